@@ -1,0 +1,46 @@
+# Says which results were measured with the kernels as they are now.
+#   cmake -D ROOT=<repository> -D RESULTS=<folder> -P check_results.cmake
+#
+# A result that is no JSON, or lacks what a reader needs, is an error. A stale one is
+# not: the last line then says "results are stale", which CTest shows as skipped.
+cmake_minimum_required(VERSION 3.19) # string(JSON)
+include(${CMAKE_CURRENT_LIST_DIR}/source_hash.cmake)
+onepass_source_hash(${ROOT} now)
+file(GLOB files ${RESULTS}/*.json)
+
+# All files are read before the first is called stale, so that an error is never shown as skipped.
+set(bad "")
+set(lines "")
+set(stale 0)
+foreach(file IN LISTS files)
+  get_filename_component(name ${file} NAME)
+  file(READ ${file} text)
+  foreach(key date hardware compiler onepass instruction_set sources)
+    string(JSON ${key} ERROR_VARIABLE error GET "${text}" ${key})
+    if(error)
+      string(APPEND bad "  ${name}: ${error}\n")
+      break()
+    endif()
+  endforeach()
+  string(JSON kind ERROR_VARIABLE error TYPE "${text}" results)
+  if(NOT kind STREQUAL "ARRAY")
+    string(APPEND bad "  ${name}: \"results\" should be an array\n")
+  endif()
+  if(sources STREQUAL now)
+    string(APPEND lines "  fresh  ${name}: ${hardware}, ${date}\n")
+  else()
+    string(APPEND lines "  stale  ${name}: ${hardware}, ${date}, measured with other kernels\n")
+    math(EXPR stale "${stale} + 1")
+  endif()
+endforeach()
+
+if(bad)
+  message(FATAL_ERROR "Results that cannot be read:\n${bad}")
+endif()
+list(LENGTH files count)
+message("${count} results in ${RESULTS}; the kernels' hash is ${now}\n${lines}")
+if(stale)
+  message("${stale} of ${count} results are stale: run `make bench` on those machines")
+else()
+  message("All results are fresh")
+endif()

@@ -1,0 +1,272 @@
+/*
+ * onepass: loss functions and their gradients in one pass over memory.
+ *
+ * The policy, before the first prototype:
+ *
+ * - One pass. Each input is read once. Nothing of the size of the inputs is
+ *   allocated or written but the outputs that were asked for.
+ * - Same bits. A result depends on the inputs alone: not on the number of
+ *   threads, the instruction set, the strides, or whether value and gradient
+ *   are computed together or apart. docs/numerics.md says how, and where it ends.
+ * - Ownership. The caller owns every pointer of a call. The library reads and
+ *   writes them during the call only and keeps none. The one object that it
+ *   allocates is the accumulator; onepass_accumulator_destroy frees it.
+ * - Threads. Every function may be called from any number of threads at once.
+ *   Two calls that run at once must not write what the other reads or writes,
+ *   and one accumulator is used by one thread at a time.
+ * - Errors. A function that can fail returns a status. If that is not
+ *   ONEPASS_OK, nothing was written to any output, and onepass_message() is a
+ *   sentence, for the calling thread, that names what was wrong and what was
+ *   expected. The library never prints, exits or raises a signal.
+ * - Floating-point state. Results do not depend on the caller's rounding mode,
+ *   flush-to-zero mode or trap mask, and a call leaves all of them, and the
+ *   exception flags, as they were.
+ * - After fork() the child computes with one thread; the bits are the same.
+ */
+#ifndef ONEPASS_H
+#define ONEPASS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ONEPASS_VERSION_MAJOR 0
+#define ONEPASS_VERSION_MINOR 1
+#define ONEPASS_VERSION_PATCH 0
+#define ONEPASS_VERSION       (ONEPASS_VERSION_MAJOR * 10000 + ONEPASS_VERSION_MINOR * 100 + ONEPASS_VERSION_PATCH)
+
+#define ONEPASS_MAX_DIMENSIONS 16
+#define ONEPASS_MAX_OPERANDS   4
+#define ONEPASS_MAX_PARAMETERS 8
+
+/* Elements of a tile, the unit of the order of summation. Slices that are added
+ * to an accumulator begin at a multiple of it. */
+#define ONEPASS_TILE 1024
+
+#if defined(ONEPASS_STATIC)
+#define ONEPASS_API
+#elif defined(__GNUC__)
+#define ONEPASS_API __attribute__((visibility("default")))
+#else
+#define ONEPASS_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------- types -- */
+
+typedef enum onepass_status {
+    ONEPASS_OK = 0,
+    ONEPASS_INVALID_ARGUMENT = 1, /* a null pointer, an unknown name or code, a bad parameter */
+    ONEPASS_INVALID_SHAPE = 2,    /* shapes that overflow, do not broadcast or do not match */
+    ONEPASS_INVALID_MEMORY = 3,   /* misaligned pointers, outputs that overlap something */
+    ONEPASS_NOT_SUPPORTED = 4,    /* a field whose feature this version does not have yet */
+    ONEPASS_NO_DEVICE = 5,        /* the device that the call names is not there */
+    ONEPASS_OUT_OF_MEMORY = 6,
+    ONEPASS_INCOMPLETE = 7 /* an accumulator that was finished before all slices were added */
+} onepass_status;
+
+typedef enum onepass_dtype {
+    ONEPASS_F16 = 1,  /* IEEE half */
+    ONEPASS_BF16 = 2, /* bfloat16 */
+    ONEPASS_F32 = 3,
+    ONEPASS_F64 = 4
+} onepass_dtype;
+
+typedef enum onepass_reduction {
+    ONEPASS_MEAN = 0, /* the sum divided by the number of elements, or by the call's divisor */
+    ONEPASS_SUM = 1,
+    ONEPASS_NONE = 2 /* one value an element */
+} onepass_reduction;
+
+typedef enum onepass_device {
+    ONEPASS_CPU = 0,
+    ONEPASS_CUDA = 1
+} onepass_device;
+
+/* Which operand is which, for the arrays `operand` and `gradient` of a call. */
+enum {
+    ONEPASS_PREDICTION = 0,
+    ONEPASS_TARGET = 1
+};
+
+/*
+ * A tensor. Strides count elements and may be zero or negative; null strides
+ * mean dense, row-major. A tensor without dimensions (ndim 0, shape null) is a
+ * scalar. `data` must be aligned to the size of an element and may be null only
+ * if there are no elements.
+ */
+typedef struct onepass_tensor {
+    void *data;
+    int32_t dtype; /* onepass_dtype */
+    int32_t ndim;
+    const int64_t *shape;
+    const int64_t *strides;
+} onepass_tensor;
+
+/*
+ * One computation. Zero it, set `size` (ONEPASS_CALL_INIT does both), then set
+ * what you need: all other zeros mean the default. What is wanted decides what
+ * is done: a value alone is forward, gradients alone are backward, and both
+ * come from the same single read of the operands.
+ *
+ * The operands are broadcast to their common shape by NumPy's rule, aligned at
+ * the last dimension. Element types may differ; the computation is in double if
+ * an operand is f64, else in float. Outputs may have any element type and any
+ * strides under which their elements do not overlap. A gradient may be written
+ * over its own operand if pointer, type, shape and strides are the same; any
+ * other overlap of address ranges with an output is an error.
+ */
+typedef struct onepass_call {
+    size_t size; /* sizeof(onepass_call) */
+
+    /* What to compute. The parameters are in the order of onepass_loss_info;
+     * those beyond parameter_count have their defaults. */
+    const char *loss;
+    int32_t reduction; /* onepass_reduction */
+    int32_t parameter_count;
+    double parameter[ONEPASS_MAX_PARAMETERS];
+
+    /* Inputs. `upstream` is the gradient of whatever was computed from the value:
+     * one element for mean and sum, the common shape for none; null means 1. */
+    const onepass_tensor *operand[ONEPASS_MAX_OPERANDS]; /* prediction, target */
+    const onepass_tensor *weight;                        /* not yet: must be null */
+    const onepass_tensor *mask;                          /* not yet: must be null */
+    const onepass_tensor *upstream;
+
+    /* Outputs; null means not wanted. The value has one element for mean and sum
+     * and the common shape for none; gradients always have the common shape. */
+    const onepass_tensor *value;
+    const onepass_tensor *gradient[ONEPASS_MAX_OPERANDS];
+
+    /* For mean: divide by this instead of the number of elements; 0 means the number. */
+    double divisor;
+
+    /* Where and how. */
+    int32_t device;        /* onepass_device */
+    int32_t device_index;  /* which GPU */
+    void *stream;          /* not yet: must be null */
+    int32_t threads;       /* at most this many; 0: the library decides */
+    int32_t flags;         /* must be 0 */
+    void *workspace;       /* not yet: must be null */
+    size_t workspace_size; /* not yet: must be 0 */
+} onepass_call;
+
+/* onepass_call call = ONEPASS_CALL_INIT; */
+#ifdef __cplusplus
+static inline onepass_call onepass_call_init() {
+    onepass_call call = onepass_call();
+    call.size = sizeof call;
+    return call;
+}
+#define ONEPASS_CALL_INIT onepass_call_init()
+#else
+#define ONEPASS_CALL_INIT                                                                                              \
+    { .size = sizeof(onepass_call) }
+#endif
+
+/* ------------------------------------------------------------ computing -- */
+
+/* Does what the call describes. The call is read, never written. */
+ONEPASS_API onepass_status onepass_run(const onepass_call *call);
+
+/* The common cases. Parameters have their defaults; tensors may be of any type
+ * and strides. In onepass_backward `upstream` may be null (1), and so may one of
+ * the two gradients (not wanted). */
+ONEPASS_API onepass_status onepass_forward(const char *loss, onepass_reduction reduction,
+                                           const onepass_tensor *prediction, const onepass_tensor *target,
+                                           const onepass_tensor *value);
+ONEPASS_API onepass_status onepass_backward(const char *loss, onepass_reduction reduction,
+                                            const onepass_tensor *prediction, const onepass_tensor *target,
+                                            const onepass_tensor *upstream, const onepass_tensor *gradient_prediction,
+                                            const onepass_tensor *gradient_target);
+ONEPASS_API onepass_status onepass_forward_backward(const char *loss, onepass_reduction reduction,
+                                                    const onepass_tensor *prediction, const onepass_tensor *target,
+                                                    const onepass_tensor *value,
+                                                    const onepass_tensor *gradient_prediction);
+
+/* The commonest: the mean loss of two dense float arrays and its gradient for
+ * the prediction, in one pass. `value` or `gradient` may be null (not wanted). */
+ONEPASS_API onepass_status onepass_mean_f32(const char *loss, int64_t count, const float *prediction,
+                                            const float *target, float *value, float *gradient);
+
+/* ---------------------------------------------------------- accumulator -- */
+
+/*
+ * For inputs that arrive in pieces: files, shards, machines. The result has the
+ * bits of one call over the whole.
+ *
+ * Begin with a call that has the loss, its parameters and a reduction (mean or
+ * sum), and with the number of elements of the whole. Add slices in any order:
+ * the call then also has the slice's operands and, if wanted, its upstream
+ * gradient and gradients (a mean is scaled by the whole's count); `value` is
+ * null. The slice's elements are the whole's from `first` on, in row-major
+ * order. A slice begins on a tile (a multiple of ONEPASS_TILE) and ends on one,
+ * or at the whole's end. Merge adds to `into` what `from` has seen and leaves
+ * `from` as it is. Finish needs every element to have been added, writes one
+ * element, and may be called again.
+ */
+typedef struct onepass_accumulator onepass_accumulator;
+
+ONEPASS_API onepass_status onepass_accumulator_begin(onepass_accumulator **accumulator, const onepass_call *call,
+                                                     int64_t total);
+ONEPASS_API onepass_status onepass_accumulator_add(onepass_accumulator *accumulator, const onepass_call *call,
+                                                   int64_t first);
+ONEPASS_API onepass_status onepass_accumulator_merge(onepass_accumulator *into, const onepass_accumulator *from);
+ONEPASS_API onepass_status onepass_accumulator_finish(const onepass_accumulator *accumulator,
+                                                      const onepass_tensor *value);
+ONEPASS_API void onepass_accumulator_destroy(onepass_accumulator *accumulator); /* null is fine */
+
+/* --------------------------------------------------------------- asking -- */
+
+/* The sentence for the last error of the calling thread; "" if its last call
+ * was in order. Valid until the thread's next call. Never null. */
+ONEPASS_API const char *onepass_message(void);
+
+/* A status's name, "ONEPASS_OK" and so on. Never null. */
+ONEPASS_API const char *onepass_status_name(onepass_status status);
+
+/* The version of the library that runs, as ONEPASS_VERSION and as text. */
+ONEPASS_API int onepass_version(void);
+ONEPASS_API const char *onepass_version_text(void);
+
+typedef struct onepass_parameter_info {
+    const char *name;
+    const char *meaning;
+    double standard; /* the default */
+    double least;    /* smaller ones, and NaN, are refused */
+} onepass_parameter_info;
+
+typedef struct onepass_loss_info {
+    const char *name;
+    const char *meaning;
+    const char *value; /* the formula, in p, t and x = p - t */
+    const char *slope; /* its derivative in p */
+    int32_t operand_count;
+    int32_t parameter_count;
+    const onepass_parameter_info *parameter;
+} onepass_loss_info;
+
+/* The losses, by index from 0 (null beyond the last) and by name (null if unknown). */
+ONEPASS_API const onepass_loss_info *onepass_loss_at(int32_t index);
+ONEPASS_API const onepass_loss_info *onepass_loss_named(const char *name);
+
+typedef struct onepass_machine_info {
+    size_t size;                  /* sizeof(onepass_machine_info), set by the caller */
+    const char *instruction_set;  /* in use: "neon", "avx2", ... */
+    const char *instruction_sets; /* all that this build and this machine have, spaces between */
+    int32_t threads;              /* that a large call uses by default */
+    int32_t gpu_count;            /* 0: see gpu_reason */
+    const char *gpu_reason;       /* why no GPU can be used, or "" */
+} onepass_machine_info;
+
+/* What this machine has. The environment variable ONEPASS_ISA forces an
+ * instruction set by its name; one that is not there is an error, here and in
+ * every computation. It is read once. */
+ONEPASS_API onepass_status onepass_machine(onepass_machine_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,274 @@
+/*
+ * The accumulator: sums of slices, kept as nodes of the tree of src/order.h.
+ *
+ * A slice is cut into aligned blocks of tiles. Each is computed like a call of its
+ * own and is one node of the tree over the whole, whatever comes before or after
+ * it; two nodes that are siblings become their parent at once. So the state is as
+ * small as the gaps between the slices allow, and the last node left is the sum.
+ */
+#include "engine.h"
+#include "order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct node {
+    int64_t first; /* tile */
+    int level;
+    double sum;
+} node;
+
+struct onepass_accumulator {
+    job whole;      /* loss, parameters, reduction, and the divisor that the mean is divided by */
+    double divisor; /* as the call gave it: 0 for the total */
+    int64_t total;
+    int64_t tiles;
+    int64_t count, room;
+    node *node; /* by their first tile */
+};
+
+/* The most aligned blocks that a run of tiles can fall into: one of each size on the way up and down. */
+#define MOST_BLOCKS (2 * ORDER_MAX_LEVELS)
+
+/* ------------------------------------------------------------------- nodes -- */
+
+/* One past the last tile: beyond the end there is nothing, at any level. */
+static int64_t node_end(const onepass_accumulator *accumulator, const node *node) {
+    const int64_t left = accumulator->tiles - node->first;
+    return node->level >= 62 || left <= (int64_t)1 << node->level ? accumulator->tiles
+                                                                  : node->first + ((int64_t)1 << node->level);
+}
+
+/* Where a node that begins at this tile is or belongs. */
+static int64_t node_place(const onepass_accumulator *accumulator, int64_t first) {
+    int64_t low = 0, high = accumulator->count;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (accumulator->node[middle].first < first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool was_added(const onepass_accumulator *accumulator, int64_t first, int64_t end) {
+    const int64_t at = node_place(accumulator, first);
+    return (at > 0 && node_end(accumulator, &accumulator->node[at - 1]) > first) ||
+           (at < accumulator->count && accumulator->node[at].first < end);
+}
+
+static onepass_status make_room(onepass_accumulator *accumulator, int64_t more) {
+    if (accumulator->count + more <= accumulator->room)
+        return ONEPASS_OK;
+    const int64_t room = 2 * (accumulator->count + more);
+    node *grown = realloc(accumulator->node, (size_t)room * sizeof *grown);
+    if (!grown)
+        return onepass_fail(ONEPASS_OUT_OF_MEMORY, "no memory for the %lld partial sums of an accumulator",
+                            (long long)room);
+    accumulator->node = grown;
+    accumulator->room = room;
+    return ONEPASS_OK;
+}
+
+/* Climbs from a node as far as the tree is known: with its sibling, or alone where there can be none. */
+static void climb(onepass_accumulator *accumulator, int64_t at) {
+    for (;;) {
+        node *own = &accumulator->node[at];
+        if (own->first == 0 && node_end(accumulator, own) == accumulator->tiles)
+            return;
+        const int64_t length = (int64_t)1 << own->level;
+        const bool is_right = own->first & length;
+        if (!is_right && own->first + length >= accumulator->tiles) {
+            own->level++;
+            continue;
+        }
+        const int64_t left = is_right ? at - 1 : at;
+        if (left < 0 || left + 1 >= accumulator->count)
+            return;
+        node *pair = &accumulator->node[left];
+        if (pair[0].level != own->level || pair[1].level != own->level || pair[1].first != pair[0].first + length)
+            return;
+        pair[0].sum = pair[0].sum + pair[1].sum;
+        pair[0].level++;
+        accumulator->count--;
+        memmove(pair + 1, pair + 2, (size_t)(accumulator->count - left - 1) * sizeof *pair);
+        at = left;
+    }
+}
+
+/* There must be room for it. */
+static void insert(onepass_accumulator *accumulator, node new) {
+    const int64_t at = node_place(accumulator, new.first);
+    node *place = &accumulator->node[at];
+    memmove(place + 1, place, (size_t)(accumulator->count - at) * sizeof *place);
+    *place = new;
+    accumulator->count++;
+    climb(accumulator, at);
+}
+
+/* ------------------------------------------------------------------- slices -- */
+
+/* The largest aligned block that begins at a tile and ends within the slice. */
+static int block_level(int64_t tile, int64_t end) {
+    int level = 0;
+    while (level < 61 && !(tile >> level & 1) && end - tile >= (int64_t)2 << level)
+        level++;
+    return level;
+}
+
+static onepass_status check_slice(const onepass_accumulator *accumulator, const onepass_call *call, const job *job,
+                                  int64_t first) {
+    const struct job *whole = &accumulator->whole;
+    if (call->value)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
+                            "value is set; expected null, since the value comes from onepass_accumulator_finish");
+    if (job->loss != whole->loss || job->reduction != whole->reduction || call->divisor != accumulator->divisor ||
+        memcmp(job->parameter, whole->parameter, sizeof job->parameter) != 0)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
+                            "the call's loss, parameters, reduction or divisor are not those that the accumulator "
+                            "began with (for %s); expected the same",
+                            onepass_loss_at(whole->loss)->name);
+    if (first < 0 || first % ORDER_TILE != 0)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT, "first is %lld; expected a multiple of ONEPASS_TILE (%d)",
+                            (long long)first, ORDER_TILE);
+    if (first > accumulator->total || job->count > accumulator->total - first)
+        return onepass_fail(ONEPASS_INVALID_SHAPE,
+                            "the slice has %lld elements from %lld on; the accumulator began with %lld in all",
+                            (long long)job->count, (long long)first, (long long)accumulator->total);
+    if (job->count % ORDER_TILE != 0 && first + job->count != accumulator->total)
+        return onepass_fail(ONEPASS_INVALID_SHAPE,
+                            "the slice from %lld on has %lld elements; expected a multiple of ONEPASS_TILE (%d), "
+                            "since it is not the last",
+                            (long long)first, (long long)job->count, ORDER_TILE);
+    return ONEPASS_OK;
+}
+
+/* Computes the slice block by block. Nothing goes into the accumulator before all of it has come out right. */
+static onepass_status run_blocks(job *job, int64_t tile, int64_t end, node *block, int *blocks) {
+    const int64_t slice_first = tile, slice_count = job->count;
+    onepass_status status = ONEPASS_OK;
+    for (*blocks = 0; tile < end && status == ONEPASS_OK; (*blocks)++) {
+        const int level = block_level(tile, end);
+        block[*blocks] = (node){.first = tile, .level = level};
+        job->first = (tile - slice_first) * ORDER_TILE;
+        const int64_t length = (int64_t)ORDER_TILE << level;
+        job->count = slice_count - job->first < length ? slice_count - job->first : length;
+        job->sum = &block[*blocks].sum;
+        status = onepass_cpu_engine.run(job);
+        tile += (int64_t)1 << level;
+    }
+    return status;
+}
+
+onepass_status onepass_accumulator_add(onepass_accumulator *accumulator, const onepass_call *call, int64_t first) {
+    job job;
+    node block[MOST_BLOCKS];
+    int blocks = 0;
+    onepass_succeed();
+    if (!accumulator)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT, "accumulator is null; expected one that has begun");
+    onepass_status status = onepass_plan(call, &job);
+    if (status == ONEPASS_OK)
+        status = check_slice(accumulator, call, &job, first);
+    if (status != ONEPASS_OK || job.count == 0)
+        return status;
+
+    const int64_t tile = first / ORDER_TILE, end = tile + (job.count - 1) / ORDER_TILE + 1;
+    if (was_added(accumulator, tile, end))
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
+                            "elements %lld to %lld were added already, in whole or in part; expected new ones",
+                            (long long)first, (long long)(first + job.count - 1));
+    job.divisor = accumulator->whole.divisor;
+    status = make_room(accumulator, MOST_BLOCKS);
+    if (status == ONEPASS_OK)
+        status = run_blocks(&job, tile, end, block, &blocks);
+    for (int i = 0; i < blocks && status == ONEPASS_OK; i++)
+        insert(accumulator, block[i]);
+    return status;
+}
+
+/* ------------------------------------------------------ begin, merge, finish -- */
+
+onepass_status onepass_accumulator_begin(onepass_accumulator **accumulator, const onepass_call *given, int64_t total) {
+    onepass_call call;
+    job whole = {0};
+    onepass_succeed();
+    if (!accumulator)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT, "accumulator is null; expected a place for its pointer");
+    onepass_status status = onepass_read_call(given, &call);
+    if (status == ONEPASS_OK)
+        status = onepass_plan_loss(&call, &whole);
+    if (status != ONEPASS_OK)
+        return status;
+    if (whole.reduction == ONEPASS_NONE)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
+                            "reduction is ONEPASS_NONE, which has no sum; expected ONEPASS_MEAN or ONEPASS_SUM");
+    if (total < 0)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT, "total is %lld; expected the number of elements of the whole",
+                            (long long)total);
+    onepass_accumulator *new = calloc(1, sizeof *new);
+    if (!new)
+        return onepass_fail(ONEPASS_OUT_OF_MEMORY, "no memory for an accumulator");
+    new->whole = whole;
+    new->divisor = call.divisor;
+    new->total = total;
+    new->tiles = total / ORDER_TILE + (total % ORDER_TILE != 0);
+    if (whole.divisor == 0)
+        new->whole.divisor = (double)total;
+    *accumulator = new;
+    return ONEPASS_OK;
+}
+
+static bool same_whole(const onepass_accumulator *a, const onepass_accumulator *b) {
+    return a->total == b->total && a->whole.loss == b->whole.loss && a->whole.reduction == b->whole.reduction &&
+           a->whole.divisor == b->whole.divisor &&
+           memcmp(a->whole.parameter, b->whole.parameter, sizeof a->whole.parameter) == 0;
+}
+
+onepass_status onepass_accumulator_merge(onepass_accumulator *into, const onepass_accumulator *from) {
+    onepass_succeed();
+    if (!into || !from)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT, "%s is null; expected an accumulator that has begun",
+                            into ? "from" : "into");
+    if (!same_whole(into, from))
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
+                            "the accumulators began with different calls or totals (%lld and %lld elements); expected "
+                            "the same loss, parameters, reduction, divisor and total",
+                            (long long)into->total, (long long)from->total);
+    for (int64_t i = 0; i < from->count; i++)
+        if (was_added(into, from->node[i].first, node_end(from, &from->node[i])))
+            return onepass_fail(ONEPASS_INVALID_ARGUMENT,
+                                "elements from %lld on were added to both accumulators; expected different slices",
+                                (long long)from->node[i].first * ORDER_TILE);
+    const onepass_status status = make_room(into, from->count);
+    for (int64_t i = 0; i < from->count && status == ONEPASS_OK; i++)
+        insert(into, from->node[i]);
+    return status;
+}
+
+onepass_status onepass_accumulator_finish(const onepass_accumulator *accumulator, const onepass_tensor *value) {
+    view view;
+    onepass_succeed();
+    if (!accumulator)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT, "accumulator is null; expected one that has begun");
+    const onepass_status status = onepass_plan_scalar(value, "value", &view);
+    if (status != ONEPASS_OK)
+        return status;
+    int64_t known = 0;
+    for (int64_t i = 0; i < accumulator->count; i++)
+        known += node_end(accumulator, &accumulator->node[i]) - accumulator->node[i].first;
+    if (known != accumulator->tiles)
+        return onepass_fail(ONEPASS_INCOMPLETE, "%lld of the %lld tiles of %d elements have been added; expected all",
+                            (long long)known, (long long)accumulator->tiles, ORDER_TILE);
+    const double sum = accumulator->count ? accumulator->node[0].sum : 0;
+    onepass_cpu_finish(&view, sum, accumulator->whole.reduction, accumulator->whole.divisor);
+    return ONEPASS_OK;
+}
+
+void onepass_accumulator_destroy(onepass_accumulator *accumulator) {
+    if (!accumulator)
+        return;
+    free(accumulator->node);
+    free(accumulator);
+}

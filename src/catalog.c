@@ -1,0 +1,46 @@
+/* The list of losses as users see it, expanded from losses.def. */
+#include "engine.h"
+#include "loss.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Each list ends with an empty entry, so that a loss without parameters has one too. */
+#define PARAMETERS(...)                                                                                                \
+    {                                                                                                                  \
+        __VA_ARGS__, {                                                                                                 \
+            0                                                                                                          \
+        }                                                                                                              \
+    }
+#define NO_PARAMETERS                                                                                                  \
+    {                                                                                                                  \
+        { 0 }                                                                                                          \
+    }
+
+#define LOSS(name, meaning, value, slope, ...) static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;
+#include "losses.def"
+#undef LOSS
+
+#define LOSS(name, meaning, value, slope, ...)                                                                         \
+    {#name, meaning, value, slope, 2, sizeof name##_parameters / sizeof *name##_parameters - 1, name##_parameters},
+static const onepass_loss_info losses[] = {
+#include "losses.def"
+};
+#undef LOSS
+
+#define LOSS_COUNT ((int32_t)(sizeof losses / sizeof *losses))
+
+int32_t onepass_loss_index(const char *name) {
+    for (int32_t i = 0; name && i < LOSS_COUNT; i++)
+        if (strcmp(losses[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+const onepass_loss_info *onepass_loss_at(int32_t index) {
+    return index >= 0 && index < LOSS_COUNT ? &losses[index] : NULL;
+}
+
+const onepass_loss_info *onepass_loss_named(const char *name) {
+    return onepass_loss_at(onepass_loss_index(name));
+}

@@ -1,0 +1,486 @@
+/*
+ * From a call to a job: every argument is checked before anything is computed, so
+ * that an engine never meets bad input, and the tensors are planned as views.
+ */
+#include "dtype.h"
+#include "engine.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OK(expression)                                                                                                 \
+    do {                                                                                                               \
+        const onepass_status status_ = (expression);                                                                   \
+        if (status_ != ONEPASS_OK)                                                                                     \
+            return status_;                                                                                            \
+    } while (0)
+
+#define FAIL_ARGUMENT(...) return onepass_fail(ONEPASS_INVALID_ARGUMENT, __VA_ARGS__)
+#define FAIL_SHAPE(...)    return onepass_fail(ONEPASS_INVALID_SHAPE, __VA_ARGS__)
+#define FAIL_MEMORY(...)   return onepass_fail(ONEPASS_INVALID_MEMORY, __VA_ARGS__)
+
+static const char *const operand_name[ONEPASS_MAX_OPERANDS] = {"prediction", "target", "operand[2]", "operand[3]"};
+static const char *const gradient_name[ONEPASS_MAX_OPERANDS] = {
+    "gradient[0] (for the prediction)", "gradient[1] (for the target)", "gradient[2]", "gradient[3]"};
+
+/* --------------------------------------------------------------- tensors -- */
+
+/* A tensor that has been checked, with all that later checks need. */
+typedef struct checked {
+    const char *name;
+    void *data;
+    int32_t dtype;
+    int32_t ndim;
+    int64_t shape[ONEPASS_MAX_DIMENSIONS];
+    int64_t stride[ONEPASS_MAX_DIMENSIONS];
+    int64_t count;
+    uintptr_t begin, end; /* the addresses it spans; equal if it has no elements */
+} checked;
+
+typedef struct text {
+    char characters[320];
+} text;
+
+/* (8, 128): as Python writes a shape. */
+static text shape_text(int32_t ndim, const int64_t *shape) {
+    text text = {"("};
+    size_t used = 1;
+    for (int32_t d = 0; d < ndim && used < sizeof text.characters; d++)
+        used += (size_t)snprintf(text.characters + used, sizeof text.characters - used, "%s%lld", d ? ", " : "",
+                                 (long long)shape[d]);
+    if (used < sizeof text.characters)
+        snprintf(text.characters + used, sizeof text.characters - used, ndim == 1 ? ",)" : ")");
+    return text;
+}
+
+static onepass_status check_extents(checked *tensor) {
+    bool empty = false;
+    for (int32_t d = 0; d < tensor->ndim; d++) {
+        if (tensor->shape[d] < 0)
+            FAIL_SHAPE("%s has shape %s; extents must not be negative", tensor->name,
+                       shape_text(tensor->ndim, tensor->shape).characters);
+        empty |= tensor->shape[d] == 0;
+    }
+    tensor->count = empty ? 0 : 1;
+    for (int32_t d = 0; d < tensor->ndim && !empty; d++)
+        if (__builtin_mul_overflow(tensor->count, tensor->shape[d], &tensor->count))
+            FAIL_SHAPE("%s has shape %s; its number of elements must fit into 63 bits", tensor->name,
+                       shape_text(tensor->ndim, tensor->shape).characters);
+    return ONEPASS_OK;
+}
+
+/* Dense, row-major strides. They are of no interest in an empty tensor. */
+static void fill_strides(checked *tensor) {
+    int64_t stride = tensor->count > 0;
+    for (int32_t d = tensor->ndim - 1; d >= 0; d--) {
+        tensor->stride[d] = stride;
+        stride *= tensor->count > 0 ? tensor->shape[d] : 0;
+    }
+}
+
+/* The first and one past the last byte, if they are addresses at all. */
+static onepass_status check_span(checked *tensor) {
+    tensor->begin = tensor->end = (uintptr_t)tensor->data;
+    if (tensor->count == 0)
+        return ONEPASS_OK;
+    if (!tensor->data)
+        FAIL_ARGUMENT("%s has null data; expected a pointer to its %lld elements", tensor->name,
+                      (long long)tensor->count);
+    const int64_t size = (int64_t)dtype_size(tensor->dtype);
+    if ((uintptr_t)tensor->data % (uintptr_t)size != 0)
+        FAIL_MEMORY("%s has data at %p, which is misaligned; its type needs a multiple of %lld bytes", tensor->name,
+                    tensor->data, (long long)size);
+    int64_t lowest = 0, highest = 0;
+    bool overflow = false;
+    for (int32_t d = 0; d < tensor->ndim; d++) {
+        int64_t reach;
+        overflow |= __builtin_mul_overflow(tensor->shape[d] - 1, tensor->stride[d], &reach);
+        overflow |= __builtin_add_overflow(reach < 0 ? lowest : highest, reach, reach < 0 ? &lowest : &highest);
+    }
+    overflow |= __builtin_add_overflow(highest, (int64_t)1, &highest);
+    overflow |= __builtin_mul_overflow(lowest, size, &lowest);
+    overflow |= __builtin_mul_overflow(highest, size, &highest);
+    overflow = overflow || __builtin_sub_overflow(tensor->begin, 0 - (uintptr_t)lowest, &tensor->begin);
+    overflow = overflow || __builtin_add_overflow(tensor->end, (uintptr_t)highest, &tensor->end);
+    if (overflow)
+        FAIL_SHAPE("%s has shape %s and strides %s, which reach beyond the address space", tensor->name,
+                   shape_text(tensor->ndim, tensor->shape).characters,
+                   shape_text(tensor->ndim, tensor->stride).characters);
+    return ONEPASS_OK;
+}
+
+static onepass_status check_tensor(const onepass_tensor *given, const char *name, checked *tensor) {
+    *tensor = (checked){.name = name, .data = given->data, .dtype = given->dtype, .ndim = given->ndim};
+    if (given->dtype < ONEPASS_F16 || given->dtype > ONEPASS_F64)
+        FAIL_ARGUMENT("%s has dtype %d; expected ONEPASS_F16 (1), ONEPASS_BF16 (2), ONEPASS_F32 (3) or ONEPASS_F64 (4)",
+                      name, given->dtype);
+    if (given->ndim < 0 || given->ndim > ONEPASS_MAX_DIMENSIONS)
+        FAIL_SHAPE("%s has ndim %d; expected 0 to %d dimensions", name, given->ndim, ONEPASS_MAX_DIMENSIONS);
+    if (given->ndim > 0 && !given->shape)
+        FAIL_ARGUMENT("%s has a null shape; expected %d extents", name, given->ndim);
+    if (given->ndim > 0)
+        memcpy(tensor->shape, given->shape, (size_t)given->ndim * sizeof *tensor->shape);
+    OK(check_extents(tensor));
+    if (given->ndim > 0 && given->strides)
+        memcpy(tensor->stride, given->strides, (size_t)given->ndim * sizeof *tensor->stride);
+    else
+        fill_strides(tensor);
+    return check_span(tensor);
+}
+
+/* No two elements of an output may share memory. Judged by strides that nest:
+ * in the order of their size, each must step over all that the smaller ones reach. */
+static onepass_status check_output(const checked *tensor) {
+    int64_t extent[ONEPASS_MAX_DIMENSIONS], stride[ONEPASS_MAX_DIMENSIONS];
+    int32_t used = 0;
+    for (int32_t d = 0; d < tensor->ndim && tensor->count > 0; d++) {
+        if (tensor->shape[d] == 1)
+            continue;
+        const int64_t step = tensor->stride[d] < 0 ? -tensor->stride[d] : tensor->stride[d];
+        int32_t at = used++;
+        for (; at > 0 && stride[at - 1] > step; at--) {
+            stride[at] = stride[at - 1];
+            extent[at] = extent[at - 1];
+        }
+        stride[at] = step;
+        extent[at] = tensor->shape[d];
+    }
+    int64_t reach = 0;
+    for (int32_t i = 0; i < used; i++) {
+        if (stride[i] <= reach)
+            FAIL_MEMORY("%s has shape %s and strides %s, under which elements overlap; an output's may not",
+                        tensor->name, shape_text(tensor->ndim, tensor->shape).characters,
+                        shape_text(tensor->ndim, tensor->stride).characters);
+        reach += (extent[i] - 1) * stride[i];
+    }
+    return ONEPASS_OK;
+}
+
+static bool overlap(const checked *a, const checked *b) {
+    return a->begin < b->end && b->begin < a->end;
+}
+
+static bool same_place(const checked *a, const checked *b) {
+    if (a->data != b->data || a->dtype != b->dtype || a->ndim != b->ndim)
+        return false;
+    for (int32_t d = 0; d < a->ndim; d++)
+        if (a->shape[d] != b->shape[d] || (a->stride[d] != b->stride[d] && a->shape[d] > 1))
+            return false;
+    return true;
+}
+
+/* ---------------------------------------------------------- broadcasting -- */
+
+/* The common shape of the operands, aligned at the last dimension. */
+typedef struct common {
+    int32_t ndim;
+    int64_t shape[ONEPASS_MAX_DIMENSIONS];
+    int64_t count;
+} common;
+
+/* If the shorter shape is the beginning of the longer one, somebody counted from
+ * the first dimension: say which shape was probably meant. */
+static void suggest_reshape(const checked *a, const checked *b, char *into, size_t size) {
+    const checked *shorter = a->ndim < b->ndim ? a : b, *longer = a->ndim < b->ndim ? b : a;
+    checked meant = *shorter;
+    into[0] = '\0';
+    if (shorter->ndim == 0 || shorter->ndim == longer->ndim)
+        return;
+    for (int32_t d = 0; d < shorter->ndim; d++)
+        if (shorter->shape[d] != longer->shape[d] && shorter->shape[d] != 1)
+            return;
+    for (meant.ndim = longer->ndim; meant.ndim > shorter->ndim; meant.ndim--)
+        meant.shape[meant.ndim - 1] = 1;
+    snprintf(into, size, "; shapes are aligned at the last dimension, so for one %s a row reshape it to %s",
+             shorter->name, shape_text(longer->ndim, meant.shape).characters);
+}
+
+static onepass_status broadcast(const checked *tensor, int32_t count, common *common) {
+    *common = (struct common){0};
+    for (int32_t k = 0; k < count; k++)
+        if (tensor[k].ndim > common->ndim)
+            common->ndim = tensor[k].ndim;
+    checked whole = {.name = "the common shape of the operands", .ndim = common->ndim};
+    for (int32_t d = 0; d < common->ndim; d++) {
+        whole.shape[d] = 1;
+        for (int32_t k = 0; k < count; k++) {
+            const int32_t own = d - (common->ndim - tensor[k].ndim);
+            const int64_t extent = own < 0 ? 1 : tensor[k].shape[own];
+            if (extent == 1 || extent == whole.shape[d])
+                continue;
+            if (whole.shape[d] != 1) {
+                char hint[480];
+                suggest_reshape(&tensor[0], &tensor[k], hint, sizeof hint);
+                FAIL_SHAPE("%s has shape %s and %s has shape %s, which do not broadcast (%lld against %lld)%s",
+                           tensor[0].name, shape_text(tensor[0].ndim, tensor[0].shape).characters, tensor[k].name,
+                           shape_text(tensor[k].ndim, tensor[k].shape).characters, (long long)whole.shape[d],
+                           (long long)extent, hint);
+            }
+            whole.shape[d] = extent;
+        }
+    }
+    OK(check_extents(&whole));
+    memcpy(common->shape, whole.shape, sizeof common->shape);
+    common->count = whole.count;
+    return ONEPASS_OK;
+}
+
+static onepass_status check_shape(const checked *tensor, const common *common, const char *what) {
+    if (tensor->ndim != common->ndim ||
+        memcmp(tensor->shape, common->shape, (size_t)common->ndim * sizeof *common->shape) != 0)
+        FAIL_SHAPE("%s has shape %s; %s has the operands' common shape %s", tensor->name,
+                   shape_text(tensor->ndim, tensor->shape).characters, what,
+                   shape_text(common->ndim, common->shape).characters);
+    return ONEPASS_OK;
+}
+
+static onepass_status check_single(const checked *tensor) {
+    if (tensor->count != 1)
+        FAIL_SHAPE("%s has shape %s; expected one element for this reduction", tensor->name,
+                   shape_text(tensor->ndim, tensor->shape).characters);
+    return ONEPASS_OK;
+}
+
+/* The tensor at the common shape, with as few dimensions as its strides allow. */
+static view make_view(const checked *tensor, const common *common) {
+    view view = {.data = tensor->data, .dtype = tensor->dtype, .ndim = 0};
+    const int32_t missing = common->ndim - tensor->ndim;
+    for (int32_t d = 0; d < common->ndim && common->count > 0; d++) {
+        const int64_t extent = common->shape[d];
+        if (extent == 1)
+            continue;
+        const int64_t stride = d < missing || tensor->shape[d - missing] == 1 ? 0 : tensor->stride[d - missing];
+        const int32_t outer = view.ndim - 1;
+        /* No overflow: check_span has multiplied every stride with its extent. */
+        if (outer >= 0 && view.stride[outer] == stride * extent) {
+            view.shape[outer] *= extent;
+            view.stride[outer] = stride;
+        } else {
+            view.shape[view.ndim] = extent;
+            view.stride[view.ndim++] = stride;
+        }
+    }
+    if (view.ndim == 0) {
+        view.shape[0] = 1;
+        view.stride[0] = 1;
+        view.ndim = 1;
+    }
+    return view;
+}
+
+/* ------------------------------------------------------------------ call -- */
+
+/* A caller that was built with an older header has a shorter struct, one with a
+ * newer header a longer one, whose unknown fields must not be in use. */
+onepass_status onepass_read_call(const onepass_call *given, onepass_call *call) {
+    if (!given)
+        FAIL_ARGUMENT("call is null; expected a pointer to an onepass_call");
+    if (given->size < sizeof *call || given->size > 16 * sizeof *call)
+        FAIL_ARGUMENT(
+            "call.size is %zu; expected sizeof(onepass_call), which is %zu here: begin with ONEPASS_CALL_INIT",
+            given->size, sizeof *call);
+    const char *bytes = (const char *)given;
+    for (size_t i = sizeof *call; i < given->size; i++)
+        if (bytes[i] != 0)
+            return onepass_fail(
+                ONEPASS_NOT_SUPPORTED,
+                "call uses a field at byte %zu that this version (%s) does not know; update the library", i,
+                onepass_version_text());
+    *call = *given;
+    return ONEPASS_OK;
+}
+
+static onepass_status check_not_yet(const onepass_call *call) {
+    const char *name = call->weight                              ? "weight"
+                       : call->mask                              ? "mask"
+                       : call->stream                            ? "stream"
+                       : call->workspace || call->workspace_size ? "workspace"
+                                                                 : NULL;
+    if (name)
+        return onepass_fail(ONEPASS_NOT_SUPPORTED,
+                            "%s is set; this version (%s) does not have it yet, so it must be null", name,
+                            onepass_version_text());
+    if (call->flags)
+        return onepass_fail(ONEPASS_NOT_SUPPORTED, "flags is %d; this version (%s) knows no flags, so it must be 0",
+                            call->flags, onepass_version_text());
+    return ONEPASS_OK;
+}
+
+static onepass_status check_device(const onepass_call *call) {
+    if (call->device == ONEPASS_CUDA)
+        return onepass_fail(
+            ONEPASS_NO_DEVICE,
+            "device is ONEPASS_CUDA, but this build of onepass (%s) has no CUDA engine; use ONEPASS_CPU",
+            onepass_version_text());
+    if (call->device != ONEPASS_CPU)
+        FAIL_ARGUMENT("device is %d; expected ONEPASS_CPU (0) or ONEPASS_CUDA (1)", call->device);
+    if (call->device_index != 0)
+        FAIL_ARGUMENT("device_index is %d; expected 0 for the CPU", call->device_index);
+    if (call->threads < 0)
+        FAIL_ARGUMENT("threads is %d; expected a number of threads, or 0 to let the library decide", call->threads);
+    return ONEPASS_OK;
+}
+
+static onepass_status check_loss_name(const char *name) {
+    if (!name)
+        FAIL_ARGUMENT("loss is null; expected a name, \"%s\" for one", onepass_loss_at(0)->name);
+    if (onepass_loss_index(name) >= 0)
+        return ONEPASS_OK;
+    char names[512];
+    size_t used = 0;
+    for (int32_t i = 0; onepass_loss_at(i) && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", onepass_loss_at(i)->name);
+    FAIL_ARGUMENT("loss is \"%.64s\"; expected one of %s", name, names);
+}
+
+/* Loss, parameters, reduction and divisor: all of a call that has no tensors. */
+onepass_status onepass_plan_loss(const onepass_call *call, job *job) {
+    OK(check_not_yet(call));
+    OK(check_loss_name(call->loss));
+    const onepass_loss_info *loss = onepass_loss_named(call->loss);
+    job->loss = onepass_loss_index(call->loss);
+    job->operand_count = loss->operand_count;
+    if (call->parameter_count < 0 || call->parameter_count > loss->parameter_count)
+        FAIL_ARGUMENT("parameter_count is %d; %s takes 0 to %d parameters", call->parameter_count, loss->name,
+                      loss->parameter_count);
+    for (int32_t i = 0; i < ONEPASS_MAX_PARAMETERS; i++)
+        job->parameter[i] = 0;
+    for (int32_t i = 0; i < loss->parameter_count; i++) {
+        const onepass_parameter_info *known = &loss->parameter[i];
+        const double parameter = i < call->parameter_count ? call->parameter[i] : known->standard;
+        if (isnan(parameter))
+            FAIL_ARGUMENT("%s of %s is NaN; expected a number", known->name, loss->name);
+        if (parameter < known->least)
+            FAIL_ARGUMENT("%s of %s is %g; expected at least %g", known->name, loss->name, parameter, known->least);
+        job->parameter[i] = parameter;
+    }
+    if (call->reduction < ONEPASS_MEAN || call->reduction > ONEPASS_NONE)
+        FAIL_ARGUMENT("reduction is %d; expected ONEPASS_MEAN (0), ONEPASS_SUM (1) or ONEPASS_NONE (2)",
+                      call->reduction);
+    if (call->divisor != 0 && call->reduction != ONEPASS_MEAN)
+        FAIL_ARGUMENT("divisor is %g, but only a mean is divided; expected 0 for this reduction", call->divisor);
+    if (!isfinite(call->divisor) || call->divisor < 0)
+        FAIL_ARGUMENT("divisor is %g; expected a positive number, or 0 to divide by the count", call->divisor);
+    job->reduction = call->reduction;
+    job->divisor = call->divisor;
+    OK(check_device(call));
+    job->threads = call->threads;
+    return ONEPASS_OK;
+}
+
+onepass_status onepass_plan_scalar(const onepass_tensor *tensor, const char *name, view *view) {
+    checked checked;
+    if (!tensor)
+        FAIL_ARGUMENT("%s is null; expected a tensor of one element", name);
+    OK(check_tensor(tensor, name, &checked));
+    OK(check_single(&checked));
+    *view = make_view(&checked, &(common){.count = 1});
+    return ONEPASS_OK;
+}
+
+/* The tensors of a call, checked one by one: operands first, then upstream, value, gradients. */
+typedef struct tensors {
+    checked operand[ONEPASS_MAX_OPERANDS];
+    checked upstream, value;
+    checked gradient[ONEPASS_MAX_OPERANDS];
+    common common;
+} tensors;
+
+static onepass_status plan_operands(const onepass_call *call, tensors *all, job *job) {
+    for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++) {
+        if (k >= job->operand_count && (call->operand[k] || call->gradient[k]))
+            return onepass_fail(ONEPASS_NOT_SUPPORTED, "%s[%d] is set; %s has %d operands, so it must be null",
+                                call->operand[k] ? "operand" : "gradient", k, call->loss, job->operand_count);
+        if (k >= job->operand_count)
+            continue;
+        if (!call->operand[k])
+            FAIL_ARGUMENT("operand[%d], the %s, is null; expected a tensor", k, operand_name[k]);
+        OK(check_tensor(call->operand[k], operand_name[k], &all->operand[k]));
+    }
+    OK(broadcast(all->operand, job->operand_count, &all->common));
+    job->compute = ONEPASS_F32;
+    for (int32_t k = 0; k < job->operand_count; k++) {
+        job->operand[k] = make_view(&all->operand[k], &all->common);
+        if (all->operand[k].dtype == ONEPASS_F64)
+            job->compute = ONEPASS_F64;
+    }
+    return ONEPASS_OK;
+}
+
+/* Upstream gradient and value have one element, or with the reduction none the common shape. */
+static onepass_status plan_reduced(const onepass_tensor *tensor, const char *name, const common *common,
+                                   checked *checked, job *job, view *view) {
+    view->data = NULL;
+    if (!tensor)
+        return ONEPASS_OK;
+    OK(check_tensor(tensor, name, checked));
+    if (job->reduction == ONEPASS_NONE) {
+        OK(check_shape(checked, common, "with the reduction none it"));
+        *view = make_view(checked, common);
+    } else {
+        OK(check_single(checked));
+        *view = make_view(checked, &(struct common){.count = 1});
+    }
+    return ONEPASS_OK;
+}
+
+static onepass_status plan_gradients(const onepass_call *call, tensors *all, job *job) {
+    for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++) {
+        job->gradient[k].data = NULL;
+        job->in_place[k] = false;
+        if (!call->gradient[k])
+            continue;
+        OK(check_tensor(call->gradient[k], gradient_name[k], &all->gradient[k]));
+        OK(check_shape(&all->gradient[k], &all->common, "a gradient"));
+        OK(check_output(&all->gradient[k]));
+        job->gradient[k] = make_view(&all->gradient[k], &all->common);
+        job->in_place[k] = same_place(&all->gradient[k], &all->operand[k]);
+    }
+    return ONEPASS_OK;
+}
+
+static onepass_status check_apart(const checked *output, const checked *other) {
+    if (overlap(output, other))
+        FAIL_MEMORY("%s overlaps %s in memory; a gradient may lie over its own operand with the same pointer, type, "
+                    "shape and strides, and all else must be apart",
+                    output->name, other->name);
+    return ONEPASS_OK;
+}
+
+/* Outputs against everything else. Tensors that are absent span nothing. */
+static onepass_status check_overlaps(const tensors *all, const job *job) {
+    const checked *output[1 + ONEPASS_MAX_OPERANDS] = {&all->value};
+    for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
+        output[1 + k] = &all->gradient[k];
+    for (int32_t i = 0; i < 1 + ONEPASS_MAX_OPERANDS; i++) {
+        for (int32_t k = 0; k < job->operand_count; k++)
+            if (!(i == 1 + k && job->in_place[k]))
+                OK(check_apart(output[i], &all->operand[k]));
+        OK(check_apart(output[i], &all->upstream));
+        for (int32_t j = 0; j < i; j++)
+            OK(check_apart(output[i], output[j]));
+    }
+    return ONEPASS_OK;
+}
+
+onepass_status onepass_plan(const onepass_call *given, job *job) {
+    onepass_call call;
+    tensors all;
+    OK(onepass_read_call(given, &call));
+    OK(onepass_plan_loss(&call, job));
+    memset(&all, 0, sizeof all);
+    OK(plan_operands(&call, &all, job));
+    OK(plan_reduced(call.upstream, "upstream", &all.common, &all.upstream, job, &job->upstream));
+    OK(plan_reduced(call.value, "value", &all.common, &all.value, job, &job->value));
+    if (call.value)
+        OK(check_output(&all.value));
+    OK(plan_gradients(&call, &all, job));
+    OK(check_overlaps(&all, job));
+    job->first = 0;
+    job->count = all.common.count;
+    job->sum = NULL;
+    if (job->reduction == ONEPASS_MEAN && job->divisor == 0)
+        job->divisor = (double)job->count;
+    return ONEPASS_OK;
+}

@@ -1,0 +1,253 @@
+/*
+ * The CPU engine around the tiles: which instruction set this machine has, how
+ * many threads a job is worth, the floating-point state that the bits need, and
+ * the tree over the runs of tiles that the threads computed.
+ */
+#include "cpu/pairwise.h"
+#include "dtype.h"
+#include "order.h"
+
+#include <fenv.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+/* ------------------------------------------------------- instruction sets -- */
+
+static bool always(void) {
+    return true;
+}
+
+#if defined(__x86_64__)
+static bool has_avx2(void) {
+    unsigned a, b, c = 0, d;
+    return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+static bool has_avx512(void) {
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#elif defined(__aarch64__)
+static bool has_sve(void) {
+#if defined(__linux__)
+    return getauxval(AT_HWCAP) & (1ul << 22); /* HWCAP_SVE */
+#else
+    return false;
+#endif
+}
+#endif
+
+typedef struct instruction_set {
+    const char *name;
+    bool (*is_here)(void);
+    bool automatic; /* chosen without being asked for */
+    cpu_pairwise *f32, *f64;
+} instruction_set;
+
+#define INSTRUCTION_SET(name, is_here, automatic)                                                                      \
+    { #name, is_here, automatic, onepass_cpu_pairwise_##name##_f32, onepass_cpu_pairwise_##name##_f64 }
+
+/* Best first. */
+static const instruction_set instruction_sets[] = {
+#if defined(__x86_64__)
+    INSTRUCTION_SET(avx512, has_avx512, true),
+    INSTRUCTION_SET(avx2, has_avx2, true),
+    INSTRUCTION_SET(sse2, always, true),
+#elif defined(__aarch64__)
+    /* The bits of sve are tested under emulation; no measurement yet shows that it is faster. */
+    INSTRUCTION_SET(sve, has_sve, false),
+    INSTRUCTION_SET(neon, always, true),
+#else
+    INSTRUCTION_SET(baseline, always, true),
+#endif
+};
+
+#define INSTRUCTION_SET_COUNT (sizeof instruction_sets / sizeof *instruction_sets)
+
+/* What was found out at the first call. Threads that find it out at the same time find the same. */
+typedef struct machine {
+    const instruction_set *chosen; /* null: ONEPASS_ISA names one that is not here */
+    char asked_for[32];
+    char available[64];
+} machine;
+
+static machine this_machine;
+static pthread_once_t machine_known = PTHREAD_ONCE_INIT;
+
+static void look_at_machine(void) {
+    const char *wish = getenv("ONEPASS_ISA");
+    const bool asked = wish && *wish;
+    if (asked)
+        snprintf(this_machine.asked_for, sizeof this_machine.asked_for, "%s", wish);
+    for (size_t i = 0; i < INSTRUCTION_SET_COUNT; i++) {
+        const instruction_set *set = &instruction_sets[i];
+        if (!set->is_here())
+            continue;
+        const size_t used = strlen(this_machine.available);
+        snprintf(this_machine.available + used, sizeof this_machine.available - used, "%s%s", used ? " " : "",
+                 set->name);
+        if (!this_machine.chosen && (asked ? strcmp(wish, set->name) == 0 : set->automatic))
+            this_machine.chosen = set;
+    }
+}
+
+static onepass_status choose_instruction_set(const instruction_set **set) {
+    pthread_once(&machine_known, look_at_machine);
+    *set = this_machine.chosen;
+    if (!*set)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
+                            "the environment variable ONEPASS_ISA is \"%s\"; this machine and build have: %s",
+                            this_machine.asked_for, this_machine.available);
+    return ONEPASS_OK;
+}
+
+/* ----------------------------------------------------------------- threads -- */
+
+/* libgomp's pool does not survive a fork: a child that uses it hangs. */
+static atomic_bool after_fork;
+
+static void remember_fork(void) {
+    atomic_store_explicit(&after_fork, true, memory_order_relaxed);
+}
+
+__attribute__((constructor)) static void watch_for_forks(void) {
+    pthread_atfork(NULL, NULL, remember_fork);
+}
+
+static int available_threads(void) {
+#if defined(_OPENMP)
+    if (!atomic_load_explicit(&after_fork, memory_order_relaxed))
+        return omp_in_parallel() ? 1 : omp_get_max_threads();
+#endif
+    return 1;
+}
+
+/* A thread is woken for no less than this many tiles: about 20 microseconds of work. */
+#define TILES_WORTH_A_THREAD 32
+
+/* A call that names a number gets it, as far as there are tiles. */
+static int64_t threads_for(const job *job, int64_t tiles) {
+    if (atomic_load_explicit(&after_fork, memory_order_relaxed))
+        return 1;
+    const int64_t most = job->threads ? tiles : tiles / TILES_WORTH_A_THREAD;
+    const int64_t asked = job->threads ? job->threads : most > 1 ? available_threads() : 1;
+    const int64_t threads = asked < most ? asked : most;
+    return threads > 1 ? threads : 1;
+}
+
+/* ---------------------------------------------------- floating-point state -- */
+
+/* The bits need round to nearest and denormals. The default environment has both
+ * on every target, and masks traps; restoring the caller's also drops the flags
+ * that we raised. On Arm the default-NaN mode saves pairwise.c a comparison and a
+ * choice for every gradient that it stores. */
+typedef struct float_state {
+    fenv_t callers;
+} float_state;
+
+static float_state enter_float_state(void) {
+    float_state state;
+    fegetenv(&state.callers);
+    fesetenv(FE_DFL_ENV);
+#if defined(__aarch64__)
+    const uint64_t default_nan = UINT64_C(1) << 25;
+    __asm__ volatile("msr fpcr, %0" : : "r"(default_nan) : "memory");
+#endif
+    return state;
+}
+
+static void leave_float_state(const float_state *state) {
+    fesetenv(&state->callers);
+}
+
+/* --------------------------------------------------------------------- run -- */
+
+/* Runs are aligned and have 2^level tiles, so that each is one node of the tree.
+ * Enough of them to share out evenly, few enough to keep their sums on the stack. */
+#define MOST_RUNS       4096
+#define RUNS_PER_THREAD 128
+
+static int level_of_runs(int64_t tiles, int64_t threads) {
+    const int64_t runs = threads * RUNS_PER_THREAD < MOST_RUNS ? threads * RUNS_PER_THREAD : MOST_RUNS;
+    int level = 0;
+    while (((tiles - 1) >> level) + 1 > runs)
+        level++;
+    return level;
+}
+
+static double run_on_threads(cpu_pairwise *pairwise, const job *job, int64_t tiles, int64_t threads) {
+    double sum[MOST_RUNS];
+    const int level = level_of_runs(tiles, threads);
+    const int64_t length = (int64_t)1 << level;
+    const int64_t runs = ((tiles - 1) >> level) + 1;
+#if defined(_OPENMP)
+#pragma omp parallel num_threads((int)threads)
+#endif
+    {
+        const float_state state = enter_float_state();
+#if defined(_OPENMP)
+#pragma omp for schedule(static)
+#endif
+        for (int64_t run = 0; run < runs; run++) {
+            const int64_t first = run * length;
+            sum[run] = pairwise(job, first, tiles - first < length ? tiles - first : length);
+        }
+        leave_float_state(&state);
+    }
+    return order_tree(sum, runs);
+}
+
+/* The mean is the sum over the divisor, rounded once to the type of the value. */
+static void write_value(const view *value, double sum, int32_t reduction, double divisor) {
+    store_scalar(value->data, value->dtype, reduction == ONEPASS_MEAN ? sum / divisor : sum);
+}
+
+void onepass_cpu_finish(const view *value, double sum, int32_t reduction, double divisor) {
+    const float_state state = enter_float_state();
+    write_value(value, sum, reduction, divisor);
+    leave_float_state(&state);
+}
+
+static onepass_status cpu_run(const job *job) {
+    const instruction_set *set;
+    const onepass_status status = choose_instruction_set(&set);
+    if (status != ONEPASS_OK)
+        return status;
+    cpu_pairwise *pairwise = job->compute == ONEPASS_F64 ? set->f64 : set->f32;
+    const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
+    const int64_t threads = threads_for(job, tiles);
+
+    const float_state state = enter_float_state();
+    const double sum = threads > 1 ? run_on_threads(pairwise, job, tiles, threads) : pairwise(job, 0, tiles);
+    if (job->sum)
+        *job->sum = sum;
+    if (job->reduction != ONEPASS_NONE && job->value.data)
+        write_value(&job->value, sum, job->reduction, job->divisor);
+    leave_float_state(&state);
+    return ONEPASS_OK;
+}
+
+const engine onepass_cpu_engine = {"cpu", cpu_run};
+
+onepass_status onepass_cpu_describe(onepass_machine_info *info) {
+    const instruction_set *set;
+    const onepass_status status = choose_instruction_set(&set);
+    if (status != ONEPASS_OK)
+        return status;
+    info->instruction_set = set->name;
+    info->instruction_sets = this_machine.available;
+    info->threads = available_threads();
+    info->gpu_count = 0;
+    info->gpu_reason = "this build of onepass has no CUDA engine";
+    return ONEPASS_OK;
+}

@@ -1,0 +1,562 @@
+/*
+ * The CPU engine's work on tiles, for losses that compare two numbers: gather the
+ * operands of a tile as `real` numbers, compute values and slopes lane by lane,
+ * scatter what was computed. Compiled once for each instruction set and each
+ * compute type; ONEPASS_ENTRY is the name of the one function that comes out.
+ *
+ * -ffp-contract=off is part of the meaning: a fused multiply-add has other bits.
+ */
+#include "cpu/pairwise.h"
+#include "dtype.h"
+#include "loss.h"
+#include "order.h"
+
+/* ----------------------------------------------------------------- strip -- */
+
+/*
+ * A strip is a few tiles in a row that are computed by one call of a loss's
+ * function: as many as lie in memory as the computation wants them, or one that
+ * was gathered into a buffer. Within a strip nothing is stored but whole cache
+ * lines of results. That is not only less work: cores that stop fetching lines
+ * which are about to be overwritten (write streaming) give up at the first store
+ * of another kind, and one a tile cost 30 % of the rate on a Neoverse N1.
+ */
+#define STRIP_TILES 16
+
+typedef struct strip {
+    const void *operand[2];
+    int64_t step[2]; /* elements from tile to tile: ORDER_TILE, or 0 where one constant tile serves all */
+    real parameter[ONEPASS_MAX_PARAMETERS];
+    real scale;
+    real *gradient; /* for the prediction, if it comes with the sums */
+    int tiles;
+    int count; /* elements: ORDER_TILE a tile, fewer in a tile that the input ends in */
+} strip;
+
+/* One tile of a strip. */
+typedef struct tile {
+    const void *operand[2];
+    real parameter[ONEPASS_MAX_PARAMETERS];
+    real scale;
+    real *gradient;
+} tile;
+
+/* How the operands of a strip lie: as `real`, or both in the same 16-bit type,
+ * which the sums read without a detour through a buffer. */
+typedef enum access {
+    ACCESS_REAL,
+    ACCESS_F16,
+    ACCESS_BF16
+} access;
+
+/* One thread's buffers, for sums and for what does not lie in memory as the computation wants it. */
+typedef struct buffers {
+    _Alignas(64) real operand[2][ORDER_TILE];
+    real gradient[2][ORDER_TILE];
+    real value[ORDER_TILE];
+    real upstream[ORDER_TILE];
+    /* Where the constant that fills operand[k] was read, so that a strip of the same row need not fill it again. */
+    const void *constant[2];
+} buffers;
+
+/* ---------------------------------------------------------------- cursor -- */
+
+/* A place in a view, and what is left of its innermost row from there. */
+typedef struct cursor {
+    int64_t offset;
+    int64_t left;
+    int64_t row; /* offset of the row's beginning */
+    int64_t index[ONEPASS_MAX_DIMENSIONS];
+} cursor;
+
+static cursor cursor_at(const view *view, int64_t element) {
+    cursor at; /* not zeroed: most views have one dimension or two */
+    const int inner = view->ndim - 1;
+    for (int d = inner; d > 0; d--) {
+        at.index[d] = element % view->shape[d];
+        element /= view->shape[d];
+    }
+    at.index[0] = element;
+    at.row = 0;
+    for (int d = 0; d < inner; d++)
+        at.row += at.index[d] * view->stride[d];
+    at.offset = at.row + at.index[inner] * view->stride[inner];
+    at.left = view->shape[inner] - at.index[inner];
+    return at;
+}
+
+ALWAYS_INLINE void cursor_next_row(cursor *at, const view *view) {
+    int d = view->ndim - 2;
+    for (; d >= 0; d--) {
+        at->row += view->stride[d];
+        if (++at->index[d] < view->shape[d])
+            break;
+        at->row -= view->shape[d] * view->stride[d];
+        at->index[d] = 0;
+    }
+    at->offset = at->row;
+    at->left = view->shape[view->ndim - 1];
+}
+
+/* ---------------------------------------------------------------- gather -- */
+
+typedef real load_function(const void *data, int64_t i);
+
+ALWAYS_INLINE real load_real(const void *data, int64_t i) {
+    return ((const real *)data)[i];
+}
+ALWAYS_INLINE real load_f16(const void *data, int64_t i) {
+    return f32_of_f16(((const uint16_t *)data)[i]);
+}
+ALWAYS_INLINE real load_bf16(const void *data, int64_t i) {
+    return f32_of_bf16(((const uint16_t *)data)[i]);
+}
+ALWAYS_INLINE real load_f32(const void *data, int64_t i) {
+    return ((const float *)data)[i];
+}
+ALWAYS_INLINE real load_f64(const void *data, int64_t i) {
+    return (real)((const double *)data)[i];
+}
+
+ALWAYS_INLINE void gather_rows(load_function *load, const view *view, cursor *at, int count, real *into) {
+    const int64_t stride = view->stride[view->ndim - 1];
+    for (int done = 0; done < count; cursor_next_row(at, view)) {
+        const int n = at->left < count - done ? (int)at->left : count - done;
+        const int64_t offset = at->offset;
+        real *out = into + done;
+        if (stride == 1) {
+#pragma omp simd
+            for (int i = 0; i < n; i++)
+                out[i] = load(view->data, offset + i);
+        } else {
+            for (int i = 0; i < n; i++)
+                out[i] = load(view->data, offset + i * stride);
+        }
+        done += n;
+    }
+}
+
+static void gather_any(const view *view, cursor *at, int count, real *into) {
+    switch (view->dtype) {
+    case ONEPASS_F16:
+        gather_rows(load_f16, view, at, count, into);
+        break;
+    case ONEPASS_BF16:
+        gather_rows(load_bf16, view, at, count, into);
+        break;
+    case ONEPASS_F32:
+        gather_rows(load_f32, view, at, count, into);
+        break;
+    default:
+        gather_rows(load_f64, view, at, count, into);
+    }
+}
+
+/* How many elements from `element` on lie in a row without gaps. */
+ALWAYS_INLINE int64_t dense_length(const view *view, int64_t element) {
+    if (view->stride[view->ndim - 1] != 1)
+        return 0;
+    return view->ndim == 1 ? view->shape[0] - element : cursor_at(view, element).left;
+}
+
+/* How many elements from `element` on are the same one. */
+ALWAYS_INLINE int64_t constant_length(const view *view, int64_t element) {
+    if (view->stride[view->ndim - 1] != 0)
+        return 0;
+    return view->ndim == 1 ? view->shape[0] - element : cursor_at(view, element).left;
+}
+
+static void *address_of(const view *view, int64_t element) {
+    const int64_t offset = view->ndim == 1 ? element * view->stride[0] : cursor_at(view, element).offset;
+    return (char *)view->data + offset * (int64_t)dtype_size(view->dtype);
+}
+
+/* `count` numbers of the view from `element` on: where they lie if they lie as
+ * wanted, else in the buffer, which has room for one tile. */
+static const real *gather(const view *view, int64_t element, int count, real *buffer, const void **constant) {
+    if (view->dtype == REAL_DTYPE && dense_length(view, element) >= count)
+        return address_of(view, element);
+    cursor at = cursor_at(view, element);
+    const void *data = address_of(view, element);
+    const bool is_constant = constant_length(view, element) >= ORDER_TILE;
+    if (!is_constant || *constant != data)
+        gather_any(view, &at, is_constant ? ORDER_TILE : count, buffer);
+    *constant = is_constant ? data : NULL;
+    return buffer;
+}
+
+/* --------------------------------------------------------------- compute -- */
+
+/* slope * scale as it is stored, where every operation counts. On Arm the engine
+ * computes in the default-NaN mode, in which a product's NaN is the canonical one
+ * (which made a strip's sum and gradient 25 % faster on a Neoverse N1). A compiler
+ * may still move a negation behind the product, so a slope_p must not end in one. */
+ALWAYS_INLINE real canonical_product(real slope, real scale) {
+#if defined(__aarch64__)
+    return slope * scale;
+#else
+    return canonical(slope * scale);
+#endif
+}
+
+/* The functions of a loss, for a strip. The sums are of whole tiles and come alone
+ * or with the gradient for the prediction, since that is how training uses them. A
+ * gradient is slope * scale here, and times the upstream gradient, if that is not
+ * 1, in a step of its own. */
+typedef struct loss_functions {
+    void (*sums[3])(const strip *strip, double *sum);
+    void (*sums_and_gradient[3])(const strip *strip, double *sum);
+    void (*values)(const strip *strip, real *value);
+    void (*gradient[2])(const strip *strip, real *gradient);
+} loss_functions;
+
+/* A copy, whose address nobody else has: it cannot alias what the loops write. */
+ALWAYS_INLINE tile tile_of(const strip *strip, int index, size_t size) {
+    tile tile = {.scale = strip->scale, .gradient = strip->gradient ? strip->gradient + index * ORDER_TILE : NULL};
+    for (int k = 0; k < 2; k++)
+        tile.operand[k] = (const char *)strip->operand[k] + index * strip->step[k] * (int64_t)size;
+    memcpy(tile.parameter, strip->parameter, sizeof tile.parameter);
+    return tile;
+}
+
+ALWAYS_INLINE int tile_count(const strip *strip, int index) {
+    const int left = strip->count - index * ORDER_TILE;
+    return left < ORDER_TILE ? left : ORDER_TILE;
+}
+
+ALWAYS_INLINE void each_sum(order_term *term, const strip *strip, size_t size, double *sum) {
+    _Alignas(64) real lanes[ORDER_LANES];
+    for (int index = 0; index < strip->tiles; index++) {
+        const tile tile = tile_of(strip, index, size);
+        order_rows(term, &tile, lanes);
+        sum[index] = order_lanes(lanes);
+    }
+}
+
+/* The same for terms that also write a gradient: the sums, single numbers, are stored after the strip. */
+ALWAYS_INLINE void each_sum_and_gradient(order_term *term, const strip *strip, size_t size, double *sum) {
+    _Alignas(64) real lanes[STRIP_TILES][ORDER_LANES];
+    for (int index = 0; index < strip->tiles; index++) {
+        const tile tile = tile_of(strip, index, size);
+        order_rows(term, &tile, lanes[index]);
+    }
+    for (int index = 0; index < strip->tiles; index++)
+        sum[index] = order_lanes(lanes[index]);
+}
+
+ALWAYS_INLINE void each_value(order_term *term, const strip *strip, real *value) {
+    for (int index = 0; index < strip->tiles; index++) {
+        const tile tile = tile_of(strip, index, sizeof(real));
+        const int count = tile_count(strip, index);
+        real *out = value + index * ORDER_TILE;
+#pragma omp simd
+        for (int i = 0; i < count; i++)
+            out[i] = canonical(term(&tile, i));
+    }
+}
+
+ALWAYS_INLINE void each_gradient(order_term *slope, const strip *strip, real *gradient) {
+    for (int index = 0; index < strip->tiles; index++) {
+        const tile tile = tile_of(strip, index, sizeof(real));
+        const int count = tile_count(strip, index);
+        real *out = gradient + index * ORDER_TILE;
+#pragma omp simd
+        for (int i = 0; i < count; i++)
+            out[i] = canonical(slope(&tile, i) * tile.scale);
+    }
+}
+
+/* What is made of a loss for each access to its operands, ... */
+#define SIZE_real        sizeof(real)
+#define SIZE_f16         2
+#define SIZE_bf16        2
+#define OPERANDS(access) load_##access(tile->operand[0], i), load_##access(tile->operand[1], i), tile->parameter
+#define LOSS_SUMS(name, access)                                                                                        \
+    ALWAYS_INLINE real name##_term_##access(const tile *tile, int i) {                                                 \
+        return name##_value(OPERANDS(access));                                                                         \
+    }                                                                                                                  \
+    ALWAYS_INLINE real name##_term_and_gradient_##access(const tile *tile, int i) {                                    \
+        const real term = name##_value(OPERANDS(access));                                                              \
+        tile->gradient[i] = canonical_product(name##_slope_p(OPERANDS(access)), tile->scale);                          \
+        return term;                                                                                                   \
+    }                                                                                                                  \
+    static void name##_sums_##access(const strip *strip, double *sum) {                                                \
+        each_sum(name##_term_##access, strip, SIZE_##access, sum);                                                     \
+    }                                                                                                                  \
+    static void name##_sums_and_gradient_##access(const strip *strip, double *sum) {                                   \
+        each_sum_and_gradient(name##_term_and_gradient_##access, strip, SIZE_##access, sum);                           \
+    }
+
+/* ... and once. */
+#define LOSS_ELEMENTS(name)                                                                                            \
+    ALWAYS_INLINE real name##_slope_p_at(const tile *tile, int i) {                                                    \
+        return name##_slope_p(OPERANDS(real));                                                                         \
+    }                                                                                                                  \
+    ALWAYS_INLINE real name##_slope_t_at(const tile *tile, int i) {                                                    \
+        return name##_slope_t(OPERANDS(real));                                                                         \
+    }                                                                                                                  \
+    static void name##_values(const strip *strip, real *value) {                                                       \
+        each_value(name##_term_real, strip, value);                                                                    \
+    }                                                                                                                  \
+    static void name##_gradient_p(const strip *strip, real *gradient) {                                                \
+        each_gradient(name##_slope_p_at, strip, gradient);                                                             \
+    }                                                                                                                  \
+    static void name##_gradient_t(const strip *strip, real *gradient) {                                                \
+        each_gradient(name##_slope_t_at, strip, gradient);                                                             \
+    }
+
+#if defined(ONEPASS_REAL_F64)
+#define LOSS(name, ...) LOSS_SUMS(name, real) LOSS_ELEMENTS(name)
+#define EACH_ACCESS(function)                                                                                          \
+    { function##_real }
+#else
+#define LOSS(name, ...) LOSS_SUMS(name, real) LOSS_SUMS(name, f16) LOSS_SUMS(name, bf16) LOSS_ELEMENTS(name)
+#define EACH_ACCESS(function)                                                                                          \
+    { function##_real, function##_f16, function##_bf16 }
+#endif
+#include "losses.def"
+#undef LOSS
+
+#define LOSS(name, ...)                                                                                                \
+    {EACH_ACCESS(name##_sums),                                                                                         \
+     EACH_ACCESS(name##_sums_and_gradient),                                                                            \
+     name##_values,                                                                                                    \
+     {name##_gradient_p, name##_gradient_t}},
+static const loss_functions losses[] = {
+#include "losses.def"
+};
+#undef LOSS
+
+/* The sums of a tile that the input ends in. Missing terms are +0. */
+ALWAYS_INLINE real stored_term(const tile *tile, int i) {
+    return load_real(tile->operand[0], i);
+}
+
+static void partial_sums(const loss_functions *loss, const strip *given, real *terms, double *sum) {
+    memset(terms, 0, ORDER_TILE * sizeof *terms);
+    loss->values(given, terms);
+    each_sum(stored_term, &(strip){.operand = {terms, terms}, .tiles = 1}, sizeof(real), sum);
+}
+
+static void multiply_by_one(real *gradient, int count, real factor) {
+#pragma omp simd
+    for (int i = 0; i < count; i++)
+        gradient[i] = canonical(gradient[i] * factor);
+}
+
+static void multiply_by_each(real *gradient, int count, const real *factor) {
+#pragma omp simd
+    for (int i = 0; i < count; i++)
+        gradient[i] = canonical(gradient[i] * factor[i]);
+}
+
+/* --------------------------------------------------------------- scatter -- */
+
+typedef void store_function(void *data, int64_t i, real x);
+
+ALWAYS_INLINE void store_f16(void *data, int64_t i, real x) {
+    ((uint16_t *)data)[i] = sizeof x == sizeof(float) ? f16_of_f32((float)x) : f16_of_f64((double)x);
+}
+ALWAYS_INLINE void store_bf16(void *data, int64_t i, real x) {
+    ((uint16_t *)data)[i] = sizeof x == sizeof(float) ? bf16_of_f32((float)x) : bf16_of_f64((double)x);
+}
+ALWAYS_INLINE void store_f32(void *data, int64_t i, real x) {
+    ((float *)data)[i] = (float)x;
+}
+ALWAYS_INLINE void store_f64(void *data, int64_t i, real x) {
+    ((double *)data)[i] = (double)x;
+}
+
+ALWAYS_INLINE void scatter_rows(store_function *store, const view *view, cursor *at, int count, const real *from) {
+    const int64_t stride = view->stride[view->ndim - 1];
+    for (int done = 0; done < count; cursor_next_row(at, view)) {
+        const int n = at->left < count - done ? (int)at->left : count - done;
+        const int64_t offset = at->offset;
+        const real *in = from + done;
+        if (stride == 1) {
+#pragma omp simd
+            for (int i = 0; i < n; i++)
+                store(view->data, offset + i, in[i]);
+        } else {
+            for (int i = 0; i < n; i++)
+                store(view->data, offset + i * stride, in[i]);
+        }
+        done += n;
+    }
+}
+
+static void scatter(const view *view, int64_t element, int count, const real *from) {
+    cursor at = cursor_at(view, element);
+    switch (view->dtype) {
+    case ONEPASS_F16:
+        scatter_rows(store_f16, view, &at, count, from);
+        break;
+    case ONEPASS_BF16:
+        scatter_rows(store_bf16, view, &at, count, from);
+        break;
+    case ONEPASS_F32:
+        scatter_rows(store_f32, view, &at, count, from);
+        break;
+    default:
+        scatter_rows(store_f64, view, &at, count, from);
+    }
+}
+
+/* ------------------------------------------------------------------- run -- */
+
+/* What a run does with each of its tiles. */
+typedef struct wanted {
+    bool sum, values, gradient[2];
+    bool upstream_is_tensor;
+    bool halves;   /* the sums may read both operands in their 16-bit type */
+    real upstream; /* if it is one number; 1 if there is none */
+} wanted;
+
+static wanted what_is_wanted(const job *job) {
+    const bool none = job->reduction == ONEPASS_NONE;
+    wanted wanted = {.sum = job->sum || (!none && job->value.data),
+                     .values = none && job->value.data,
+                     .gradient = {job->gradient[0].data, job->gradient[1].data},
+                     .upstream_is_tensor = none && job->upstream.data,
+                     .upstream = 1};
+    if (!none && job->upstream.data)
+        wanted.upstream = (real)load_scalar(job->upstream.data, job->upstream.dtype);
+    const int32_t dtype = job->operand[0].dtype;
+    wanted.halves = sizeof(real) == sizeof(float) && (dtype == ONEPASS_F16 || dtype == ONEPASS_BF16) &&
+                    job->operand[1].dtype == dtype && wanted.sum && !wanted.values && !wanted.gradient[1];
+    return wanted;
+}
+
+/* How many tiles from `element` on make a strip in which the view needs no buffer, or a constant one. */
+static int64_t tiles_without_gather(const view *view, int64_t element, bool halves) {
+    const bool readable = view->dtype == REAL_DTYPE || halves;
+    const int64_t dense = readable ? dense_length(view, element) : 0;
+    return (dense ? dense : halves ? 0 : constant_length(view, element)) / ORDER_TILE;
+}
+
+static int64_t tiles_without_scatter(const view *view, int64_t element) {
+    return view->dtype == REAL_DTYPE ? dense_length(view, element) / ORDER_TILE : 0;
+}
+
+/* A gradient over its operand must wait until the other gradient has been computed from that operand. */
+static bool must_wait(const job *job, const wanted *wanted, int k) {
+    return wanted->gradient[0] && wanted->gradient[1] && job->in_place[k];
+}
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* The next strip: as many tiles as nobody needs a buffer for, else one. */
+static access next_strip(const job *job, const wanted *wanted, int64_t element, int64_t left, strip *strip,
+                         buffers *buffers) {
+    int64_t tiles = least(left / ORDER_TILE, STRIP_TILES);
+    bool halves = wanted->halves && tiles > 0;
+    for (int k = 0; k < 2; k++)
+        halves = halves && dense_length(&job->operand[k], element) >= ORDER_TILE;
+    for (int k = 0; k < 2; k++) {
+        tiles = least(tiles, tiles_without_gather(&job->operand[k], element, halves));
+        if (wanted->gradient[k])
+            tiles = must_wait(job, wanted, k) ? 0 : least(tiles, tiles_without_scatter(&job->gradient[k], element));
+    }
+    if (wanted->values)
+        tiles = least(tiles, tiles_without_scatter(&job->value, element));
+    if (wanted->upstream_is_tensor)
+        tiles = least(tiles, tiles_without_gather(&job->upstream, element, false));
+
+    strip->tiles = tiles > 0 ? (int)tiles : 1;
+    strip->count = (int)least(left, (int64_t)strip->tiles * ORDER_TILE);
+    for (int k = 0; k < 2; k++) {
+        strip->operand[k] =
+            halves ? address_of(&job->operand[k], element)
+                   : gather(&job->operand[k], element, strip->count, buffers->operand[k], &buffers->constant[k]);
+        strip->step[k] = strip->operand[k] == buffers->operand[k] ? 0 : ORDER_TILE;
+    }
+    return !halves ? ACCESS_REAL : job->operand[0].dtype == ONEPASS_F16 ? ACCESS_F16 : ACCESS_BF16;
+}
+
+/* Where an output's elements may be computed without a buffer, else null. */
+static real *direct(const view *view, int64_t element, int count) {
+    return view->dtype == REAL_DTYPE && dense_length(view, element) >= count ? address_of(view, element) : NULL;
+}
+
+static void write_values(const job *job, const loss_functions *loss, const strip *strip, int64_t element,
+                         buffers *buffers) {
+    real *into = direct(&job->value, element, strip->count);
+    loss->values(strip, into ? into : buffers->value);
+    if (!into)
+        scatter(&job->value, element, strip->count, buffers->value);
+}
+
+/* The upstream gradient comes last, so that a gradient may also be scaled later with the same bits. */
+static void multiply_by_upstream(const job *job, const wanted *wanted, int64_t element, int count, buffers *buffers,
+                                 real *gradient) {
+    if (wanted->upstream_is_tensor) {
+        const void *constant = NULL;
+        for (int done = 0; done < count; done += ORDER_TILE) {
+            const int n = (int)least(count - done, ORDER_TILE);
+            multiply_by_each(gradient + done, n,
+                             gather(&job->upstream, element + done, n, buffers->upstream, &constant));
+        }
+    } else if (wanted->upstream != 1) {
+        multiply_by_one(gradient, count, wanted->upstream);
+    }
+}
+
+/* All that is wanted of a strip; `sum` has one number a tile, if sums are wanted. */
+static void run_strip(const job *job, const wanted *wanted, access access, strip *strip, int64_t element,
+                      buffers *buffers, double *sum) {
+    const loss_functions *loss = &losses[job->loss];
+    const bool whole = strip->count == strip->tiles * ORDER_TILE;
+    const bool together = whole && wanted->sum && wanted->gradient[0];
+
+    real *into[2] = {NULL, NULL}, *gradient[2] = {NULL, NULL};
+    for (int k = 0; k < 2; k++) {
+        if (!wanted->gradient[k])
+            continue;
+        into[k] = must_wait(job, wanted, k) ? NULL : direct(&job->gradient[k], element, strip->count);
+        gradient[k] = into[k] ? into[k] : buffers->gradient[k];
+    }
+
+    strip->gradient = gradient[0];
+    if (together)
+        loss->sums_and_gradient[access](strip, sum);
+    else if (wanted->sum && whole)
+        loss->sums[access](strip, sum);
+    else if (wanted->sum)
+        partial_sums(loss, strip, buffers->value, sum);
+    if (wanted->values)
+        write_values(job, loss, strip, element, buffers);
+    for (int k = 0; k < 2; k++) {
+        if (!wanted->gradient[k])
+            continue;
+        if (!(together && k == 0))
+            loss->gradient[k](strip, gradient[k]);
+        multiply_by_upstream(job, wanted, element, strip->count, buffers, gradient[k]);
+    }
+    for (int k = 0; k < 2; k++)
+        if (wanted->gradient[k] && !into[k])
+            scatter(&job->gradient[k], element, strip->count, gradient[k]);
+}
+
+double ONEPASS_ENTRY(const job *job, int64_t first_tile, int64_t tile_count) {
+    const wanted wanted = what_is_wanted(job);
+    double sum[STRIP_TILES];
+    buffers buffers;
+    buffers.constant[0] = buffers.constant[1] = NULL;
+    strip strip = {.scale = job->reduction == ONEPASS_MEAN ? (real)(1.0 / job->divisor) : 1};
+    for (int i = 0; i < ONEPASS_MAX_PARAMETERS; i++)
+        strip.parameter[i] = (real)job->parameter[i];
+
+    order_stack stack = {.depth = 0};
+    const int64_t last_tile = first_tile + tile_count;
+    const int64_t end = last_tile > job->count / ORDER_TILE ? job->count : last_tile * ORDER_TILE;
+    for (int64_t done = first_tile * ORDER_TILE; done < end; done += strip.count) {
+        const int64_t element = job->first + done;
+        const access access = next_strip(job, &wanted, element, end - done, &strip, &buffers);
+        run_strip(job, &wanted, access, &strip, element, &buffers, sum);
+        for (int index = 0; wanted.sum && index < strip.tiles; index++)
+            order_push(&stack, sum[index]);
+    }
+    return order_top(&stack);
+}

@@ -1,0 +1,169 @@
+/*
+ * Numbers in memory: f16, bf16, f32 and f64, loaded and stored alike everywhere.
+ *
+ * Loading is exact. Storing rounds once, to nearest even, and a NaN is stored as
+ * the canonical quiet one. Conversions that an instruction set has are used where
+ * the compiler offers them; the integer versions give the same bits.
+ */
+#ifndef ONEPASS_DTYPE_H
+#define ONEPASS_DTYPE_H
+
+#include "loss.h"
+#include "onepass.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* The compiler's half, where it is one instruction to and from float. */
+#if defined(__aarch64__)
+typedef __fp16 native_half;
+#define NATIVE_HALF 1
+#elif defined(__F16C__) && defined(__FLT16_MAX__)
+typedef _Float16 native_half;
+#define NATIVE_HALF 1
+#else
+#define NATIVE_HALF 0
+#endif
+
+ALWAYS_INLINE size_t dtype_size(int32_t dtype) {
+    return dtype == ONEPASS_F64 ? 8 : dtype == ONEPASS_F32 ? 4 : 2;
+}
+
+ALWAYS_INLINE uint32_t f32_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+ALWAYS_INLINE float f32_of(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+ALWAYS_INLINE uint32_t choose_bits(bool condition, uint32_t a, uint32_t b) {
+    const uint32_t mask = 0u - (uint32_t)condition;
+    return (a & mask) | (b & ~mask);
+}
+
+/* ---------------------------------------------------- 16 bits to float -- */
+
+ALWAYS_INLINE float f32_of_bf16(uint16_t half) {
+    return f32_of((uint32_t)half << 16);
+}
+
+ALWAYS_INLINE float f32_of_f16(uint16_t half) {
+#if NATIVE_HALF
+    native_half native;
+    memcpy(&native, &half, sizeof native);
+    return (float)native;
+#else
+    /* Exponent and mantissa in float's places; the product re-biases the exponent, denormals included. */
+    const uint32_t magnitude_bits = f32_bits(f32_of((uint32_t)(half & 0x7fff) << 13) * 0x1p112f);
+    const uint32_t special = choose_bits((half & 0x7c00) == 0x7c00, 0x7f800000u, 0);
+    return f32_of(magnitude_bits | special | (uint32_t)(half & 0x8000) << 16);
+#endif
+}
+
+/* ---------------------------------------------------- float to 16 bits -- */
+
+ALWAYS_INLINE uint16_t bf16_of_f32(float x) {
+    const uint32_t bits = f32_bits(x);
+    const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    return (uint16_t)choose_bits((bits & 0x7fffffffu) > 0x7f800000u, 0x7fc0u, rounded);
+}
+
+ALWAYS_INLINE uint16_t f16_of_f32(float x) {
+    const uint32_t bits = f32_bits(x);
+    const uint32_t size = bits & 0x7fffffffu;
+#if NATIVE_HALF
+    const native_half native = (native_half)x;
+    uint16_t half;
+    memcpy(&half, &native, sizeof half);
+#else
+    /* Normal: re-bias, round at bit 13; the carry out of the largest number is infinity. */
+    const uint32_t normal = (size - 0x38000000u + 0xfffu + ((size >> 13) & 1u)) >> 13;
+    /* Denormal: added to 0.5 the last bit of the sum is worth 2^-24, and the addition rounds. */
+    const uint32_t denormal = f32_bits(f32_of(size) + 0.5f) - 0x3f000000u;
+    uint32_t half = choose_bits(size < 0x38800000u, denormal, normal);
+    half = choose_bits(size >= 0x47800000u, 0x7c00u, half);
+    half |= bits >> 16 & 0x8000u;
+#endif
+    return (uint16_t)choose_bits(size > 0x7f800000u, 0x7e00u, half);
+}
+
+/* --------------------------------------------------- double to 16 bits -- */
+
+/* Rounds a double once to a format with so many bits of mantissa and such a
+ * bias: through float it would be rounded twice. */
+ALWAYS_INLINE uint16_t small_of_f64(double x, int mantissa, int bias, uint16_t nan) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint16_t negative = (uint16_t)(bits >> 63 << 15);
+    const uint64_t size = bits & UINT64_C(0x7fffffffffffffff);
+    const uint16_t infinity = (uint16_t)((2 * bias + 1) << mantissa);
+    if (size > UINT64_C(0x7ff0000000000000))
+        return nan;
+    const int exponent = (int)(size >> 52) - 1023;
+    if (exponent > bias)
+        return negative | infinity;
+    uint64_t digits = size & UINT64_C(0x000fffffffffffff);
+    int drop = 52 - mantissa;
+    if (exponent > -bias) {
+        digits |= (uint64_t)(exponent + bias) << 52;
+    } else {
+        digits |= UINT64_C(1) << 52; /* doubles too small to have this bit are dropped below */
+        drop += 1 - bias - exponent;
+        if (drop > 54)
+            return negative;
+    }
+    const uint64_t half = UINT64_C(1) << (drop - 1);
+    const uint64_t odd = digits >> drop & 1;
+    return negative | (uint16_t)((digits + half - 1 + odd) >> drop);
+}
+
+ALWAYS_INLINE uint16_t f16_of_f64(double x) {
+    return small_of_f64(x, 10, 15, 0x7e00);
+}
+
+ALWAYS_INLINE uint16_t bf16_of_f64(double x) {
+    return small_of_f64(x, 7, 127, 0x7fc0);
+}
+
+/* ------------------------------------------- one number, any type, f64 -- */
+
+/* For scalars: the upstream gradient and the value. */
+ALWAYS_INLINE double load_scalar(const void *data, int32_t dtype) {
+    switch (dtype) {
+    case ONEPASS_F16:
+        return (double)f32_of_f16(*(const uint16_t *)data);
+    case ONEPASS_BF16:
+        return (double)f32_of_bf16(*(const uint16_t *)data);
+    case ONEPASS_F32:
+        return (double)*(const float *)data;
+    default:
+        return *(const double *)data;
+    }
+}
+
+ALWAYS_INLINE void store_scalar(void *data, int32_t dtype, double x) {
+    const uint64_t nan = UINT64_C(0x7ff8000000000000);
+    if (x != x)
+        memcpy(&x, &nan, sizeof x);
+    switch (dtype) {
+    case ONEPASS_F16:
+        *(uint16_t *)data = f16_of_f64(x);
+        break;
+    case ONEPASS_BF16:
+        *(uint16_t *)data = bf16_of_f64(x);
+        break;
+    case ONEPASS_F32:
+        *(float *)data = (float)x;
+        break;
+    default:
+        *(double *)data = x;
+    }
+}
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * What stands between the public call and the engines: a job, which is a call
+ * that has been checked and planned, and the table of entries that an engine fills.
+ */
+#ifndef ONEPASS_ENGINE_H
+#define ONEPASS_ENGINE_H
+
+#include "onepass.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Functions that the library's files share with each other but not with users. */
+#define ONEPASS_INTERNAL __attribute__((visibility("hidden")))
+
+/*
+ * A tensor at the common shape, as an engine walks it: element i in row-major
+ * order of that shape is found by this view's own dimensions, which are as few as
+ * the strides allow. A dense tensor has one, whatever the call's shape; a row that
+ * is shared by all rows has two, the outer with stride 0.
+ */
+typedef struct view {
+    void *data; /* null: absent */
+    int32_t dtype;
+    int32_t ndim; /* at least 1 */
+    int64_t shape[ONEPASS_MAX_DIMENSIONS];
+    int64_t stride[ONEPASS_MAX_DIMENSIONS]; /* in elements */
+} view;
+
+typedef struct job {
+    int32_t loss; /* index into losses.def */
+    int32_t operand_count;
+    double parameter[ONEPASS_MAX_PARAMETERS];
+    int32_t reduction;
+    int32_t compute; /* ONEPASS_F32 or ONEPASS_F64 */
+
+    /* The elements: `count` of the common shape, from `first` on. Tiles are counted from `first`. */
+    int64_t first;
+    int64_t count;
+
+    view operand[ONEPASS_MAX_OPERANDS];
+    view upstream; /* one element for mean and sum */
+    view value;    /* one element for mean and sum */
+    view gradient[ONEPASS_MAX_OPERANDS];
+    bool in_place[ONEPASS_MAX_OPERANDS]; /* the gradient lies over its operand */
+
+    double divisor; /* of a mean */
+    double *sum;    /* if not null: the plain sum goes here as well */
+    int32_t threads;
+} job;
+
+typedef struct engine {
+    const char *name;
+    onepass_status (*run)(const job *job);
+} engine;
+
+/* src/check.c: checks a call and plans it. `job` is complete only if the status is ONEPASS_OK. */
+ONEPASS_INTERNAL onepass_status onepass_plan(const onepass_call *call, job *job);
+
+/* ... and the parts of it that an accumulator needs on its own. */
+ONEPASS_INTERNAL onepass_status onepass_read_call(const onepass_call *given, onepass_call *call);
+ONEPASS_INTERNAL onepass_status onepass_plan_loss(const onepass_call *call, job *job);
+ONEPASS_INTERNAL onepass_status onepass_plan_scalar(const onepass_tensor *tensor, const char *name, view *view);
+
+/* src/catalog.c: the index of a loss in losses.def, or -1. */
+ONEPASS_INTERNAL int32_t onepass_loss_index(const char *name);
+
+/* src/message.c: sets the calling thread's message and returns the status. */
+ONEPASS_INTERNAL onepass_status onepass_fail(onepass_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+ONEPASS_INTERNAL onepass_status onepass_succeed(void);
+
+/* src/cpu/engine.c */
+ONEPASS_INTERNAL extern const engine onepass_cpu_engine;
+ONEPASS_INTERNAL onepass_status onepass_cpu_describe(onepass_machine_info *info);
+ONEPASS_INTERNAL void onepass_cpu_finish(const view *value, double sum, int32_t reduction, double divisor);
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * What a loss header may use. A loss is written once, for one element, in terms
+ * of `real`: the C compiler sees it with real = float and again with real =
+ * double, for every instruction set, and so does nvcc. It therefore has no
+ * branches on data, no libm and no knowledge of where its numbers come from.
+ *
+ * A loss `name` defines name_value, name_slope_p and name_slope_t, each a
+ * LOSS_FUNCTION of (real p, real t, const real *parameter), and ends with a line
+ * LOSS(...) outside its include guard. Whoever includes losses.def defines LOSS
+ * first and so gets one expansion a loss. docs/adding-a-loss.md is the recipe.
+ */
+#ifndef ONEPASS_LOSS_H
+#define ONEPASS_LOSS_H
+
+#include <float.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Excess precision (x87) would change the bits. */
+#if FLT_EVAL_METHOD != 0
+#error "onepass needs a target that computes float in float and double in double (FLT_EVAL_METHOD 0)"
+#endif
+
+#if defined(ONEPASS_REAL_F64)
+typedef double real;
+typedef uint64_t real_bits;
+#define REAL_DTYPE    ONEPASS_F64
+#define REAL_SIGN_BIT UINT64_C(0x8000000000000000)
+#define REAL_NAN_BITS UINT64_C(0x7ff8000000000000)
+#else
+typedef float real;
+typedef uint32_t real_bits;
+#define REAL_DTYPE    ONEPASS_F32
+#define REAL_SIGN_BIT UINT32_C(0x80000000)
+#define REAL_NAN_BITS UINT32_C(0x7fc00000)
+#endif
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline, unused))
+#define LOSS_FUNCTION ALWAYS_INLINE
+
+LOSS_FUNCTION real_bits bits_of(real x) {
+    real_bits bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+LOSS_FUNCTION real real_of(real_bits bits) {
+    real x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* `a` where the condition holds, else `b`, by masks: gcc vectorises a loop over
+ * it whatever stands on the two sides, and a ternary only without a division or
+ * with -fno-trapping-math, which in turn spoils its code for clamping. */
+LOSS_FUNCTION real choose(bool condition, real a, real b) {
+    const real_bits mask = (real_bits)0 - (real_bits)condition;
+    return real_of((bits_of(a) & mask) | (bits_of(b) & ~mask));
+}
+
+LOSS_FUNCTION real magnitude(real x) {
+    return sizeof(real) == sizeof(float) ? (real)__builtin_fabsf((float)x) : (real)__builtin_fabs((double)x);
+}
+
+/* -1, 0 or 1; for NaN 1 or -1, so ask about NaN first. */
+LOSS_FUNCTION real sign(real x) {
+    const real one = real_of((bits_of(x) & REAL_SIGN_BIT) | bits_of((real)1));
+    return choose(x == 0, 0, one);
+}
+
+/* Hardware differs in the NaN that it makes; what is stored has one face. */
+LOSS_FUNCTION real canonical(real x) {
+    return choose(x != x, real_of(REAL_NAN_BITS), x);
+}
+
+#endif

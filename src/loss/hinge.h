@@ -1,0 +1,27 @@
+/* Hinge: nothing is lost where prediction and target agree by the margin. */
+#ifndef ONEPASS_LOSS_HINGE_H
+#define ONEPASS_LOSS_HINGE_H
+
+LOSS_FUNCTION real hinge_value(real p, real t, const real *parameter) {
+    const real shortfall = parameter[0] - p * t;
+    return choose(shortfall < 0, 0, shortfall); /* NaN is not below 0 and comes through */
+}
+
+/* -1 where the loss counts, the kink included, as in the gradient of PyTorch's clamp; else -0. */
+LOSS_FUNCTION real hinge_pull(real p, real t, const real *parameter) {
+    return choose(parameter[0] - p * t >= 0, -1, (real)-0.0);
+}
+
+/* A product, not a choice: 0 times an infinite target is NaN, as autograd has it. */
+LOSS_FUNCTION real hinge_slope_p(real p, real t, const real *parameter) {
+    return hinge_pull(p, t, parameter) * t;
+}
+
+LOSS_FUNCTION real hinge_slope_t(real p, real t, const real *parameter) {
+    return hinge_pull(p, t, parameter) * p;
+}
+
+#endif
+
+LOSS(hinge, "how far the product of prediction and target falls short of a margin", "max(margin - p*t, 0)",
+     "margin - p*t >= 0 ? -t : 0", PARAMETERS({"margin", "the product that is enough", 1.0, -INFINITY}))

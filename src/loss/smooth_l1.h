@@ -1,0 +1,26 @@
+/* Smooth L1: a parabola closer than beta to the target, a straight line beyond. */
+#ifndef ONEPASS_LOSS_SMOOTH_L1_H
+#define ONEPASS_LOSS_SMOOTH_L1_H
+
+LOSS_FUNCTION real smooth_l1_value(real p, real t, const real *parameter) {
+    const real beta = parameter[0];
+    const real distance = magnitude(p - t);
+    /* distance * distance has the bits of x * x. With beta = 0 the parabola is 0/0 or x/0 and never chosen. */
+    return choose(distance < beta, (real)0.5 * distance * distance / beta, distance - (real)0.5 * beta);
+}
+
+LOSS_FUNCTION real smooth_l1_slope_p(real p, real t, const real *parameter) {
+    const real beta = parameter[0];
+    const real x = p - t;
+    return choose(magnitude(x) >= beta, sign(x), x / beta);
+}
+
+LOSS_FUNCTION real smooth_l1_slope_t(real p, real t, const real *parameter) {
+    return -smooth_l1_slope_p(p, t, parameter);
+}
+
+#endif
+
+LOSS(smooth_l1, "squared error near the target, absolute error beyond",
+     "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
+     PARAMETERS({"beta", "where the parabola meets the line", 1.0, 0.0}))

@@ -1,0 +1,93 @@
+/* The public functions: each clears the thread's message, has its call planned and hands the job to an engine. */
+#include "engine.h"
+
+#define TEXT_OF(x) #x
+#define TEXT(x)    TEXT_OF(x)
+
+int onepass_version(void) {
+    return ONEPASS_VERSION;
+}
+
+const char *onepass_version_text(void) {
+    return TEXT(ONEPASS_VERSION_MAJOR) "." TEXT(ONEPASS_VERSION_MINOR) "." TEXT(ONEPASS_VERSION_PATCH);
+}
+
+onepass_status onepass_machine(onepass_machine_info *info) {
+    onepass_succeed();
+    if (!info)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT, "info is null; expected a pointer to an onepass_machine_info");
+    if (info->size < sizeof *info)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
+                            "info.size is %zu; expected sizeof(onepass_machine_info), which is %zu here", info->size,
+                            sizeof *info);
+    return onepass_cpu_describe(info);
+}
+
+static bool wants_something(const onepass_call *call) {
+    bool wanted = call->value;
+    for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
+        wanted |= call->gradient[k] != NULL;
+    return wanted;
+}
+
+onepass_status onepass_run(const onepass_call *call) {
+    job job;
+    onepass_succeed();
+    const onepass_status status = onepass_plan(call, &job);
+    if (status != ONEPASS_OK)
+        return status;
+    if (!wants_something(call))
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
+                            "nothing is wanted: value and gradients are null; expected at least one output");
+    return onepass_cpu_engine.run(&job);
+}
+
+/* ------------------------------------------------------ the common cases -- */
+
+onepass_status onepass_forward(const char *loss, onepass_reduction reduction, const onepass_tensor *prediction,
+                               const onepass_tensor *target, const onepass_tensor *value) {
+    return onepass_run(&(onepass_call){.size = sizeof(onepass_call),
+                                       .loss = loss,
+                                       .reduction = (int32_t)reduction,
+                                       .operand = {prediction, target},
+                                       .value = value});
+}
+
+onepass_status onepass_backward(const char *loss, onepass_reduction reduction, const onepass_tensor *prediction,
+                                const onepass_tensor *target, const onepass_tensor *upstream,
+                                const onepass_tensor *gradient_prediction, const onepass_tensor *gradient_target) {
+    return onepass_run(&(onepass_call){.size = sizeof(onepass_call),
+                                       .loss = loss,
+                                       .reduction = (int32_t)reduction,
+                                       .operand = {prediction, target},
+                                       .upstream = upstream,
+                                       .gradient = {gradient_prediction, gradient_target}});
+}
+
+onepass_status onepass_forward_backward(const char *loss, onepass_reduction reduction, const onepass_tensor *prediction,
+                                        const onepass_tensor *target, const onepass_tensor *value,
+                                        const onepass_tensor *gradient_prediction) {
+    return onepass_run(&(onepass_call){.size = sizeof(onepass_call),
+                                       .loss = loss,
+                                       .reduction = (int32_t)reduction,
+                                       .operand = {prediction, target},
+                                       .value = value,
+                                       .gradient = {gradient_prediction}});
+}
+
+/* The library never writes through an operand's pointer, so the const goes no further than this. */
+static onepass_tensor vector_f32(const float *data, const int64_t *count) {
+    return (onepass_tensor){.data = (void *)(uintptr_t)data, .dtype = ONEPASS_F32, .ndim = 1, .shape = count};
+}
+
+onepass_status onepass_mean_f32(const char *loss, int64_t count, const float *prediction, const float *target,
+                                float *value, float *gradient) {
+    const onepass_tensor p = vector_f32(prediction, &count), t = vector_f32(target, &count);
+    const onepass_tensor g = vector_f32(gradient, &count), v = {.data = value, .dtype = ONEPASS_F32};
+    return onepass_run(&(onepass_call){.size = sizeof(onepass_call),
+                                       .loss = loss,
+                                       .reduction = ONEPASS_MEAN,
+                                       .operand = {&p, &t},
+                                       .value = value ? &v : NULL,
+                                       .gradient = {gradient ? &g : NULL}});
+}
