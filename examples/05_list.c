@@ -1,0 +1,34 @@
+/*
+ * 05: what there is.
+ *
+ * Lists the losses with their formulas and parameters, and says what this machine has.
+ */
+#include <stdio.h>
+
+#include <onepass.h>
+
+int main(void) {
+    onepass_machine_info machine = {.size = sizeof machine};
+    if (onepass_machine(&machine) != ONEPASS_OK) {
+        fprintf(stderr, "%s\n", onepass_message());
+        return 1;
+    }
+    printf("onepass %s uses %s (of: %s) and %d threads\n", onepass_version_text(), machine.instruction_set,
+           machine.instruction_sets, (int)machine.threads);
+    if (machine.gpu_count > 0)
+        printf("GPUs: %d\n\n", (int)machine.gpu_count);
+    else
+        printf("no GPU: %s\n\n", machine.gpu_reason);
+
+    const onepass_loss_info *loss;
+    for (int32_t i = 0; (loss = onepass_loss_at(i)); i++) {
+        printf("%s: %s\n    value  %s\n    slope  %s\n", loss->name, loss->meaning, loss->value, loss->slope);
+        for (int32_t k = 0; k < loss->parameter_count; k++) {
+            const onepass_parameter_info *parameter = &loss->parameter[k];
+            printf("    %-6s %s; %g if not given, at least %g\n", parameter->name, parameter->meaning,
+                   parameter->standard, parameter->least);
+        }
+    }
+    printf("\nThat is all.\n");
+    return 0;
+}

@@ -1,0 +1,39 @@
+# Bad input: the table of cases, and a fuzzer that makes up more of them.
+
+onepass_test(test_arguments)
+
+# Which instruction sets there are, for scripts that run the tests under each of them.
+add_executable(list_instruction_sets list_instruction_sets.c)
+target_link_libraries(list_instruction_sets PRIVATE onepass_static)
+
+file(GLOB fuzz_corpus CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/corpus/arguments/*)
+
+# With clang and libFuzzer. The library must be built for it, or the fuzzer is blind:
+#   CC=clang cmake -S . -B build-fuzz -DONEPASS_FUZZ=ON -DONEPASS_SANITIZE=fuzzer-no-link,address,undefined
+option(ONEPASS_FUZZ "Build the fuzzer with libFuzzer (clang only)" OFF)
+if(ONEPASS_FUZZ)
+  if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang" OR NOT ONEPASS_SANITIZE MATCHES "fuzzer-no-link")
+    message(FATAL_ERROR "ONEPASS_FUZZ needs clang and -DONEPASS_SANITIZE=fuzzer-no-link,address,undefined")
+  endif()
+  add_executable(fuzz_arguments fuzz_arguments.c)
+  target_link_libraries(fuzz_arguments PRIVATE onepass_static m)
+  target_link_options(fuzz_arguments PRIVATE -fsanitize=fuzzer)
+  # New inputs go to the build folder; the seeds in the source folder stay as they are.
+  file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/found)
+  add_test(NAME fuzz_arguments
+    COMMAND fuzz_arguments -runs=200000 -max_total_time=20 -max_len=512 -seed=1 -print_final_stats=1
+      -artifact_prefix=${CMAKE_CURRENT_BINARY_DIR}/ ${CMAKE_CURRENT_BINARY_DIR}/found
+      ${CMAKE_CURRENT_SOURCE_DIR}/corpus/arguments)
+  set_tests_properties(fuzz_arguments PROPERTIES TIMEOUT 120)
+endif()
+
+# Everywhere: the same inputs each time, from a generator.
+add_executable(fuzz_driver fuzz_arguments.c fuzz_driver.c)
+target_link_libraries(fuzz_driver PRIVATE onepass_static m)
+if(ONEPASS_SANITIZE)
+  set(fuzz_count 20000)
+else()
+  set(fuzz_count 100000)
+endif()
+add_test(NAME fuzz_driver COMMAND fuzz_driver ${fuzz_count} ${fuzz_corpus})
+set_tests_properties(fuzz_driver PROPERTIES TIMEOUT 300)

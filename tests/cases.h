@@ -1,0 +1,113 @@
+/*
+ * The list of cases that several tests share: what to compute, on which types,
+ * layout, size and data. A case is a small description; case_prepare turns it
+ * into a call on real memory, always with the same bytes.
+ */
+#ifndef ONEPASS_TESTS_CASES_H
+#define ONEPASS_TESTS_CASES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "onepass.h"
+
+/* ----------------------------------------------------------------- axes -- */
+
+enum {
+    WANT_VALUE = 1,
+    WANT_PREDICTION = 2, /* the gradient in the prediction */
+    WANT_TARGET = 4,
+    WANT_ALL = 7
+};
+
+enum {
+    UPSTREAM_ABSENT,
+    UPSTREAM_ONE,
+    UPSTREAM_OTHER, /* one number; for none a tensor of zero strides */
+    UPSTREAM_TENSOR /* for none an element each; else one number in three dimensions */
+};
+
+enum {
+    DATA_UNIFORM, /* -1 to 1 */
+    DATA_NORMAL,  /* bell-shaped, mostly -3 to 3 */
+    DATA_HUGE,    /* squares overflow */
+    DATA_TINY,    /* denormals, and numbers whose squares are denormal */
+    DATA_WIDE,    /* 80 binary orders of magnitude, both signs */
+    DATA_SPECIAL, /* NaN of all faces and infinities sprinkled in */
+    DATA_KINK,    /* hits x = 0, -0, +-beta and p*t = margin all the time */
+    DATA_COUNT
+};
+
+/* How the tensors lie; the rows of the table are in cases.c. */
+enum {
+    LAYOUT_DENSE,
+    LAYOUT_UNALIGNED
+};
+int case_layout_count(void);
+const char *case_layout_name(int layout);
+
+typedef struct test_case {
+    const char *group; /* the axis that varies; the golden file has a line for each group and loss */
+    const char *loss;
+    int32_t parameter_count;
+    double parameter;
+    int32_t prediction, target, gradient, value, upstream_dtype; /* onepass_dtype */
+    int32_t reduction;
+    int32_t wanted;
+    int32_t upstream;
+    int32_t layout;
+    int64_t rows, columns; /* layouts of one dimension have rows * columns elements */
+    int32_t data;
+    double divisor;
+    int32_t threads;
+    uint64_t seed;
+} test_case;
+
+/* --------------------------------------------------------------- memory -- */
+
+enum {
+    TENSOR_PREDICTION,
+    TENSOR_TARGET,
+    TENSOR_UPSTREAM,
+    TENSOR_VALUE,
+    TENSOR_GRADIENT_PREDICTION,
+    TENSOR_GRADIENT_TARGET,
+    TENSOR_COUNT
+};
+
+/* A call and the one block of memory that holds all its tensors. What is between
+ * and around elements is poison, so comparing whole blocks also shows writes
+ * where nothing may be written. */
+typedef struct prepared_case {
+    onepass_call call;
+    onepass_tensor tensor[TENSOR_COUNT];
+    int64_t shape[TENSOR_COUNT][ONEPASS_MAX_DIMENSIONS];
+    int64_t strides[TENSOR_COUNT][ONEPASS_MAX_DIMENSIONS];
+    size_t begin[TENSOR_COUNT]; /* of the tensor's bytes in the block */
+    size_t bytes[TENSOR_COUNT];
+    unsigned char *block;
+    size_t block_size;
+} prepared_case;
+
+prepared_case *case_prepare(const test_case *c);
+void case_free(prepared_case *prepared);
+
+/* The whole list, built on first use, freed by nobody: it lives as long as the test. */
+const test_case *case_list(size_t *count);
+
+/* A case in words, for messages. */
+void case_describe(const test_case *c, char *text, size_t size);
+
+/* ----------------------------------------------------------------- data -- */
+
+/* splitmix64: the same numbers on every machine. */
+uint64_t random_bits(uint64_t *state);
+
+/* A whole number from 0 to below - 1. */
+int64_t random_below(uint64_t *state, int64_t below);
+
+/* One element's bits. No function of libm has a part in it, since those differ
+ * between machines. */
+uint64_t random_element(uint64_t *state, int32_t data, int32_t dtype, double parameter);
+
+#endif

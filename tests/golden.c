@@ -1,0 +1,295 @@
+/*
+ * The golden file holds the bits of known results: a hash for each group of the
+ * list of cases and each loss, and a few values in full. Every machine,
+ * instruction set and version must reproduce it; it changes only with the order
+ * of summation or the mathematics, in a commit that says so.
+ *
+ *     golden --write FILE
+ *     golden --check FILE
+ *
+ * With ONEPASS_ISA set, --check first makes sure that this instruction set is
+ * here (or skips), and then that it is the one in use.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "cases.h"
+#include "check.h"
+#include "oracle.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------------- lines -- */
+
+enum {
+    LINES = 256,
+    NAME = 64
+};
+
+typedef struct golden_line {
+    char name[NAME];
+    uint64_t bits;
+} golden_line;
+
+typedef struct golden_lines {
+    golden_line line[LINES];
+    int count;
+} golden_lines;
+
+static golden_line *find_line(golden_lines *lines, const char *name) {
+    for (int i = 0; i < lines->count; i++) {
+        if (strcmp(lines->line[i].name, name) == 0) {
+            return &lines->line[i];
+        }
+    }
+    return NULL;
+}
+
+static void add_line(golden_lines *lines, const char *name, uint64_t bits) {
+    if (lines->count == LINES || strlen(name) >= NAME || find_line(lines, name)) {
+        printf("golden line \"%s\": one too many, too long, or there twice\n", name);
+        exit(1);
+    }
+    golden_line *line = &lines->line[lines->count++];
+    strcpy(line->name, name);
+    line->bits = bits;
+}
+
+/* -------------------------------------------------------------- hashing -- */
+
+/* 64-bit FNV-1a over the elements' bytes, lowest first, in row-major order. */
+static uint64_t hash_tensor(uint64_t hash, const onepass_tensor *tensor) {
+    int64_t count = 1;
+    for (int d = 0; d < tensor->ndim; d++) {
+        count *= tensor->shape[d];
+    }
+    const size_t size = oracle_size(tensor->dtype);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t offset = oracle_offset(tensor, tensor->ndim, tensor->shape, i);
+        uint64_t bits = oracle_load_bits(tensor->dtype, (const char *)tensor->data + offset * (int64_t)size);
+        for (size_t byte = 0; byte < size; byte++) {
+            hash = (hash ^ (bits & 0xff)) * UINT64_C(0x100000001b3);
+            bits >>= 8;
+        }
+    }
+    return hash;
+}
+
+static const uint64_t hash_begin = UINT64_C(0xcbf29ce484222325);
+
+static uint64_t hash_case(uint64_t hash, const test_case *c) {
+    prepared_case *prepared = case_prepare(c);
+    const onepass_call *call = &prepared->call;
+    char text[512];
+    case_describe(c, text, sizeof text);
+    CHECK_OK(onepass_run(call), text);
+    if (call->value) {
+        hash = hash_tensor(hash, call->value);
+    }
+    for (int which = 0; which < 2; which++) {
+        if (call->gradient[which]) {
+            hash = hash_tensor(hash, call->gradient[which]);
+        }
+    }
+    case_free(prepared);
+    return hash;
+}
+
+/* --------------------------------------------------------------- groups -- */
+
+/* The list holds a loss's group in one piece. */
+static void add_groups(golden_lines *lines) {
+    size_t count;
+    const test_case *cases = case_list(&count);
+    for (size_t i = 0; i < count;) {
+        const test_case *first = &cases[i];
+        uint64_t hash = hash_begin;
+        char name[NAME];
+        for (; i < count && cases[i].group == first->group && cases[i].loss == first->loss; i++) {
+            hash = hash_case(hash, &cases[i]);
+        }
+        snprintf(name, sizeof name, "%s %s", first->group, first->loss);
+        add_line(lines, name, hash);
+    }
+}
+
+/* Larger inputs, on as many threads as the library takes by itself. */
+static void add_large(golden_lines *lines) {
+    for (int i = 0; oracle_loss_at(i); i++) {
+        for (int32_t dtype = ONEPASS_F16; dtype <= ONEPASS_F64; dtype++) {
+            const test_case c = {.group = "large",
+                                 .loss = oracle_loss_at(i)->name,
+                                 .prediction = dtype,
+                                 .target = dtype,
+                                 .gradient = dtype,
+                                 .upstream_dtype = dtype,
+                                 .value = ONEPASS_F64,
+                                 .reduction = ONEPASS_MEAN,
+                                 .wanted = WANT_VALUE | WANT_PREDICTION,
+                                 .layout = LAYOUT_DENSE,
+                                 .rows = 1,
+                                 .columns = 1000 * 1000 + 1,
+                                 .data = DATA_UNIFORM,
+                                 .seed = 4};
+            char name[NAME];
+            snprintf(name, sizeof name, "large %s %s", c.loss, oracle_dtype_name(dtype));
+            add_line(lines, name, hash_case(hash_begin, &c));
+        }
+    }
+}
+
+/* Simple inputs whose values stand in the file in full, so that a difference can be read:
+ * p = -2, -1.75, ... 2 around and around, t = -1, 1, -1, ... */
+static void add_values(golden_lines *lines) {
+    enum {
+        MOST = 100000
+    };
+    static float p[MOST], t[MOST];
+    static const int64_t counts[] = {1, 100, 1025, MOST};
+    static const char *const reductions[] = {"mean", "sum"};
+    for (int i = 0; i < MOST; i++) {
+        p[i] = (float)(i % 17 - 8) / 4;
+        t[i] = i % 2 ? 1.0f : -1.0f;
+    }
+    for (int i = 0; oracle_loss_at(i); i++) {
+        for (size_t j = 0; j < sizeof counts / sizeof counts[0]; j++) {
+            for (int reduction = ONEPASS_MEAN; reduction <= ONEPASS_SUM; reduction++) {
+                const onepass_tensor prediction = {p, ONEPASS_F32, 1, &counts[j], NULL};
+                const onepass_tensor target = {t, ONEPASS_F32, 1, &counts[j], NULL};
+                double value = -1;
+                const onepass_tensor v = {&value, ONEPASS_F64, 0, NULL, NULL};
+                char name[NAME];
+                snprintf(name, sizeof name, "value %s %s %lld", oracle_loss_at(i)->name, reductions[reduction],
+                         (long long)counts[j]);
+                CHECK_OK(
+                    onepass_forward(oracle_loss_at(i)->name, (onepass_reduction)reduction, &prediction, &target, &v),
+                    name);
+                add_line(lines, name, oracle_double_bits(value));
+            }
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- files -- */
+
+static int read_lines(const char *path, golden_lines *lines) {
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        perror(path);
+        return 0;
+    }
+    char text[2 * NAME];
+    while (fgets(text, sizeof text, file)) {
+        char *space = strrchr(text, ' ');
+        if (text[0] != '#' && space) {
+            *space = 0;
+            add_line(lines, text, strtoull(space + 1, NULL, 16));
+        }
+    }
+    fclose(file);
+    return 1;
+}
+
+static int write_lines(const char *path, const golden_lines *lines) {
+    FILE *file = fopen(path, "w");
+    if (!file) {
+        perror(path);
+        return 0;
+    }
+    fprintf(file, "# Written by golden --write. For each group of tests/cases.c and each loss a hash of all\n"
+                  "# outputs' bits; for \"value\" the bits themselves, as double, of the inputs in golden.c.\n");
+    for (int i = 0; i < lines->count; i++) {
+        fprintf(file, "%s %016" PRIx64 "\n", lines->line[i].name, lines->line[i].bits);
+    }
+    return fclose(file) == 0;
+}
+
+static void compare_lines(golden_lines *expected, golden_lines *got, int all) {
+    for (int i = 0; i < got->count; i++) {
+        const golden_line *line = find_line(expected, got->line[i].name);
+        if (CHECK(line != NULL, "%s: expected no such line in the file, got %016" PRIx64, got->line[i].name,
+                  got->line[i].bits)) {
+            CHECK_BITS(line->bits, got->line[i].bits, line->name);
+        }
+    }
+    for (int i = 0; all && i < expected->count; i++) {
+        CHECK(find_line(got, expected->line[i].name) != NULL, "%s: expected %016" PRIx64 ", got no such line",
+              expected->line[i].name, expected->line[i].bits);
+    }
+}
+
+/* ----------------------------------------------------- instruction sets -- */
+
+static int has_word(const char *words, const char *word) {
+    const size_t length = strlen(word);
+    for (const char *at = strstr(words, word); at; at = strstr(at + 1, word)) {
+        if ((at == words || at[-1] == ' ') && (at[length] == ' ' || !at[length])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The library reads ONEPASS_ISA once and refuses a name that is not there, so the
+ * list of those that are is asked for in a child without the variable. */
+static int machine_has(const char *instruction_set) {
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        onepass_machine_info info = {.size = sizeof info};
+        unsetenv("ONEPASS_ISA");
+        if (onepass_machine(&info) != ONEPASS_OK) {
+            _exit(2);
+        }
+        _exit(has_word(info.instruction_sets, instruction_set) ? 0 : 1);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) > 1) {
+        CHECK(0, "expected onepass_machine to list the instruction sets, got a failure");
+        return 0;
+    }
+    return WEXITSTATUS(status) == 0;
+}
+
+static void check_instruction_set(const char *forced) {
+    onepass_machine_info info = {.size = sizeof info};
+    if (CHECK_OK(onepass_machine(&info), "onepass_machine")) {
+        printf("instruction set %s of %s\n", info.instruction_set, info.instruction_sets);
+        if (forced) {
+            CHECK(strcmp(info.instruction_set, forced) == 0, "expected instruction set %s in use, got %s", forced,
+                  info.instruction_set);
+        }
+    }
+}
+
+int main(int count, char **arguments) {
+    static golden_lines expected, got;
+    const int writes = count == 3 && strcmp(arguments[1], "--write") == 0;
+    const int checks = count == 3 && strcmp(arguments[1], "--check") == 0;
+    if (!writes && !checks) {
+        printf("usage: golden --write FILE | --check FILE\n");
+        return 2;
+    }
+    const char *forced = getenv("ONEPASS_ISA");
+    if (forced && !machine_has(forced)) {
+        if (check_failed) {
+            return check_finish();
+        }
+        char reason[128];
+        snprintf(reason, sizeof reason, "this build or machine has no %s", forced);
+        return check_skip(reason);
+    }
+    check_instruction_set(forced);
+
+    const int quick = checks && check_quick("the large groups");
+    add_groups(&got);
+    add_values(&got);
+    if (!quick) {
+        add_large(&got);
+    }
+    if (writes) {
+        CHECK(write_lines(arguments[2], &got), "expected to write %s", arguments[2]);
+    } else if (CHECK(read_lines(arguments[2], &expected), "expected to read %s", arguments[2])) {
+        compare_lines(&expected, &got, !quick);
+    }
+    return check_finish();
+}

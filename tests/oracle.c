@@ -1,0 +1,489 @@
+/*
+ * The oracle's parts in the order of its header: types, losses, order, a call.
+ * Nothing here is fast; everything should be checkable by eye against
+ * docs/numerics.md.
+ */
+#include "oracle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------ the types -- */
+
+/* precision counts the hidden bit; least is the exponent of the least denormal. */
+typedef struct format {
+    const char *name;
+    size_t size;
+    int precision;
+    int exponent_bits;
+    int least;
+} format;
+
+static const format *format_of(int32_t dtype) {
+    static const format half = {"f16", 2, 11, 5, -24};
+    static const format brain = {"bf16", 2, 8, 8, -133};
+    static const format single = {"f32", 4, 24, 8, -149};
+    static const format twice = {"f64", 8, 53, 11, -1074};
+    switch (dtype) {
+    case ONEPASS_F16:
+        return &half;
+    case ONEPASS_BF16:
+        return &brain;
+    case ONEPASS_F32:
+        return &single;
+    case ONEPASS_F64:
+        return &twice;
+    default:
+        abort();
+    }
+}
+
+size_t oracle_size(int32_t dtype) {
+    return format_of(dtype)->size;
+}
+
+const char *oracle_dtype_name(int32_t dtype) {
+    return format_of(dtype)->name;
+}
+
+uint64_t oracle_load_bits(int32_t dtype, const void *address) {
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+    switch (format_of(dtype)->size) {
+    case 2:
+        memcpy(&two, address, 2);
+        return two;
+    case 4:
+        memcpy(&four, address, 4);
+        return four;
+    default:
+        memcpy(&eight, address, 8);
+        return eight;
+    }
+}
+
+void oracle_store_bits(int32_t dtype, void *address, uint64_t bits) {
+    const uint16_t two = (uint16_t)bits;
+    const uint32_t four = (uint32_t)bits;
+    switch (format_of(dtype)->size) {
+    case 2:
+        memcpy(address, &two, 2);
+        break;
+    case 4:
+        memcpy(address, &four, 4);
+        break;
+    default:
+        memcpy(address, &bits, 8);
+    }
+}
+
+uint64_t oracle_double_bits(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, 8);
+    return bits;
+}
+
+double oracle_double_from_bits(uint64_t bits) {
+    double value;
+    memcpy(&value, &bits, 8);
+    return value;
+}
+
+/* A finite number that is not zero, as whole * 2^exponent. */
+typedef struct whole_number {
+    uint64_t whole;
+    int exponent;
+} whole_number;
+
+static int bit_length(uint64_t whole) {
+    int length = 0;
+    while (whole) {
+        length++;
+        whole >>= 1;
+    }
+    return length;
+}
+
+/* The magnitude bits (sign cut off) of a format, for the nearest number to
+ * `number`, ties to even; infinity beyond the largest. */
+static uint64_t round_to_format(const format *f, whole_number number) {
+    int quantum = number.exponent + bit_length(number.whole) - f->precision;
+    if (quantum < f->least) {
+        quantum = f->least;
+    }
+    const int cut = quantum - number.exponent;
+    uint64_t kept;
+    if (cut <= 0) {
+        kept = number.whole << -cut;
+    } else if (cut > 54) {
+        kept = 0; /* a whole has 53 bits at most, so this is less than half of the quantum */
+    } else {
+        const uint64_t rest = number.whole & ((UINT64_C(1) << cut) - 1);
+        const uint64_t tie = UINT64_C(1) << (cut - 1);
+        kept = number.whole >> cut;
+        kept += rest > tie || (rest == tie && (kept & 1));
+    }
+    const uint64_t hidden = UINT64_C(1) << (f->precision - 1);
+    if (kept == 2 * hidden) {
+        kept = hidden;
+        quantum++;
+    }
+    if (kept < hidden) {
+        return kept;
+    }
+    const uint64_t field = (uint64_t)(quantum - f->least + 1);
+    const uint64_t all_ones = (UINT64_C(1) << f->exponent_bits) - 1;
+    return field >= all_ones ? all_ones * hidden : field * hidden + (kept - hidden);
+}
+
+/* Takes the bits of one format to those of another. */
+static uint64_t convert(const format *from, const format *to, uint64_t bits) {
+    const uint64_t from_hidden = UINT64_C(1) << (from->precision - 1);
+    const uint64_t to_hidden = UINT64_C(1) << (to->precision - 1);
+    const uint64_t from_ones = (UINT64_C(1) << from->exponent_bits) - 1;
+    const uint64_t to_ones = (UINT64_C(1) << to->exponent_bits) - 1;
+    const uint64_t fraction = bits & (from_hidden - 1);
+    const uint64_t field = bits / from_hidden & from_ones;
+    const uint64_t sign = bits >> (8 * from->size - 1) & 1;
+    const uint64_t to_sign = sign << (8 * to->size - 1);
+    if (field == from_ones) {
+        return fraction ? to_ones * to_hidden + to_hidden / 2 : to_sign + to_ones * to_hidden;
+    }
+    whole_number number = {fraction, from->least};
+    if (field) {
+        number.whole += from_hidden;
+        number.exponent += (int)field - 1;
+    }
+    return number.whole ? to_sign + round_to_format(to, number) : to_sign;
+}
+
+double oracle_decode(int32_t dtype, uint64_t bits) {
+    return oracle_double_from_bits(convert(format_of(dtype), format_of(ONEPASS_F64), bits));
+}
+
+uint64_t oracle_encode(int32_t dtype, double value) {
+    return convert(format_of(ONEPASS_F64), format_of(dtype), oracle_double_bits(value));
+}
+
+double oracle_load(int32_t dtype, const void *address) {
+    return oracle_decode(dtype, oracle_load_bits(dtype, address));
+}
+
+void oracle_store(int32_t dtype, void *address, double value) {
+    oracle_store_bits(dtype, address, oracle_encode(dtype, value));
+}
+
+/* ----------------------------------------------------------- the losses -- */
+
+#define ORACLE_FORMULA(suffix, name, names, value, slope_p, slope_t)                                                   \
+    static void name##_in_##suffix(suffix p, suffix t, const suffix *k, suffix result[3]) {                            \
+        typedef suffix T;                                                                                              \
+        const T x = p - t;                                                                                             \
+        const T half = (T)0.5;                                                                                         \
+        names;                                                                                                         \
+        result[0] = value;                                                                                             \
+        result[1] = slope_p;                                                                                           \
+        result[2] = slope_t;                                                                                           \
+        (void)x, (void)half, (void)k;                                                                                  \
+    }
+
+#define ORACLE_LOSS(name, standard, names, value, slope_p, slope_t)                                                    \
+    ORACLE_FORMULA(float, name, names, value, slope_p, slope_t)                                                        \
+    ORACLE_FORMULA(double, name, names, value, slope_p, slope_t)
+#include "oracle_losses.def"
+#undef ORACLE_LOSS
+
+static const oracle_loss losses[] = {
+#define ORACLE_LOSS(name, standard, names, value, slope_p, slope_t)                                                    \
+    {#name, standard, name##_in_float, name##_in_double},
+#include "oracle_losses.def"
+#undef ORACLE_LOSS
+};
+
+const oracle_loss *oracle_loss_at(int index) {
+    return index >= 0 && (size_t)index < sizeof losses / sizeof losses[0] ? &losses[index] : NULL;
+}
+
+const oracle_loss *oracle_loss_named(const char *name) {
+    for (int i = 0; oracle_loss_at(i); i++) {
+        if (strcmp(name, losses[i].name) == 0) {
+            return &losses[i];
+        }
+    }
+    return NULL;
+}
+
+void oracle_term(const oracle_loss *loss, int in_float, double p, double t, const double *k, double result[3]) {
+    if (!in_float) {
+        loss->in_double(p, t, k, result);
+        return;
+    }
+    float parameter[ONEPASS_MAX_PARAMETERS];
+    for (int i = 0; i < ONEPASS_MAX_PARAMETERS; i++) {
+        parameter[i] = (float)k[i];
+    }
+    float rounded[3];
+    loss->in_float((float)p, (float)t, parameter, rounded);
+    for (int i = 0; i < 3; i++) {
+        result[i] = rounded[i];
+    }
+}
+
+/* ------------------------------------------------------------ the order -- */
+
+enum {
+    ROWS = 8,
+    LANES = 128,
+    TILE = ROWS * LANES
+};
+
+static double row_tree_in_float(const double *row) {
+    float r[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        r[i] = (float)row[i];
+    }
+    const float low = (r[0] + r[1]) + (r[2] + r[3]);
+    const float high = (r[4] + r[5]) + (r[6] + r[7]);
+    const float sum = low + high;
+    return sum;
+}
+
+static double row_tree_in_double(const double *r) {
+    return ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
+}
+
+static double tile_sum(const double *term, int64_t count, int in_float) {
+    double lane[LANES];
+    for (int l = 0; l < LANES; l++) {
+        double row[ROWS];
+        for (int r = 0; r < ROWS; r++) {
+            const int64_t i = r * LANES + l;
+            row[r] = i < count ? term[i] : 0.0;
+        }
+        lane[l] = in_float ? row_tree_in_float(row) : row_tree_in_double(row);
+    }
+    for (int half = LANES / 2; half; half /= 2) {
+        for (int l = 0; l < half; l++) {
+            lane[l] = lane[l] + lane[l + half];
+        }
+    }
+    return lane[0];
+}
+
+typedef struct terms {
+    const double *term;
+    int64_t count;
+    int in_float;
+} terms;
+
+static double node(const terms *all, int level, int64_t i) {
+    if (level == 0) {
+        const int64_t left = all->count - i * TILE;
+        return tile_sum(all->term + i * TILE, left < TILE ? left : TILE, all->in_float);
+    }
+    const int64_t tiles = (all->count + TILE - 1) / TILE;
+    const double left = node(all, level - 1, 2 * i);
+    if ((2 * i + 1) << (level - 1) >= tiles) {
+        return left;
+    }
+    return left + node(all, level - 1, 2 * i + 1);
+}
+
+static int levels(int64_t tiles) {
+    int level = 0;
+    while (INT64_C(1) << level < tiles) {
+        level++;
+    }
+    return level;
+}
+
+double oracle_sum(const double *term, int64_t count, int in_float) {
+    const terms all = {term, count, in_float};
+    return count ? node(&all, levels((count + TILE - 1) / TILE), 0) : 0.0;
+}
+
+/* A node over `full` full tiles and, where part is not null, one partial tile. */
+static double node_of_equals(double tile, const double *part, int level, int64_t full) {
+    if (full == INT64_C(1) << level && !part) {
+        double sum = tile;
+        for (int i = 0; i < level; i++) {
+            sum = sum + sum;
+        }
+        return sum;
+    }
+    if (level == 0) {
+        return *part;
+    }
+    const int64_t half = INT64_C(1) << (level - 1);
+    if (full + (part ? 1 : 0) <= half) {
+        return node_of_equals(tile, part, level - 1, full);
+    }
+    return node_of_equals(tile, NULL, level - 1, half) + node_of_equals(tile, part, level - 1, full - half);
+}
+
+double oracle_sum_of_equals(double term, int64_t count, int in_float) {
+    double same[TILE];
+    for (int i = 0; i < TILE; i++) {
+        same[i] = term;
+    }
+    const int64_t full = count / TILE;
+    const int64_t rest = count % TILE;
+    const double part = tile_sum(same, rest, in_float);
+    return count ? node_of_equals(tile_sum(same, TILE, in_float), rest ? &part : NULL, levels(full + (rest ? 1 : 0)),
+                                  full)
+                 : 0.0;
+}
+
+/* Knuth's two-sum keeps each addition's error; the errors are added up beside
+ * the sum. Long double would be slow in software on Arm and 64 bits on x86. */
+double oracle_exact_sum(const double *term, int64_t count) {
+    double sum = 0;
+    double error = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double next = sum + term[i];
+        const double taken = next - sum;
+        error += (sum - (next - taken)) + (term[i] - taken);
+        sum = next;
+    }
+    return sum + error;
+}
+
+/* -------------------------------------------------------------- a call -- */
+
+static int64_t stride_of(const onepass_tensor *tensor, int dimension) {
+    if (tensor->strides) {
+        return tensor->strides[dimension];
+    }
+    int64_t stride = 1;
+    for (int d = tensor->ndim - 1; d > dimension; d--) {
+        stride *= tensor->shape[d];
+    }
+    return stride;
+}
+
+int64_t oracle_offset(const onepass_tensor *tensor, int32_t ndim, const int64_t *shape, int64_t index) {
+    int64_t offset = 0;
+    for (int d = ndim - 1; d >= 0; d--) {
+        const int64_t coordinate = index % shape[d];
+        const int own = d - (ndim - tensor->ndim);
+        index /= shape[d];
+        if (own >= 0 && tensor->shape[own] != 1) {
+            offset += coordinate * stride_of(tensor, own);
+        }
+    }
+    return offset;
+}
+
+int64_t oracle_common_shape(const onepass_call *call, int32_t *ndim, int64_t shape[ONEPASS_MAX_DIMENSIONS]) {
+    const onepass_tensor *p = call->operand[ONEPASS_PREDICTION];
+    const onepass_tensor *t = call->operand[ONEPASS_TARGET];
+    int64_t count = 1;
+    *ndim = p->ndim > t->ndim ? p->ndim : t->ndim;
+    for (int d = 0; d < *ndim; d++) {
+        const int of_p = d - (*ndim - p->ndim);
+        const int of_t = d - (*ndim - t->ndim);
+        const int64_t length_p = of_p < 0 ? 1 : p->shape[of_p];
+        const int64_t length_t = of_t < 0 ? 1 : t->shape[of_t];
+        shape[d] = length_p == 1 ? length_t : length_p;
+        count *= shape[d];
+    }
+    return count;
+}
+
+typedef struct common_shape {
+    int32_t ndim;
+    int64_t shape[ONEPASS_MAX_DIMENSIONS];
+    int64_t count;
+} common_shape;
+
+static void *element(const onepass_tensor *tensor, const common_shape *common, int64_t index) {
+    const int64_t offset = oracle_offset(tensor, common->ndim, common->shape, index);
+    return (char *)tensor->data + offset * (int64_t)oracle_size(tensor->dtype);
+}
+
+static double load_element(const onepass_tensor *tensor, const common_shape *common, int64_t index) {
+    return oracle_load(tensor->dtype, element(tensor, common, index));
+}
+
+/* ((slope * w) * s) * g, left to right, in the compute type; there is no w yet. */
+static double gradient_of(double slope, const double *scale, double upstream, int in_float) {
+    if (in_float) {
+        float gradient = (float)slope;
+        if (scale) {
+            gradient = gradient * (float)*scale;
+        }
+        gradient = gradient * (float)upstream;
+        return gradient;
+    }
+    return (scale ? slope * *scale : slope) * upstream;
+}
+
+static void store_value(const onepass_call *call, const common_shape *common, const double *term, int in_float) {
+    if (call->reduction == ONEPASS_NONE) {
+        for (int64_t i = 0; i < common->count; i++) {
+            oracle_store(call->value->dtype, element(call->value, common, i), term[i]);
+        }
+        return;
+    }
+    double value = oracle_sum(term, common->count, in_float);
+    if (call->reduction == ONEPASS_MEAN) {
+        value /= call->divisor != 0 ? call->divisor : (double)common->count;
+    }
+    oracle_store(call->value->dtype, call->value->data, value);
+}
+
+static void store_gradient(const onepass_call *call, const common_shape *common, int which, const double *slope,
+                           int in_float) {
+    const onepass_tensor *gradient = call->gradient[which];
+    const double scale = 1.0 / (call->divisor != 0 ? call->divisor : (double)common->count);
+    const int scaled = call->reduction == ONEPASS_MEAN;
+    for (int64_t i = 0; i < common->count; i++) {
+        double upstream = 1;
+        if (call->upstream) {
+            upstream = call->reduction == ONEPASS_NONE ? load_element(call->upstream, common, i)
+                                                       : oracle_load(call->upstream->dtype, call->upstream->data);
+        }
+        oracle_store(gradient->dtype, element(gradient, common, i),
+                     gradient_of(slope[i], scaled ? &scale : NULL, upstream, in_float));
+    }
+}
+
+void oracle_run(const onepass_call *call) {
+    const oracle_loss *loss = oracle_loss_named(call->loss);
+    const onepass_tensor *p = call->operand[ONEPASS_PREDICTION];
+    const onepass_tensor *t = call->operand[ONEPASS_TARGET];
+    const int in_float = p->dtype != ONEPASS_F64 && t->dtype != ONEPASS_F64;
+    double parameter[ONEPASS_MAX_PARAMETERS] = {loss->standard};
+    common_shape common;
+    common.count = oracle_common_shape(call, &common.ndim, common.shape);
+    for (int i = 0; i < call->parameter_count; i++) {
+        parameter[i] = call->parameter[i];
+    }
+
+    /* All terms before the first output: a gradient may lie over its operand. */
+    const size_t bytes = (size_t)(common.count ? common.count : 1) * sizeof(double);
+    double *part[3] = {malloc(bytes), malloc(bytes), malloc(bytes)};
+    if (!part[0] || !part[1] || !part[2]) {
+        abort();
+    }
+    for (int64_t i = 0; i < common.count; i++) {
+        double result[3];
+        oracle_term(loss, in_float, load_element(p, &common, i), load_element(t, &common, i), parameter, result);
+        for (int j = 0; j < 3; j++) {
+            part[j][i] = result[j];
+        }
+    }
+
+    if (call->value) {
+        store_value(call, &common, part[0], in_float);
+    }
+    for (int which = 0; which < 2; which++) {
+        if (call->gradient[which]) {
+            store_gradient(call, &common, which, part[1 + which], in_float);
+        }
+    }
+    for (int j = 0; j < 3; j++) {
+        free(part[j]);
+    }
+}

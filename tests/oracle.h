@@ -1,0 +1,80 @@
+/*
+ * The oracle: what every result must be, bit for bit, by the slowest and most
+ * obvious route. It shares no code with the library but the public structs.
+ *
+ * Its translation unit must be compiled without contraction of a*b+c, and run
+ * with round-to-nearest and denormals on: both are part of its meaning.
+ */
+#ifndef ONEPASS_TESTS_ORACLE_H
+#define ONEPASS_TESTS_ORACLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "onepass.h"
+
+/* ------------------------------------------------------------ the types -- */
+
+size_t oracle_size(int32_t dtype);
+const char *oracle_dtype_name(int32_t dtype);
+
+/* The bits of the element at `address`, and back. */
+uint64_t oracle_load_bits(int32_t dtype, const void *address);
+void oracle_store_bits(int32_t dtype, void *address, uint64_t bits);
+
+/* Every value of the four types is a double; a double rounds once, to nearest
+ * even, and NaN becomes the canonical one. Integer arithmetic only, so that it
+ * holds whatever the floating-point state. */
+uint64_t oracle_double_bits(double value);
+double oracle_double_from_bits(uint64_t bits);
+double oracle_decode(int32_t dtype, uint64_t bits);
+uint64_t oracle_encode(int32_t dtype, double value);
+
+/* Both steps at once. */
+double oracle_load(int32_t dtype, const void *address);
+void oracle_store(int32_t dtype, void *address, double value);
+
+/* ----------------------------------------------------------- the losses -- */
+
+/* Writes the value, the slope in p and the slope in t. */
+typedef void oracle_formula_float(float p, float t, const float *k, float result[3]);
+typedef void oracle_formula_double(double p, double t, const double *k, double result[3]);
+
+typedef struct oracle_loss {
+    const char *name;
+    double standard; /* the first parameter's default */
+    oracle_formula_float *in_float;
+    oracle_formula_double *in_double;
+} oracle_loss;
+
+const oracle_loss *oracle_loss_at(int index); /* null beyond the last */
+const oracle_loss *oracle_loss_named(const char *name);
+
+/* The term of one element as the library must compute it, in float or in double. */
+void oracle_term(const oracle_loss *loss, int in_float, double p, double t, const double *k, double result[3]);
+
+/* ------------------------------------------------------------ the order -- */
+
+/* The sum in the order that the index fixes: terms are added in float or in
+ * double within a tile's lanes, in double from there on. */
+double oracle_sum(const double *term, int64_t count, int in_float);
+
+/* The same for `count` equal terms, in time that grows with log(count). */
+double oracle_sum_of_equals(double term, int64_t count, int in_float);
+
+/* The sum in twice double's precision, for judging accuracy. */
+double oracle_exact_sum(const double *term, int64_t count);
+
+/* -------------------------------------------------------------- a call -- */
+
+/* Element `index`, in row-major order of the shape, as an offset into a tensor
+ * that is broadcast to the shape. */
+int64_t oracle_offset(const onepass_tensor *tensor, int32_t ndim, const int64_t *shape, int64_t index);
+
+/* The operands' common shape; returns the number of its elements. */
+int64_t oracle_common_shape(const onepass_call *call, int32_t *ndim, int64_t shape[ONEPASS_MAX_DIMENSIONS]);
+
+/* Does what the call describes; the call must be in order. */
+void oracle_run(const onepass_call *call);
+
+#endif

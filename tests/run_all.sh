@@ -1,0 +1,224 @@
+#!/bin/sh
+# Everything that `make test` does: builds in build-test/ and build-cross/, runs, and ends with a table.
+#
+#   tests/run_all.sh                 all steps
+#   tests/run_all.sh STEP...         some of: release sanitize thread fuzz clang lint format cross
+#
+# A step whose tools are not there is left out, and the table says why. A step that fails does not stop the others.
+# JOBS is the number of processes to build and test with; CC is the C compiler of the steps that do not name their own.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+
+jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
+all_steps="release sanitize thread fuzz clang lint format cross"
+work=build-test
+mkdir -p $work
+reason= # why the running step is left out
+
+# ---------------------------------------------------------------- what the steps share
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# Ends a step that cannot run here.
+leave_out() {
+    reason=$1
+    return 77
+}
+
+# quietly LOG COMMAND...: shows the output only if the command fails.
+quietly() {
+    log=$1
+    shift
+    "$@" >"$log" 2>&1 && return 0
+    tail -n 60 "$log"
+    echo "failed: $*"
+    return 1
+}
+
+# build FOLDER OPTION...: configures and builds.
+build() {
+    folder=$1
+    shift
+    mkdir -p "$folder"
+    quietly "$folder/configure.log" cmake -S . -B "$folder" "$@" &&
+        quietly "$folder/build.log" cmake --build "$folder" -j "$jobs"
+}
+
+# check FOLDER OPTION...: runs the tests of a build.
+check() {
+    folder=$1
+    shift
+    (cd "$folder" && ctest --output-on-failure --no-tests=error -j "$jobs" "$@")
+}
+
+# Whether a compiler can build and run a program with these options.
+can_build() {
+    echo 'int main(void) { return 0; }' >$work/probe.c
+    "$@" $work/probe.c -o $work/probe >$work/probe.log 2>&1 && $work/probe >>$work/probe.log 2>&1
+}
+
+# ---------------------------------------------------------------- the steps
+
+step_release() {
+    build $work/release -DONEPASS_WERROR=ON && check $work/release
+}
+
+step_sanitize() {
+    can_build "${CC:-cc}" -fsanitize=address,undefined ||
+        leave_out "${CC:-cc} has no address and undefined-behaviour sanitizers" || return
+    build $work/sanitize -DONEPASS_WERROR=ON -DONEPASS_SANITIZE=address,undefined -DONEPASS_BENCH=OFF || return
+    export ONEPASS_TEST_QUICK=1 UBSAN_OPTIONS=print_stacktrace=1
+    # A search for leaks takes seconds at the end of each process on some machines, and only accumulators allocate.
+    ASAN_OPTIONS=detect_leaks=0 check $work/sanitize &&
+        ASAN_OPTIONS=detect_leaks=1 check $work/sanitize -R '^(test_accumulator|fuzz_driver)$'
+}
+
+# With clang, its OpenMP runtime and that runtime's tool for the sanitizer, Archer: under gcc the sanitizer does not
+# see what libgomp synchronises and reports races that are none. First a planted race must be found.
+step_thread() {
+    has clang || leave_out "clang is not here" || return
+    clang -g -O1 -fopenmp -fsanitize=thread tests/planted_race.c -o $work/planted_race >$work/probe.log 2>&1 ||
+        leave_out "clang has no OpenMP or no thread sanitizer (libomp, compiler-rt)" || return
+    runtime=$(ldd $work/planted_race | awk '/libomp/ { print $3 }')
+    archer=$(dirname "$(readlink -f "$runtime")")/libarcher.so
+    [ -e "$archer" ] || archer=libarcher.so
+    export OMP_TOOL_LIBRARIES="$archer" TSAN_OPTIONS=ignore_noninstrumented_modules=1
+    $work/planted_race >$work/probe.log 2>&1 ||
+        leave_out "the thread sanitizer reports a race where there is none (is Archer, libarcher.so, here?)" || return
+    ! $work/planted_race race >$work/probe.log 2>&1 && grep -q "data race" $work/probe.log ||
+        leave_out "the thread sanitizer does not find a planted race" || return
+    echo "a planted race was found"
+    build $work/thread -DCMAKE_C_COMPILER=clang -DONEPASS_SANITIZE=thread -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF &&
+        ONEPASS_TEST_QUICK=1 check $work/thread -R '^test_(losses|order|accumulator|arguments)$'
+}
+
+step_fuzz() {
+    has clang || leave_out "clang is not here; the stand-in driver ran in the release step" || return
+    echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return (void)d, (void)n, 0; }' >$work/fuzz.c
+    clang -fsanitize=fuzzer,address,undefined $work/fuzz.c -o $work/fuzz_probe >$work/probe.log 2>&1 ||
+        leave_out "clang has no libFuzzer (compiler-rt); the stand-in driver ran in the release step" || return
+    build $work/fuzz -DCMAKE_C_COMPILER=clang -DONEPASS_FUZZ=ON -DONEPASS_SANITIZE=fuzzer-no-link,address,undefined \
+        -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF && check $work/fuzz -R '^fuzz_arguments$'
+}
+
+# The other compiler: no warnings, and the same bits.
+step_clang() {
+    has clang || leave_out "clang is not here" || return
+    build $work/clang -DCMAKE_C_COMPILER=clang -DONEPASS_WERROR=ON && check $work/clang -R '^(golden.*|test_arguments|packaging)$'
+}
+
+sources() {
+    find include src bench examples tests -name '*.[ch]' | sort
+}
+
+step_lint() {
+    if has cppcheck; then
+        # shellcheck disable=SC2046 # file names here have no blanks
+        cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --std=c11 --inline-suppr \
+            -I include -I src -I tests --suppressions-list=tests/cppcheck.txt \
+            -j "$jobs" $(sources | grep '\.c$')
+    elif has clang-tidy; then
+        # shellcheck disable=SC2046
+        clang-tidy --quiet --warnings-as-errors='*' --checks='-*,clang-analyzer-*,bugprone-*,-bugprone-easily-swappable-parameters' \
+            $(sources | grep '^src/[a-z]*\.c$') -- -std=c17 -Iinclude -Isrc -D_POSIX_C_SOURCE=200809L
+    else
+        leave_out "neither cppcheck nor clang-tidy is here"
+    fi
+}
+
+step_format() {
+    has clang-format || leave_out "clang-format is not here" || return
+    # shellcheck disable=SC2046
+    clang-format --dry-run --Werror $(sources)
+}
+
+# emulate ARCHITECTURE FOLDER: the golden file and the quick tests under every instruction set that emulation offers
+# and that `except` does not name.
+emulate() {
+    emulator="qemu-$1 -cpu max"
+    [ -d "/usr/$1-linux-gnu" ] && [ "$1" != "$(uname -m)" ] && emulator="$emulator -L /usr/$1-linux-gnu"
+    sets=$($emulator "$2/tests/list_instruction_sets") || return 1
+    for set in $sets; do
+        case " $except " in *" $set "*) continue ;; esac
+        echo "$1, $set, emulated"
+        ONEPASS_ISA=$set $emulator "$2/tests/golden" --check tests/golden.txt || return 1
+        for name in test_losses test_order; do
+            ONEPASS_ISA=$set ONEPASS_TEST_QUICK=1 $emulator "$2/tests/$name" || return 1
+        done
+    done
+}
+
+# The same bits on the other architecture, by a cross compiler and user-mode emulation; and on this one with the
+# instruction sets that this machine does not have.
+step_cross() {
+    case $(uname -m) in
+    aarch64 | arm64) other=x86_64 ;;
+    x86_64) other=aarch64 ;;
+    *) leave_out "no other architecture is known for $(uname -m)" || return ;;
+    esac
+    compiler=$other-linux-gnu-gcc
+    has "$compiler" || leave_out "$compiler is not here" || return
+    has "qemu-$other" || leave_out "qemu-$other is not here" || return
+    build "build-cross/$other" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=$other \
+        -DCMAKE_C_COMPILER="$compiler" -DCMAKE_CROSSCOMPILING_EMULATOR="qemu-$other;-cpu;max;-L;/usr/$other-linux-gnu" \
+        -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF || return
+    except=
+    emulate $other "build-cross/$other" || return 1
+    if has "qemu-$(uname -m)"; then
+        build $work/release -DONEPASS_WERROR=ON || return
+        except=$($work/release/tests/list_instruction_sets)
+        emulate "$(uname -m)" $work/release
+    fi
+}
+
+# ---------------------------------------------------------------- the run
+
+heading() {
+    case $1 in
+    release) echo "release: the build without warnings, all tests" ;;
+    sanitize) echo "sanitize: address and undefined-behaviour sanitizers, quick tests" ;;
+    thread) echo "thread: the thread sanitizer, quick tests" ;;
+    fuzz) echo "fuzz: libFuzzer on the argument checks, some seconds" ;;
+    clang) echo "clang: a build without warnings, the same bits" ;;
+    lint) echo "lint: cppcheck or clang-tidy" ;;
+    format) echo "format: clang-format has nothing to change" ;;
+    cross) echo "cross: the same bits on the other architecture, emulated" ;;
+    esac
+}
+
+steps=${*:-$all_steps}
+: >$work/summary
+failures=0
+for step in $steps; do
+    case " $all_steps " in *" $step "*) ;; *)
+        echo "run_all.sh: no step \"$step\"; there are: $all_steps" >&2
+        exit 2
+        ;;
+    esac
+    printf '\n=== %s\n' "$(heading "$step")"
+    start=$(date +%s)
+    # In a shell of its own, so that what a step exports ends with it.
+    (
+        "step_$step"
+        status=$?
+        echo "$reason" >$work/reason
+        exit $status
+    )
+    status=$?
+    reason=$(cat $work/reason)
+    seconds=$(($(date +%s) - start))
+    if [ $status -eq 0 ]; then
+        result=passed
+    elif [ $status -eq 77 ] && [ -n "$reason" ]; then
+        result="left out: $reason"
+        echo "$result"
+    else
+        result=FAILED
+        failures=$((failures + 1))
+    fi
+    printf '%-10s %4d s  %s\n' "$step" "$seconds" "$result" >>$work/summary
+done
+
+printf '\n=== summary\n'
+cat $work/summary
+[ $failures -eq 0 ] || { echo "$failures failed" && exit 1; }

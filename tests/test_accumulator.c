@@ -1,0 +1,435 @@
+/*
+ * The accumulator: whatever the slices, their order and the number of partial
+ * accumulators, the bits are those of one call over the whole; and a refused
+ * slice leaves it as it was.
+ */
+#include "cases.h"
+#include "check.h"
+#include "oracle.h"
+
+/* ------------------------------------------------------------ the whole -- */
+
+typedef struct whole {
+    const char *loss;
+    int32_t reduction;
+    int32_t operand_dtype;
+    int32_t gradient_dtype;
+    double divisor;
+    int64_t count;
+    char *p;
+    char *t;
+    char *gradient[2];          /* what the slices wrote */
+    char *expected_gradient[2]; /* what one call writes */
+    double expected[2];         /* one call's value in f64 and, decoded, in f16 */
+} whole;
+
+static char *allocate(size_t bytes) {
+    char *memory = malloc(bytes ? bytes : 1);
+    if (!memory) {
+        perror("malloc");
+        exit(1);
+    }
+    return memory;
+}
+
+static onepass_call call_of(const whole *w) {
+    const onepass_call call = {.size = sizeof call, .loss = w->loss, .reduction = w->reduction, .divisor = w->divisor};
+    return call;
+}
+
+/* One call over the whole; also checked against the oracle, so that the two routes cannot be wrong together. */
+static void run_whole(whole *w, int32_t value_dtype, double *value) {
+    double stored = -1;
+    double by_oracle = -1;
+    const onepass_tensor p = {w->p, w->operand_dtype, 1, &w->count, NULL};
+    const onepass_tensor t = {w->t, w->operand_dtype, 1, &w->count, NULL};
+    const onepass_tensor v = {&stored, value_dtype, 0, NULL, NULL};
+    const onepass_tensor o = {&by_oracle, value_dtype, 0, NULL, NULL};
+    const onepass_tensor gp = {w->expected_gradient[0], w->gradient_dtype, 1, &w->count, NULL};
+    const onepass_tensor gt = {w->expected_gradient[1], w->gradient_dtype, 1, &w->count, NULL};
+    onepass_call call = call_of(w);
+    call.operand[0] = &p;
+    call.operand[1] = &t;
+    call.value = &o;
+    oracle_run(&call);
+    call.value = &v;
+    call.gradient[0] = &gp;
+    call.gradient[1] = &gt;
+    CHECK_OK(onepass_run(&call), "the whole in one call");
+    CHECK_BITS(oracle_load_bits(value_dtype, &by_oracle), oracle_load_bits(value_dtype, &stored), "the whole");
+    *value = oracle_load(value_dtype, &stored);
+}
+
+static whole make_whole(const char *loss, int32_t reduction, int32_t operand_dtype, int32_t gradient_dtype,
+                        int64_t count, double divisor) {
+    const size_t size = oracle_size(operand_dtype);
+    const size_t gradient_bytes = (size_t)count * oracle_size(gradient_dtype);
+    whole w = {loss, reduction, operand_dtype, gradient_dtype, divisor, count, NULL, NULL, {NULL}, {NULL}, {0}};
+    uint64_t state = 12 + (uint64_t)count;
+    w.p = allocate((size_t)count * size);
+    w.t = allocate((size_t)count * size);
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t data = i % 5 ? DATA_NORMAL : DATA_WIDE;
+        oracle_store_bits(operand_dtype, w.p + (size_t)i * size, random_element(&state, data, operand_dtype, 0));
+        oracle_store_bits(operand_dtype, w.t + (size_t)i * size, random_element(&state, data, operand_dtype, 0));
+    }
+    for (int which = 0; which < 2; which++) {
+        w.gradient[which] = allocate(gradient_bytes);
+        w.expected_gradient[which] = allocate(gradient_bytes);
+        memset(w.gradient[which], 0xa5, gradient_bytes);
+    }
+    run_whole(&w, ONEPASS_F64, &w.expected[0]);
+    run_whole(&w, ONEPASS_F16, &w.expected[1]);
+    return w;
+}
+
+static void free_whole(whole *w) {
+    free(w->p);
+    free(w->t);
+    for (int which = 0; which < 2; which++) {
+        free(w->gradient[which]);
+        free(w->expected_gradient[which]);
+    }
+}
+
+/* --------------------------------------------------------------- slices -- */
+
+static onepass_accumulator *begin(const whole *w) {
+    const onepass_call call = call_of(w);
+    onepass_accumulator *accumulator = NULL;
+    CHECK_OK(onepass_accumulator_begin(&accumulator, &call, w->count), "begin");
+    return accumulator;
+}
+
+/* Adds elements first to last - 1, with both gradients. */
+static onepass_status add_slice(onepass_accumulator *accumulator, const whole *w, int64_t first, int64_t last) {
+    const int64_t count = last - first;
+    const size_t size = oracle_size(w->operand_dtype);
+    const size_t gradient_size = oracle_size(w->gradient_dtype);
+    const onepass_tensor p = {w->p + (size_t)first * size, w->operand_dtype, 1, &count, NULL};
+    const onepass_tensor t = {w->t + (size_t)first * size, w->operand_dtype, 1, &count, NULL};
+    const onepass_tensor gp = {w->gradient[0] + (size_t)first * gradient_size, w->gradient_dtype, 1, &count, NULL};
+    const onepass_tensor gt = {w->gradient[1] + (size_t)first * gradient_size, w->gradient_dtype, 1, &count, NULL};
+    onepass_call call = call_of(w);
+    call.operand[0] = &p;
+    call.operand[1] = &t;
+    call.gradient[0] = &gp;
+    call.gradient[1] = &gt;
+    return onepass_accumulator_add(accumulator, &call, first);
+}
+
+/* The value in f64 and f16, twice: finishing changes nothing. */
+static void check_value(const onepass_accumulator *accumulator, const whole *w, const char *what) {
+    static const int32_t dtypes[2] = {ONEPASS_F64, ONEPASS_F16};
+    for (int i = 0; i < 4; i++) {
+        double stored = -1;
+        const int32_t dtype = dtypes[i % 2];
+        const onepass_tensor v = {&stored, dtype, 0, NULL, NULL};
+        if (CHECK_OK(onepass_accumulator_finish(accumulator, &v), what)) {
+            CHECK_BITS(oracle_encode(dtype, w->expected[i % 2]), oracle_load_bits(dtype, &stored), what);
+        }
+    }
+}
+
+static void check_gradients(const whole *w, const char *what) {
+    const size_t bytes = (size_t)w->count * oracle_size(w->gradient_dtype);
+    for (int which = 0; which < 2; which++) {
+        CHECK(memcmp(w->expected_gradient[which], w->gradient[which], bytes) == 0,
+              "%s: expected the gradient in %s of one call", what, which ? "t" : "p");
+    }
+}
+
+enum {
+    MOST_SLICES = 512,
+    MOST_PARTS = 5
+};
+
+/* Cuts at random tiles, in random order, into up to five accumulators that are merged in random order. */
+static void random_slicing(const whole *w, uint64_t *state) {
+    int64_t cut[MOST_SLICES + 1];
+    int slices = 0;
+    const int64_t longest = 1 + random_below(state, 40);
+    for (cut[0] = 0; cut[slices] < w->count && slices < MOST_SLICES; slices++) {
+        const int64_t next = cut[slices] + ONEPASS_TILE * (1 + random_below(state, longest));
+        cut[slices + 1] = next < w->count && slices < MOST_SLICES - 1 ? next : w->count;
+    }
+    int order[MOST_SLICES];
+    for (int i = 0; i < slices; i++) {
+        const int other = (int)random_below(state, i + 1);
+        order[i] = order[other];
+        order[other] = i;
+    }
+    onepass_accumulator *part[MOST_PARTS];
+    const int parts = 1 + (int)random_below(state, MOST_PARTS);
+    for (int i = 0; i < parts; i++) {
+        part[i] = begin(w);
+    }
+    for (int i = 0; i < slices; i++) {
+        const int s = order[i];
+        CHECK_OK(add_slice(part[random_below(state, parts)], w, cut[s], cut[s + 1]), "add");
+    }
+    for (int left = parts; left > 1; left--) {
+        const int from = (int)random_below(state, left);
+        onepass_accumulator *taken = part[from];
+        part[from] = part[left - 1];
+        CHECK_OK(onepass_accumulator_merge(part[random_below(state, left - 1)], taken), "merge");
+        onepass_accumulator_destroy(taken);
+    }
+    check_value(part[0], w, "random slices");
+    check_gradients(w, "random slices");
+    onepass_accumulator_destroy(part[0]);
+}
+
+static void test_slicing(void) {
+    static const int64_t counts[] = {
+        0,              /* nothing to add; the mean is NaN */
+        1,              /* less than a lane row */
+        1023,           /* one tile, all but full, */
+        1024,           /* full, */
+        1025,           /* and one element more */
+        7 * 1024 + 100, /* a broken tree */
+        100000,         /* 98 tiles: many slices */
+    };
+    static const int32_t dtypes[][2] = {
+        {ONEPASS_F32, ONEPASS_F32}, {ONEPASS_F64, ONEPASS_F64}, {ONEPASS_F16, ONEPASS_BF16}};
+    const int rounds = check_quick("three of four random slicings") ? 3 : 12;
+    uint64_t state = 77;
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        for (int j = 0; oracle_loss_at(j); j++) {
+            for (int32_t reduction = ONEPASS_MEAN; reduction <= ONEPASS_SUM; reduction++) {
+                const int32_t *dtype = dtypes[(i + (size_t)j) % 3];
+                const double divisor = reduction == ONEPASS_MEAN && j == 1 ? 12345.5 : 0;
+                whole w = make_whole(oracle_loss_at(j)->name, reduction, dtype[0], dtype[1], counts[i], divisor);
+                for (int round = 0; round < rounds; round++) {
+                    random_slicing(&w, &state);
+                }
+                free_whole(&w);
+            }
+        }
+    }
+}
+
+/* A slice may have any shape, strides and broadcasting of its own, and an upstream gradient. */
+static void test_shaped_slices(void) {
+    enum {
+        ROWS = 24,
+        COLUMNS = 512
+    };
+    static float p[ROWS * COLUMNS * 2], t[COLUMNS], gradient[2][ROWS * COLUMNS];
+    const int64_t shape[2] = {ROWS, COLUMNS};
+    const int64_t strides[2] = {2 * COLUMNS, 2};
+    const int64_t half[2] = {ROWS / 2, COLUMNS};
+    const int64_t row[1] = {COLUMNS};
+    uint64_t state = 3;
+    for (int i = 0; i < ROWS * COLUMNS * 2; i++) {
+        oracle_store_bits(ONEPASS_F32, &p[i], random_element(&state, DATA_NORMAL, ONEPASS_F32, 0));
+    }
+    for (int i = 0; i < COLUMNS; i++) {
+        oracle_store_bits(ONEPASS_F32, &t[i], random_element(&state, DATA_NORMAL, ONEPASS_F32, 0));
+    }
+    float g = -1.7f;
+    double expected = -1;
+    double got = -2;
+    const onepass_tensor upstream = {&g, ONEPASS_F32, 0, NULL, NULL};
+    const onepass_tensor all = {p, ONEPASS_F32, 2, shape, strides};
+    const onepass_tensor target = {t, ONEPASS_F32, 1, row, NULL};
+    const onepass_tensor all_gradient = {gradient[0], ONEPASS_F32, 2, shape, NULL};
+    const onepass_tensor value = {&expected, ONEPASS_F64, 0, NULL, NULL};
+    onepass_call call = {.size = sizeof call,
+                         .loss = "smooth_l1",
+                         .parameter_count = 1,
+                         .parameter = {0.3},
+                         .operand = {&all, &target},
+                         .upstream = &upstream,
+                         .value = &value,
+                         .gradient = {&all_gradient}};
+    CHECK_OK(onepass_run(&call), "the whole");
+
+    onepass_accumulator *accumulator = NULL;
+    const onepass_call start = {.size = sizeof start, .loss = "smooth_l1", .parameter_count = 1, .parameter = {0.3}};
+    CHECK_OK(onepass_accumulator_begin(&accumulator, &start, ROWS * COLUMNS), "begin");
+    for (int part = 1; part >= 0; part--) {
+        const int64_t first = part * (ROWS / 2) * COLUMNS;
+        const onepass_tensor slice = {p + 2 * first, ONEPASS_F32, 2, half, strides};
+        const onepass_tensor slice_gradient = {gradient[1] + first, ONEPASS_F32, 2, half, NULL};
+        call.operand[0] = &slice;
+        call.value = NULL;
+        call.gradient[0] = &slice_gradient;
+        CHECK_OK(onepass_accumulator_add(accumulator, &call, first), "half of the rows");
+    }
+    const onepass_tensor finished = {&got, ONEPASS_F64, 0, NULL, NULL};
+    CHECK_OK(onepass_accumulator_finish(accumulator, &finished), "finish");
+    CHECK_BITS(oracle_double_bits(expected), oracle_double_bits(got), "two slices of rows");
+    CHECK(memcmp(gradient[0], gradient[1], sizeof gradient[0]) == 0, "expected the gradient of one call");
+    onepass_accumulator_destroy(accumulator);
+}
+
+/* --------------------------------------------------------------- errors -- */
+
+/* A refusal has the status, a sentence, and leaves every gradient as it was. */
+static void check_refused(onepass_status status, const whole *w, const char *what) {
+    const size_t bytes = (size_t)w->count * oracle_size(w->gradient_dtype);
+    CHECK(status != ONEPASS_OK && status != ONEPASS_INCOMPLETE, "%s: expected a refusal, got %s", what,
+          onepass_status_name(status));
+    CHECK(strlen(onepass_message()) > 10, "%s: expected a sentence, got \"%s\"", what, onepass_message());
+    for (size_t i = 0; i < bytes; i++) {
+        if ((unsigned char)w->gradient[0][i] != 0xa5 || (unsigned char)w->gradient[1][i] != 0xa5) {
+            CHECK(0, "%s: expected nothing written, got byte %zu of a gradient", what, i);
+            break;
+        }
+    }
+}
+
+static void check_incomplete(const onepass_accumulator *accumulator, const char *what) {
+    double value = -7;
+    const onepass_tensor v = {&value, ONEPASS_F64, 0, NULL, NULL};
+    const onepass_status status = onepass_accumulator_finish(accumulator, &v);
+    CHECK(status == ONEPASS_INCOMPLETE, "%s: expected ONEPASS_INCOMPLETE, got %s", what, onepass_status_name(status));
+    CHECK(value == -7, "%s: expected no value written, got %g", what, value);
+    CHECK(strlen(onepass_message()) > 10, "%s: expected a sentence, got \"%s\"", what, onepass_message());
+}
+
+/* A slice whose call differs from the one that began in one thing. */
+static void refuse_changed_calls(onepass_accumulator *accumulator, const whole *w) {
+    double value = -7;
+    const int64_t count = ONEPASS_TILE;
+    const onepass_tensor v = {&value, ONEPASS_F64, 0, NULL, NULL};
+    const onepass_tensor p = {w->p, w->operand_dtype, 1, &count, NULL};
+    const onepass_tensor t = {w->t, w->operand_dtype, 1, &count, NULL};
+    const onepass_tensor gp = {w->gradient[0], w->gradient_dtype, 1, &count, NULL};
+    onepass_call good = call_of(w);
+    good.operand[0] = &p;
+    good.operand[1] = &t;
+    good.gradient[0] = &gp;
+    onepass_call bad = good;
+    bad.loss = "hinge";
+    check_refused(onepass_accumulator_add(accumulator, &bad, 0), w, "another loss");
+    bad = good;
+    bad.loss = "no such loss";
+    check_refused(onepass_accumulator_add(accumulator, &bad, 0), w, "an unknown loss");
+    bad = good;
+    bad.reduction = w->reduction == ONEPASS_SUM ? ONEPASS_MEAN : ONEPASS_SUM;
+    check_refused(onepass_accumulator_add(accumulator, &bad, 0), w, "another reduction");
+    bad = good;
+    bad.parameter_count = 1;
+    bad.parameter[0] = 0.125;
+    check_refused(onepass_accumulator_add(accumulator, &bad, 0), w, "another parameter");
+    bad = good;
+    bad.value = &v;
+    check_refused(onepass_accumulator_add(accumulator, &bad, 0), w, "a value in a slice");
+    CHECK(value == -7, "expected no value written by a slice, got %g", value);
+    bad = good;
+    bad.operand[1] = NULL;
+    check_refused(onepass_accumulator_add(accumulator, &bad, 0), w, "no target");
+    check_refused(onepass_accumulator_add(accumulator, NULL, 0), w, "no call");
+    check_refused(onepass_accumulator_add(NULL, &good, 0), w, "no accumulator");
+}
+
+static void refuse_misplaced_slices(onepass_accumulator *accumulator, const whole *w) {
+    check_refused(add_slice(accumulator, w, 1, 1025), w, "a slice that begins inside a tile");
+    check_refused(add_slice(accumulator, w, 0, 100), w, "a slice that ends inside a tile, before the end");
+    check_refused(add_slice(accumulator, w, 1024, 1024 + 1500), w, "a slice that ends inside a later tile");
+    const int64_t count = 2 * ONEPASS_TILE;
+    const onepass_tensor p = {w->p, w->operand_dtype, 1, &count, NULL};
+    const onepass_tensor t = {w->t, w->operand_dtype, 1, &count, NULL};
+    onepass_call call = call_of(w);
+    call.operand[0] = &p;
+    call.operand[1] = &t;
+    check_refused(onepass_accumulator_add(accumulator, &call, -ONEPASS_TILE), w, "a slice before the beginning");
+    check_refused(onepass_accumulator_add(accumulator, &call, 9 * ONEPASS_TILE), w, "a slice across the end");
+    check_refused(onepass_accumulator_add(accumulator, &call, 100 * ONEPASS_TILE), w, "a slice behind the end");
+    check_refused(onepass_accumulator_add(accumulator, &call, INT64_MAX / ONEPASS_TILE * ONEPASS_TILE), w,
+                  "a slice whose end overflows");
+}
+
+static void refuse_bad_beginnings(const whole *w) {
+    onepass_accumulator *none = NULL;
+    onepass_call call = call_of(w);
+    call.reduction = ONEPASS_NONE;
+    check_refused(onepass_accumulator_begin(&none, &call, 10), w, "begin with reduction none");
+    CHECK(!none, "expected no accumulator from a refused begin");
+    call = call_of(w);
+    check_refused(onepass_accumulator_begin(&none, &call, -1), w, "begin with a negative total");
+    check_refused(onepass_accumulator_begin(NULL, &call, 10), w, "begin without a place for the accumulator");
+    check_refused(onepass_accumulator_begin(&none, NULL, 10), w, "begin without a call");
+    call.loss = "no such loss";
+    check_refused(onepass_accumulator_begin(&none, &call, 10), w, "begin with an unknown loss");
+}
+
+static void refuse_bad_merges(onepass_accumulator *accumulator, const whole *w) {
+    onepass_call call = call_of(w);
+    onepass_accumulator *other = NULL;
+    CHECK_OK(onepass_accumulator_begin(&other, &call, w->count + 1), "begin");
+    check_refused(onepass_accumulator_merge(accumulator, other), w, "merge of another total");
+    onepass_accumulator_destroy(other);
+    call.loss = "hinge";
+    CHECK_OK(onepass_accumulator_begin(&other, &call, w->count), "begin");
+    check_refused(onepass_accumulator_merge(accumulator, other), w, "merge of another loss");
+    onepass_accumulator_destroy(other);
+    call = call_of(w);
+    call.parameter_count = 1;
+    call.parameter[0] = 0.125;
+    CHECK_OK(onepass_accumulator_begin(&other, &call, w->count), "begin");
+    check_refused(onepass_accumulator_merge(accumulator, other), w, "merge of another parameter");
+    onepass_accumulator_destroy(other);
+    check_refused(onepass_accumulator_merge(accumulator, NULL), w, "merge from nothing");
+    check_refused(onepass_accumulator_merge(NULL, accumulator), w, "merge into nothing");
+}
+
+/* Every refusal, before and between good slices; the result is still that of one call. */
+static void test_errors(void) {
+    whole w = make_whole("smooth_l1", ONEPASS_MEAN, ONEPASS_F32, ONEPASS_F32, 10 * ONEPASS_TILE + 77, 0);
+    whole poisoned = w; /* the gradients of refused slices must stay poison, so they have their own */
+    const size_t bytes = (size_t)w.count * sizeof(float);
+    for (int which = 0; which < 2; which++) {
+        poisoned.gradient[which] = allocate(bytes);
+        memset(poisoned.gradient[which], 0xa5, bytes);
+    }
+    onepass_accumulator *accumulator = begin(&w);
+    check_incomplete(accumulator, "nothing added");
+    refuse_bad_beginnings(&poisoned);
+    refuse_changed_calls(accumulator, &poisoned);
+    refuse_misplaced_slices(accumulator, &poisoned);
+    refuse_bad_merges(accumulator, &poisoned);
+
+    CHECK_OK(add_slice(accumulator, &w, 4 * ONEPASS_TILE, 7 * ONEPASS_TILE), "tiles 4 to 6");
+    check_refused(add_slice(accumulator, &poisoned, 4 * ONEPASS_TILE, 7 * ONEPASS_TILE), &poisoned, "the same again");
+    check_refused(add_slice(accumulator, &poisoned, 6 * ONEPASS_TILE, 8 * ONEPASS_TILE), &poisoned, "overlap behind");
+    check_refused(add_slice(accumulator, &poisoned, 2 * ONEPASS_TILE, 5 * ONEPASS_TILE), &poisoned, "overlap before");
+    check_refused(add_slice(accumulator, &poisoned, 0, w.count), &poisoned, "overlap all around");
+    check_refused(add_slice(accumulator, &poisoned, 5 * ONEPASS_TILE, 6 * ONEPASS_TILE), &poisoned, "overlap inside");
+    check_refused(onepass_accumulator_merge(accumulator, accumulator), &poisoned, "merge with itself");
+    check_incomplete(accumulator, "three tiles of eleven");
+
+    onepass_accumulator *other = begin(&w);
+    CHECK_OK(add_slice(other, &w, 0, 5 * ONEPASS_TILE), "tiles 0 to 4");
+    check_refused(onepass_accumulator_merge(accumulator, other), &poisoned, "merge that overlaps");
+    onepass_accumulator_destroy(other);
+
+    other = begin(&w);
+    CHECK_OK(add_slice(other, &w, 0, 4 * ONEPASS_TILE), "tiles 0 to 3");
+    CHECK_OK(onepass_accumulator_merge(accumulator, other), "merge that fits");
+    check_incomplete(other, "the merged one stays as it was");
+    CHECK_OK(add_slice(other, &w, 4 * ONEPASS_TILE, w.count), "the rest, into the merged one");
+    check_value(other, &w, "the merged one, completed by itself");
+    check_incomplete(accumulator, "seven tiles of eleven");
+    CHECK_OK(add_slice(accumulator, &w, 7 * ONEPASS_TILE, w.count), "the rest");
+    check_refused(onepass_accumulator_finish(accumulator, NULL), &poisoned, "finish without a value");
+    check_value(accumulator, &w, "after all refusals");
+    check_gradients(&w, "after all refusals");
+
+    onepass_accumulator_destroy(other);
+    onepass_accumulator_destroy(accumulator);
+    onepass_accumulator_destroy(NULL);
+    for (int which = 0; which < 2; which++) {
+        free(poisoned.gradient[which]);
+    }
+    free_whole(&w);
+}
+
+int main(void) {
+    test_slicing();
+    test_shaped_slices();
+    test_errors();
+    return check_finish();
+}

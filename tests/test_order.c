@@ -1,0 +1,277 @@
+/*
+ * The order of summation: the library's sum against the literal one of the
+ * oracle, for many sizes and numbers of threads, by every route, and once beyond
+ * 2^32 elements. Values are written as double, so that no bit of the sum hides
+ * behind a rounding.
+ */
+#include "cases.h"
+#include "check.h"
+#include "oracle.h"
+
+enum {
+    MOST = 5000003
+};
+
+static const int32_t thread_counts[] = {1, 2, 3, 7, 16};
+
+/* One input for all sizes: each size takes a prefix. */
+typedef struct input {
+    int32_t dtype;
+    int in_float;
+    char *p;
+    char *t;
+    double *term;
+} input;
+
+static void *allocate(size_t bytes) {
+    void *memory = malloc(bytes);
+    if (!memory) {
+        perror("malloc");
+        exit(1);
+    }
+    return memory;
+}
+
+static input make_input(const char *loss, int32_t dtype, int64_t count) {
+    const size_t size = oracle_size(dtype);
+    const double k[ONEPASS_MAX_PARAMETERS] = {1};
+    input in = {dtype, dtype != ONEPASS_F64, allocate((size_t)count * size), allocate((size_t)count * size),
+                allocate((size_t)count * sizeof(double))};
+    uint64_t state = 2024;
+    for (int64_t i = 0; i < count; i++) {
+        /* A wide range of magnitudes, so that nearly every other order gives other bits; f16
+         * has no room for it, but enough terms to lose bits in the lanes' float sums. */
+        const int32_t data = i % 3 || dtype == ONEPASS_F16 ? DATA_UNIFORM : DATA_WIDE;
+        const uint64_t p = random_element(&state, data, dtype, 0);
+        const uint64_t t = random_element(&state, DATA_UNIFORM, dtype, 0);
+        double result[3];
+        oracle_store_bits(dtype, in.p + (size_t)i * size, p);
+        oracle_store_bits(dtype, in.t + (size_t)i * size, t);
+        oracle_term(oracle_loss_named(loss), in.in_float, oracle_decode(dtype, p), oracle_decode(dtype, t), k, result);
+        in.term[i] = result[0];
+    }
+    return in;
+}
+
+static void free_input(input *in) {
+    free(in->p);
+    free(in->t);
+    free(in->term);
+}
+
+static double library_sum(const char *loss, const input *in, int64_t count, int32_t threads) {
+    double value = -1;
+    const onepass_tensor p = {in->p, in->dtype, 1, &count, NULL};
+    const onepass_tensor t = {in->t, in->dtype, 1, &count, NULL};
+    const onepass_tensor v = {&value, ONEPASS_F64, 0, NULL, NULL};
+    const onepass_call call = {.size = sizeof call,
+                               .loss = loss,
+                               .reduction = ONEPASS_SUM,
+                               .operand = {&p, &t},
+                               .value = &v,
+                               .threads = threads};
+    CHECK_OK(onepass_run(&call), "sum");
+    return value;
+}
+
+static void compare_sums(const char *loss, const input *in, int64_t count) {
+    const double expected = oracle_sum(in->term, count, in->in_float);
+    for (size_t i = 0; i < sizeof thread_counts / sizeof thread_counts[0]; i++) {
+        char what[96];
+        const double got = library_sum(loss, in, count, thread_counts[i]);
+        snprintf(what, sizeof what, "%s in %s, %lld elements, %d threads", loss, oracle_dtype_name(in->dtype),
+                 (long long)count, thread_counts[i]);
+        CHECK_BITS(oracle_double_bits(expected), oracle_double_bits(got), what);
+    }
+}
+
+/* ---------------------------------------------------------------- sizes -- */
+
+static void test_sizes(const char *loss, int32_t dtype, int64_t most) {
+    static const int64_t runs[] = {
+        1,                            /* a tile */
+        2,    3,                      /* the smallest tree, and the smallest with a node that has no right child */
+        7,    8,                      /* around a power of two */
+        33,                           /* one more than a power of two: a lone tile on every level but the last */
+        85,                           /* 1010101 in binary: lone nodes on every other level */
+        127,  128,                    /* around the run lengths that threads and blocks work on */
+        255,  256,  1023, 1024, 2731, /* 101010101011: the broken tree again, large */
+        4095, 4096,
+    };
+    input in = make_input(loss, dtype, most);
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        for (int64_t count = runs[i] * ONEPASS_TILE - 1; count <= runs[i] * ONEPASS_TILE + 1; count++) {
+            if (count <= most) {
+                compare_sums(loss, &in, count);
+            }
+        }
+    }
+    /* Small sizes that threads can hardly share, then anything, then all. */
+    for (int64_t count = 0; count < 300; count += 23) {
+        compare_sums(loss, &in, count);
+    }
+    uint64_t state = 7;
+    for (int i = 0; i < 40; i++) {
+        compare_sums(loss, &in, random_below(&state, most < 400000 ? most : 400000));
+    }
+    compare_sums(loss, &in, most);
+
+    /* These data must be able to tell orders apart: a plain loop must not give the same bits. */
+    double plain = 0;
+    for (int64_t i = 0; i < most; i++) {
+        plain += in.term[i];
+    }
+    CHECK(plain != oracle_sum(in.term, most, in.in_float), "expected data for which the order matters");
+    free_input(&in);
+}
+
+/* --------------------------------------------------------------- routes -- */
+
+typedef struct outcome {
+    float value;
+    float *gradient_p;
+    float *gradient_t;
+} outcome;
+
+static void run_route(const input *in, int64_t count, int32_t wanted, int32_t threads, const char *loss,
+                      outcome *result) {
+    const onepass_tensor p = {in->p, ONEPASS_F32, 1, &count, NULL};
+    const onepass_tensor t = {in->t, ONEPASS_F32, 1, &count, NULL};
+    const onepass_tensor v = {&result->value, ONEPASS_F32, 0, NULL, NULL};
+    const onepass_tensor gp = {result->gradient_p, ONEPASS_F32, 1, &count, NULL};
+    const onepass_tensor gt = {result->gradient_t, ONEPASS_F32, 1, &count, NULL};
+    const onepass_call call = {.size = sizeof call,
+                               .loss = loss,
+                               .operand = {&p, &t},
+                               .value = wanted & WANT_VALUE ? &v : NULL,
+                               .gradient = {wanted & WANT_PREDICTION ? &gp : NULL, wanted & WANT_TARGET ? &gt : NULL},
+                               .threads = threads};
+    CHECK_OK(onepass_run(&call), "route");
+}
+
+static void compare_route(const outcome *expected, const outcome *got, int32_t wanted, int64_t count,
+                          const char *what) {
+    if (wanted & WANT_VALUE) {
+        CHECK_BITS(oracle_load_bits(ONEPASS_F32, &expected->value), oracle_load_bits(ONEPASS_F32, &got->value), what);
+    }
+    if (wanted & WANT_PREDICTION) {
+        CHECK(memcmp(expected->gradient_p, got->gradient_p, (size_t)count * sizeof(float)) == 0,
+              "%s: expected the same gradient in p", what);
+    }
+    if (wanted & WANT_TARGET) {
+        CHECK(memcmp(expected->gradient_t, got->gradient_t, (size_t)count * sizeof(float)) == 0,
+              "%s: expected the same gradient in t", what);
+    }
+}
+
+static void run_short_functions(const char *loss, const input *in, int64_t count, const outcome *expected,
+                                outcome *got) {
+    const onepass_tensor p = {in->p, ONEPASS_F32, 1, &count, NULL};
+    const onepass_tensor t = {in->t, ONEPASS_F32, 1, &count, NULL};
+    const onepass_tensor v = {&got->value, ONEPASS_F32, 0, NULL, NULL};
+    const onepass_tensor gp = {got->gradient_p, ONEPASS_F32, 1, &count, NULL};
+    const onepass_tensor gt = {got->gradient_t, ONEPASS_F32, 1, &count, NULL};
+    const size_t bytes = (size_t)count * sizeof(float);
+
+    got->value = -1;
+    CHECK_OK(onepass_forward(loss, ONEPASS_MEAN, &p, &t, &v), "onepass_forward");
+    compare_route(expected, got, WANT_VALUE, count, "onepass_forward");
+    memset(got->gradient_p, 1, bytes);
+    memset(got->gradient_t, 1, bytes);
+    CHECK_OK(onepass_backward(loss, ONEPASS_MEAN, &p, &t, NULL, &gp, &gt), "onepass_backward");
+    compare_route(expected, got, WANT_PREDICTION | WANT_TARGET, count, "onepass_backward");
+    memset(got->gradient_t, 1, bytes);
+    CHECK_OK(onepass_backward(loss, ONEPASS_MEAN, &p, &t, NULL, NULL, &gt), "onepass_backward, t only");
+    compare_route(expected, got, WANT_TARGET, count, "onepass_backward, t only");
+    got->value = -1;
+    memset(got->gradient_p, 1, bytes);
+    CHECK_OK(onepass_forward_backward(loss, ONEPASS_MEAN, &p, &t, &v, &gp), "onepass_forward_backward");
+    compare_route(expected, got, WANT_VALUE | WANT_PREDICTION, count, "onepass_forward_backward");
+    got->value = -1;
+    memset(got->gradient_p, 1, bytes);
+    CHECK_OK(onepass_mean_f32(loss, count, (const float *)in->p, (const float *)in->t, &got->value, got->gradient_p),
+             "onepass_mean_f32");
+    compare_route(expected, got, WANT_VALUE | WANT_PREDICTION, count, "onepass_mean_f32");
+    memset(got->gradient_p, 1, bytes);
+    CHECK_OK(onepass_mean_f32(loss, count, (const float *)in->p, (const float *)in->t, NULL, got->gradient_p),
+             "onepass_mean_f32, gradient only");
+    compare_route(expected, got, WANT_PREDICTION, count, "onepass_mean_f32, gradient only");
+}
+
+/* Any set of outputs, on any number of threads, by any function: the same bits. */
+static void test_routes(void) {
+    const int64_t count = 300001; /* 292 tiles and a part */
+    const size_t bytes = (size_t)count * sizeof(float);
+    outcome expected = {0, allocate(bytes), allocate(bytes)};
+    outcome got = {0, allocate(bytes), allocate(bytes)};
+    for (int i = 0; oracle_loss_at(i); i++) {
+        const char *loss = oracle_loss_at(i)->name;
+        input in = make_input(loss, ONEPASS_F32, count);
+        run_route(&in, count, WANT_ALL, 1, loss, &expected);
+        for (int32_t wanted = 1; wanted <= WANT_ALL; wanted++) {
+            for (size_t j = 0; j < sizeof thread_counts / sizeof thread_counts[0]; j++) {
+                got.value = -1;
+                memset(got.gradient_p, 1, bytes);
+                memset(got.gradient_t, 1, bytes);
+                run_route(&in, count, wanted, thread_counts[j], loss, &got);
+                compare_route(&expected, &got, wanted, count, loss);
+            }
+        }
+        run_short_functions(loss, &in, count, &expected, &got);
+        free_input(&in);
+    }
+    free(expected.gradient_p);
+    free(expected.gradient_t);
+    free(got.gradient_p);
+    free(got.gradient_t);
+}
+
+/* --------------------------------------------------------- beyond 2^32 -- */
+
+static void test_equals(void) {
+    double *term = allocate(40000 * sizeof *term);
+    for (int i = 0; i < 40000; i++) {
+        term[i] = (double)0.1f;
+    }
+    static const int64_t counts[] = {0, 1, 1023, 1024, 1025, 2048, 3000, 7 * 1024, 8 * 1024, 21 * 1024 + 5, 40000};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        CHECK_BITS(oracle_double_bits(oracle_sum(term, counts[i], 1)),
+                   oracle_double_bits(oracle_sum_of_equals(term[0], counts[i], 1)), "the oracle's sum of equal terms");
+    }
+    free(term);
+}
+
+/* 65537 * 65537 elements from two numbers: a 32-bit index or count anywhere loses
+ * all but 131073 of them. */
+static void test_beyond_32_bits(void) {
+    float p = 0.7f;
+    float t = 0.1f;
+    double value = -1;
+    const int64_t side = 65537;
+    const int64_t shape[2] = {side, side};
+    const int64_t strides[2] = {0, 0};
+    const onepass_tensor prediction = {&p, ONEPASS_F32, 2, shape, strides};
+    const onepass_tensor target = {&t, ONEPASS_F32, 2, shape, strides};
+    const onepass_tensor v = {&value, ONEPASS_F64, 0, NULL, NULL};
+    const double k[ONEPASS_MAX_PARAMETERS] = {0};
+    double result[3];
+    oracle_term(oracle_loss_named("mse"), 1, (double)p, (double)t, k, result);
+    CHECK_OK(onepass_forward("mse", ONEPASS_SUM, &prediction, &target, &v), "beyond 2^32");
+    CHECK_BITS(oracle_double_bits(oracle_sum_of_equals(result[0], side * side, 1)), oracle_double_bits(value),
+               "the sum of 65537 * 65537 elements");
+}
+
+int main(void) {
+    const int quick = check_quick("sums of more than 600000 elements, the case beyond 2^32");
+    const int64_t most = quick ? 600000 : MOST;
+    test_equals();
+    test_sizes("mse", ONEPASS_F32, most);
+    test_sizes("smooth_l1", ONEPASS_F64, 700000 < most ? 700000 : most);
+    test_sizes("hinge", ONEPASS_BF16, 300000);
+    test_sizes("mse", ONEPASS_F16, 300000);
+    test_routes();
+    if (!quick) {
+        test_beyond_32_bits();
+    }
+    return check_finish();
+}
