@@ -272,6 +272,9 @@ static void measure_forward(bench *bench, int threads, const char *heading, doub
         snprintf(name, sizeof name, "forward %s, %d thread%s", loss->name, threads, threads > 1 ? "s" : "");
         compare_rates(bench, name, (moved){{run_ours, &ours}, bytes}, (moved){{run_plain_forward, &plain}, bytes},
                       "plain loop, same loss", AT_LEAST, bar);
+        plain.loss = plain_tuned_loss_named(loss->name);
+        compare_rates(bench, name, (moved){{run_ours, &ours}, bytes}, (moved){{run_plain_forward, &plain}, bytes},
+                      "the same, tuned flags", NO_BAR, 0);
         compare_rates(bench, name, (moved){{run_ours, &ours}, bytes}, (moved){{run_read_two, &plain}, bytes},
                       "plain sum of both arrays", NO_BAR, 0);
     }
@@ -298,6 +301,8 @@ static void measure_gradient(bench *bench) {
                       AT_LEAST, 0.90);
         compare_rates(bench, name, ours, (moved){{run_plain_both, &plain}, bytes}, "plain loop, value and gradient",
                       NO_BAR, 0);
+        compare_rates(bench, name, ours, (moved){{run_read_two_write_one, &plain}, bytes},
+                      "plain sum of both into a third", NO_BAR, 0);
         snprintf(name, sizeof name, "backward %s", loss->name);
         compare_rates(bench, name, (moved){{run_ours, &backward}, bytes}, (moved){{run_plain_backward, &plain}, bytes},
                       "plain loop, gradient alone", NO_BAR, 0);
@@ -479,7 +484,8 @@ static void check_sum(bench *bench, const onepass_loss_info *loss, const char *i
     run_plain_forward(&plain);
 
     const double exact =
-        plain.loss->sum_of_terms(count, plain.prediction, plain.target, plain.parameter, bench->machine.threads);
+        plain_tuned_loss_named(loss->name)
+            ->sum_of_terms(count, plain.prediction, plain.target, plain.parameter, bench->machine.threads);
     row row = {.unit = in_ulp ? "ulp" : "2^-24",
                .peer = "plain float loop",
                .judged_unit = in_ulp ? "ulp" : "2^-24",

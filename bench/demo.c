@@ -172,7 +172,7 @@ static bool same_bits(demo *demo) {
 /* ---------------------------------------------------------------- table -- */
 
 static bool show_row(demo *demo, const onepass_loss_info *loss, job job, float reference) {
-    const plain_loss *plain = plain_loss_named(loss->name);
+    const plain_loss *plain = plain_tuned_loss_named(loss->name);
     const float parameter = loss->parameter_count > 0 ? (float)loss->parameter[0].standard : 0;
     const double bytes = (job == FORWARD ? 2 : 3) * (double)sizeof(float) * (double)demo->count;
     prepare(demo, loss->name, job);
@@ -207,7 +207,7 @@ static bool show_row(demo *demo, const onepass_loss_info *loss, job job, float r
 }
 
 static bool show_loss(demo *demo, const onepass_loss_info *loss) {
-    const plain_loss *plain = plain_loss_named(loss->name);
+    const plain_loss *plain = plain_tuned_loss_named(loss->name);
     if (!plain) {
         printf("%-12s has no plain loop in bench/plain.c to be checked against   WRONG\n", loss->name);
         return false;

@@ -1,10 +1,9 @@
 /*
- * The plain loops. This file is compiled by itself with -O3 and every instruction
- * of this machine, as a user would, and with two more flags:
- * -fno-trapping-math, without which gcc does not vectorise smooth_l1's division
- * (2.8 instead of 23.7 GB/s on two Neoverse-N1 cores: that would flatter us), and
- * -ffp-contract=off, because the checks need the terms as the losses round them (it
- * costs the loops nothing on arrays in memory and a tenth on 1000 elements).
+ * The plain loops. This file is compiled by itself, twice: as a user would compile
+ * it, with -O3 and every instruction of this machine (plain_loss_named), and with
+ * PLAIN_TUNED defined and two flags more (plain_tuned_loss_named).
+ * -fno-trapping-math lets gcc vectorise smooth_l1, which few users know; and the
+ * checks need -ffp-contract=off, to see the terms as the losses round them.
  */
 #include "plain.h"
 
@@ -62,7 +61,7 @@ static inline double hinge_exact_slope(float p, float t, float margin) {
 
 /* ---------------------------------------------------------------- loops -- */
 
-double plain_ulps(float found, double exact) {
+static inline double ulps_between(float found, double exact) {
     int exponent = -149;
     if (exact != 0)
         frexp(exact, &exponent);
@@ -89,7 +88,13 @@ double plain_ulps(float found, double exact) {
 
 static const plain_loss losses[] = {{LOOPS(mse)}, {LOOPS(smooth_l1)}, {LOOPS(hinge)}};
 
-const plain_loss *plain_loss_named(const char *name) {
+#if defined(PLAIN_TUNED)
+#define LOSS_NAMED plain_tuned_loss_named
+#else
+#define LOSS_NAMED plain_loss_named
+#endif
+
+const plain_loss *LOSS_NAMED(const char *name) {
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
         if (!strcmp(losses[i].name, name))
             return &losses[i];
@@ -97,6 +102,11 @@ const plain_loss *plain_loss_named(const char *name) {
 }
 
 /* --------------------------------------------------------------- memory -- */
+
+#if !defined(PLAIN_TUNED)
+double plain_ulps(float found, double exact) {
+    return ulps_between(found, exact);
+}
 
 float plain_read_one(int64_t count, const float *a, int threads) {
     float s = 0;
@@ -125,3 +135,4 @@ void plain_copy(int64_t count, const float *a, float *out, int threads) {
     for (int64_t i = 0; i < count; i++)
         out[i] = a[i];
 }
+#endif

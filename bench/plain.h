@@ -38,8 +38,11 @@ typedef struct plain_loss {
                              const float *gradient, int threads);
 } plain_loss;
 
-/* Null if there are no plain loops for a loss of this name. */
+/* Null if there are no plain loops for a loss of this name. The first compiled as a
+ * user would; the second with the flags that a user who looks at the machine code
+ * might add, and right to the last bit, so that it also serves to check against. */
 const plain_loss *plain_loss_named(const char *name);
+const plain_loss *plain_tuned_loss_named(const char *name);
 
 /* The distance of a float from an exact result, in units of the exact result's last place. */
 double plain_ulps(float found, double exact);

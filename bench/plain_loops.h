@@ -71,7 +71,7 @@ static double OF_THIS_LOSS(gradient_error)(int64_t count, const float *p, const 
     double worst = 0;
 #pragma omp parallel for reduction(max : worst) num_threads(threads)
     for (int64_t i = 0; i < count; i++) {
-        double error = plain_ulps(gradient[i], OF_THIS_LOSS(exact_slope)(p[i], t[i], k) * scale);
+        double error = ulps_between(gradient[i], OF_THIS_LOSS(exact_slope)(p[i], t[i], k) * scale);
         if (!(error <= worst)) /* so that a NaN is the worst of all */
             worst = error == error ? error : INFINITY;
     }

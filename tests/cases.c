@@ -28,6 +28,17 @@ static double random_uniform(uint64_t *state) {
     return (double)((int64_t)(random_bits(state) >> 33) - (INT64_C(1) << 30)) / 1073741824.0;
 }
 
+/* The sum of a few uniform numbers is close to a bell curve, by additions alone. Four coarse
+ * ones come out of one draw, the fifth gives the low bits. */
+static double random_bell(uint64_t *state) {
+    const uint64_t bits = random_bits(state);
+    int64_t sum = 0;
+    for (int i = 0; i < 4; i++) {
+        sum += (int64_t)(bits >> 16 * i & 0xffff) - 0x8000;
+    }
+    return (double)sum / 32768.0 + random_uniform(state);
+}
+
 /* 2^exponent for the exponents of normal doubles. */
 static double power_of_two(int64_t exponent) {
     return oracle_double_from_bits((uint64_t)(exponent + 1023) << 52);
@@ -102,10 +113,7 @@ uint64_t random_element(uint64_t *state, int32_t data, int32_t dtype, double par
         value = 2 * random_uniform(state);
         break;
     default:
-        /* The sum of twelve uniform numbers is close to a bell curve, by additions alone. */
-        for (int i = 0; i < 12; i++) {
-            value += random_uniform(state) / 2;
-        }
+        value = random_bell(state);
     }
     return oracle_encode(dtype, value);
 }
@@ -508,6 +516,7 @@ static void sweep_sizes(list *all, const char *loss) {
     c.rows = 1;
     for (int32_t dtype = ONEPASS_F16; dtype <= ONEPASS_F64; dtype++) {
         of_dtype(&c, dtype);
+        c.value = ONEPASS_F64; /* in which no bit of the sum is rounded away */
         c.layout = dtype % 2 ? LAYOUT_DENSE : LAYOUT_UNALIGNED;
         /* Empty, one, every remainder of any vector length, and both sides of one and two lane rows. */
         for (c.columns = 0; c.columns <= 264; c.columns++) {
@@ -519,15 +528,15 @@ static void sweep_sizes(list *all, const char *loss) {
                 add(all, c);
             }
         }
-        /* Runs of 2, 3, 5, 8, 16, 31 and 64 tiles: whole and broken aligned trees, with a part
+        /* Runs of 2, 3, 5, 8, 16, 31, 33 and 64 tiles: whole and broken aligned trees, with a part
          * of one element, of a lane row and a bit, and all but one element. */
-        static const int64_t tiles[] = {2, 3, 5, 8, 16, 31, 64};
+        static const int64_t tiles[] = {2, 3, 5, 8, 16, 31, 33, 64};
         static const int64_t around[] = {-129, -128, -127, -1, 0, 1, 127, 128, 129};
         for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++) {
             for (size_t j = 0; j < sizeof around / sizeof around[0]; j++) {
                 c.columns = tiles[i] * ONEPASS_TILE + around[j];
-                /* The long ones once, in f32: what is particular to a type shows in the short ones. */
-                if (tiles[i] <= 3 || dtype == ONEPASS_F32) {
+                /* The long ones in both compute types: what is particular to 16 bits shows in the short ones. */
+                if (tiles[i] <= 3 || dtype >= ONEPASS_F32) {
                     add(all, c);
                 }
             }
@@ -573,15 +582,17 @@ static void sweep_outputs(list *all, const char *loss) {
 
 static void sweep_layouts(list *all, const char *loss) {
     static const int64_t shapes[][2] = {
-        {7, 191},  /* a tile begins and ends inside rows */
-        {67, 33},  /* rows shorter than a lane row: a tile holds many */
-        {3, 1024}, /* rows that are tiles */
-        {2, 1500}, /* rows longer than a tile: a tile lies within a row or crosses one */
-        {3, 5000}, /* rows of several tiles: what is constant along a row is so for whole tiles, then changes */
-        {300, 1},  /* a column: the last dimension has nothing to run along */
-        {1, 300},  /* a row: the first one has not */
-        {0, 5},    /* no rows, */
-        {5, 0},    /* and rows of no length */
+        {7, 191},   /* a tile begins and ends inside rows */
+        {67, 33},   /* rows shorter than a lane row: a tile holds many */
+        {3, 1024},  /* rows that are tiles */
+        {2, 1500},  /* rows longer than a tile: a tile lies within a row or crosses one */
+        {3, 5000},  /* rows of several tiles: what is constant along a row is so for whole tiles, then changes */
+        {4, 2048},  /* the same, but the change comes between two whole tiles */
+        {2, 20000}, /* rows of some twenty tiles, more than an engine takes at a time */
+        {300, 1},   /* a column: the last dimension has nothing to run along */
+        {1, 300},   /* a row: the first one has not */
+        {0, 5},     /* no rows, */
+        {5, 0},     /* and rows of no length */
     };
     static const int32_t pairs[][2] = {{ONEPASS_F32, ONEPASS_F32},
                                        {ONEPASS_F16, ONEPASS_F32},
@@ -592,11 +603,15 @@ static void sweep_layouts(list *all, const char *loss) {
         for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
             c.rows = shapes[i][0];
             c.columns = shapes[i][1];
+            if (c.columns > 10000 && layouts[c.layout].rank == 4) {
+                continue; /* six times as long, to show nothing more */
+            }
+            c.data = c.columns > 10000 ? DATA_UNIFORM : DATA_NORMAL; /* the quicker to make */
             c.prediction = c.gradient = c.value = pairs[i % 4][0];
             c.target = pairs[i % 4][1];
             c.reduction = (int32_t)(i + (size_t)c.layout) % 3;
             c.upstream = UPSTREAM_TENSOR;
-            c.threads = i % 2 ? 0 : 3;
+            c.threads = c.rows == 2 ? 3 : 0;
             add(all, c);
         }
         c.threads = 0;
@@ -664,7 +679,8 @@ static void sweep_data(list *all, const char *loss) {
 
 /* What else may be said of a call: a divisor (tiny and huge ones too), a number of threads. */
 static void sweep_settings(list *all, const char *loss) {
-    static const double divisors[] = {1, 3, 0.7, 1e-30, 1e30, 1e300};
+    /* For 0.001 and 2^24 + 1, 1 over the divisor's float is not the float of 1 over the divisor. */
+    static const double divisors[] = {1, 3, 0.001, 16777217, 1e-30, 1e30, 1e300};
     test_case c = plain("settings", loss);
     for (size_t i = 0; i < sizeof divisors / sizeof divisors[0]; i++) {
         c.divisor = divisors[i];

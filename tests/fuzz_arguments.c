@@ -207,8 +207,8 @@ static void take_strides(source *source, fuzzed_tensor *t) {
         return; /* null: dense */
     t->tensor.strides = t->strides;
     uint64_t stride = 1;
-    int32_t last = t->tensor.ndim < ONEPASS_MAX_DIMENSIONS + 2 ? t->tensor.ndim : ONEPASS_MAX_DIMENSIONS + 2;
-    for (int32_t d = last - 1; d >= 0; d--) {
+    int32_t ndim = t->tensor.ndim < 0 ? 0 : t->tensor.ndim;
+    for (int32_t d = (ndim < ONEPASS_MAX_DIMENSIONS + 2 ? ndim : ONEPASS_MAX_DIMENSIONS + 2) - 1; d >= 0; d--) {
         if (choice < 160) {
             t->strides[d] = (int64_t)stride;
         } else if (choice < 208) { /* backwards, shared, or with gaps */

@@ -97,12 +97,7 @@ typedef struct whole_number {
 } whole_number;
 
 static int bit_length(uint64_t whole) {
-    int length = 0;
-    while (whole) {
-        length++;
-        whole >>= 1;
-    }
-    return length;
+    return 64 - __builtin_clzll(whole);
 }
 
 /* The magnitude bits (sign cut off) of a format, for the nearest number to

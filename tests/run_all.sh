@@ -5,9 +5,11 @@
 #   tests/run_all.sh STEP...         some of: release sanitize thread fuzz clang lint format cross
 #
 # A step whose tools are not there is left out, and the table says why. A step that fails does not stop the others.
-# JOBS is the number of processes to build and test with; CC is the C compiler of the steps that do not name their own.
+# JOBS is the number of processes to build and test with; CC is the C compiler of the steps that do not name their own;
+# CROSS=full emulates every test with every instruction set.
 set -u
 cd "$(dirname "$0")/.." || exit 2
+self=tests/run_all.sh
 
 jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
 all_steps="release sanitize thread fuzz clang lint format cross"
@@ -35,13 +37,14 @@ quietly() {
     return 1
 }
 
-# build FOLDER OPTION...: configures and builds.
+# build FOLDER TARGETS OPTION...: configures and builds.
 build() {
-    folder=$1
-    shift
+    folder=$1 targets=$2
+    shift 2
     mkdir -p "$folder"
+    # shellcheck disable=SC2086 # targets are words
     quietly "$folder/configure.log" cmake -S . -B "$folder" "$@" &&
-        quietly "$folder/build.log" cmake --build "$folder" -j "$jobs"
+        quietly "$folder/build.log" cmake --build "$folder" -j "$jobs" --target $targets
 }
 
 # check FOLDER OPTION...: runs the tests of a build.
@@ -60,13 +63,13 @@ can_build() {
 # ---------------------------------------------------------------- the steps
 
 step_release() {
-    build $work/release -DONEPASS_WERROR=ON && check $work/release
+    build $work/release all -DONEPASS_WERROR=ON && check $work/release
 }
 
 step_sanitize() {
     can_build "${CC:-cc}" -fsanitize=address,undefined ||
         leave_out "${CC:-cc} has no address and undefined-behaviour sanitizers" || return
-    build $work/sanitize -DONEPASS_WERROR=ON -DONEPASS_SANITIZE=address,undefined -DONEPASS_BENCH=OFF || return
+    build $work/sanitize all -DONEPASS_WERROR=ON -DONEPASS_SANITIZE=address,undefined -DONEPASS_BENCH=OFF || return
     export ONEPASS_TEST_QUICK=1 UBSAN_OPTIONS=print_stacktrace=1
     # A search for leaks takes seconds at the end of each process on some machines, and only accumulators allocate.
     ASAN_OPTIONS=detect_leaks=0 check $work/sanitize &&
@@ -88,7 +91,8 @@ step_thread() {
     ! $work/planted_race race >$work/probe.log 2>&1 && grep -q "data race" $work/probe.log ||
         leave_out "the thread sanitizer does not find a planted race" || return
     echo "a planted race was found"
-    build $work/thread -DCMAKE_C_COMPILER=clang -DONEPASS_SANITIZE=thread -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF &&
+    build $work/thread "test_losses test_order test_accumulator test_arguments" -DCMAKE_C_COMPILER=clang \
+        -DONEPASS_SANITIZE=thread -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF &&
         ONEPASS_TEST_QUICK=1 check $work/thread -R '^test_(losses|order|accumulator|arguments)$'
 }
 
@@ -97,14 +101,15 @@ step_fuzz() {
     echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return (void)d, (void)n, 0; }' >$work/fuzz.c
     clang -fsanitize=fuzzer,address,undefined $work/fuzz.c -o $work/fuzz_probe >$work/probe.log 2>&1 ||
         leave_out "clang has no libFuzzer (compiler-rt); the stand-in driver ran in the release step" || return
-    build $work/fuzz -DCMAKE_C_COMPILER=clang -DONEPASS_FUZZ=ON -DONEPASS_SANITIZE=fuzzer-no-link,address,undefined \
-        -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF && check $work/fuzz -R '^fuzz_arguments$'
+    build $work/fuzz fuzz_arguments -DCMAKE_C_COMPILER=clang -DONEPASS_FUZZ=ON \
+        -DONEPASS_SANITIZE=fuzzer-no-link,address,undefined -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF && check $work/fuzz -R '^fuzz_arguments$'
 }
 
 # The other compiler: no warnings, and the same bits.
 step_clang() {
     has clang || leave_out "clang is not here" || return
-    build $work/clang -DCMAKE_C_COMPILER=clang -DONEPASS_WERROR=ON && check $work/clang -R '^(golden.*|test_arguments|packaging)$'
+    build $work/clang all -DCMAKE_C_COMPILER=clang -DONEPASS_WERROR=ON &&
+        ONEPASS_TEST_QUICK=1 check $work/clang -R '^(golden|golden_shared|test_arguments|packaging)$'
 }
 
 sources() {
@@ -132,43 +137,60 @@ step_format() {
     clang-format --dry-run --Werror $(sources)
 }
 
-# emulate ARCHITECTURE FOLDER: the golden file and the quick tests under every instruction set that emulation offers
-# and that `except` does not name.
+# emulate ARCHITECTURE FOLDER SET PROGRAM [ARGUMENT...]: one test under one instruction set.
 emulate() {
     emulator="qemu-$1 -cpu max"
-    [ -d "/usr/$1-linux-gnu" ] && [ "$1" != "$(uname -m)" ] && emulator="$emulator -L /usr/$1-linux-gnu"
-    sets=$($emulator "$2/tests/list_instruction_sets") || return 1
+    [ "$1" = "$(uname -m)" ] || emulator="$emulator -L /usr/$1-linux-gnu"
+    folder=$2 set=$3 program=$4
+    log=$work/emulated_$1_${set}_$program.log
+    shift 4
+    if ONEPASS_ISA=$set $emulator "$folder/tests/$program" "$@" >"$log" 2>&1; then
+        echo "$set, $program: $(tail -n 1 "$log")"
+    else
+        cat "$log"
+        echo "$set, $program: FAILED"
+        return 1
+    fi
+}
+
+# list_emulated ARCHITECTURE FOLDER EXCEPT: what to emulate, a line each: every instruction set that emulation offers
+# and EXCEPT does not name. Emulation is slow: the golden file is checked with each set, the other tests with the
+# first, unless CROSS=full.
+list_emulated() {
+    sets=$(qemu-"$1" -cpu max -L "/usr/$1-linux-gnu" "$2/tests/list_instruction_sets") || return
+    others="test_order test_losses"
     for set in $sets; do
-        case " $except " in *" $set "*) continue ;; esac
-        echo "$1, $set, emulated"
-        ONEPASS_ISA=$set $emulator "$2/tests/golden" --check tests/golden.txt || return 1
-        for name in test_losses test_order; do
-            ONEPASS_ISA=$set ONEPASS_TEST_QUICK=1 $emulator "$2/tests/$name" || return 1
+        case " $3 " in *" $set "*) continue ;; esac
+        echo "$1 $2 $set golden --check tests/golden.txt"
+        for program in $others; do
+            echo "$1 $2 $set $program"
         done
+        [ "${CROSS:-}" = full ] || others=
     done
 }
 
 # The same bits on the other architecture, by a cross compiler and user-mode emulation; and on this one with the
 # instruction sets that this machine does not have.
 step_cross() {
-    case $(uname -m) in
-    aarch64 | arm64) other=x86_64 ;;
+    own=$(uname -m)
+    case $own in
+    aarch64) other=x86_64 ;;
     x86_64) other=aarch64 ;;
-    *) leave_out "no other architecture is known for $(uname -m)" || return ;;
+    *) leave_out "no other architecture is known for $own" || return ;;
     esac
     compiler=$other-linux-gnu-gcc
     has "$compiler" || leave_out "$compiler is not here" || return
     has "qemu-$other" || leave_out "qemu-$other is not here" || return
-    build "build-cross/$other" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=$other \
-        -DCMAKE_C_COMPILER="$compiler" -DCMAKE_CROSSCOMPILING_EMULATOR="qemu-$other;-cpu;max;-L;/usr/$other-linux-gnu" \
-        -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF || return
-    except=
-    emulate $other "build-cross/$other" || return 1
-    if has "qemu-$(uname -m)"; then
-        build $work/release -DONEPASS_WERROR=ON || return
-        except=$($work/release/tests/list_instruction_sets)
-        emulate "$(uname -m)" $work/release
+    build "build-cross/$other" "golden test_losses test_order list_instruction_sets" -DCMAKE_SYSTEM_NAME=Linux \
+        -DCMAKE_SYSTEM_PROCESSOR=$other -DCMAKE_C_COMPILER="$compiler" -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF ||
+        return 1
+    list_emulated $other "build-cross/$other" "" >$work/emulated || return 1
+    if has "qemu-$own"; then
+        build $work/release all -DONEPASS_WERROR=ON || return 1
+        list_emulated "$own" $work/release "$($work/release/tests/list_instruction_sets)" >>$work/emulated || return 1
     fi
+    [ "${CROSS:-}" = full ] || export ONEPASS_TEST_QUICK=1
+    xargs -P "$jobs" -L 1 $self --emulate <$work/emulated
 }
 
 # ---------------------------------------------------------------- the run
@@ -186,6 +208,11 @@ heading() {
     esac
 }
 
+if [ "${1:-}" = --emulate ]; then
+    shift
+    emulate "$@"
+    exit
+fi
 steps=${*:-$all_steps}
 : >$work/summary
 failures=0

@@ -315,6 +315,9 @@ static void refuse_changed_calls(onepass_accumulator *accumulator, const whole *
     bad.parameter[0] = 0.125;
     check_refused(onepass_accumulator_add(accumulator, &bad, 0), w, "another parameter");
     bad = good;
+    bad.divisor = 3;
+    check_refused(onepass_accumulator_add(accumulator, &bad, 0), w, "another divisor");
+    bad = good;
     bad.value = &v;
     check_refused(onepass_accumulator_add(accumulator, &bad, 0), w, "a value in a slice");
     CHECK(value == -7, "expected no value written by a slice, got %g", value);

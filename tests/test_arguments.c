@@ -1111,10 +1111,27 @@ static void test_machine(void) {
           (int)info.gpu_count, info.gpu_reason);
 }
 
-/* ---------------------------------------------------------------- ONEPASS_ISA -- */
+/* ---------------------------------------------------------------- in a process of its own -- */
 
-/* The variable is read once, so each value needs a process of its own: this program again, with two arguments.
- * Returns 0 if the library does what it must with the name: "known" or "unknown". */
+/* A number of threads that no machine has, for a call with a tile for each: the library must take fewer. Where it does
+ * not, the OpenMP runtime ends the process. */
+static int child_with_many_threads(void) {
+    scene *s = good_scene();
+    part *const operands[] = {&s->prediction, &s->target};
+    for (int i = 0; i < 2; i++) {
+        operands[i]->tensor.ndim = 1;
+        operands[i]->tensor.strides = operands[i]->strides;
+        operands[i]->shape[0] = (int64_t)100000 * ONEPASS_TILE;
+    }
+    s->call.gradient[0] = s->call.gradient[1] = NULL;
+    s->call.threads = INT32_MAX;
+    float value = 0;
+    s->value.tensor.data = &value;
+    return onepass_run(&s->call) == ONEPASS_OK && value == 1 ? 0 : 2; /* the mean of (1 - 0)^2 */
+}
+
+/* ONEPASS_ISA is read once, so each value needs a process of its own: this program again, with two arguments. Returns 0
+ * if the library does what it must with the name: "known" or "unknown". */
 static int child_with_instruction_set(const char *expectation) {
     const char *name = getenv("ONEPASS_ISA");
     onepass_machine_info info = {.size = sizeof info};
@@ -1146,7 +1163,8 @@ static int run_child(const char *program, const char *instruction_set, const cha
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        setenv("ONEPASS_ISA", instruction_set, 1);
+        if (instruction_set != NULL)
+            setenv("ONEPASS_ISA", instruction_set, 1);
         execl(program, program, "--child", expectation, (char *)NULL);
         _exit(127);
     }
@@ -1154,6 +1172,14 @@ static int run_child(const char *program, const char *instruction_set, const cha
     if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
         return -1;
     return WEXITSTATUS(status);
+}
+
+static void test_many_threads(const char *program) {
+    int code = run_child(program, NULL, "threads");
+    if (code == 127)
+        printf("left out: this program cannot start itself here, so a great number of threads is not tested\n");
+    else
+        CHECK(code == 0, "2^31 - 1 threads: child ended with %d (-1: by a signal)", code);
 }
 
 static void test_instruction_set_variable(const char *program) {
@@ -1181,7 +1207,7 @@ static void test_instruction_set_variable(const char *program) {
 
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "--child") == 0)
-        return child_with_instruction_set(argv[2]);
+        return strcmp(argv[2], "threads") == 0 ? child_with_many_threads() : child_with_instruction_set(argv[2]);
     HOLDS(onepass_message()[0] == '\0');
     test_null_call();
     test_cases();
@@ -1198,6 +1224,7 @@ int main(int argc, char **argv) {
     test_list_of_losses();
     test_least_parameters();
     test_machine();
+    test_many_threads(argv[0]);
     test_instruction_set_variable(argv[0]);
     return check_finish();
 }

@@ -21,6 +21,9 @@
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
 
 /* ------------------------------------------------------------ the state -- */
 
@@ -305,6 +308,34 @@ static void test_threads(void) {
     }
 }
 
+/* The library's workers may be those of the caller's own OpenMP, in any state. */
+static void test_workers(expectation *large) {
+#if defined(_OPENMP)
+    enum {
+        WORKERS = 4
+    };
+    int kept = 0;
+    large->got->call.threads = WORKERS;
+    poison_outputs(large->got);
+#pragma omp parallel num_threads(WORKERS)
+    if (omp_get_thread_num() != 0) {
+        round_up_and_flush();
+    }
+    CHECK_OK(onepass_run(&large->got->call), "with workers in another state");
+#pragma omp parallel num_threads(WORKERS) reduction(+ : kept)
+    if (omp_get_thread_num() != 0) {
+        kept += fegetround() == FE_UPWARD;
+        fesetenv(FE_DFL_ENV);
+    }
+    large->got->call.threads = 0;
+    CHECK(same_block(large), "expected the same bits from workers in another state");
+    CHECK(kept == WORKERS - 1, "expected %d workers in the state they had, got %d", WORKERS - 1, kept);
+#else
+    (void)large;
+    printf("workers of the caller's: this compiler has no OpenMP\n");
+#endif
+}
+
 /* ----------------------------------------------------------------- fork -- */
 
 /* Worker threads do not survive fork(); a child that waits for them hangs until its alarm. */
@@ -348,6 +379,7 @@ int main(void) {
     test_accumulator_states(&all[2]);
     test_traps(all);
     test_threads();
+    test_workers(&all[CASES - 1]);
     test_fork(&all[CASES - 1]);
     for (int i = 0; i < CASES; i++) {
         case_free(all[i].expected);

@@ -133,17 +133,28 @@ static int available_threads(void) {
     return 1;
 }
 
+/* OpenMP ends the program if it cannot have the threads that it is asked for, so it is not asked for absurd numbers. */
+static int most_threads(void) {
+#if defined(_OPENMP)
+    if (!atomic_load_explicit(&after_fork, memory_order_relaxed))
+        return omp_get_num_procs() > 64 ? omp_get_num_procs() : 64;
+#endif
+    return 1;
+}
+
 /* A thread is woken for no less than this many tiles: about 20 microseconds of work. */
 #define TILES_WORTH_A_THREAD 32
 
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
 /* A call that names a number gets it, as far as there are tiles. */
 static int64_t threads_for(const job *job, int64_t tiles) {
-    if (atomic_load_explicit(&after_fork, memory_order_relaxed))
+    const int64_t useful = job->threads ? tiles : tiles / TILES_WORTH_A_THREAD;
+    if (useful < 2)
         return 1;
-    const int64_t most = job->threads ? tiles : tiles / TILES_WORTH_A_THREAD;
-    const int64_t asked = job->threads ? job->threads : most > 1 ? available_threads() : 1;
-    const int64_t threads = asked < most ? asked : most;
-    return threads > 1 ? threads : 1;
+    return least(useful, job->threads ? least(job->threads, most_threads()) : available_threads());
 }
 
 /* ---------------------------------------------------- floating-point state -- */
@@ -204,7 +215,7 @@ static void leave_float_state(float_state callers) {
 #define RUNS_PER_THREAD 128
 
 static int level_of_runs(int64_t tiles, int64_t threads) {
-    const int64_t runs = threads * RUNS_PER_THREAD < MOST_RUNS ? threads * RUNS_PER_THREAD : MOST_RUNS;
+    const int64_t runs = least(threads * RUNS_PER_THREAD, MOST_RUNS);
     int level = 0;
     while (((tiles - 1) >> level) + 1 > runs)
         level++;
@@ -226,7 +237,7 @@ static double run_on_threads(cpu_pairwise *pairwise, const job *job, int64_t til
 #endif
         for (int64_t run = 0; run < runs; run++) {
             const int64_t first = run * length;
-            sum[run] = pairwise(job, first, tiles - first < length ? tiles - first : length);
+            sum[run] = pairwise(job, first, least(tiles - first, length));
         }
         leave_float_state(callers);
     }
