@@ -140,7 +140,7 @@ typedef struct onepass_call {
     const onepass_tensor *value;
     const onepass_tensor *gradient[ONEPASS_MAX_OPERANDS];
 
-    /* For mean: divide by this instead of the number of elements; 0 means the number. */
+    /* For mean: divide by this positive number instead of the number of elements; 0 means the latter. */
     double divisor;
 
     /* Where and how. */

@@ -1,0 +1,204 @@
+/*
+ * Between memory and a thread's buffers: gather brings the numbers of a view into
+ * the compute type, scatter takes them back. Memory types, strides and
+ * broadcasting end here. Numbers that lie in memory as the computation wants them
+ * are not moved at all.
+ */
+#ifndef ONEPASS_CPU_MEMORY_H
+#define ONEPASS_CPU_MEMORY_H
+
+#include "dtype.h"
+#include "engine.h"
+#include "order.h"
+
+/* ---------------------------------------------------------------- cursor -- */
+
+ALWAYS_INLINE int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+ALWAYS_INLINE int64_t inner_stride(const view *view) {
+    return view->stride[view->ndim - 1];
+}
+
+/* A place in a view, and what is left of its innermost row from there. */
+typedef struct cursor {
+    int64_t offset;
+    int64_t left;
+    int64_t row; /* offset of the row's beginning */
+    int64_t index[ONEPASS_MAX_DIMENSIONS];
+} cursor;
+
+ALWAYS_INLINE cursor cursor_at(const view *view, int64_t element) {
+    cursor at; /* not zeroed: most views have one dimension or two */
+    const int inner = view->ndim - 1;
+    for (int d = inner; d > 0; d--) {
+        at.index[d] = element % view->shape[d];
+        element /= view->shape[d];
+    }
+    at.index[0] = element;
+    at.row = 0;
+    for (int d = 0; d < inner; d++)
+        at.row += at.index[d] * view->stride[d];
+    at.offset = at.row + at.index[inner] * view->stride[inner];
+    at.left = view->shape[inner] - at.index[inner];
+    return at;
+}
+
+ALWAYS_INLINE void cursor_next_row(cursor *at, const view *view) {
+    int d = view->ndim - 2;
+    for (; d >= 0; d--) {
+        at->row += view->stride[d];
+        if (++at->index[d] < view->shape[d])
+            break;
+        at->row -= view->shape[d] * view->stride[d];
+        at->index[d] = 0;
+    }
+    at->offset = at->row;
+    at->left = view->shape[view->ndim - 1];
+}
+
+/* ---------------------------------------------------------------- gather -- */
+
+typedef real load_function(const void *data, int64_t i);
+
+ALWAYS_INLINE real load_f16(const void *data, int64_t i) {
+    return f32_of_f16(((const uint16_t *)data)[i]);
+}
+ALWAYS_INLINE real load_bf16(const void *data, int64_t i) {
+    return f32_of_bf16(((const uint16_t *)data)[i]);
+}
+ALWAYS_INLINE real load_f32(const void *data, int64_t i) {
+    return ((const float *)data)[i];
+}
+ALWAYS_INLINE real load_f64(const void *data, int64_t i) {
+    return (real)((const double *)data)[i];
+}
+
+ALWAYS_INLINE void gather_row(load_function *load, const void *data, int64_t offset, int64_t stride, int n, real *out) {
+#pragma omp simd
+    for (int i = 0; i < n; i++)
+        out[i] = load(data, offset + i * stride);
+}
+
+ALWAYS_INLINE void gather_rows(load_function *load, const view *view, cursor *at, int count, real *into) {
+    const int64_t stride = inner_stride(view);
+    for (int done = 0; done < count; cursor_next_row(at, view)) {
+        const int n = (int)least(at->left, count - done);
+        if (stride == 1) /* known to the compiler, which has vector code for it */
+            gather_row(load, view->data, at->offset, 1, n, into + done);
+        else
+            gather_row(load, view->data, at->offset, stride, n, into + done);
+        done += n;
+    }
+}
+
+static void gather_any(const view *view, cursor *at, int count, real *into) {
+    switch (view->dtype) {
+    case ONEPASS_F16:
+        gather_rows(load_f16, view, at, count, into);
+        break;
+    case ONEPASS_BF16:
+        gather_rows(load_bf16, view, at, count, into);
+        break;
+    case ONEPASS_F32:
+        gather_rows(load_f32, view, at, count, into);
+        break;
+    default:
+        gather_rows(load_f64, view, at, count, into);
+    }
+}
+
+/* How many elements from `element` on are in its row, ... */
+ALWAYS_INLINE int64_t row_length(const view *view, int64_t element) {
+    return view->ndim == 1 ? view->shape[0] - element : cursor_at(view, element).left;
+}
+
+/* ... if they lie without gaps, ... */
+ALWAYS_INLINE int64_t dense_length(const view *view, int64_t element) {
+    return inner_stride(view) == 1 ? row_length(view, element) : 0;
+}
+
+/* ... or are all the same one. */
+ALWAYS_INLINE int64_t constant_length(const view *view, int64_t element) {
+    return inner_stride(view) == 0 ? row_length(view, element) : 0;
+}
+
+ALWAYS_INLINE void *address_of(const view *view, int64_t element) {
+    const int64_t offset = view->ndim == 1 ? element * view->stride[0] : cursor_at(view, element).offset;
+    return (char *)view->data + offset * (int64_t)dtype_size(view->dtype);
+}
+
+/* `count` numbers of the view from `element` on: where they lie if they lie as
+ * wanted, else in the buffer, which has room for one tile. */
+static const real *gather(const view *view, int64_t element, int count, real *buffer, const void **constant) {
+    if (view->dtype == REAL_DTYPE && dense_length(view, element) >= count)
+        return address_of(view, element);
+    cursor at = cursor_at(view, element);
+    const void *data = address_of(view, element);
+    const bool is_constant = constant_length(view, element) >= ORDER_TILE;
+    if (!is_constant || *constant != data)
+        gather_any(view, &at, is_constant ? ORDER_TILE : count, buffer);
+    *constant = is_constant ? data : NULL;
+    return buffer;
+}
+
+/* --------------------------------------------------------------- scatter -- */
+
+typedef void store_function(void *data, int64_t i, real x);
+
+ALWAYS_INLINE void store_f16(void *data, int64_t i, real x) {
+    ((uint16_t *)data)[i] = sizeof x == sizeof(float) ? f16_of_f32((float)x) : f16_of_f64((double)x);
+}
+ALWAYS_INLINE void store_bf16(void *data, int64_t i, real x) {
+    ((uint16_t *)data)[i] = sizeof x == sizeof(float) ? bf16_of_f32((float)x) : bf16_of_f64((double)x);
+}
+ALWAYS_INLINE void store_f32(void *data, int64_t i, real x) {
+    ((float *)data)[i] = (float)x;
+}
+ALWAYS_INLINE void store_f64(void *data, int64_t i, real x) {
+    ((double *)data)[i] = (double)x;
+}
+
+ALWAYS_INLINE void scatter_row(store_function *store, void *data, int64_t offset, int64_t stride, int n,
+                               const real *in) {
+#pragma omp simd
+    for (int i = 0; i < n; i++)
+        store(data, offset + i * stride, in[i]);
+}
+
+ALWAYS_INLINE void scatter_rows(store_function *store, const view *view, cursor *at, int count, const real *from) {
+    const int64_t stride = inner_stride(view);
+    for (int done = 0; done < count; cursor_next_row(at, view)) {
+        const int n = (int)least(at->left, count - done);
+        if (stride == 1)
+            scatter_row(store, view->data, at->offset, 1, n, from + done);
+        else
+            scatter_row(store, view->data, at->offset, stride, n, from + done);
+        done += n;
+    }
+}
+
+static void scatter(const view *view, int64_t element, int count, const real *from) {
+    cursor at = cursor_at(view, element);
+    switch (view->dtype) {
+    case ONEPASS_F16:
+        scatter_rows(store_f16, view, &at, count, from);
+        break;
+    case ONEPASS_BF16:
+        scatter_rows(store_bf16, view, &at, count, from);
+        break;
+    case ONEPASS_F32:
+        scatter_rows(store_f32, view, &at, count, from);
+        break;
+    default:
+        scatter_rows(store_f64, view, &at, count, from);
+    }
+}
+
+/* Where an output's elements may be computed without a buffer, else null. */
+static real *direct(const view *view, int64_t element, int count) {
+    return view->dtype == REAL_DTYPE && dense_length(view, element) >= count ? address_of(view, element) : NULL;
+}
+
+#endif
