@@ -13,7 +13,7 @@
 /* ------------------------------------------------------------- formulas -- */
 
 /* Of each loss: the float term, its float slope in the prediction, and that slope in
- * double. Where a slope jumps, all three decide on the float that the loss sees. */
+ * double. Where a slope jumps by more than a rounding, all three decide on the float that the loss sees. */
 
 static inline float mse_term(float p, float t, float unused) {
     (void)unused;

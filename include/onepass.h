@@ -234,8 +234,11 @@ ONEPASS_API const char *onepass_version_text(void);
 typedef struct onepass_parameter_info {
     const char *name;
     const char *meaning;
-    double standard; /* the default */
-    double least;    /* smaller ones, and NaN, are refused */
+    double standard;        /* the default */
+    double least;           /* smaller ones are refused, as are ... */
+    double greatest;        /* ... larger ones, and NaN always */
+    int32_t above_least;    /* 1: least itself is refused too */
+    int32_t below_greatest; /* 1: and greatest */
 } onepass_parameter_info;
 
 typedef struct onepass_loss_info {

@@ -17,6 +17,12 @@
         { 0 }                                                                                                          \
     }
 
+/* What a parameter may be: least, greatest, and whether these themselves are out. */
+#define ANY          -INFINITY, INFINITY, 0, 0
+#define AT_LEAST(x)  x, INFINITY, 0, 0
+#define ABOVE(x)     x, INFINITY, 1, 0
+#define WITHIN(a, b) a, b, 1, 1
+
 #define LOSS(name, meaning, value, slope, ...) static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;
 #include "losses.def"
 #undef LOSS

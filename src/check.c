@@ -340,6 +340,18 @@ static onepass_status check_loss_name(const char *name) {
     FAIL_ARGUMENT("loss is \"%.64s\"; expected one of %s", name, names);
 }
 
+static onepass_status check_parameter(const char *loss, const onepass_parameter_info *known, double parameter) {
+    if (isnan(parameter))
+        FAIL_ARGUMENT("%s of %s is NaN; expected a number", known->name, loss);
+    if (parameter < known->least || (known->above_least && parameter == known->least))
+        FAIL_ARGUMENT("%s of %s is %g; expected %s %g", known->name, loss, parameter,
+                      known->above_least ? "more than" : "at least", known->least);
+    if (parameter > known->greatest || (known->below_greatest && parameter == known->greatest))
+        FAIL_ARGUMENT("%s of %s is %g; expected %s %g", known->name, loss, parameter,
+                      known->below_greatest ? "less than" : "at most", known->greatest);
+    return ONEPASS_OK;
+}
+
 /* Loss, parameters, reduction and divisor: all of a call that has no tensors. */
 onepass_status onepass_plan_loss(const onepass_call *call, job *job) {
     OK(check_not_yet(call));
@@ -355,10 +367,7 @@ onepass_status onepass_plan_loss(const onepass_call *call, job *job) {
     for (int32_t i = 0; i < loss->parameter_count; i++) {
         const onepass_parameter_info *known = &loss->parameter[i];
         const double parameter = i < call->parameter_count ? call->parameter[i] : known->standard;
-        if (isnan(parameter))
-            FAIL_ARGUMENT("%s of %s is NaN; expected a number", known->name, loss->name);
-        if (parameter < known->least)
-            FAIL_ARGUMENT("%s of %s is %g; expected at least %g", known->name, loss->name, parameter, known->least);
+        OK(check_parameter(loss->name, known, parameter));
         job->parameter[i] = parameter;
     }
     if (call->reduction < ONEPASS_MEAN || call->reduction > ONEPASS_NONE)

@@ -22,6 +22,10 @@
 #error "onepass needs a target that computes float in float and double in double (FLT_EVAL_METHOD 0)"
 #endif
 
+#if defined(__FAST_MATH__)
+#error "onepass must not be compiled with -ffast-math: it would change the bits and lose NaN"
+#endif
+
 #if defined(ONEPASS_REAL_F64)
 typedef double real;
 typedef uint64_t real_bits;

@@ -30,16 +30,16 @@ static bool always(void) {
 }
 
 #if defined(__x86_64__)
-static bool has_avx2(void) {
+__attribute__((unused)) static bool has_avx2(void) {
     unsigned a, b, c = 0, d;
     return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
-static bool has_avx512(void) {
+__attribute__((unused)) static bool has_avx512(void) {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 #elif defined(__aarch64__)
-static bool has_sve(void) {
+__attribute__((unused)) static bool has_sve(void) {
 #if defined(__linux__)
     return getauxval(AT_HWCAP) & (1ul << 22); /* HWCAP_SVE */
 #else
@@ -58,17 +58,25 @@ typedef struct instruction_set {
 #define INSTRUCTION_SET(name, is_here, automatic)                                                                      \
     { #name, is_here, automatic, onepass_cpu_pairwise_##name##_f32, onepass_cpu_pairwise_##name##_f64 }
 
-/* Best first. */
+/* Best first. The build defines what it has. */
 static const instruction_set instruction_sets[] = {
-#if defined(__x86_64__)
+#if defined(ONEPASS_HAS_AVX512)
     INSTRUCTION_SET(avx512, has_avx512, true),
+#endif
+#if defined(ONEPASS_HAS_AVX2)
     INSTRUCTION_SET(avx2, has_avx2, true),
+#endif
+#if defined(ONEPASS_HAS_SSE2)
     INSTRUCTION_SET(sse2, always, true),
-#elif defined(__aarch64__)
-    /* The bits of sve are tested under emulation; no measurement yet shows that it is faster. */
+#endif
+#if defined(ONEPASS_HAS_SVE)
+    /* Its bits are tested under emulation; no measurement yet shows that it is faster than neon. */
     INSTRUCTION_SET(sve, has_sve, false),
+#endif
+#if defined(ONEPASS_HAS_NEON)
     INSTRUCTION_SET(neon, always, true),
-#else
+#endif
+#if defined(ONEPASS_HAS_BASELINE)
     INSTRUCTION_SET(baseline, always, true),
 #endif
 };
@@ -149,7 +157,7 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* A call that names a number gets it, as far as there are tiles. */
+/* A call that names a number gets it, as far as there are tiles and within reason. */
 static int64_t threads_for(const job *job, int64_t tiles) {
     const int64_t useful = job->threads ? tiles : tiles / TILES_WORTH_A_THREAD;
     if (useful < 2)

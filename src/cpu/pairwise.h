@@ -14,15 +14,12 @@ typedef double cpu_pairwise(const job *job, int64_t first_tile, int64_t tile_cou
     ONEPASS_INTERNAL cpu_pairwise onepass_cpu_pairwise_##isa##_f32;                                                    \
     ONEPASS_INTERNAL cpu_pairwise onepass_cpu_pairwise_##isa##_f64;
 
-#if defined(__x86_64__)
-CPU_PAIRWISE(sse2)
-CPU_PAIRWISE(avx2)
+/* Those that are built are in the table of engine.c. */
 CPU_PAIRWISE(avx512)
-#elif defined(__aarch64__)
-CPU_PAIRWISE(neon)
+CPU_PAIRWISE(avx2)
+CPU_PAIRWISE(sse2)
 CPU_PAIRWISE(sve)
-#else
+CPU_PAIRWISE(neon)
 CPU_PAIRWISE(baseline)
-#endif
 
 #endif

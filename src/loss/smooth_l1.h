@@ -23,4 +23,4 @@ LOSS_FUNCTION real smooth_l1_slope_t(real p, real t, const real *parameter) {
 
 LOSS(smooth_l1, "squared error near the target, absolute error beyond",
      "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
-     PARAMETERS({"beta", "where the parabola meets the line", 1.0, 0.0}))
+     PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
