@@ -598,7 +598,7 @@ static void set_up(bench *bench) {
     bench->side = bench->quick ? 1024 : 8192;
     bench->count = bench->side * bench->side;
     bench->most = bench->quick ? 1000000 : 100000000;
-    bench->repetitions = bench->quick ? 5 : 11;
+    bench->repetitions = bench->quick ? 5 : 21;
     bench->machine.size = sizeof bench->machine;
     check(onepass_machine(&bench->machine));
     const onepass_loss_info *loss;

@@ -340,13 +340,16 @@ static void take_tensors(source *source, fuzzed_call *f) {
 }
 
 static void take_call(source *source, fuzzed_call *f) {
-    static const char *const losses[] = {"mse", "smooth_l1", "hinge", "", "mze", "%s%n", NULL};
+    static const char *const wrong[] = {"", "mze", "%s%n", NULL};
+    int32_t losses = 0;
+    while (onepass_loss_at(losses) != NULL)
+        losses++;
     memset(f, 0, sizeof *f);
     onepass_call *call = &f->call;
     uint8_t odd = take_byte(source); /* the seldom ones: one field at a time */
     uint8_t choice = take_byte(source);
     call->size = sizeof *call;
-    call->loss = losses[choice < 250 ? choice % 3 : choice - 249];
+    call->loss = choice < 252 ? onepass_loss_at(choice % losses)->name : wrong[choice - 252];
     call->reduction = take_byte(source) % 3;
     call->threads = take_byte(source) % 4;
     if (choice >= 128 && choice % 3 != 0) {

@@ -1061,7 +1061,7 @@ static void test_list_of_losses(void) {
         HOLDS(onepass_loss_named(info->name) == info);
         HOLDS(info->meaning[0] != '\0' && info->value[0] != '\0' && info->slope[0] != '\0');
     }
-    CHECK(count == (int32_t)COUNT(losses), "%d losses are listed", (int)count);
+    CHECK(count >= (int32_t)COUNT(losses), "%d losses are listed", (int)count); /* these and later ones */
     HOLDS(onepass_loss_at(-1) == NULL && onepass_loss_at(INT32_MIN) == NULL && onepass_loss_at(INT32_MAX) == NULL);
     HOLDS(onepass_loss_named(NULL) == NULL && onepass_loss_named("") == NULL && onepass_loss_named("mze") == NULL);
     HOLDS(onepass_loss_named("smooth_l1")->parameter[0].least == 0);

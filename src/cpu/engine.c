@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <xmmintrin.h>
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
@@ -31,11 +30,10 @@ static bool always(void) {
 
 #if defined(__x86_64__)
 __attribute__((unused)) static bool has_avx2(void) {
-    unsigned a, b, c = 0, d;
-    return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    return __builtin_cpu_supports("avx2");
 }
 __attribute__((unused)) static bool has_avx512(void) {
-    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 #elif defined(__aarch64__)

@@ -75,20 +75,22 @@ ALWAYS_INLINE real load_f64(const void *data, int64_t i) {
     return (real)((const double *)data)[i];
 }
 
-ALWAYS_INLINE void gather_row(load_function *load, const void *data, int64_t offset, int64_t stride, int n, real *out) {
-#pragma omp simd
-    for (int i = 0; i < n; i++)
-        out[i] = load(data, offset + i * stride);
-}
-
+/* A row without gaps is vector code. One with gaps is not: vectors of numbers that
+ * are fetched one by one cost 15 % of the rate on a Xeon. */
 ALWAYS_INLINE void gather_rows(load_function *load, const view *view, cursor *at, int count, real *into) {
     const int64_t stride = inner_stride(view);
     for (int done = 0; done < count; cursor_next_row(at, view)) {
         const int n = (int)least(at->left, count - done);
-        if (stride == 1) /* known to the compiler, which has vector code for it */
-            gather_row(load, view->data, at->offset, 1, n, into + done);
-        else
-            gather_row(load, view->data, at->offset, stride, n, into + done);
+        const int64_t offset = at->offset;
+        real *out = into + done;
+        if (stride == 1) {
+#pragma omp simd
+            for (int i = 0; i < n; i++)
+                out[i] = load(view->data, offset + i);
+        } else {
+            for (int i = 0; i < n; i++)
+                out[i] = load(view->data, offset + i * stride);
+        }
         done += n;
     }
 }
@@ -160,21 +162,20 @@ ALWAYS_INLINE void store_f64(void *data, int64_t i, real x) {
     ((double *)data)[i] = (double)x;
 }
 
-ALWAYS_INLINE void scatter_row(store_function *store, void *data, int64_t offset, int64_t stride, int n,
-                               const real *in) {
-#pragma omp simd
-    for (int i = 0; i < n; i++)
-        store(data, offset + i * stride, in[i]);
-}
-
 ALWAYS_INLINE void scatter_rows(store_function *store, const view *view, cursor *at, int count, const real *from) {
     const int64_t stride = inner_stride(view);
     for (int done = 0; done < count; cursor_next_row(at, view)) {
         const int n = (int)least(at->left, count - done);
-        if (stride == 1)
-            scatter_row(store, view->data, at->offset, 1, n, from + done);
-        else
-            scatter_row(store, view->data, at->offset, stride, n, from + done);
+        const int64_t offset = at->offset;
+        const real *in = from + done;
+        if (stride == 1) {
+#pragma omp simd
+            for (int i = 0; i < n; i++)
+                store(view->data, offset + i, in[i]);
+        } else {
+            for (int i = 0; i < n; i++)
+                store(view->data, offset + i * stride, in[i]);
+        }
         done += n;
     }
 }

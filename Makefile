@@ -1,0 +1,59 @@
+# The commands people type. CMake does the work; this file only knows what they are called.
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+# Options for CMake, as in: make CMAKE_FLAGS=-DCMAKE_C_COMPILER=clang
+CMAKE_FLAGS ?=
+
+SOURCES = $(shell find include src bench examples tests -name '*.[ch]')
+
+MAKEFLAGS += --no-print-directory
+
+.PHONY: all help demo test bench cross lint format check-format install clean configure
+.DEFAULT_GOAL := all
+
+all: configure ## build the library, the tests, the benchmark and the examples in build/
+	cmake --build $(BUILD) -j $(JOBS)
+
+configure:
+	@mkdir -p $(BUILD)
+	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) >$(BUILD)/configure.log
+
+demo: configure ## every loss on two 8192 x 8192 arrays: values, errors, speed, same bits (under a minute)
+	@cmake --build $(BUILD) -j $(JOBS) --target onepass_demo
+	@$(BUILD)/bench/onepass_demo
+
+test: ## everything: tests, sanitizers, fuzzer, both compilers, the other architecture (minutes)
+	@JOBS=$(JOBS) tests/run_all.sh
+
+bench: configure ## the speed beside plain loops and the memory's limit; BENCH_FLAGS="--quick" for a look
+	@cmake --build $(BUILD) -j $(JOBS) --target onepass_bench
+	@$(BUILD)/bench/onepass_bench $(BENCH_FLAGS)
+
+cross: ## the golden bits on the other architecture, cross-compiled and emulated, in full
+	@JOBS=$(JOBS) CROSS=full tests/run_all.sh cross
+
+lint: ## static analysis
+	@JOBS=$(JOBS) tests/run_all.sh lint
+
+format: ## let clang-format lay out the sources
+	clang-format -i $(SOURCES)
+
+check-format: ## say what clang-format would change
+	@tests/run_all.sh format
+
+install: all ## install to PREFIX (/usr/local), below DESTDIR if that is set
+	cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean: ## remove all build folders
+	rm -rf $(BUILD) build-test build-cross
+
+help: ## this list
+	@echo 'onepass: loss functions and their gradients in one pass over memory.'
+	@echo 'Start with "make demo"; "make test" checks everything that this machine can check.'
+	@echo
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
+		printf '  make %-13s %s\n' "$$name" "$$text"; done
+	@echo
+	@echo 'Variables: BUILD (the build folder), JOBS, PREFIX, DESTDIR, CMAKE_FLAGS, BENCH_FLAGS.'
