@@ -113,10 +113,11 @@ typedef struct onepass_tensor {
  *
  * The operands are broadcast to their common shape by NumPy's rule, aligned at
  * the last dimension. Element types may differ; the computation is in double if
- * an operand is f64, else in float. Outputs may have any element type and any
- * strides under which their elements do not overlap. A gradient may be written
- * over its own operand if pointer, type, shape and strides are the same; any
- * other overlap of address ranges with an output is an error.
+ * an operand is f64, else in float. Outputs may have any element type, and strides
+ * that nest: each steps over all that the smaller ones reach, so that no two
+ * elements share memory. A gradient may be written over its own operand if
+ * pointer, type, shape and strides are the same; any other overlap of address
+ * ranges with an output is an error.
  */
 typedef struct onepass_call {
     size_t size; /* sizeof(onepass_call) */
