@@ -10,7 +10,7 @@ SOURCES = $(shell find include src bench examples tests -name '*.[ch]')
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all help demo test bench cross lint format check-format install clean configure
+.PHONY: all help demo test bench record cross lint format check-format install clean configure
 .DEFAULT_GOAL := all
 
 all: configure ## build the library, the tests, the benchmark and the examples in build/
@@ -30,6 +30,11 @@ test: ## everything: tests, sanitizers, fuzzer, both compilers, the other archit
 bench: configure ## the speed beside plain loops and the memory's limit; BENCH_FLAGS="--quick" for a look
 	@cmake --build $(BUILD) -j $(JOBS) --target onepass_bench
 	@$(BUILD)/bench/onepass_bench $(BENCH_FLAGS)
+
+record: configure ## the same, and keep the figures in bench/results/
+	@cmake --build $(BUILD) -j $(JOBS) --target onepass_bench
+	@mkdir -p bench/results
+	@$(BUILD)/bench/onepass_bench --json bench/results
 
 cross: ## the golden bits on the other architecture, cross-compiled and emulated, in full
 	@JOBS=$(JOBS) CROSS=full tests/run_all.sh cross
