@@ -25,8 +25,8 @@ int main(void) {
         printf("%s: %s\n    value  %s\n    slope  %s\n", loss->name, loss->meaning, loss->value, loss->slope);
         for (int32_t k = 0; k < loss->parameter_count; k++) {
             const onepass_parameter_info *parameter = &loss->parameter[k];
-            printf("    %-6s %s; %g if not given, at least %g\n", parameter->name, parameter->meaning,
-                   parameter->standard, parameter->least);
+            printf("    %-6s %s; from %g to %g, %g if not given\n", parameter->name, parameter->meaning,
+                   parameter->least, parameter->greatest, parameter->standard);
         }
     }
     printf("\nThat is all.\n");

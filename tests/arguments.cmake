@@ -1,6 +1,8 @@
-# Bad input: the table of cases, and a fuzzer that makes up more of them.
+# Bad input: the tables of cases, and a fuzzer that makes up more of them; and what the library says when it is asked.
 
 onepass_test(test_arguments)
+onepass_test(test_tensors)
+onepass_test(test_asking)
 
 # Which instruction sets there are, for scripts that run the tests under each of them.
 add_executable(list_instruction_sets list_instruction_sets.c)

@@ -1,6 +1,6 @@
-# What users get: an installation that outside programs can be built against, and a README whose program works.
+# What users get: an installation that outside programs can be built against, and documents whose code works.
 
-include(readme.cmake)
+include(documents.cmake)
 
 # A sanitizer's runtime or an emulator would have to follow into the outside programs; the plain build shows enough.
 if(ONEPASS_SANITIZE OR CMAKE_CROSSCOMPILING)

@@ -91,9 +91,9 @@ step_thread() {
     ! $work/planted_race race >$work/probe.log 2>&1 && grep -q "data race" $work/probe.log ||
         leave_out "the thread sanitizer does not find a planted race" || return
     echo "a planted race was found"
-    build $work/thread "test_losses test_order test_accumulator test_arguments" -DCMAKE_C_COMPILER=clang \
-        -DONEPASS_SANITIZE=thread -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF &&
-        ONEPASS_TEST_QUICK=1 check $work/thread -R '^test_(losses|order|accumulator|arguments)$'
+    build $work/thread "test_losses test_order test_accumulator test_arguments test_tensors test_asking" \
+        -DCMAKE_C_COMPILER=clang -DONEPASS_SANITIZE=thread -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF &&
+        ONEPASS_TEST_QUICK=1 check $work/thread -R '^test_(losses|order|accumulator|arguments|tensors|asking)$'
 }
 
 step_fuzz() {
@@ -109,7 +109,7 @@ step_fuzz() {
 step_clang() {
     has clang || leave_out "clang is not here" || return
     build $work/clang all -DCMAKE_C_COMPILER=clang -DONEPASS_WERROR=ON &&
-        ONEPASS_TEST_QUICK=1 check $work/clang -R '^(golden|golden_shared|test_arguments|packaging)$'
+        ONEPASS_TEST_QUICK=1 check $work/clang -R '^(golden|golden_shared|test_(arguments|tensors|asking)|packaging)$'
 }
 
 sources() {
