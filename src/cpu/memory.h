@@ -85,10 +85,10 @@ ALWAYS_INLINE void gather_rows(load_function *load, const view *view, cursor *at
         real *out = into + done;
         if (stride == 1) {
 #pragma omp simd
-            for (int i = 0; i < n; i++)
+            for (int64_t i = 0; i < n; i++)
                 out[i] = load(view->data, offset + i);
         } else {
-            for (int i = 0; i < n; i++)
+            for (int64_t i = 0; i < n; i++)
                 out[i] = load(view->data, offset + i * stride);
         }
         done += n;
@@ -170,10 +170,10 @@ ALWAYS_INLINE void scatter_rows(store_function *store, const view *view, cursor 
         const real *in = from + done;
         if (stride == 1) {
 #pragma omp simd
-            for (int i = 0; i < n; i++)
+            for (int64_t i = 0; i < n; i++)
                 store(view->data, offset + i, in[i]);
         } else {
-            for (int i = 0; i < n; i++)
+            for (int64_t i = 0; i < n; i++)
                 store(view->data, offset + i * stride, in[i]);
         }
         done += n;

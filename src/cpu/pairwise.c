@@ -65,15 +65,22 @@ typedef struct buffers {
 
 /* --------------------------------------------------------------- compute -- */
 
-/* slope * scale as it is stored, where every operation counts. On Arm the engine
- * computes in the default-NaN mode, in which a product's NaN is the canonical one
- * (which made a strip's sum and gradient 25 % faster on a Neoverse N1). A compiler
- * may still move a negation behind the product, so a slope_p must not end in one. */
+/* slope * scale as it is stored. */
+typedef real product_function(real slope, real scale);
+
 ALWAYS_INLINE real canonical_product(real slope, real scale) {
+    return canonical(slope * scale);
+}
+
+/* The same for the gradient that training needs most. On Arm the engine computes in
+ * the default-NaN mode, in which a product's NaN is the canonical one (a strip's sum
+ * and gradient were 25 % faster for it on a Neoverse N1). A compiler may still move a
+ * negation behind the product, so a slope_p must not end in one. */
+ALWAYS_INLINE real lean_product(real slope, real scale) {
 #if defined(__aarch64__)
     return slope * scale;
 #else
-    return canonical(slope * scale);
+    return canonical_product(slope, scale);
 #endif
 }
 
@@ -130,32 +137,32 @@ ALWAYS_INLINE void each_value(order_term *term, const strip *strip, real *value)
         const int count = tile_count(strip, index);
         real *out = value + index * ORDER_TILE;
 #pragma omp simd
-        for (int i = 0; i < count; i++)
+        for (int64_t i = 0; i < count; i++)
             out[i] = canonical(term(&tile, i));
     }
 }
 
-ALWAYS_INLINE void each_gradient(order_term *slope, const strip *strip, real *gradient) {
+ALWAYS_INLINE void each_gradient(order_term *slope, product_function *product, const strip *strip, real *gradient) {
     for (int index = 0; index < strip->tiles; index++) {
         const tile tile = tile_of(strip, index, sizeof(real));
         const int count = tile_count(strip, index);
         real *out = gradient + index * ORDER_TILE;
 #pragma omp simd
-        for (int i = 0; i < count; i++)
-            out[i] = canonical(slope(&tile, i) * tile.scale);
+        for (int64_t i = 0; i < count; i++)
+            out[i] = product(slope(&tile, i), tile.scale);
     }
 }
 
-ALWAYS_INLINE real read_real(const tile *tile, int operand, int i) {
+ALWAYS_INLINE real read_real(const tile *tile, int operand, int64_t i) {
     return ((const real *)tile->operand[operand])[i];
 }
-ALWAYS_INLINE real read_strided(const tile *tile, int operand, int i) {
+ALWAYS_INLINE real read_strided(const tile *tile, int operand, int64_t i) {
     return ((const real *)tile->operand[operand])[i * tile->stride[operand]];
 }
-ALWAYS_INLINE real read_f16(const tile *tile, int operand, int i) {
+ALWAYS_INLINE real read_f16(const tile *tile, int operand, int64_t i) {
     return load_f16(tile->operand[operand], i);
 }
-ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int i) {
+ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
     return load_bf16(tile->operand[operand], i);
 }
 
@@ -167,12 +174,12 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int i) {
 
 /* What is made of a loss for each access to its operands, ... */
 #define LOSS_SUMS(name, access)                                                                                        \
-    ALWAYS_INLINE real name##_term_##access(const tile *tile, int i) {                                                 \
+    ALWAYS_INLINE real name##_term_##access(const tile *tile, int64_t i) {                                             \
         return name##_value(OPERANDS(access));                                                                         \
     }                                                                                                                  \
-    ALWAYS_INLINE real name##_term_and_gradient_##access(const tile *tile, int i) {                                    \
+    ALWAYS_INLINE real name##_term_and_gradient_##access(const tile *tile, int64_t i) {                                \
         const real term = name##_value(OPERANDS(access));                                                              \
-        tile->gradient[i] = canonical_product(name##_slope_p(OPERANDS(access)), tile->scale);                          \
+        tile->gradient[i] = lean_product(name##_slope_p(OPERANDS(access)), tile->scale);                               \
         return term;                                                                                                   \
     }                                                                                                                  \
     static void name##_sums_##access(const strip *strip, double *sum) {                                                \
@@ -184,20 +191,20 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int i) {
 
 /* ... and once. */
 #define LOSS_ELEMENTS(name)                                                                                            \
-    ALWAYS_INLINE real name##_slope_p_at(const tile *tile, int i) {                                                    \
+    ALWAYS_INLINE real name##_slope_p_at(const tile *tile, int64_t i) {                                                \
         return name##_slope_p(OPERANDS(real));                                                                         \
     }                                                                                                                  \
-    ALWAYS_INLINE real name##_slope_t_at(const tile *tile, int i) {                                                    \
+    ALWAYS_INLINE real name##_slope_t_at(const tile *tile, int64_t i) {                                                \
         return name##_slope_t(OPERANDS(real));                                                                         \
     }                                                                                                                  \
     static void name##_values(const strip *strip, real *value) {                                                       \
         each_value(name##_term_real, strip, value);                                                                    \
     }                                                                                                                  \
     static void name##_gradient_p(const strip *strip, real *gradient) {                                                \
-        each_gradient(name##_slope_p_at, strip, gradient);                                                             \
+        each_gradient(name##_slope_p_at, lean_product, strip, gradient);                                               \
     }                                                                                                                  \
     static void name##_gradient_t(const strip *strip, real *gradient) {                                                \
-        each_gradient(name##_slope_t_at, strip, gradient);                                                             \
+        each_gradient(name##_slope_t_at, canonical_product, strip, gradient);                                          \
     }
 
 #if defined(ONEPASS_REAL_F64)
@@ -225,7 +232,7 @@ static const loss_functions losses[] = {
 #undef LOSS
 
 /* The sums of a tile that the input ends in. Missing terms are +0. */
-ALWAYS_INLINE real stored_term(const tile *tile, int i) {
+ALWAYS_INLINE real stored_term(const tile *tile, int64_t i) {
     return read_real(tile, 0, i);
 }
 
@@ -237,13 +244,13 @@ static void partial_sums(const loss_functions *loss, const strip *given, real *t
 
 static void multiply_by_one(real *gradient, int count, real factor) {
 #pragma omp simd
-    for (int i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++)
         gradient[i] = canonical(gradient[i] * factor);
 }
 
 static void multiply_by_each(real *gradient, int count, const real *factor) {
 #pragma omp simd
-    for (int i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++)
         gradient[i] = canonical(gradient[i] * factor[i]);
 }
 
