@@ -10,7 +10,7 @@ SOURCES = $(shell find include src bench examples tests -name '*.[ch]')
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all help demo test bench record cross lint format check-format install clean configure
+.PHONY: all help demo test gpu bench record cross lint format check-format install clean configure
 .DEFAULT_GOAL := all
 
 all: configure ## build the library, the tests, the benchmark and the examples in build/
@@ -26,6 +26,9 @@ demo: configure ## every loss on two 8192 x 8192 arrays: values, errors, speed, 
 
 test: ## everything: tests, sanitizers, fuzzer, both compilers, the other architecture (minutes)
 	@JOBS=$(JOBS) tests/run_all.sh
+
+gpu: ## on a machine with an NVIDIA GPU: its tests, compute-sanitizer, the benchmark; GPU_FLAGS="--quick" for a look
+	@JOBS=$(JOBS) tests/gpu.sh $(GPU_FLAGS)
 
 bench: configure ## the speed beside plain loops and the memory's limit; BENCH_FLAGS="--quick" for a look
 	@cmake --build $(BUILD) -j $(JOBS) --target onepass_bench
@@ -52,7 +55,7 @@ install: all ## install to PREFIX (/usr/local), below DESTDIR if that is set
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean: ## remove all build folders
-	rm -rf $(BUILD) build-test build-cross
+	rm -rf $(BUILD) build-test build-cross build-gpu
 
 help: ## this list
 	@echo 'onepass: loss functions and their gradients in one pass over memory.'
@@ -61,4 +64,4 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
 		printf '  make %-13s %s\n' "$$name" "$$text"; done
 	@echo
-	@echo 'Variables: BUILD (the build folder), JOBS, PREFIX, DESTDIR, CMAKE_FLAGS, BENCH_FLAGS.'
+	@echo 'Variables: BUILD (the build folder), JOBS, PREFIX, DESTDIR, CMAKE_FLAGS, BENCH_FLAGS, GPU_FLAGS.'

@@ -1,26 +1,29 @@
-# One SHA256 over the sources that decide how fast the kernels are. Results in
+# One SHA256 over the sources that decide how fast an engine is. Results in
 # bench/results carry it, and so tell whether they are still those of this code.
+# Each engine has its own: a change of the GPU's kernels leaves the CPU's results fresh.
 #
-# Included, it defines two functions. As a script it writes the hash for C:
-#   cmake -D ROOT=<repository> -D OUTPUT=<header> -P source_hash.cmake
+# Included, it defines two functions. As a script it prints the hash, or writes it for C:
+#   cmake -D ROOT=<repository> [-D ENGINE=cpu|cuda] [-D OUTPUT=<header>] -P source_hash.cmake
 
-# The kernels' sources: full paths, sorted.
-function(onepass_kernel_sources root variable)
+# The sources of an engine, "cpu" or "cuda", and what both share: full paths, sorted.
+function(onepass_kernel_sources root engine variable)
   if(NOT CMAKE_SCRIPT_MODE_FILE)
     set(watch CONFIGURE_DEPENDS)
+  endif()
+  if(NOT engine MATCHES "^(cpu|cuda)$")
+    message(FATAL_ERROR "There is no engine \"${engine}\": it is cpu or cuda")
   endif()
   file(GLOB files ${watch}
     ${root}/src/order.h ${root}/src/dtype.h ${root}/src/loss.h ${root}/src/losses.def ${root}/src/engine.h
     ${root}/src/loss/*.h
-    ${root}/src/cpu/*.[ch]
-    ${root}/src/cuda/*.[ch] ${root}/src/cuda/*.cu ${root}/src/cuda/*.cuh)
+    ${root}/src/${engine}/*.[ch] ${root}/src/${engine}/*.cu ${root}/src/${engine}/*.cuh)
   list(SORT files)
   set(${variable} ${files} PARENT_SCOPE)
 endfunction()
 
 # The hash of their names within the repository and their contents.
-function(onepass_source_hash root variable)
-  onepass_kernel_sources(${root} files)
+function(onepass_source_hash root engine variable)
+  onepass_kernel_sources(${root} ${engine} files)
   set(listing "")
   foreach(file IN LISTS files)
     file(SHA256 ${file} hash)
@@ -32,6 +35,14 @@ function(onepass_source_hash root variable)
 endfunction()
 
 if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
-  onepass_source_hash(${ROOT} hash)
-  file(WRITE ${OUTPUT} "#define ONEPASS_SOURCES \"${hash}\"\n")
+  if(NOT ENGINE)
+    set(ENGINE cpu)
+  endif()
+  get_filename_component(root ${ROOT} ABSOLUTE) # names within it are part of the hash
+  onepass_source_hash(${root} ${ENGINE} hash)
+  if(OUTPUT)
+    file(WRITE ${OUTPUT} "#define ONEPASS_SOURCES \"${hash}\"\n")
+  else()
+    execute_process(COMMAND ${CMAKE_COMMAND} -E echo ${hash}) # message() writes to stderr
+  endif()
 endif()

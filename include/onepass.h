@@ -22,6 +22,14 @@
  *   flush-to-zero mode or trap mask, and a call leaves all of them, and the
  *   exception flags, as they were.
  * - After fork() the child computes with one thread; the bits are the same.
+ * - GPUs. A call with device = ONEPASS_CUDA has all its tensors in memory of that
+ *   GPU. Its work goes to the call's stream, and the function returns without
+ *   waiting; a stream under capture gets it as part of its graph. The context is
+ *   the caller's current one if that belongs to the GPU, else the GPU's primary
+ *   context; it is current again, whatever it was, when the function returns.
+ *   Partial sums need a workspace. The library keeps one for each stream and one
+ *   for each captured call; a caller's own is zeroed once by the caller and serves
+ *   one call at a time, each of which leaves it ready for the next.
  */
 #ifndef ONEPASS_H
 #define ONEPASS_H
@@ -41,6 +49,9 @@
 /* Elements of a tile, the unit of the order of summation. Slices that are added
  * to an accumulator begin at a multiple of it. */
 #define ONEPASS_TILE 1024
+
+/* Bytes of a caller's own workspace on a GPU that serve every call. */
+#define ONEPASS_WORKSPACE_SIZE 262400
 
 #if defined(ONEPASS_STATIC)
 #define ONEPASS_API
@@ -64,7 +75,8 @@ typedef enum onepass_status {
     ONEPASS_NOT_SUPPORTED = 4,    /* a field whose feature this version does not have yet */
     ONEPASS_NO_DEVICE = 5,        /* the device that the call names is not there */
     ONEPASS_OUT_OF_MEMORY = 6,
-    ONEPASS_INCOMPLETE = 7 /* an accumulator that was finished before all slices were added */
+    ONEPASS_INCOMPLETE = 7,   /* an accumulator that was finished before all slices were added */
+    ONEPASS_DEVICE_FAILED = 8 /* the GPU's driver refused something or reports an earlier failure */
 } onepass_status;
 
 typedef enum onepass_dtype {
@@ -147,11 +159,11 @@ typedef struct onepass_call {
     /* Where and how. */
     int32_t device;        /* onepass_device */
     int32_t device_index;  /* which GPU */
-    void *stream;          /* not yet: must be null */
-    int32_t threads;       /* at most this many; 0: the library decides */
+    void *stream;          /* for a GPU: a CUstream or cudaStream_t; null is the default stream */
+    int32_t threads;       /* for the CPU: at most this many; 0: the library decides */
     int32_t flags;         /* must be 0 */
-    void *workspace;       /* not yet: must be null */
-    size_t workspace_size; /* not yet: must be 0 */
+    void *workspace;       /* for a GPU: memory of that GPU for partial sums; null: the library's own */
+    size_t workspace_size; /* its size; ONEPASS_WORKSPACE_SIZE is enough for every call */
 } onepass_call;
 
 /* onepass_call call = ONEPASS_CALL_INIT; */
@@ -191,6 +203,18 @@ ONEPASS_API onepass_status onepass_forward_backward(const char *loss, onepass_re
  * the prediction, in one pass. `value` or `gradient` may be null (not wanted). */
 ONEPASS_API onepass_status onepass_mean_f32(const char *loss, int64_t count, const float *prediction,
                                             const float *target, float *value, float *gradient);
+
+/* Multiplies gradients that were computed without an upstream gradient by one, in
+ * place: afterwards they have the bits that they would have had if it had been
+ * known before. For f32 gradients of operands that are not f64, and for f64
+ * gradients of f64 operands. The call needs `upstream` (one element), at least one `gradient`, and
+ * where: device, device_index, stream, threads. Where the upstream gradient is 1
+ * nothing is read or written. */
+ONEPASS_API onepass_status onepass_scale(const onepass_call *call);
+
+/* Makes a device ready, so that the first call on it need not: on a GPU it loads the
+ * kernels and takes a little memory for partial sums. For the CPU there is nothing to do. */
+ONEPASS_API onepass_status onepass_prepare(int32_t device, int32_t device_index);
 
 /* ---------------------------------------------------------- accumulator -- */
 
@@ -263,6 +287,9 @@ typedef struct onepass_machine_info {
     int32_t threads;              /* that a large call uses by default */
     int32_t gpu_count;            /* 0: see gpu_reason */
     const char *gpu_reason;       /* why no GPU can be used, or "" */
+    const char *gpu_names;        /* the GPUs' names, by index, ", " between; or "" */
+    int32_t gpu_driver;           /* the CUDA version of the driver, 13000 for 13.0; 0: no driver */
+    int32_t gpu_toolkit;          /* that of the toolkit that built the kernels; 0: built without */
 } onepass_machine_info;
 
 /* What this machine has. The environment variable ONEPASS_ISA forces an

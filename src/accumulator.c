@@ -117,6 +117,14 @@ static int block_level(int64_t tile, int64_t end) {
     return level;
 }
 
+static onepass_status check_place(const onepass_call *call) {
+    if (call->device != ONEPASS_CPU)
+        return onepass_fail(ONEPASS_NOT_SUPPORTED,
+                            "device is ONEPASS_CUDA; an accumulator adds up on the CPU, so expected ONEPASS_CPU and "
+                            "memory of the CPU");
+    return ONEPASS_OK;
+}
+
 static onepass_status check_slice(const onepass_accumulator *accumulator, const onepass_call *call, const job *job,
                                   int64_t first) {
     const struct job *whole = &accumulator->whole;
@@ -170,6 +178,8 @@ onepass_status onepass_accumulator_add(onepass_accumulator *accumulator, const o
         return onepass_fail(ONEPASS_INVALID_ARGUMENT, "accumulator is null; expected one that has begun");
     onepass_status status = onepass_plan(call, &job);
     if (status == ONEPASS_OK)
+        status = check_place(call);
+    if (status == ONEPASS_OK)
         status = check_slice(accumulator, call, &job, first);
     if (status != ONEPASS_OK || job.count == 0)
         return status;
@@ -199,6 +209,8 @@ onepass_status onepass_accumulator_begin(onepass_accumulator **accumulator, cons
     onepass_status status = onepass_read_call(given, &call);
     if (status == ONEPASS_OK)
         status = onepass_plan_loss(&call, &whole);
+    if (status == ONEPASS_OK)
+        status = check_place(&call);
     if (status != ONEPASS_OK)
         return status;
     if (whole.reduction == ONEPASS_NONE)

@@ -20,8 +20,8 @@
 #define FAIL_SHAPE(...)    return onepass_fail(ONEPASS_INVALID_SHAPE, __VA_ARGS__)
 #define FAIL_MEMORY(...)   return onepass_fail(ONEPASS_INVALID_MEMORY, __VA_ARGS__)
 
-static const char *const operand_name[ONEPASS_MAX_OPERANDS] = {"prediction", "target", "operand[2]", "operand[3]"};
-static const char *const gradient_name[ONEPASS_MAX_OPERANDS] = {
+const char *const onepass_operand_name[ONEPASS_MAX_OPERANDS] = {"prediction", "target", "operand[2]", "operand[3]"};
+const char *const onepass_gradient_name[ONEPASS_MAX_OPERANDS] = {
     "gradient[0] (for the prediction)", "gradient[1] (for the target)", "gradient[2]", "gradient[3]"};
 
 /* --------------------------------------------------------------- tensors -- */
@@ -231,9 +231,12 @@ static onepass_status broadcast(const checked *tensor, int32_t count, common *co
     return ONEPASS_OK;
 }
 
+static bool same_shape(const checked *tensor, int32_t ndim, const int64_t *shape) {
+    return tensor->ndim == ndim && memcmp(tensor->shape, shape, (size_t)ndim * sizeof *shape) == 0;
+}
+
 static onepass_status check_shape(const checked *tensor, const common *common, const char *what) {
-    if (tensor->ndim != common->ndim ||
-        memcmp(tensor->shape, common->shape, (size_t)common->ndim * sizeof *common->shape) != 0)
+    if (!same_shape(tensor, common->ndim, common->shape))
         FAIL_SHAPE("%s has shape %s; %s has the operands' common shape %s", tensor->name,
                    shape_text(tensor->ndim, tensor->shape).characters, what,
                    shape_text(common->ndim, common->shape).characters);
@@ -298,11 +301,7 @@ onepass_status onepass_read_call(const onepass_call *given, onepass_call *call) 
 }
 
 static onepass_status check_not_yet(const onepass_call *call) {
-    const char *name = call->weight                              ? "weight"
-                       : call->mask                              ? "mask"
-                       : call->stream                            ? "stream"
-                       : call->workspace || call->workspace_size ? "workspace"
-                                                                 : NULL;
+    const char *name = call->weight ? "weight" : call->mask ? "mask" : NULL;
     if (name)
         return onepass_fail(ONEPASS_NOT_SUPPORTED,
                             "%s is set; this version (%s) does not have it yet, so it must be null", name,
@@ -313,18 +312,45 @@ static onepass_status check_not_yet(const onepass_call *call) {
     return ONEPASS_OK;
 }
 
-static onepass_status check_device(const onepass_call *call) {
-    if (call->device == ONEPASS_CUDA)
-        return onepass_fail(
-            ONEPASS_NO_DEVICE,
-            "device is ONEPASS_CUDA, but this build of onepass (%s) has no CUDA engine; use ONEPASS_CPU",
-            onepass_version_text());
-    if (call->device != ONEPASS_CPU)
-        FAIL_ARGUMENT("device is %d; expected ONEPASS_CPU (0) or ONEPASS_CUDA (1)", call->device);
-    if (call->device_index != 0)
-        FAIL_ARGUMENT("device_index is %d; expected 0 for the CPU", call->device_index);
+onepass_status onepass_check_device(int32_t device, int32_t device_index) {
+    if (device != ONEPASS_CPU && device != ONEPASS_CUDA)
+        FAIL_ARGUMENT("device is %d; expected ONEPASS_CPU (0) or ONEPASS_CUDA (1)", device);
+    if (device == ONEPASS_CPU && device_index != 0)
+        FAIL_ARGUMENT("device_index is %d; expected 0 for the CPU", device_index);
+    if (device_index < 0)
+        FAIL_ARGUMENT("device_index is %d; expected the index of a GPU, from 0 on", device_index);
+    return ONEPASS_OK;
+}
+
+/* A workspace holds numbers of 8 bytes; kernels may read two at a time. */
+#define WORKSPACE_ALIGNMENT 16
+
+static onepass_status check_workspace(const onepass_call *call) {
+    if (!call->workspace && call->workspace_size)
+        FAIL_ARGUMENT("workspace_size is %zu, but workspace is null; expected both or neither", call->workspace_size);
+    if ((uintptr_t)call->workspace % WORKSPACE_ALIGNMENT != 0)
+        FAIL_MEMORY("workspace is at %p, which is misaligned; expected a multiple of %d bytes", call->workspace,
+                    WORKSPACE_ALIGNMENT);
+    if ((uintptr_t)call->workspace > UINTPTR_MAX - call->workspace_size)
+        FAIL_ARGUMENT("workspace_size is %zu, which reaches beyond the address space", call->workspace_size);
+    return ONEPASS_OK;
+}
+
+/* Where and how: what a call and a call of onepass_scale have alike. */
+static onepass_status plan_place(const onepass_call *call, job *job) {
+    OK(onepass_check_device(call->device, call->device_index));
     if (call->threads < 0)
         FAIL_ARGUMENT("threads is %d; expected a number of threads, or 0 to let the library decide", call->threads);
+    if (call->device == ONEPASS_CPU && call->stream)
+        FAIL_ARGUMENT("stream is set, but device is ONEPASS_CPU, which has no streams; expected null");
+    if (call->device == ONEPASS_CPU && (call->workspace || call->workspace_size))
+        FAIL_ARGUMENT("workspace is set, but device is ONEPASS_CPU, which needs none; expected null and size 0");
+    OK(check_workspace(call));
+    job->threads = call->threads;
+    job->device_index = call->device_index;
+    job->stream = call->stream;
+    job->workspace = call->workspace;
+    job->workspace_size = call->workspace_size;
     return ONEPASS_OK;
 }
 
@@ -379,9 +405,7 @@ onepass_status onepass_plan_loss(const onepass_call *call, job *job) {
         FAIL_ARGUMENT("divisor is %g; expected a positive number, or 0 to divide by the count", call->divisor);
     job->reduction = call->reduction;
     job->divisor = call->divisor;
-    OK(check_device(call));
-    job->threads = call->threads;
-    return ONEPASS_OK;
+    return plan_place(call, job);
 }
 
 onepass_status onepass_plan_scalar(const onepass_tensor *tensor, const char *name, view *view) {
@@ -394,11 +418,13 @@ onepass_status onepass_plan_scalar(const onepass_tensor *tensor, const char *nam
     return ONEPASS_OK;
 }
 
-/* The tensors of a call, checked one by one: operands first, then upstream, value, gradients. */
+/* The tensors of a call, checked one by one: operands first, then upstream, value, gradients. The workspace is
+ * none of them, but has a place in memory like them. */
 typedef struct tensors {
     checked operand[ONEPASS_MAX_OPERANDS];
     checked upstream, value;
     checked gradient[ONEPASS_MAX_OPERANDS];
+    checked workspace;
     common common;
 } tensors;
 
@@ -410,6 +436,12 @@ static void forget_absent(tensors *all) {
         all->gradient[k].begin = all->gradient[k].end = 0;
 }
 
+static void place_workspace(const onepass_call *call, checked *workspace) {
+    workspace->name = "workspace";
+    workspace->begin = (uintptr_t)call->workspace;
+    workspace->end = workspace->begin + call->workspace_size;
+}
+
 static onepass_status plan_operands(const onepass_call *call, tensors *all, job *job) {
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++) {
         if (k >= job->operand_count && (call->operand[k] || call->gradient[k]))
@@ -418,8 +450,8 @@ static onepass_status plan_operands(const onepass_call *call, tensors *all, job 
         if (k >= job->operand_count)
             continue;
         if (!call->operand[k])
-            FAIL_ARGUMENT("operand[%d], the %s, is null; expected a tensor", k, operand_name[k]);
-        OK(check_tensor(call->operand[k], operand_name[k], &all->operand[k]));
+            FAIL_ARGUMENT("operand[%d], the %s, is null; expected a tensor", k, onepass_operand_name[k]);
+        OK(check_tensor(call->operand[k], onepass_operand_name[k], &all->operand[k]));
     }
     OK(broadcast(all->operand, job->operand_count, &all->common));
     job->compute = ONEPASS_F32;
@@ -454,7 +486,7 @@ static onepass_status plan_gradients(const onepass_call *call, tensors *all, job
         job->in_place[k] = false;
         if (!call->gradient[k])
             continue;
-        OK(check_tensor(call->gradient[k], gradient_name[k], &all->gradient[k]));
+        OK(check_tensor(call->gradient[k], onepass_gradient_name[k], &all->gradient[k]));
         OK(check_shape(&all->gradient[k], &all->common, "a gradient"));
         OK(check_output(&all->gradient[k]));
         make_view(&all->gradient[k], &all->common, &job->gradient[k]);
@@ -471,12 +503,15 @@ static onepass_status check_apart(const checked *output, const checked *other) {
     return ONEPASS_OK;
 }
 
-/* Outputs against everything else. Tensors that are absent span nothing. */
+#define MOST_OUTPUTS (2 + ONEPASS_MAX_OPERANDS)
+
+/* Whatever is written against everything else. Tensors that are absent span nothing. */
 static onepass_status check_overlaps(const tensors *all, const job *job) {
-    const checked *output[1 + ONEPASS_MAX_OPERANDS] = {&all->value};
+    const checked *output[MOST_OUTPUTS] = {&all->value};
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
         output[1 + k] = &all->gradient[k];
-    for (int32_t i = 0; i < 1 + ONEPASS_MAX_OPERANDS; i++) {
+    output[MOST_OUTPUTS - 1] = &all->workspace;
+    for (int32_t i = 0; i < MOST_OUTPUTS; i++) {
         for (int32_t k = 0; k < job->operand_count; k++)
             if (!(i == 1 + k && job->in_place[k]))
                 OK(check_apart(output[i], &all->operand[k]));
@@ -493,6 +528,7 @@ onepass_status onepass_plan(const onepass_call *given, job *job) {
     OK(onepass_read_call(given, &call));
     OK(onepass_plan_loss(&call, job));
     forget_absent(&all);
+    place_workspace(&call, &all.workspace);
     OK(plan_operands(&call, &all, job));
     OK(plan_reduced(call.upstream, "upstream", &all.common, &all.upstream, job, &job->upstream));
     OK(plan_reduced(call.value, "value", &all.common, &all.value, job, &job->value));
@@ -505,5 +541,85 @@ onepass_status onepass_plan(const onepass_call *given, job *job) {
     job->sum = NULL;
     if (job->reduction == ONEPASS_MEAN && job->divisor == 0)
         job->divisor = (double)job->count;
+    return ONEPASS_OK;
+}
+
+/* ----------------------------------------------------------------- scale -- */
+
+/* A call that only scales gradients describes nothing else; a field that is set was meant for another function. */
+static onepass_status check_scale_only(const onepass_call *call) {
+    const char *name = call->loss                               ? "loss"
+                       : call->parameter_count                  ? "parameter_count"
+                       : call->reduction                        ? "reduction"
+                       : call->divisor != 0                     ? "divisor"
+                       : call->operand[0]                       ? "operand[0], the prediction,"
+                       : call->operand[1]                       ? "operand[1], the target,"
+                       : call->operand[2] || call->operand[3]   ? "operand[2] or operand[3]"
+                       : call->value                            ? "value"
+                       : call->gradient[2] || call->gradient[3] ? "gradient[2] or gradient[3]"
+                                                                : NULL;
+    if (name)
+        FAIL_ARGUMENT("%s is set; onepass_scale multiplies gradient[0] and gradient[1] by upstream and takes nothing "
+                      "else, so it must be null or 0",
+                      name);
+    if (!call->gradient[0] && !call->gradient[1])
+        FAIL_ARGUMENT("nothing is to be scaled: gradient[0] and gradient[1] are null; expected at least one");
+    return ONEPASS_OK;
+}
+
+/* A 16-bit gradient was rounded before it is scaled, so it would have other bits. */
+static onepass_status check_scalable(const checked *gradient) {
+    if (gradient->dtype != ONEPASS_F32 && gradient->dtype != ONEPASS_F64)
+        return onepass_fail(ONEPASS_NOT_SUPPORTED,
+                            "%s has 16 bits an element and was rounded to them before upstream was known; compute it "
+                            "anew with upstream instead",
+                            gradient->name);
+    return ONEPASS_OK;
+}
+
+/* Two gradients are those of one call, so they have one shape, and one type if they can be scaled at all. */
+static onepass_status check_pair(const checked *first, const checked *second) {
+    if (first->dtype != second->dtype)
+        FAIL_ARGUMENT("%s and %s have different types; gradients of one call that can be scaled have one, that of the "
+                      "computation",
+                      first->name, second->name);
+    if (!same_shape(first, second->ndim, second->shape))
+        FAIL_SHAPE("%s has shape %s and %s has shape %s; gradients of one call have one shape", first->name,
+                   shape_text(first->ndim, first->shape).characters, second->name,
+                   shape_text(second->ndim, second->shape).characters);
+    return check_apart(first, second);
+}
+
+static onepass_status plan_scaled(const onepass_call *call, checked *gradient, job *job) {
+    for (int32_t k = 0; k < 2; k++) {
+        if (!call->gradient[k])
+            continue;
+        OK(check_tensor(call->gradient[k], onepass_gradient_name[k], &gradient[k]));
+        OK(check_output(&gradient[k]));
+        OK(check_scalable(&gradient[k]));
+        common own = {.ndim = gradient[k].ndim, .count = gradient[k].count};
+        memcpy(own.shape, gradient[k].shape, (size_t)own.ndim * sizeof *own.shape);
+        make_view(&gradient[k], &own, &job->gradient[k]);
+        job->compute = gradient[k].dtype;
+        job->count = gradient[k].count;
+    }
+    return call->gradient[0] && call->gradient[1] ? check_pair(&gradient[0], &gradient[1]) : ONEPASS_OK;
+}
+
+onepass_status onepass_plan_scale(const onepass_call *given, job *job) {
+    onepass_call call;
+    checked gradient[2], upstream;
+    OK(onepass_read_call(given, &call));
+    OK(check_not_yet(&call));
+    OK(check_scale_only(&call));
+    *job = (struct job){.loss = ONEPASS_SCALE_ONLY, .reduction = ONEPASS_SUM, .divisor = 1};
+    OK(plan_place(&call, job));
+    if (!call.upstream)
+        FAIL_ARGUMENT("upstream is null; expected a tensor of one element");
+    OK(plan_scaled(&call, gradient, job));
+    OK(plan_reduced(call.upstream, "upstream", NULL, &upstream, job, &job->upstream));
+    for (int32_t k = 0; k < 2; k++)
+        if (call.gradient[k])
+            OK(check_apart(&gradient[k], &upstream));
     return ONEPASS_OK;
 }

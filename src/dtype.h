@@ -18,7 +18,7 @@
 /* The compiler's half, where loops over it become vector code. On x86 they do not
  * (gcc 12 and 13 convert one number at a time, at a quarter of the rate of f32),
  * and the integer version does. */
-#if defined(__aarch64__)
+#if defined(__aarch64__) && !defined(__cplusplus)
 typedef __fp16 native_half;
 #define NATIVE_HALF 1
 #else
@@ -53,7 +53,11 @@ ALWAYS_INLINE float f32_of_bf16(uint16_t half) {
 }
 
 ALWAYS_INLINE float f32_of_f16(uint16_t half) {
-#if NATIVE_HALF
+#if defined(__CUDACC__)
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(half));
+    return x;
+#elif NATIVE_HALF
     native_half native;
     memcpy(&native, &half, sizeof native);
     return (float)native;
@@ -76,7 +80,10 @@ ALWAYS_INLINE uint16_t bf16_of_f32(float x) {
 ALWAYS_INLINE uint16_t f16_of_f32(float x) {
     const uint32_t bits = f32_bits(x);
     const uint32_t size = bits & 0x7fffffffu;
-#if NATIVE_HALF
+#if defined(__CUDACC__)
+    uint16_t half;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(x));
+#elif NATIVE_HALF
     const native_half native = (native_half)x;
     uint16_t half;
     memcpy(&half, &native, sizeof half);

@@ -47,11 +47,21 @@ typedef struct job {
     double divisor; /* of a mean */
     double *sum;    /* if not null: the plain sum goes here as well */
     int32_t threads;
+
+    /* For a GPU. */
+    int32_t device_index;
+    void *stream;
+    void *workspace; /* the caller's; null: the library's own */
+    size_t workspace_size;
 } job;
+
+/* The loss of a job that computes none: it multiplies its gradients by the upstream gradient, in place. */
+#define ONEPASS_SCALE_ONLY (-1)
 
 typedef struct engine {
     const char *name;
     onepass_status (*run)(const job *job);
+    onepass_status (*prepare)(int32_t device_index);
 } engine;
 
 /* src/check.c: checks a call and plans it. `job` is complete only if the status is ONEPASS_OK. */
@@ -61,6 +71,16 @@ ONEPASS_INTERNAL onepass_status onepass_plan(const onepass_call *call, job *job)
 ONEPASS_INTERNAL onepass_status onepass_read_call(const onepass_call *given, onepass_call *call);
 ONEPASS_INTERNAL onepass_status onepass_plan_loss(const onepass_call *call, job *job);
 ONEPASS_INTERNAL onepass_status onepass_plan_scalar(const onepass_tensor *tensor, const char *name, view *view);
+
+/* The same for a call of onepass_scale. */
+ONEPASS_INTERNAL onepass_status onepass_plan_scale(const onepass_call *call, job *job);
+
+/* Whether there can be such a device at all; that it is there is the engine's to say. */
+ONEPASS_INTERNAL onepass_status onepass_check_device(int32_t device, int32_t device_index);
+
+/* What messages call the tensors of a job. */
+ONEPASS_INTERNAL extern const char *const onepass_operand_name[ONEPASS_MAX_OPERANDS];
+ONEPASS_INTERNAL extern const char *const onepass_gradient_name[ONEPASS_MAX_OPERANDS];
 
 /* src/catalog.c: the index of a loss in losses.def, or -1. */
 ONEPASS_INTERNAL int32_t onepass_loss_index(const char *name);
@@ -74,5 +94,9 @@ ONEPASS_INTERNAL onepass_status onepass_succeed(void);
 ONEPASS_INTERNAL extern const engine onepass_cpu_engine;
 ONEPASS_INTERNAL onepass_status onepass_cpu_describe(onepass_machine_info *info);
 ONEPASS_INTERNAL void onepass_cpu_finish(const view *value, double sum, int32_t reduction, double divisor);
+
+/* src/cuda/engine.c */
+ONEPASS_INTERNAL extern const engine onepass_cuda_engine;
+ONEPASS_INTERNAL void onepass_cuda_describe(onepass_machine_info *info);
 
 #endif

@@ -29,18 +29,24 @@
 #if defined(ONEPASS_REAL_F64)
 typedef double real;
 typedef uint64_t real_bits;
-#define REAL_DTYPE    ONEPASS_F64
-#define REAL_SIGN_BIT UINT64_C(0x8000000000000000)
-#define REAL_NAN_BITS UINT64_C(0x7ff8000000000000)
+#define REAL_DTYPE         ONEPASS_F64
+#define REAL_SIGN_BIT      UINT64_C(0x8000000000000000)
+#define REAL_EXPONENT_BITS UINT64_C(0x7ff0000000000000)
+#define REAL_NAN_BITS      UINT64_C(0x7ff8000000000000)
 #else
 typedef float real;
 typedef uint32_t real_bits;
-#define REAL_DTYPE    ONEPASS_F32
-#define REAL_SIGN_BIT UINT32_C(0x80000000)
-#define REAL_NAN_BITS UINT32_C(0x7fc00000)
+#define REAL_DTYPE         ONEPASS_F32
+#define REAL_SIGN_BIT      UINT32_C(0x80000000)
+#define REAL_EXPONENT_BITS UINT32_C(0x7f800000)
+#define REAL_NAN_BITS      UINT32_C(0x7fc00000)
 #endif
 
+#if defined(__CUDACC__)
+#define ALWAYS_INLINE static __device__ __forceinline__
+#else
 #define ALWAYS_INLINE static inline __attribute__((always_inline, unused))
+#endif
 #define LOSS_FUNCTION ALWAYS_INLINE
 
 LOSS_FUNCTION real_bits bits_of(real x) {
@@ -57,14 +63,41 @@ LOSS_FUNCTION real real_of(real_bits bits) {
 
 /* `a` where the condition holds, else `b`, by masks: gcc vectorises a loop over
  * it whatever stands on the two sides, and a ternary only without a division or
- * with -fno-trapping-math, which in turn spoils its code for clamping. */
+ * with -fno-trapping-math, which in turn spoils its code for clamping. A GPU has
+ * an instruction for it, which nvcc finds in the ternary alone. */
 LOSS_FUNCTION real choose(bool condition, real a, real b) {
+#if defined(__CUDACC__)
+    return condition ? a : b;
+#else
     const real_bits mask = (real_bits)0 - (real_bits)condition;
     return real_of((bits_of(a) & mask) | (bits_of(b) & ~mask));
+#endif
+}
+
+/* x times -1 where the condition holds, else times -0. Not with a choice of the factor on
+ * a GPU: ptxas 13.0 makes that an integer and forgets the sign of the zero. And not with a
+ * negation on a CPU, which gcc may move to where it spoils a NaN (src/cpu/pairwise.c). */
+LOSS_FUNCTION real minus_if(bool condition, real x) {
+#if defined(__CUDACC__)
+    return condition ? -x : x * (real)-0.0;
+#else
+    return choose(condition, -1, (real)-0.0) * x;
+#endif
 }
 
 LOSS_FUNCTION real magnitude(real x) {
     return sizeof(real) == sizeof(float) ? (real)__builtin_fabsf((float)x) : (real)__builtin_fabs((double)x);
+}
+
+/* a / b. A GPU takes long to divide, and parameters are often powers of two, by which a
+ * product has the same bits: the reciprocal's exponent is the opposite. */
+LOSS_FUNCTION real quotient(real a, real b) {
+#if defined(__CUDACC__)
+    const real_bits exponent = bits_of(b) & REAL_EXPONENT_BITS, twice = 2 * bits_of((real)1);
+    if (bits_of(b) == exponent && exponent != 0 && exponent < twice)
+        return a * real_of(twice - exponent);
+#endif
+    return a / b;
 }
 
 /* -1, 0 or 1; for NaN 1 or -1, so ask about NaN first. */

@@ -41,6 +41,8 @@ const char *onepass_status_name(onepass_status status) {
         return "ONEPASS_OUT_OF_MEMORY";
     case ONEPASS_INCOMPLETE:
         return "ONEPASS_INCOMPLETE";
+    case ONEPASS_DEVICE_FAILED:
+        return "ONEPASS_DEVICE_FAILED";
     }
     return "an unknown status";
 }

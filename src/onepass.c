@@ -20,7 +20,14 @@ onepass_status onepass_machine(onepass_machine_info *info) {
         return onepass_fail(ONEPASS_INVALID_ARGUMENT,
                             "info.size is %zu; expected sizeof(onepass_machine_info), which is %zu here", info->size,
                             sizeof *info);
-    return onepass_cpu_describe(info);
+    const onepass_status status = onepass_cpu_describe(info);
+    if (status == ONEPASS_OK)
+        onepass_cuda_describe(info);
+    return status;
+}
+
+static const engine *engine_of(int32_t device) {
+    return device == ONEPASS_CUDA ? &onepass_cuda_engine : &onepass_cpu_engine;
 }
 
 static bool wants_something(const onepass_call *call) {
@@ -39,7 +46,20 @@ onepass_status onepass_run(const onepass_call *call) {
     if (!wants_something(call))
         return onepass_fail(ONEPASS_INVALID_ARGUMENT,
                             "nothing is wanted: value and gradients are null; expected at least one output");
-    return onepass_cpu_engine.run(&job);
+    return engine_of(call->device)->run(&job);
+}
+
+onepass_status onepass_scale(const onepass_call *call) {
+    job job;
+    onepass_succeed();
+    const onepass_status status = onepass_plan_scale(call, &job);
+    return status == ONEPASS_OK ? engine_of(call->device)->run(&job) : status;
+}
+
+onepass_status onepass_prepare(int32_t device, int32_t device_index) {
+    onepass_succeed();
+    const onepass_status status = onepass_check_device(device, device_index);
+    return status == ONEPASS_OK ? engine_of(device)->prepare(device_index) : status;
 }
 
 /* ------------------------------------------------------ the common cases -- */

@@ -36,6 +36,102 @@
 /* A 64-bit count of tiles makes a tree of at most this many levels. */
 #define ORDER_MAX_LEVELS 64
 
+/* What stands for a node that is not there: x + -0 is x, whatever x is. */
+#define ORDER_NOTHING (-0.0)
+
+#if defined(__cplusplus) /* the CUDA engine's kernels; C is the CPU's */
+
+/* ------------------------------------------------------ a tile by a warp -- */
+
+/*
+ * Thread l of a warp of 32 has four lanes of each row, as it gets them by 16-byte
+ * loads: 4l to 4l+3 in float; in double 2l and 2l+1 of each half of the row.
+ */
+#define ORDER_WARP      32
+#define ORDER_OWN_LANES 4
+
+ALWAYS_INLINE int order_lane(int thread, int own) {
+    return sizeof(real) == sizeof(float) ? 4 * thread + own : 2 * thread + own % 2 + own / 2 * (ORDER_LANES / 2);
+}
+
+/* Step 3 for one lane, whose terms come row by row. Few of them are alive at a time. */
+ALWAYS_INLINE void order_row(int row, real term, real *sum, real *two, real *four) {
+    switch (row) {
+    case 0:
+        *sum = term;
+        break;
+    case 1:
+        *sum = *sum + term;
+        break;
+    case 2:
+        *two = term;
+        break;
+    case 3:
+        *sum = *sum + (*two + term);
+        break;
+    case 4:
+        *four = term;
+        break;
+    case 5:
+        *four = *four + term;
+        break;
+    case 6:
+        *two = term;
+        break;
+    default:
+        *sum = *sum + (*four + (*two + term));
+    }
+}
+
+ALWAYS_INLINE double order_swap(double x, int distance) {
+    return __shfl_xor_sync(~0u, x, distance);
+}
+
+/* The sum of two lanes that lie `distance` threads apart, for two pairs of them: each
+ * of the two threads gives one pair away and adds up the other. */
+ALWAYS_INLINE double order_halve(int thread, int distance, double first, double second) {
+    const bool upper = thread & distance;
+    return (upper ? second : first) + order_swap(upper ? first : second, distance);
+}
+
+/* Step 4: every thread gets the sum. Whatever a step brings together is the same for
+ * float and double; only the threads that hold it differ. */
+ALWAYS_INLINE double order_lanes(int thread, const real *own) {
+    const double l0 = own[0], l1 = own[1], l2 = own[2], l3 = own[3];
+    if (sizeof(real) == sizeof(float)) {
+        const double a = order_halve(thread, 16, l0, l2), b = order_halve(thread, 16, l1, l3); /* lanes 64 apart */
+        double sum = order_halve(thread, 8, a, b);                                             /* 32 */
+        for (int distance = 4; distance > 0; distance /= 2)                                    /* 16, 8, 4 */
+            sum = sum + order_swap(sum, distance);
+        sum = sum + order_swap(sum, 16); /* 2 */
+        return sum + order_swap(sum, 8); /* 1 */
+    }
+    double sum = order_halve(thread, 16, l0 + l2, l1 + l3); /* 64 within the thread, then 32 */
+    for (int distance = 8; distance > 0; distance /= 2)     /* 16, 8, 4, 2 */
+        sum = sum + order_swap(sum, distance);
+    return sum + order_swap(sum, 16); /* 1 */
+}
+
+/* Step 4 where the lane sums lie in memory: a thread takes four that are 32 apart. */
+ALWAYS_INLINE double order_lanes_of(int thread, const double *lane) {
+    const double q0 = lane[thread], q1 = lane[thread + 32], q2 = lane[thread + 64], q3 = lane[thread + 96];
+    double sum = (q0 + q2) + (q1 + q3);
+    for (int distance = 16; distance > 0; distance /= 2)
+        sum = sum + order_swap(sum, distance);
+    return sum;
+}
+
+/* Step 5 for neighbouring nodes, one a thread: `count`, a power of two, have a common ancestor. */
+ALWAYS_INLINE double order_neighbours(double node, int count) {
+    for (int distance = 1; distance < count; distance *= 2)
+        node = node + order_swap(node, distance);
+    return node;
+}
+
+#else
+
+/* ---------------------------------------------------- a tile by a thread -- */
+
 /* `omp simd` because a term may also write a gradient, at its own index only. 64-bit
  * indices because clang gathers one by one with 32-bit ones, at a fifth of the rate. */
 #define ORDER_EACH_LANE(statement)                                                                                     \
@@ -77,6 +173,10 @@ ALWAYS_INLINE double order_lanes(const real *sum) {
         last[l] = (column[l] + column[l + 8]) + (column[l + 4] + column[l + 12]);
     return (last[0] + last[2]) + (last[1] + last[3]);
 }
+
+#endif
+
+/* --------------------------------------------------- the tree over tiles -- */
 
 /* Step 5 for tiles that come one after the other, from an aligned one on. The
  * stack holds the nodes that still wait for their right sibling, largest first. */

@@ -381,6 +381,10 @@ static void take_call(source *source, fuzzed_call *f) {
     case 250:
         call->device = (int32_t)take_number(source, 3);
         call->device_index = (int32_t)take_number(source, 3);
+        if (take_byte(source) % 2 == 1) {
+            call->workspace = board + take_byte(source);
+            call->workspace_size = (size_t)take_number(source, 256);
+        }
         break;
     case 249:
         call->threads = (int32_t)take_number(source, 8);
@@ -520,7 +524,7 @@ static void check_board(const onepass_call *call, onepass_status status) {
                                                                        : "an error, and something was written");
 }
 
-/* ---------------------------------------------------------------- the three ways in -- */
+/* ---------------------------------------------------------------- the ways in -- */
 
 static void fuzz_run(source *source) {
     static fuzzed_call f;
@@ -577,6 +581,23 @@ static void fuzz_short_functions(source *source) {
         return;
     }
     }
+    check_message(status);
+    check_board(&as_run, status);
+}
+
+/* Gradients in place: they are inputs and outputs at once, so whatever else the call names must be apart. */
+static void fuzz_scale(source *source) {
+    static fuzzed_call f;
+    take_call(source, &f);
+    if (take_byte(source) < 240) {
+        f.call.loss = NULL;
+        f.call.reduction = f.call.parameter_count = 0;
+        f.call.operand[0] = f.call.operand[1] = f.call.value = NULL;
+    }
+    tame(&f);
+    const onepass_call as_run = {.upstream = f.call.upstream, .gradient = {f.call.gradient[0], f.call.gradient[1]}};
+    onepass_status status = onepass_scale(&f.call);
+    fuzz_check(status != ONEPASS_OK || !f.must_fail, "gradients were accepted that leave their memory");
     check_message(status);
     check_board(&as_run, status);
 }
@@ -642,6 +663,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fill_board(way);
     if (way < 160)
         fuzz_run(&source);
+    else if (way < 172)
+        fuzz_scale(&source);
     else if (way < 192)
         fuzz_short_functions(&source);
     else

@@ -73,8 +73,14 @@ static const argument_case call_cases[] = {
     {"reduction -1", ONEPASS_INVALID_ARGUMENT, "reduction|-1", {INTEGER(call.reduction, -1)}},
     {"device 2", ONEPASS_INVALID_ARGUMENT, "device|2", {INTEGER(call.device, 2)}},
     {"device -1", ONEPASS_INVALID_ARGUMENT, "device|-1", {INTEGER(call.device, -1)}},
-    {"a GPU", ONEPASS_NO_DEVICE, "CUDA", {INTEGER(call.device, ONEPASS_CUDA)}},
-    {"another GPU", ONEPASS_NO_DEVICE, "CUDA", {INTEGER(call.device, ONEPASS_CUDA), INTEGER(call.device_index, 7)}},
+    {"a GPU before the first",
+     ONEPASS_INVALID_ARGUMENT,
+     "device_index|-1",
+     {INTEGER(call.device, ONEPASS_CUDA), INTEGER(call.device_index, -1)}},
+    {"threads negative on a GPU",
+     ONEPASS_INVALID_ARGUMENT,
+     "threads|-1",
+     {INTEGER(call.device, ONEPASS_CUDA), INTEGER(call.threads, -1)}},
     {"a second CPU", ONEPASS_INVALID_ARGUMENT, "device_index|1", {INTEGER(call.device_index, 1)}},
     {"flags", ONEPASS_NOT_SUPPORTED, "flags|1", {INTEGER(call.flags, 1)}},
     {"threads negative", ONEPASS_INVALID_ARGUMENT, "threads|-1", {INTEGER(call.threads, -1)}},
@@ -99,9 +105,38 @@ static const argument_case call_cases[] = {
     {"fourth gradient", ONEPASS_NOT_SUPPORTED, "gradient", {MEMBER(call.gradient[3], gradient_t.tensor)}},
     {"weight", ONEPASS_NOT_SUPPORTED, "weight", {MEMBER(call.weight, target.tensor)}},
     {"mask", ONEPASS_NOT_SUPPORTED, "mask", {MEMBER(call.mask, target.tensor)}},
-    {"stream", ONEPASS_NOT_SUPPORTED, "stream", {MEMBER(call.stream, tail)}},
-    {"workspace", ONEPASS_NOT_SUPPORTED, "workspace", {MEMBER(call.workspace, tail)}},
-    {"workspace_size", ONEPASS_NOT_SUPPORTED, "workspace", {INTEGER(call.workspace_size, 64)}},
+
+    /* Streams and workspaces are a GPU's. */
+    {"stream on the CPU", ONEPASS_INVALID_ARGUMENT, "stream|ONEPASS_CPU", {MEMBER(call.stream, tail)}},
+    {"workspace on the CPU", ONEPASS_INVALID_ARGUMENT, "workspace|ONEPASS_CPU", {MEMBER(call.workspace, tail)}},
+    {"workspace_size on the CPU",
+     ONEPASS_INVALID_ARGUMENT,
+     "workspace|ONEPASS_CPU",
+     {INTEGER(call.workspace_size, 64)}},
+    {"workspace_size without workspace",
+     ONEPASS_INVALID_ARGUMENT,
+     "workspace_size|64|null",
+     {INTEGER(call.device, ONEPASS_CUDA), INTEGER(call.workspace_size, 64)}},
+    {"workspace beyond the address space",
+     ONEPASS_INVALID_ARGUMENT,
+     "workspace_size",
+     {INTEGER(call.device, ONEPASS_CUDA), MEMBER(call.workspace, target.memory), INTEGER(call.workspace_size, -1)}},
+    {"workspace misaligned",
+     ONEPASS_INVALID_MEMORY,
+     "workspace|misaligned|16",
+     {INTEGER(call.device, ONEPASS_CUDA), MEMBER(call.workspace, target.memory[8]), INTEGER(call.workspace_size, 64)}},
+    {"workspace over the target",
+     ONEPASS_INVALID_MEMORY,
+     "workspace|target|overlap",
+     {INTEGER(call.device, ONEPASS_CUDA), MEMBER(call.workspace, target.memory[16]), INTEGER(call.workspace_size, 64)}},
+    {"workspace over the upstream gradient",
+     ONEPASS_INVALID_MEMORY,
+     "workspace|upstream|overlap",
+     {INTEGER(call.device, ONEPASS_CUDA), MEMBER(call.workspace, upstream.memory), INTEGER(call.workspace_size, 64)}},
+    {"workspace over a gradient",
+     ONEPASS_INVALID_MEMORY,
+     "workspace|gradient|overlap",
+     {INTEGER(call.device, ONEPASS_CUDA), MEMBER(call.workspace, gradient_t.memory), INTEGER(call.workspace_size, 8)}},
 
     /* The divisor. */
     {"divisor", ONEPASS_OK, "", {REAL(call.divisor, 4)}},
@@ -124,6 +159,125 @@ static void test_null_call(void) {
     CHECK(sentence_has(onepass_message(), "call|null"), "\"%s\"", onepass_message());
     HOLDS(onepass_run(&good_scene()->call) == ONEPASS_OK);
     HOLDS(onepass_message()[0] == '\0');
+}
+
+/* Without a GPU the reason is given; with one the scene's memory, which is the CPU's, is refused. */
+static void test_gpu(void) {
+    onepass_machine_info info = {.size = sizeof info};
+    HOLDS(onepass_machine(&info) == ONEPASS_OK);
+    scene *s = good_scene();
+    s->call.device = ONEPASS_CUDA;
+    memcpy(&before, s, sizeof before);
+    if (info.gpu_count > 0)
+        expect_refusal(onepass_run(&s->call), ONEPASS_INVALID_MEMORY, "prediction|host memory", "a GPU");
+    else
+        expect_refusal(onepass_run(&s->call), ONEPASS_NO_DEVICE, "ONEPASS_CUDA", "a GPU");
+    CHECK(info.gpu_count > 0 || strstr(onepass_message(), info.gpu_reason) != NULL, "the reason is \"%s\", not \"%s\"",
+          info.gpu_reason, onepass_message());
+    before.call.device_index = s->call.device_index = INT32_MAX;
+    expect_refusal(onepass_run(&s->call), ONEPASS_NO_DEVICE, info.gpu_count > 0 ? "2147483647" : "CUDA",
+                   "the last GPU");
+    HOLDS(memcmp(&before, s, sizeof before) == 0);
+}
+
+static void test_prepare(void) {
+    HOLDS(onepass_prepare(ONEPASS_CPU, 0) == ONEPASS_OK && onepass_message()[0] == '\0');
+    onepass_status bad = ONEPASS_INVALID_ARGUMENT;
+    expect_refusal(onepass_prepare(2, 0), bad, "device|2", "prepare, device 2");
+    expect_refusal(onepass_prepare(-1, 0), bad, "device|-1", "prepare, device -1");
+    expect_refusal(onepass_prepare(ONEPASS_CPU, 1), bad, "device_index|1", "prepare, a second CPU");
+    expect_refusal(onepass_prepare(ONEPASS_CUDA, -1), bad, "device_index|-1", "prepare, GPU -1");
+    expect_refusal(onepass_prepare(ONEPASS_CUDA, INT32_MAX), ONEPASS_NO_DEVICE, "", "prepare, the last GPU");
+}
+
+/* ---------------------------------------------------------------- scaling -- */
+
+/* What onepass_scale takes: an upstream gradient and gradients. */
+static scene *scale_scene(void) {
+    scene *s = good_scene();
+    s->call.loss = NULL;
+    s->call.operand[0] = s->call.operand[1] = s->call.value = NULL;
+    memset(s->gradient_p.memory, 0, ROOM);
+    memset(s->gradient_t.memory, 0, ROOM);
+    return s;
+}
+
+static const argument_case scale_cases[] = {
+    {"size 0", ONEPASS_INVALID_ARGUMENT, "size", {INTEGER(call.size, 0)}},
+    {"no upstream gradient", ONEPASS_INVALID_ARGUMENT, "upstream|null", {NOTHING(call.upstream)}},
+    {"no gradients", ONEPASS_INVALID_ARGUMENT, "gradient", {NOTHING(call.gradient[0]), NOTHING(call.gradient[1])}},
+    {"a loss", ONEPASS_INVALID_ARGUMENT, "loss|onepass_scale", {TEXT(call.loss, "mse")}},
+    {"a reduction", ONEPASS_INVALID_ARGUMENT, "reduction", {INTEGER(call.reduction, ONEPASS_NONE)}},
+    {"parameters", ONEPASS_INVALID_ARGUMENT, "parameter_count", {INTEGER(call.parameter_count, 1)}},
+    {"a divisor", ONEPASS_INVALID_ARGUMENT, "divisor", {REAL(call.divisor, 2)}},
+    {"a divisor that is NaN", ONEPASS_INVALID_ARGUMENT, "divisor", {REAL(call.divisor, NAN)}},
+    {"a prediction", ONEPASS_INVALID_ARGUMENT, "prediction", {MEMBER(call.operand[0], prediction.tensor)}},
+    {"a target", ONEPASS_INVALID_ARGUMENT, "target", {MEMBER(call.operand[1], target.tensor)}},
+    {"a fourth operand", ONEPASS_INVALID_ARGUMENT, "operand[3]", {MEMBER(call.operand[3], target.tensor)}},
+    {"a value", ONEPASS_INVALID_ARGUMENT, "value", {MEMBER(call.value, value.tensor)}},
+    {"a third gradient", ONEPASS_INVALID_ARGUMENT, "gradient[2]", {MEMBER(call.gradient[2], target.tensor)}},
+    {"weight", ONEPASS_NOT_SUPPORTED, "weight", {MEMBER(call.weight, target.tensor)}},
+    {"flags", ONEPASS_NOT_SUPPORTED, "flags", {INTEGER(call.flags, 1)}},
+    {"device 2", ONEPASS_INVALID_ARGUMENT, "device|2", {INTEGER(call.device, 2)}},
+    {"threads negative", ONEPASS_INVALID_ARGUMENT, "threads", {INTEGER(call.threads, -1)}},
+    {"a stream on the CPU", ONEPASS_INVALID_ARGUMENT, "stream|CPU", {MEMBER(call.stream, tail)}},
+    {"f16", ONEPASS_NOT_SUPPORTED, "gradient[0]|16 bits|anew", {INTEGER(gradient_p.tensor.dtype, ONEPASS_F16)}},
+    {"bf16", ONEPASS_NOT_SUPPORTED, "gradient[1]|16 bits|anew", {INTEGER(gradient_t.tensor.dtype, ONEPASS_BF16)}},
+    {"dtype 5", ONEPASS_INVALID_ARGUMENT, "gradient[1]|dtype|5", {INTEGER(gradient_t.tensor.dtype, 5)}},
+    {"two types",
+     ONEPASS_INVALID_ARGUMENT,
+     "gradient[0]|gradient[1]|types",
+     {INTEGER(gradient_t.tensor.dtype, ONEPASS_F64)}},
+    {"two shapes", ONEPASS_INVALID_SHAPE, "gradient[0]|(2, 3)|gradient[1]|(6,)", {SHAPE(gradient_t, 1, 6)}},
+    {"upstream of six elements", ONEPASS_INVALID_SHAPE, "upstream|(2, 3)", {SHAPE(upstream, 2, 2, 3)}},
+    {"zero strides", ONEPASS_INVALID_MEMORY, "gradient[0]|overlap", {STRIDES(gradient_p, 0, 1)}},
+    {"no memory", ONEPASS_INVALID_ARGUMENT, "gradient[0]|null", {NOTHING(gradient_p.tensor.data)}},
+    {"misaligned",
+     ONEPASS_INVALID_MEMORY,
+     "gradient[0]|misaligned",
+     {MEMBER(gradient_p.tensor.data, gradient_p.memory[2])}},
+    {"one gradient over the other",
+     ONEPASS_INVALID_MEMORY,
+     "gradient[0]|gradient[1]|overlap",
+     {MEMBER(gradient_p.tensor.data, gradient_t.memory[4])}},
+    {"the same gradient twice",
+     ONEPASS_INVALID_MEMORY,
+     "gradient[0]|gradient[1]|overlap",
+     {MEMBER(gradient_p.tensor.data, gradient_t.memory)}},
+    {"upstream in a gradient",
+     ONEPASS_INVALID_MEMORY,
+     "gradient[1]|upstream|overlap",
+     {MEMBER(upstream.tensor.data, gradient_t.memory[4])}},
+    {"one gradient alone", ONEPASS_OK, "", {NOTHING(call.gradient[1])}},
+    {"no elements", ONEPASS_OK, "", {SHAPE(gradient_p, 2, 0, 3), SHAPE(gradient_t, 2, 0, 3)}},
+    {"f64",
+     ONEPASS_OK,
+     "",
+     {INTEGER(gradient_p.tensor.dtype, ONEPASS_F64), INTEGER(gradient_t.tensor.dtype, ONEPASS_F64)}},
+    {"upstream of another type",
+     ONEPASS_OK,
+     "",
+     {INTEGER(upstream.tensor.dtype, ONEPASS_F16), SHAPE(upstream, 2, 1, 1)}},
+};
+
+static void test_scale(void) {
+    expect_refusal(onepass_scale(NULL), ONEPASS_INVALID_ARGUMENT, "call|null", "scale, no call");
+    for (size_t i = 0; i < COUNT(scale_cases); i++) {
+        const argument_case *what = &scale_cases[i];
+        scene *s = scale_scene();
+        for (int e = 0; e < EDITS; e++)
+            apply(s, &what->edits[e], 0);
+        memcpy(&before, s, sizeof before);
+        const onepass_status status = onepass_scale(&s->call);
+        char name[100];
+        snprintf(name, sizeof name, "scale, %s", what->name);
+        if (what->status == ONEPASS_OK) {
+            CHECK_OK(status, name);
+            continue;
+        }
+        expect_refusal(status, what->status, what->words, name);
+        CHECK(memcmp(&before, s, sizeof before) == 0, "%s: something was written", name);
+    }
 }
 
 /* ---------------------------------------------------------------- the short functions -- */
@@ -227,7 +381,7 @@ static const struct {
     {{"divisor negative", ONEPASS_INVALID_ARGUMENT, "divisor", {REAL(call.divisor, -1)}}, WHOLE},
     {{"weight", ONEPASS_NOT_SUPPORTED, "weight", {MEMBER(call.weight, target.tensor)}}, WHOLE},
     {{"flags", ONEPASS_NOT_SUPPORTED, "flags", {INTEGER(call.flags, 2)}}, WHOLE},
-    {{"a GPU", ONEPASS_NO_DEVICE, "CUDA", {INTEGER(call.device, ONEPASS_CUDA)}}, WHOLE},
+    {{"a GPU", ONEPASS_NOT_SUPPORTED, "CUDA|CPU", {INTEGER(call.device, ONEPASS_CUDA)}}, WHOLE},
 };
 
 static void test_accumulator_begin(void) {
@@ -275,6 +429,7 @@ static const struct {
     {{"another beta", ONEPASS_INVALID_ARGUMENT, "parameters|smooth_l1", {REAL(call.parameter[0], 0.25)}}, 1024, 1024},
     {{"another reduction", ONEPASS_INVALID_ARGUMENT, "reduction", {INTEGER(call.reduction, ONEPASS_SUM)}}, 1024, 1024},
     {{"another divisor", ONEPASS_INVALID_ARGUMENT, "divisor", {REAL(call.divisor, 3)}}, 1024, 1024},
+    {{"a GPU", ONEPASS_NOT_SUPPORTED, "CUDA|CPU", {INTEGER(call.device, ONEPASS_CUDA)}}, 1024, 1024},
     {{"no prediction", ONEPASS_INVALID_ARGUMENT, "prediction|null", {NOTHING(call.operand[0])}}, 1024, 1024},
     {{"a target that does not broadcast", ONEPASS_INVALID_SHAPE, "target", {SHAPE(target, 1, 512)}}, 1024, 1024},
     {{"a gradient of another shape",
@@ -410,6 +565,9 @@ static void test_accumulator_finish(void) {
 int main(void) {
     test_null_call();
     run_cases(call_cases, COUNT(call_cases), 0, "");
+    test_gpu();
+    test_prepare();
+    test_scale();
     test_short_functions();
     test_mean_f32();
     test_accumulator_begin();

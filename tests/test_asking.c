@@ -71,6 +71,7 @@ static void test_names(void) {
         "ONEPASS_NO_DEVICE",
         "ONEPASS_OUT_OF_MEMORY",
         "ONEPASS_INCOMPLETE",
+        "ONEPASS_DEVICE_FAILED",
     };
     for (size_t i = 0; i < COUNT(names); i++)
         CHECK(strcmp(onepass_status_name((onepass_status)i), names[i]) == 0, "status %d is called %s", (int)i,
@@ -155,6 +156,8 @@ static void test_machine(void) {
     HOLDS(info.threads >= 1);
     CHECK(info.gpu_count > 0 ? info.gpu_reason[0] == '\0' : info.gpu_reason[0] != '\0', "%d GPUs, \"%s\"",
           (int)info.gpu_count, info.gpu_reason);
+    CHECK((info.gpu_count > 0) == (info.gpu_names[0] != '\0'), "%d GPUs, \"%s\"", (int)info.gpu_count, info.gpu_names);
+    HOLDS(info.gpu_count == 0 || (info.gpu_driver / 1000 >= info.gpu_toolkit / 1000 && info.gpu_toolkit > 0));
 }
 
 /* ---------------------------------------------------------------- in a process of its own -- */

@@ -286,7 +286,14 @@ void onepass_cpu_finish(const view *value, double sum, int32_t reduction, double
     leave_float_state(callers);
 }
 
-const engine onepass_cpu_engine = {"cpu", cpu_run};
+/* Nothing to do but to say early that there is no such instruction set. */
+static onepass_status cpu_prepare(int32_t device_index) {
+    const instruction_set *set;
+    (void)device_index; /* there is one CPU */
+    return choose_instruction_set(&set);
+}
+
+const engine onepass_cpu_engine = {"cpu", cpu_run, cpu_prepare};
 
 onepass_status onepass_cpu_describe(onepass_machine_info *info) {
     const instruction_set *set;
@@ -296,7 +303,5 @@ onepass_status onepass_cpu_describe(onepass_machine_info *info) {
     info->instruction_set = set->name;
     info->instruction_sets = this_machine.available;
     info->threads = available_threads();
-    info->gpu_count = 0;
-    info->gpu_reason = "this build of onepass has no CUDA engine";
     return ONEPASS_OK;
 }

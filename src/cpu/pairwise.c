@@ -401,6 +401,25 @@ static void run_strip(const job *job, const wanted *wanted, access access, strip
             scatter(&job->gradient[k], element, strip->count, gradient[k]);
 }
 
+/* The upstream gradient alone, for gradients that were computed without it. */
+static void scale_gradients(const job *job, const wanted *wanted, int64_t element, int64_t end, buffers *buffers) {
+    for (int count; element < end && wanted->upstream != 1; element += count) {
+        count = (int)least(end - element, ORDER_TILE);
+        for (int k = 0; k < 2; k++) {
+            const view *view = &job->gradient[k];
+            if (!wanted->gradient[k])
+                continue;
+            real *into = direct(view, element, count), *gradient = into ? into : buffers->gradient[k];
+            cursor at = cursor_at(view, element);
+            if (!into)
+                gather_any(view, &at, count, gradient);
+            multiply_by_one(gradient, count, wanted->upstream);
+            if (!into)
+                scatter(view, element, count, gradient);
+        }
+    }
+}
+
 double ONEPASS_ENTRY(const job *job, int64_t first_tile, int64_t tile_count) {
     const wanted wanted = what_is_wanted(job);
     double sum[STRIP_TILES];
@@ -413,6 +432,10 @@ double ONEPASS_ENTRY(const job *job, int64_t first_tile, int64_t tile_count) {
     order_stack stack = {.depth = 0};
     const int64_t last_tile = first_tile + tile_count;
     const int64_t end = last_tile > job->count / ORDER_TILE ? job->count : last_tile * ORDER_TILE;
+    if (job->loss == ONEPASS_SCALE_ONLY) {
+        scale_gradients(job, &wanted, first_tile * ORDER_TILE, end, &buffers);
+        return 0;
+    }
     for (int64_t done = first_tile * ORDER_TILE; done < end; done += strip.count) {
         const int64_t element = job->first + done;
         const access access = next_strip(job, &wanted, element, end - done, &strip, &buffers);

@@ -7,18 +7,18 @@ LOSS_FUNCTION real hinge_value(real p, real t, const real *parameter) {
     return choose(shortfall < 0, 0, shortfall); /* NaN is not below 0 and comes through */
 }
 
-/* -1 where the loss counts, the kink included, as in the gradient of PyTorch's clamp; else -0. */
-LOSS_FUNCTION real hinge_pull(real p, real t, const real *parameter) {
-    return choose(parameter[0] - p * t >= 0, -1, (real)-0.0);
+/* The kink included, as in the gradient of PyTorch's clamp. */
+LOSS_FUNCTION bool hinge_counts(real p, real t, const real *parameter) {
+    return parameter[0] - p * t >= 0;
 }
 
-/* A product, not a choice: 0 times an infinite target is NaN, as autograd has it. */
+/* Products, not choices of 0: 0 times an infinite operand is NaN, as autograd has it. */
 LOSS_FUNCTION real hinge_slope_p(real p, real t, const real *parameter) {
-    return hinge_pull(p, t, parameter) * t;
+    return minus_if(hinge_counts(p, t, parameter), t);
 }
 
 LOSS_FUNCTION real hinge_slope_t(real p, real t, const real *parameter) {
-    return hinge_pull(p, t, parameter) * p;
+    return minus_if(hinge_counts(p, t, parameter), p);
 }
 
 #endif

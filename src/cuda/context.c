@@ -1,0 +1,184 @@
+/* The choice of a context, and its preparation: kernels loaded, memory for captured calls at hand. */
+#include "cuda/context.h"
+#include "cuda/image.h"
+#include "cuda/pairwise.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One lock for what the process has once: primary contexts and the list of states. It is held while a
+ * context is prepared, so that threads whose first calls come at the same time prepare it once. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---------------------------------------------------------------- the choice -- */
+
+/* Retained once for each GPU, and kept: releasing the last reference would end it under the caller's feet. */
+static cuda_context primary[CUDA_MOST_GPUS];
+
+static onepass_status retain_primary(const cuda_scope *scope, bool anew, cuda_context *context) {
+    const cuda_driver *driver = scope->driver;
+    cuda_result result = CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    if (anew || !primary[scope->gpu])
+        result = driver->cuDevicePrimaryCtxRetain(&primary[scope->gpu], driver->gpu[scope->gpu]);
+    *context = primary[scope->gpu];
+    pthread_mutex_unlock(&lock);
+    return onepass_cuda_check(driver, result, "retaining the primary context of GPU %d", scope->gpu);
+}
+
+static cuda_result push(cuda_scope *scope) {
+    const cuda_driver *driver = scope->driver;
+    cuda_result result = driver->cuCtxPushCurrent(scope->context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = driver->cuCtxGetId(scope->context, &scope->identity);
+    scope->pushed = result == CUDA_SUCCESS;
+    if (!scope->pushed)
+        driver->cuCtxPopCurrent(&(cuda_context){NULL});
+    return result;
+}
+
+/* A primary context that somebody has reset (cudaDeviceReset) must be retained anew. */
+static onepass_status enter_primary(cuda_scope *scope) {
+    OK(retain_primary(scope, false, &scope->context));
+    cuda_result result = push(scope);
+    if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
+        OK(retain_primary(scope, true, &scope->context));
+        result = push(scope);
+    }
+    return onepass_cuda_check(scope->driver, result, "entering the primary context of GPU %d", scope->gpu);
+}
+
+/* Whether the caller's current context, if there is one, is of this GPU. */
+static onepass_status look_at_current(cuda_scope *scope, bool *is_ours) {
+    const cuda_driver *driver = scope->driver;
+    cuda_device gpu = -1;
+    *is_ours = false;
+    OK(onepass_cuda_check(driver, driver->cuCtxGetCurrent(&scope->context), "asking for the current context"));
+    if (!scope->context)
+        return ONEPASS_OK;
+    cuda_result result = driver->cuCtxGetDevice(&gpu);
+    *is_ours = result == CUDA_SUCCESS && gpu == driver->gpu[scope->gpu];
+    if (*is_ours)
+        result = driver->cuCtxGetId(scope->context, &scope->identity);
+    if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
+        *is_ours = false;
+        return ONEPASS_OK;
+    }
+    return onepass_cuda_check(driver, result, "asking for the current context's GPU");
+}
+
+onepass_status onepass_cuda_enter(int32_t device_index, cuda_scope *scope) {
+    *scope = (cuda_scope){.gpu = device_index};
+    OK(onepass_cuda_open(&scope->driver));
+    if (device_index >= scope->driver->gpu_count)
+        return onepass_fail(ONEPASS_NO_DEVICE, "device_index is %d; expected less than %d, the number of GPUs here",
+                            device_index, scope->driver->gpu_count);
+    bool is_ours;
+    OK(look_at_current(scope, &is_ours));
+    return is_ours ? ONEPASS_OK : enter_primary(scope);
+}
+
+onepass_status onepass_cuda_leave(const cuda_scope *scope, onepass_status status) {
+    cuda_context ours;
+    const cuda_result result = scope->pushed ? scope->driver->cuCtxPopCurrent(&ours) : CUDA_SUCCESS;
+    if (status != ONEPASS_OK)
+        return status;
+    return onepass_cuda_check(scope->driver, result, "making the caller's context current again");
+}
+
+/* ----------------------------------------------------------- the preparation -- */
+
+static cuda_state *states;
+
+static int32_t kernel_count(void) {
+    int32_t count = 0;
+    while (onepass_cuda_kernel_name(count))
+        count++;
+    return count;
+}
+
+static onepass_status load_module(const cuda_scope *scope, const unsigned char *image, cuda_module *module) {
+    const cuda_driver *driver = scope->driver;
+    const int here = driver->version, built = onepass_cuda_image_toolkit;
+    return onepass_cuda_check(driver, driver->cuModuleLoadData(module, image),
+                              "loading the kernels on GPU %d (built by CUDA %d.%d; the driver is of CUDA %d.%d)",
+                              scope->gpu, built / 1000, built % 1000 / 10, here / 1000, here % 1000 / 10);
+}
+
+static onepass_status find_kernels(const cuda_driver *driver, cuda_state *state) {
+    for (int32_t i = 0; onepass_cuda_kernel_name(i); i++) {
+        const char *name = onepass_cuda_kernel_name(i), *real = strrchr(name, '_');
+        const bool is_f64 = real && strcmp(real, "_f64") == 0;
+        OK(onepass_cuda_check(driver, driver->cuModuleGetFunction(&state->kernel[i], state->module[is_f64], name),
+                              "finding the kernel %s", name));
+    }
+    return ONEPASS_OK;
+}
+
+static onepass_status fill_state(const cuda_scope *scope, cuda_state *state) {
+    const cuda_driver *driver = scope->driver;
+    int multiprocessors = 0;
+    OK(onepass_cuda_make_workspaces(driver, &state->workspaces));
+    OK(onepass_cuda_check(driver,
+                          driver->cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                                       driver->gpu[scope->gpu]),
+                          "counting the multiprocessors of GPU %d", scope->gpu));
+    state->multiprocessors = multiprocessors;
+    OK(load_module(scope, onepass_cuda_image_f32, &state->module[0]));
+    OK(load_module(scope, onepass_cuda_image_f64, &state->module[1]));
+    return find_kernels(driver, state);
+}
+
+static void drop_state(const cuda_driver *driver, cuda_state *state, bool context_is_gone) {
+    for (int i = 0; i < 2 && !context_is_gone; i++)
+        if (state->module[i])
+            driver->cuModuleUnload(state->module[i]);
+    onepass_cuda_drop_workspaces(driver, &state->workspaces, context_is_gone);
+    free(state);
+}
+
+/* Handles are used again: one that now belongs to another context tells that its former context is gone. */
+static void forget_former(const cuda_scope *scope) {
+    for (cuda_state **at = &states; *at; at = &(*at)->next) {
+        cuda_state *former = *at;
+        if (former->context != scope->context)
+            continue;
+        *at = former->next;
+        drop_state(scope->driver, former, true);
+        return;
+    }
+}
+
+static onepass_status make_state(const cuda_scope *scope, cuda_state **made) {
+    cuda_state *state = calloc(1, sizeof *state + (size_t)kernel_count() * sizeof *state->kernel);
+    if (!state)
+        return onepass_fail(ONEPASS_OUT_OF_MEMORY, "no memory for the state of a context");
+    state->context = scope->context;
+    state->identity = scope->identity;
+    const onepass_status status = fill_state(scope, state);
+    if (status != ONEPASS_OK) {
+        drop_state(scope->driver, state, false);
+        return status;
+    }
+    forget_former(scope);
+    state->next = states;
+    states = *made = state;
+    return ONEPASS_OK;
+}
+
+static onepass_status find_or_make(const cuda_scope *scope, cuda_state **state) {
+    for (*state = states; *state; *state = (*state)->next)
+        if ((*state)->identity == scope->identity)
+            return ONEPASS_OK;
+    int mode;
+    OK(onepass_cuda_relax(scope->driver, &mode));
+    return onepass_cuda_unrelax(scope->driver, &mode, make_state(scope, state));
+}
+
+onepass_status onepass_cuda_state(const cuda_scope *scope, cuda_state **state) {
+    pthread_mutex_lock(&lock);
+    const onepass_status status = find_or_make(scope, state);
+    pthread_mutex_unlock(&lock);
+    return status;
+}

@@ -1,0 +1,109 @@
+/*
+ * The CUDA engine around the kernels: every pointer is known to be memory of the GPU
+ * before anything is launched, and a job is one launch on the caller's stream, for which
+ * nobody waits.
+ */
+#include "cuda/context.h"
+#include "cuda/image.h"
+#include "cuda/pairwise.h"
+
+/* ---------------------------------------------------------------- pointers -- */
+
+/* Memory of this GPU, or managed memory. */
+static onepass_status check_pointer(const cuda_scope *scope, const void *data, const char *name) {
+    int attribute[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                       CU_POINTER_ATTRIBUTE_IS_MANAGED};
+    unsigned type = 0, is_managed = 0;
+    int gpu = -1;
+    void *answer[] = {&type, &gpu, &is_managed};
+    const cuda_driver *driver = scope->driver;
+    OK(onepass_cuda_check(driver, driver->cuPointerGetAttributes(3, attribute, answer, (cuda_pointer)data),
+                          "asking where %s lies", name));
+    if (is_managed || (type == CU_MEMORYTYPE_DEVICE && gpu == scope->gpu))
+        return ONEPASS_OK;
+    if (type == CU_MEMORYTYPE_DEVICE)
+        return onepass_fail(ONEPASS_INVALID_MEMORY, "%s is in memory of GPU %d; expected memory of GPU %d", name, gpu,
+                            scope->gpu);
+    return onepass_fail(ONEPASS_INVALID_MEMORY, "%s is in %s; expected memory of GPU %d", name,
+                        type == CU_MEMORYTYPE_HOST ? "pinned host memory"
+                                                   : "host memory, or in none that the CUDA driver knows",
+                        scope->gpu);
+}
+
+static onepass_status check_view(const cuda_scope *scope, const view *view, const char *name, int64_t count) {
+    return view->data && count > 0 ? check_pointer(scope, view->data, name) : ONEPASS_OK;
+}
+
+/* All that the kernels will touch. */
+static onepass_status check_pointers(const cuda_scope *scope, const job *job) {
+    const int64_t reduced = job->reduction == ONEPASS_NONE ? job->count : 1;
+    for (int32_t k = 0; k < job->operand_count; k++)
+        OK(check_view(scope, &job->operand[k], onepass_operand_name[k], job->count));
+    OK(check_view(scope, &job->upstream, "upstream", reduced));
+    OK(check_view(scope, &job->value, "value", reduced));
+    for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
+        OK(check_view(scope, &job->gradient[k], onepass_gradient_name[k], job->count));
+    return job->workspace ? check_pointer(scope, job->workspace, "workspace") : ONEPASS_OK;
+}
+
+/* --------------------------------------------------------------------- run -- */
+
+static onepass_status find_workspace(const job *job, const cuda_scope *scope, cuda_state *state, size_t size,
+                                     cuda_loan *loan) {
+    *loan = (cuda_loan){0};
+    if (size == 0)
+        return ONEPASS_OK;
+    if (!job->workspace)
+        return onepass_cuda_borrow(scope->driver, &state->workspaces, job->stream, size, loan);
+    if (job->workspace_size < size)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
+                            "workspace_size is %zu; this call needs %zu bytes, and ONEPASS_WORKSPACE_SIZE (%d) is "
+                            "enough for every call",
+                            job->workspace_size, size, ONEPASS_WORKSPACE_SIZE);
+    loan->memory = (cuda_pointer)job->workspace;
+    return ONEPASS_OK;
+}
+
+static onepass_status run_here(const job *job, const cuda_scope *scope) {
+    const cuda_driver *driver = scope->driver;
+    cuda_state *state;
+    cuda_launch launch;
+    cuda_loan loan;
+    OK(check_pointers(scope, job));
+    OK(onepass_cuda_state(scope, &state));
+    onepass_cuda_plan(job, state->multiprocessors, &launch);
+    if (launch.blocks == 0)
+        return ONEPASS_OK;
+    OK(find_workspace(job, scope, state, launch.workspace, &loan));
+    launch.parameter.head.workspace = (void *)loan.memory;
+    const cuda_result result =
+        driver->cuLaunchKernel(state->kernel[launch.kernel], launch.blocks, 1, 1, launch.threads, 1, 1,
+                               launch.shared_memory, job->stream, (void *[]){&launch.parameter}, NULL);
+    onepass_cuda_return(driver, &state->workspaces, job->stream, &loan);
+    return onepass_cuda_check(driver, result, "launching the kernel %s", onepass_cuda_kernel_name(launch.kernel));
+}
+
+static onepass_status cuda_run(const job *job) {
+    cuda_scope scope;
+    OK(onepass_cuda_enter(job->device_index, &scope));
+    return onepass_cuda_leave(&scope, run_here(job, &scope));
+}
+
+static onepass_status cuda_prepare(int32_t device_index) {
+    cuda_scope scope;
+    cuda_state *state;
+    OK(onepass_cuda_enter(device_index, &scope));
+    return onepass_cuda_leave(&scope, onepass_cuda_state(&scope, &state));
+}
+
+const engine onepass_cuda_engine = {"cuda", cuda_run, cuda_prepare};
+
+void onepass_cuda_describe(onepass_machine_info *info) {
+    const cuda_driver *driver = onepass_cuda_driver();
+    info->gpu_reason = onepass_cuda_reason(driver);
+    const bool is_usable = info->gpu_reason[0] == '\0';
+    info->gpu_count = is_usable ? driver->gpu_count : 0;
+    info->gpu_names = is_usable ? driver->gpu_names : "";
+    info->gpu_driver = driver->version;
+    info->gpu_toolkit = onepass_cuda_image_toolkit;
+}

@@ -1,0 +1,355 @@
+/*
+ * Between memory and a warp's registers. Memory types, strides and broadcasting end
+ * here, by branches that all threads of a warp take together.
+ *
+ * The direct way: numbers that lie without gaps at an aligned address are moved by
+ * 16-byte accesses (8 bytes for 16-bit types), all of a tile in flight before the
+ * first is used. The general way: any others are brought into shared memory first, by
+ * loops that are short in code.
+ */
+#ifndef ONEPASS_CUDA_MEMORY_H
+#define ONEPASS_CUDA_MEMORY_H
+
+#include "cuda/gpu.h"
+#include "cuda/pairwise.h"
+#include "dtype.h"
+#include "order.h"
+
+#define EACH_ROW    _Pragma("unroll") for (int row = 0; row < ORDER_ROWS; row++)
+#define EACH_OWN    _Pragma("unroll") for (int own = 0; own < ORDER_OWN_LANES; own++)
+#define EACH_VECTOR _Pragma("unroll") for (int i = 0; i < VECTORS; i++)
+
+typedef struct tile {
+    int64_t index;
+    int count;    /* elements: ORDER_TILE, or fewer in a tile that the input ends in */
+    int thread;   /* within the warp */
+    real *buffer; /* in shared memory: up to three tiles */
+} tile;
+
+ALWAYS_INLINE tile tile_at(int64_t index, int left, int thread, real *buffer) {
+    tile tile;
+    tile.index = index;
+    tile.count = left < ORDER_TILE ? left : ORDER_TILE;
+    tile.thread = anew(thread);
+    tile.buffer = buffer;
+    return tile;
+}
+
+/* The warp's own, of those that a launch has. */
+ALWAYS_INLINE real *shared_buffer(const cuda_head *head, int warp) {
+    extern __shared__ __align__(16) unsigned char shared_memory[];
+    return (real *)shared_memory + warp * head->buffers * ORDER_TILE;
+}
+
+/* The place in the tile of one of a thread's own lanes. */
+ALWAYS_INLINE int own_element(const tile *tile, int row, int own) {
+    return row * ORDER_LANES + order_lane(tile->thread, own);
+}
+
+ALWAYS_INLINE int64_t divide(int64_t n, const cuda_divisor *by) {
+    return (int64_t)(__umul64hi((uint64_t)n, by->magic) >> by->shift);
+}
+
+/* --------------------------------------------------------------- vectors -- */
+
+/* A thread's own lanes of a row are one vector of four floats, or two of two doubles. */
+#define VECTOR  (16 / (int)sizeof(real))
+#define VECTORS (ORDER_OWN_LANES / VECTOR)
+
+#if defined(ONEPASS_REAL_F64)
+typedef double2 vector;
+
+ALWAYS_INLINE vector pack(const real *x) {
+    return make_double2(x[0], x[1]);
+}
+
+ALWAYS_INLINE void unpack(vector v, real *x) {
+    x[0] = v.x;
+    x[1] = v.y;
+}
+#else
+typedef float4 vector;
+
+ALWAYS_INLINE vector pack(const real *x) {
+    return make_float4(x[0], x[1], x[2], x[3]);
+}
+
+ALWAYS_INLINE void unpack(vector v, real *x) {
+    x[0] = v.x;
+    x[1] = v.y;
+    x[2] = v.z;
+    x[3] = v.w;
+}
+
+/* Four 16-bit numbers. */
+ALWAYS_INLINE void unpack_half(bool f16, uint2 v, real *x) {
+    x[0] = f16 ? f32_of_f16((uint16_t)v.x) : f32_of(v.x << 16);
+    x[1] = f16 ? f32_of_f16((uint16_t)(v.x >> 16)) : f32_of(v.x & 0xffff0000u);
+    x[2] = f16 ? f32_of_f16((uint16_t)v.y) : f32_of(v.y << 16);
+    x[3] = f16 ? f32_of_f16((uint16_t)(v.y >> 16)) : f32_of(v.y & 0xffff0000u);
+}
+
+ALWAYS_INLINE uint32_t narrow(bool f16, float x) {
+    return f16 ? f16_of_f32(x) : bf16_of_f32(x);
+}
+
+ALWAYS_INLINE uint2 pack_half(bool f16, const real *x) {
+    return make_uint2(narrow(f16, x[0]) | narrow(f16, x[1]) << 16, narrow(f16, x[2]) | narrow(f16, x[3]) << 16);
+}
+#endif
+
+/* Registers that are set only under a condition would keep what they had before, and so
+ * be taken for the whole kernel; those that are cleared first are free until then. */
+ALWAYS_INLINE vector zero_vector(void) {
+    const real zero[VECTOR] = {0};
+    return pack(zero);
+}
+
+/* Own lanes of a row in shared memory. */
+ALWAYS_INLINE void read_row(const tile *tile, const real *from, int row, real *x) {
+    EACH_VECTOR unpack(*(const vector *)(from + own_element(tile, row, i * VECTOR)), x + i * VECTOR);
+}
+
+ALWAYS_INLINE void write_row(const tile *tile, real *to, int row, const real *x) {
+    EACH_VECTOR *(vector *)(to + own_element(tile, row, i * VECTOR)) = pack(x + i * VECTOR);
+}
+
+/* ---------------------------------------------------------------- direct -- */
+
+/* What lies at a tile's address. */
+typedef enum access {
+    ACCESS_REAL, /* numbers of the compute type */
+    ACCESS_F16,
+    ACCESS_BF16,
+    ACCESS_CONSTANT /* one number of the compute type for all */
+} access;
+
+ALWAYS_INLINE void *tile_address(const cuda_direct *job, int which, const tile *tile, int size) {
+    int64_t offset = tile->index * ORDER_TILE;
+    if (job->head.rows >> which & 1) {
+        const cuda_rows *rows = &job->rows[which];
+        const int64_t row = rows->tiles == 1 ? tile->index : divide(tile->index, &rows->by);
+        offset = row * rows->row_step + (tile->index - row * rows->tiles) * rows->tile_step;
+    }
+    return (char *)job->head.data[which] + offset * size;
+}
+
+/* A thread's share of an operand's tile, sent for as a whole and read row by row as it comes in. */
+typedef struct numbers {
+    vector at[ORDER_ROWS][VECTORS];
+} numbers;
+
+/* With `again` other tiles will come back to the same numbers: they are to stay in the cache. */
+template <access access, bool again>
+ALWAYS_INLINE void send_for_row(const tile *tile, const void *from, int row, numbers *into) {
+    if (access == ACCESS_REAL)
+        EACH_VECTOR {
+            const vector *address = (const vector *)((const real *)from + own_element(tile, row, i * VECTOR));
+            into->at[row][i] = again ? *address : __ldcs(address);
+        }
+#if !defined(ONEPASS_REAL_F64)
+    if (access == ACCESS_F16 || access == ACCESS_BF16) { /* they wait in the first two places of their four */
+        const uint2 *address = (const uint2 *)((const uint16_t *)from + own_element(tile, row, 0));
+        const uint2 half = again ? *address : __ldcs(address);
+        into->at[row][0].x = real_of(half.x);
+        into->at[row][0].y = real_of(half.y);
+    }
+#endif
+}
+
+template <access access> ALWAYS_INLINE void receive(const numbers *numbers, real constant, int row, real *x) {
+    if (access == ACCESS_REAL)
+        EACH_VECTOR unpack(numbers->at[row][i], x + i * VECTOR);
+    if (access == ACCESS_CONSTANT)
+        EACH_OWN x[own] = constant;
+#if !defined(ONEPASS_REAL_F64)
+    if (access == ACCESS_F16 || access == ACCESS_BF16)
+        unpack_half(access == ACCESS_F16, make_uint2(bits_of(numbers->at[row][0].x), bits_of(numbers->at[row][0].y)),
+                    x);
+#endif
+}
+
+/* One row of results, which nobody will read soon. */
+template <access access> ALWAYS_INLINE void put_row(const tile *tile, void *to, int row, const real *x) {
+#if !defined(ONEPASS_REAL_F64)
+    if (access == ACCESS_F16 || access == ACCESS_BF16)
+        __stcs((uint2 *)((uint16_t *)to + own_element(tile, row, 0)), pack_half(access == ACCESS_F16, x));
+#endif
+    if (access == ACCESS_REAL)
+        EACH_VECTOR __stcs((vector *)((real *)to + own_element(tile, row, i * VECTOR)), pack(x + i * VECTOR));
+}
+
+/* -------------------------------------------------- through shared memory -- */
+
+typedef real (*load_function)(const void *data, int64_t i);
+
+ALWAYS_INLINE real load_f16(const void *data, int64_t i) {
+    return f32_of_f16(((const uint16_t *)data)[i]);
+}
+ALWAYS_INLINE real load_bf16(const void *data, int64_t i) {
+    return f32_of_bf16(((const uint16_t *)data)[i]);
+}
+ALWAYS_INLINE real load_f32(const void *data, int64_t i) {
+    return ((const float *)data)[i];
+}
+ALWAYS_INLINE real load_f64(const void *data, int64_t i) {
+    return (real)((const double *)data)[i];
+}
+
+ALWAYS_INLINE void store_one(int32_t dtype, void *data, int64_t i, real x) {
+    switch (dtype) {
+    case ONEPASS_F16:
+        ((uint16_t *)data)[i] = sizeof x == sizeof(float) ? f16_of_f32((float)x) : f16_of_f64((double)x);
+        break;
+    case ONEPASS_BF16:
+        ((uint16_t *)data)[i] = sizeof x == sizeof(float) ? bf16_of_f32((float)x) : bf16_of_f64((double)x);
+        break;
+    case ONEPASS_F32:
+        ((float *)data)[i] = (float)x;
+        break;
+    default:
+        ((double *)data)[i] = (double)x;
+    }
+}
+
+/* The tile's numbers by vectors, all in flight at once, and one by one those that do not fill a vector. */
+ALWAYS_INLINE void fill_by_vectors(const tile *tile, const real *from, real *buffer) {
+    numbers read;
+    EACH_ROW EACH_VECTOR {
+        const int element = own_element(tile, row, i * VECTOR);
+        read.at[row][i] = zero_vector();
+        if (element + VECTOR <= tile->count)
+            read.at[row][i] = *(const vector *)(from + element);
+    }
+    EACH_ROW EACH_VECTOR {
+        const int element = own_element(tile, row, i * VECTOR);
+        if (element + VECTOR <= tile->count)
+            *(vector *)(buffer + element) = read.at[row][i];
+    }
+    const int rest = tile->count / VECTOR * VECTOR + tile->thread;
+    if (rest < tile->count)
+        buffer[rest] = from[rest];
+}
+
+#if !defined(ONEPASS_REAL_F64)
+ALWAYS_INLINE void fill_by_half_vectors(const tile *tile, int32_t dtype, const uint16_t *from, real *buffer) {
+    uint2 read[ORDER_ROWS];
+    EACH_ROW {
+        const int element = own_element(tile, row, 0);
+        read[row] = make_uint2(0, 0);
+        if (element + 4 <= tile->count)
+            read[row] = *(const uint2 *)(from + element);
+    }
+    EACH_ROW {
+        const int element = own_element(tile, row, 0);
+        real x[ORDER_OWN_LANES];
+        unpack_half(dtype == ONEPASS_F16, read[row], x);
+        if (element + 4 <= tile->count)
+            write_row(tile, buffer, row, x);
+    }
+    const int rest = tile->count / 4 * 4 + tile->thread;
+    if (rest < tile->count)
+        buffer[rest] = dtype == ONEPASS_F16 ? load_f16(from, rest) : load_bf16(from, rest);
+}
+#endif
+
+template <load_function load>
+ALWAYS_INLINE void fill_one_by_one(const tile *tile, const void *from, int64_t stride, real *buffer) {
+#pragma unroll 8
+    for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
+        buffer[i] = load(from, i * stride);
+}
+
+/* A tile that lies in one row. */
+ALWAYS_INLINE void fill_from_row(const tile *tile, int32_t dtype, const void *from, int64_t stride, real *buffer) {
+    const bool dense = stride == 1;
+    if (dense && dtype == REAL_DTYPE && (uintptr_t)from % 16 == 0)
+        fill_by_vectors(tile, (const real *)from, buffer);
+#if !defined(ONEPASS_REAL_F64)
+    else if (dense && dtype < ONEPASS_F32 && (uintptr_t)from % 8 == 0)
+        fill_by_half_vectors(tile, dtype, (const uint16_t *)from, buffer);
+#endif
+    else if (dtype == ONEPASS_F16)
+        fill_one_by_one<load_f16>(tile, from, stride, buffer);
+    else if (dtype == ONEPASS_BF16)
+        fill_one_by_one<load_bf16>(tile, from, stride, buffer);
+    else if (dtype == ONEPASS_F32)
+        fill_one_by_one<load_f32>(tile, from, stride, buffer);
+    else
+        fill_one_by_one<load_f64>(tile, from, stride, buffer);
+}
+
+ALWAYS_INLINE void fill_buffer(const cuda_direct *job, int which, const tile *tile, real *buffer) {
+    const int dtype = job->head.dtype[which];
+    const void *from = tile_address(job, which, tile, (int)dtype_size(dtype));
+    if ((job->head.rows >> which & 1) && job->rows[which].tile_step == 0)
+        for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
+            buffer[i] = *(const real *)from;
+#if !defined(ONEPASS_REAL_F64)
+    else if (dtype != REAL_DTYPE)
+        fill_by_half_vectors(tile, dtype, (const uint16_t *)from, buffer);
+#endif
+    else
+        fill_by_vectors(tile, (const real *)from, buffer);
+}
+
+ALWAYS_INLINE void empty_buffer(const cuda_direct *job, int which, const tile *tile, const real *buffer) {
+    const int dtype = job->head.dtype[which];
+    void *to = tile_address(job, which, tile, (int)dtype_size(dtype));
+#pragma unroll 1
+    for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
+        store_one(dtype, to, i, buffer[i]);
+}
+
+/* ----------------------------------------------------------- general views -- */
+
+/* Where an element of a view lies, and how much of the view's innermost row is left from there on. */
+typedef struct place {
+    int64_t offset;
+    int64_t left;
+} place;
+
+ALWAYS_INLINE place place_of(const cuda_view *view, int64_t element) {
+    place at;
+    const int inner = view->ndim - 1;
+    at.offset = 0;
+    at.left = view->extent[inner] - element;
+#pragma unroll 1
+    for (int d = inner; d > 0; d--) {
+        const int64_t outer = divide(element, &view->by[d]);
+        const int64_t index = element - outer * view->extent[d];
+        if (d == inner)
+            at.left = view->extent[d] - index;
+        at.offset += index * view->stride[d];
+        element = outer;
+    }
+    at.offset += element * view->stride[0];
+    return at;
+}
+
+ALWAYS_INLINE void fill_buffer(const cuda_general *job, int which, const tile *tile, real *buffer) {
+    const cuda_view *view = &job->view[which];
+    const int dtype = job->head.dtype[which], size = (int)dtype_size(dtype);
+    const char *data = (const char *)job->head.data[which];
+    const place at = place_of(view, tile->index * ORDER_TILE);
+    if (at.left >= tile->count) {
+        fill_from_row(tile, dtype, data + at.offset * size, view->stride[view->ndim - 1], buffer);
+        return;
+    }
+#pragma unroll 4
+    for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
+        buffer[i] = (real)load_scalar(data + place_of(view, tile->index * ORDER_TILE + i).offset * size, dtype);
+}
+
+ALWAYS_INLINE void empty_buffer(const cuda_general *job, int which, const tile *tile, const real *buffer) {
+    const cuda_view *view = &job->view[which];
+    const place at = place_of(view, tile->index * ORDER_TILE);
+    const int64_t stride = view->stride[view->ndim - 1];
+    const bool one_row = at.left >= tile->count;
+#pragma unroll 1
+    for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
+        store_one(job->head.dtype[which], job->head.data[which],
+                  one_row ? at.offset + i * stride : place_of(view, tile->index * ORDER_TILE + i).offset, buffer[i]);
+}
+
+#endif

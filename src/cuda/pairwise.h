@@ -1,0 +1,138 @@
+/*
+ * What the CUDA engine's host side and its kernels share: the parameter of a kernel,
+ * and the plan that makes it of a job. Plain C for the host compiler and for nvcc.
+ * Nothing here touches the driver, so that the tests can plan a launch and run it on
+ * the CPU.
+ *
+ * A direct kernel serves tensors whose every tile lies in memory without gaps and
+ * aligned, or is one number: registers are loaded from there. There is one for the value
+ * alone and one for value and gradient of the prediction, since these are what training
+ * and evaluation need, and one for any other outputs. The general kernel serves all types,
+ * strides and shapes and goes through shared memory.
+ */
+#ifndef ONEPASS_CUDA_PAIRWISE_H
+#define ONEPASS_CUDA_PAIRWISE_H
+
+#include "engine.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------ kernels' parameter -- */
+
+/* A workspace: a counter, alone on its cache lines, then a double for each block. */
+#define CUDA_WORKSPACE_HEAD 256
+#define CUDA_MOST_BLOCKS    ((ONEPASS_WORKSPACE_SIZE - CUDA_WORKSPACE_HEAD) / 8)
+
+/* Doubles in a block's shared memory for the nodes of the tree. */
+#define CUDA_MOST_NODES 256
+
+/* Numbers in the compute type. */
+typedef union cuda_real {
+    float f32;
+    double f64;
+} cuda_real;
+typedef union cuda_reals {
+    float f32[ONEPASS_MAX_PARAMETERS];
+    double f64[ONEPASS_MAX_PARAMETERS];
+} cuda_reals;
+
+/* The tensors of a job, as the kernels number them. */
+enum {
+    CUDA_PREDICTION,
+    CUDA_TARGET,
+    CUDA_UPSTREAM,
+    CUDA_VALUE,
+    CUDA_GRADIENT, /* for the prediction; the target's is next */
+    CUDA_TENSORS = CUDA_GRADIENT + 2
+};
+
+/* What every kernel is told; what all of them need comes first, since a small call waits for each cache line of it. */
+typedef struct cuda_head {
+    void *data[CUDA_TENSORS]; /* null: absent */
+    void *workspace;          /* zeroed before the first launch; a launch leaves the counter zeroed */
+    int64_t count;
+    uint8_t dtype[CUDA_TENSORS];
+    uint8_t reduction;
+    uint8_t rows;            /* of a direct kernel: bit i tells that tensor i has cuda_rows */
+    int32_t tiles_per_block; /* a power of two, at most CUDA_MOST_NODES */
+    int32_t sweeps;          /* times that a block goes over so many tiles, each time further on */
+    double reciprocal;       /* of the divisor if that is exact, else 0 */
+    double divisor;
+    cuda_reals parameter;
+    cuda_real scale; /* what a slope is multiplied by; 1 unless a mean is wanted */
+    int32_t buffers; /* tiles of shared memory for a warp that goes through it */
+} cuda_head;
+
+/* n / d without dividing, for every n below 2^63: the high 64 bits of n * magic, shifted right. */
+typedef struct cuda_divisor {
+    uint64_t magic;
+    int32_t shift;
+} cuda_divisor;
+
+/* A tensor of a direct kernel whose tiles do not follow on one another. A tile lies within a row. */
+typedef struct cuda_rows {
+    int64_t tile_step; /* elements from tile to tile of a row; 0: a row is one number */
+    int64_t row_step;  /* elements from row to row; 0: all share one, which is worth keeping in the cache */
+    int64_t tiles;     /* of a row */
+    cuda_divisor by;   /* the same */
+} cuda_rows;
+
+typedef struct cuda_direct {
+    cuda_head head;
+    cuda_rows rows[CUDA_TENSORS];
+} cuda_direct;
+
+/* A tensor of a general kernel, with the dimensions of its view. */
+typedef struct cuda_view {
+    int32_t ndim;
+    int64_t extent[ONEPASS_MAX_DIMENSIONS];
+    int64_t stride[ONEPASS_MAX_DIMENSIONS];
+    cuda_divisor by[ONEPASS_MAX_DIMENSIONS]; /* the extent */
+} cuda_view;
+
+typedef struct cuda_general {
+    cuda_head head;
+    cuda_view view[CUDA_TENSORS];
+} cuda_general;
+
+/* -------------------------------------------------------------------- plan -- */
+
+/* A launch: which kernel, how large, with what. The kernel reads as much of the parameter as it knows. */
+typedef struct cuda_launch {
+    union {
+        cuda_head head;
+        cuda_direct direct;
+        cuda_general general;
+    } parameter;
+    int32_t kernel;         /* for onepass_cuda_kernel_name */
+    uint32_t blocks;        /* 0: there is nothing to do */
+    uint32_t threads;       /* of a block */
+    uint32_t shared_memory; /* of a block, in bytes */
+    size_t workspace;       /* bytes that parameter.head.workspace must have; 0 if none is needed */
+} cuda_launch;
+
+/* Tests set these to try other kernels and launch shapes than the plan would choose; 0 leaves it the choice. */
+enum {
+    CUDA_GENERAL_KERNELS = 1, /* whatever the tensors */
+    CUDA_LARGE_KERNELS = 2    /* not those for small inputs */
+};
+typedef struct cuda_shape {
+    int32_t warps;
+    int32_t tiles_per_block;
+    int32_t most_blocks;
+    int32_t kernels;
+} cuda_shape;
+ONEPASS_INTERNAL extern cuda_shape onepass_cuda_shape;
+
+/* src/cuda/plan.c. The caller then sets parameter.head.workspace. */
+ONEPASS_INTERNAL void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *launch);
+
+/* The kernels' names, from index 0 on; null beyond the last. Their compute type is at the end: _f32 or _f64. */
+ONEPASS_INTERNAL const char *onepass_cuda_kernel_name(int32_t kernel);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

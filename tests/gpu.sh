@@ -1,0 +1,212 @@
+#!/bin/sh
+# Everything that `make gpu` does, on a machine with an NVIDIA GPU: builds in build-gpu/, runs, and ends with a table.
+# Needs cmake, a C compiler and nvcc; for the benchmark also python3 with PyTorch. Nothing is downloaded.
+#
+#   tests/gpu.sh [OPTION...] [FOLDER]
+#
+#   FOLDER                where the benchmark leaves its results, seen from the repository's root; else bench/results
+#   --quick               leaves out inputs of gigabytes; the benchmark takes a short look
+#   --no-sanitizer        without compute-sanitizer
+#   --no-bench            without the benchmark
+#   --own-architecture    kernels for this GPU alone: a quicker build, but not the library that users get
+#
+# A step whose tools are not there is left out, and the table says why. A step that fails does not stop the others,
+# except that nothing runs without a build. JOBS is the number of processes to build with.
+#
+# Estimates for an H200 with 16 cores, in seconds: build 60 (nvcc), cpu 20, gpu 60 (a third of it the CPU's part in 2^30
+# and more elements), each sanitizer 20, bench 120. Each step has a limit of several times that, so that a kernel which
+# hangs does not hold the GPU.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+
+jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
+folder=build-gpu
+results=bench/results
+quick= sanitizer=yes bench=yes architectures=all
+while [ $# -gt 0 ]; do
+    case $1 in
+    --quick) quick=--quick ;;
+    --no-sanitizer) sanitizer= ;;
+    --no-bench) bench= ;;
+    --own-architecture) architectures=own ;;
+    -*)
+        echo "gpu.sh: no option \"$1\"; there are --quick, --no-sanitizer, --no-bench and --own-architecture" >&2
+        exit 2
+        ;;
+    *) results=$1 ;;
+    esac
+    shift
+done
+
+# ---------------------------------------------------------------- what must be here
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+give_up() {
+    echo "make gpu: $1" >&2
+    exit 1
+}
+
+# Where NVIDIA's tools are if the PATH does not say.
+PATH=$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer
+export PATH
+
+has nvidia-smi || give_up "this machine has no NVIDIA GPU, or no driver for it (nvidia-smi is not here)."
+capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d '. ')
+case $capability in
+'' | *[!0-9]*) give_up "this machine has no NVIDIA GPU that can be used (nvidia-smi names none)." ;;
+esac
+has cmake || give_up "cmake is not here."
+has nvcc || give_up "nvcc, the compiler of the CUDA toolkit, is not here, so there would be no kernels to test."
+[ $architectures = all ] || architectures=$capability
+[ -z "$quick" ] || export ONEPASS_TEST_QUICK=1
+mkdir -p $folder
+nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap --format=csv,noheader
+nvcc --version | sed -n 's/^.*\(release.*\)/nvcc, \1/p'
+
+# ---------------------------------------------------------------- what the steps share
+
+reason= # why the running step is left out
+
+leave_out() {
+    reason=$1
+    return 77
+}
+
+# within SECONDS COMMAND...: ends a command that takes too long.
+within() {
+    seconds=$1
+    shift
+    timeout -k 10 "$seconds" "$@"
+    status=$?
+    [ $status -ne 124 ] || echo "ended after $seconds s: $*"
+    return $status
+}
+
+# quietly LOG COMMAND...: shows the output only if the command fails.
+quietly() {
+    log=$1
+    shift
+    "$@" >"$log" 2>&1 && return 0
+    tail -n 60 "$log"
+    echo "failed: $*"
+    return 1
+}
+
+# ---------------------------------------------------------------- the steps
+
+step_build() {
+    quietly $folder/configure.log cmake -S . -B $folder -DCMAKE_BUILD_TYPE=Release -DONEPASS_CUDA=ON \
+        -DONEPASS_CUDA_ARCHITECTURES="$architectures" -DONEPASS_TESTS=ON -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF ||
+        return 1
+    grep 'onepass:' $folder/configure.log
+    quietly $folder/build.log within 600 cmake --build $folder -j "$jobs" \
+        --target onepass_shared golden golden_shared test_losses test_order test_cuda || return 1
+    ls -lL $folder/src/libonepass.so
+}
+
+# The CPU's bits are what the GPU is compared with, and this is another CPU than the one that most work is done on.
+step_cpu() {
+    (cd $folder && within 300 ctest --output-on-failure --no-tests=error -j "$jobs" \
+        -R '^(golden|golden_.*|test_losses|test_order)$')
+}
+
+step_gpu() {
+    within 600 $folder/tests/test_cuda
+    status=$?
+    # There is a GPU and there is nvcc, so a test that skips itself has failed.
+    [ $status -ne 77 ] || echo "the test found nothing to test, although this machine has a GPU and nvcc"
+    [ $status -eq 0 ]
+}
+
+# sanitize TOOL SECTION...: the reduced list, or these sections of it. They misuse nothing, so that a report is a mistake
+# of the library.
+sanitize() {
+    [ $sanitizer ] || leave_out "by --no-sanitizer" || return
+    has compute-sanitizer || leave_out "compute-sanitizer is not here" || return
+    tool=$1 log=$folder/$1.log
+    shift
+    within 120 compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 \
+        $folder/tests/test_cuda --reduced "$@" >"$log" 2>&1
+    status=$?
+    ! grep -q 'Device not supported' "$log" ||
+        leave_out "compute-sanitizer does not support this GPU or machine" || return
+    if [ $status -eq 0 ]; then
+        grep -E 'SUMMARY|passed, ' "$log"
+        # The tool must have been at work.
+        grep -q 'SUMMARY' "$log" || { tail -n 20 "$log" && echo "$tool gave no summary" && return 1; }
+    else
+        head -n 60 "$log"
+        echo "..."
+        tail -n 20 "$log"
+        echo "all of it: $log"
+        return 1
+    fi
+}
+
+step_memcheck() { sanitize memcheck; }
+# Not the threads: under this tool eight of them at once do not end.
+step_racecheck() { sanitize racecheck cases shapes scale graphs workspace; }
+step_initcheck() { sanitize initcheck; }
+step_synccheck() { sanitize synccheck; }
+
+step_bench() {
+    [ $bench ] || leave_out "by --no-bench" || return
+    has python3 || leave_out "python3 is not here" || return
+    python3 -c 'import torch' >/dev/null 2>&1 || leave_out "python3 has no PyTorch" || return
+    mkdir -p "$results"
+    # shellcheck disable=SC2086 # an option or none
+    within 600 python3 bench/gpu.py --library $folder/src/libonepass.so --json "$results" $quick
+}
+
+# ---------------------------------------------------------------- the run
+
+heading() {
+    case $1 in
+    build) echo "build: the library with kernels for ${architectures}, and the tests" ;;
+    cpu) echo "cpu: the bits of this machine's CPU, with each of its instruction sets" ;;
+    gpu) echo "gpu: the GPU against the CPU's bits, graphs, threads, contexts, refusals" ;;
+    memcheck) echo "memcheck: loads and stores out of bounds or misaligned" ;;
+    racecheck) echo "racecheck: races in shared memory" ;;
+    initcheck) echo "initcheck: reads of memory that nobody wrote" ;;
+    synccheck) echo "synccheck: barriers that are not reached by all" ;;
+    bench) echo "bench: ours and the peers beside the memory's limit" ;;
+    esac
+}
+
+: >$folder/summary
+failures=0
+built=
+for step in build cpu gpu memcheck racecheck initcheck synccheck bench; do
+    printf '\n=== %s\n' "$(heading $step)"
+    start=$(date +%s)
+    # In a shell of its own, so that what a step exports ends with it.
+    (
+        if [ $step = build ] || [ $built ]; then
+            step_$step
+        else
+            leave_out "there is no build"
+        fi
+        status=$?
+        echo "$reason" >$folder/reason
+        exit $status
+    )
+    status=$?
+    reason=$(cat $folder/reason)
+    seconds=$(($(date +%s) - start))
+    if [ $status -eq 0 ]; then
+        result=passed
+        [ $step != build ] || built=yes
+    elif [ $status -eq 77 ] && [ -n "$reason" ]; then
+        result="left out: $reason"
+    else
+        result=FAILED
+        failures=$((failures + 1))
+    fi
+    echo "$step: $result, $seconds s"
+    printf '%-10s %4d s  %s\n' $step "$seconds" "$result" >>$folder/summary
+done
+
+printf '\n=== summary\n'
+cat $folder/summary
+[ $failures -eq 0 ] || { echo "$failures failed" && exit 1; }

@@ -1,0 +1,78 @@
+# The SIMT harness: the CUDA engine's kernels compiled for the CPU and run thread by thread, against the CPU engine's
+# bits. Needs a C++ compiler; the rest of the build does not.
+if(ONEPASS_SANITIZE MATCHES "thread|fuzzer")
+  return() # the one does not know fibers, the other is for fuzzers
+endif()
+
+# The C compiler's own companion, since sanitizers of two compilers do not mix and a cross compiler has one of its own.
+if(NOT CMAKE_CXX_COMPILER AND NOT DEFINED ENV{CXX})
+  get_filename_component(c_directory ${CMAKE_C_COMPILER} DIRECTORY)
+  get_filename_component(c_name ${CMAKE_C_COMPILER} NAME)
+  string(REGEX REPLACE "gcc" "g++" cxx_name ${c_name})
+  string(REGEX REPLACE "clang" "clang++" cxx_name ${cxx_name})
+  string(REGEX REPLACE "^cc$" "c++" cxx_name ${cxx_name})
+  find_program(ONEPASS_CXX NAMES ${cxx_name} HINTS ${c_directory} DOC "The C++ compiler for the SIMT harness")
+  mark_as_advanced(ONEPASS_CXX)
+  if(NOT ONEPASS_CXX OR cxx_name STREQUAL c_name)
+    message(STATUS "onepass: no C++ compiler beside ${c_name}; the CUDA kernels are not tested on the CPU")
+    return()
+  endif()
+  set(CMAKE_CXX_COMPILER ${ONEPASS_CXX})
+endif()
+enable_language(CXX)
+
+# Misaligned vectors and arrays' bounds, where the compiler can tell.
+include(CheckCXXSourceCompiles)
+set(simt_sanitizers -fsanitize=alignment,bounds -fno-sanitize-recover=alignment,bounds)
+string(REPLACE ";" " " CMAKE_REQUIRED_FLAGS "${simt_sanitizers}")
+check_cxx_source_compiles("int main(int n, char **a) { int x[4] = {n}; return x[a[0][0] & 3]; }" ONEPASS_SIMT_SANITIZERS)
+unset(CMAKE_REQUIRED_FLAGS)
+if(NOT ONEPASS_SIMT_SANITIZERS)
+  set(simt_sanitizers)
+endif()
+
+add_library(onepass_simt SHARED simt/simt.c simt/fiber.c)
+target_compile_options(onepass_simt PRIVATE -O2)
+
+# onepass_simt_library(NAME SOURCE DEFINITION...): kernels, as a library of their own. No contraction, as on the GPU.
+# CUDA C lets numbers be read through vectors of another type, its pragmas are its own, and what an instance of a
+# template has no use for is nvcc's affair.
+set(simt_flags -O2 -ffp-contract=off -fno-strict-aliasing -ftls-model=initial-exec -Wno-unknown-pragmas
+  -Wno-unused-parameter ${simt_sanitizers})
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  list(APPEND simt_flags -Wno-pass-failed) # loops that it cannot unroll
+else()
+  list(APPEND simt_flags -Wno-maybe-uninitialized) # lanes beyond the end, which nobody uses
+endif()
+function(onepass_simt_library name source)
+  add_library(${name} SHARED ${source})
+  set_target_properties(${name} PROPERTIES CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON CXX_VISIBILITY_PRESET hidden)
+  target_compile_definitions(${name} PRIVATE ${ARGN})
+  target_compile_options(${name} PRIVATE ${simt_flags})
+  target_include_directories(${name} PRIVATE simt ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(${name} PRIVATE onepass_simt)
+  target_link_options(${name} PRIVATE ${simt_sanitizers})
+endfunction()
+
+onepass_simt_library(onepass_simt_planted simt/planted.cpp)
+add_executable(test_simt_harness simt/test_harness.c)
+target_include_directories(test_simt_harness PRIVATE simt . ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(test_simt_harness PRIVATE onepass_simt_planted onepass_simt onepass_static)
+target_link_options(test_simt_harness PRIVATE ${simt_sanitizers})
+if(ONEPASS_SIMT_SANITIZERS)
+  target_compile_definitions(test_simt_harness PRIVATE SIMT_SANITIZED)
+endif()
+add_test(NAME test_simt_harness COMMAND test_simt_harness)
+set_tests_properties(test_simt_harness PROPERTIES TIMEOUT 600)
+
+onepass_simt_library(onepass_simt_kernels_f32 simt/kernels.cpp)
+onepass_simt_library(onepass_simt_kernels_f64 simt/kernels.cpp ONEPASS_REAL_F64)
+add_executable(test_simt test_simt.c)
+target_include_directories(test_simt PRIVATE simt ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(test_simt PRIVATE
+  onepass_test_cases onepass_simt_kernels_f32 onepass_simt_kernels_f64 onepass_simt ${CMAKE_DL_LIBS})
+target_link_options(test_simt PRIVATE ${simt_sanitizers})
+foreach(real f32 f64)
+  add_test(NAME test_simt_${real} COMMAND test_simt ${real})
+  set_tests_properties(test_simt_${real} PROPERTIES TIMEOUT 600)
+endforeach()

@@ -1,0 +1,660 @@
+/*
+ * The CUDA engine's kernels on the CPU, thread by thread, against the CPU engine:
+ * every case of the list as the plan would launch it, then other launch shapes,
+ * many tiles, gradients that are scaled later, tensors at the edge of memory and
+ * beyond 2^32 elements. Whole blocks of memory are compared, poison included. All
+ * launches share one workspace.
+ *
+ *   test_simt [f32|f64]      the kernels of one compute type, or of both
+ *
+ * ONEPASS_SIMT_SEED in the environment is a number that is added to every seed.
+ */
+#define _GNU_SOURCE
+#include "cases.h"
+#include "check.h"
+#include "cuda/pairwise.h"
+#include "oracle.h"
+#include "simt.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+/* kernels.cpp */
+const simt_library *onepass_simt_kernels_f32(void);
+const simt_library *onepass_simt_kernels_f64(void);
+
+/* ------------------------------------------------------------ a launch -- */
+
+enum {
+    MULTIPROCESSORS = 132, /* of an H200 */
+    MARGIN = 256           /* bytes of poison behind the part of the workspace that a launch asks for */
+};
+
+/* A kernel and its parameter, of which there are two kinds. */
+typedef struct kernel_call {
+    union {
+        void *symbol;
+        void (*direct)(cuda_direct parameter);
+        void (*general)(cuda_general parameter);
+    } kernel;
+    const cuda_launch *launch;
+} kernel_call;
+
+static void call_direct(void *argument) {
+    const kernel_call *call = argument;
+    call->kernel.direct(call->launch->parameter.direct);
+}
+
+static void call_general(void *argument) {
+    const kernel_call *call = argument;
+    call->kernel.general(call->launch->parameter.general);
+}
+
+static _Alignas(256) unsigned char workspace[ONEPASS_WORKSPACE_SIZE + CUDA_WORKSPACE_HEAD + MARGIN];
+static bool launched[1024]; /* by the kernel's number */
+static uint64_t first_seed;
+
+/* How a job was launched, for messages. */
+typedef struct how {
+    char text[160];
+} how;
+
+static how describe(const cuda_launch *launch, uint64_t seed) {
+    how how;
+    snprintf(how.text, sizeof how.text, "%s, %u blocks of %u threads, %d tiles a block, %d sweeps, seed %llu",
+             onepass_cuda_kernel_name(launch->kernel), launch->blocks, launch->threads,
+             launch->parameter.head.tiles_per_block, launch->parameter.head.sweeps, (unsigned long long)seed);
+    return how;
+}
+
+static size_t first_other(const unsigned char *bytes, size_t count, unsigned char expected) {
+    size_t i = 0;
+    while (i < count && bytes[i] == expected) {
+        i++;
+    }
+    return i;
+}
+
+/* The head of the workspace, which has the counter, is zeroed once; the rest may hold anything. */
+static void poison_workspace(const cuda_launch *launch) {
+    memset(workspace + CUDA_WORKSPACE_HEAD, 0xff, launch->workspace + MARGIN);
+}
+
+/* Afterwards the head is zero again, whether the launch has left it so or not. */
+static void check_workspace(const cuda_launch *launch, uint64_t seed, const char *what) {
+    const size_t size = launch->workspace ? launch->workspace : CUDA_WORKSPACE_HEAD;
+    const size_t zeros = first_other(workspace, CUDA_WORKSPACE_HEAD, 0);
+    CHECK(zeros == CUDA_WORKSPACE_HEAD, "%s; %s: expected the workspace's head at zero, got %02x at byte %zu", what,
+          describe(launch, seed).text, workspace[zeros], zeros);
+    const size_t beyond = first_other(workspace + size, MARGIN, 0xff);
+    CHECK(beyond == MARGIN, "%s; %s: wrote beyond its %zu bytes of workspace", what, describe(launch, seed).text, size);
+    memset(workspace, 0, CUDA_WORKSPACE_HEAD);
+}
+
+static bool is_f64(const cuda_launch *launch) {
+    const char *name = onepass_cuda_kernel_name(launch->kernel);
+    return strcmp(name + strlen(name) - 4, "_f64") == 0;
+}
+
+/* What a GPU would refuse: more threads than the kernels' launch bounds, more shared memory (with a little that is
+ * not dynamic) than the 48 KiB that need no special request. Shapes that a test asks for may go beyond. */
+static bool check_plan(const cuda_launch *launch, const char *what) {
+    const bool forced = onepass_cuda_shape.warps != 0;
+    const bool small = strstr(onepass_cuda_kernel_name(launch->kernel), "_small_") != NULL;
+    const uint32_t most_threads = forced || small ? SIMT_MOST_THREADS : is_f64(launch) ? 256 : 512;
+    const uint32_t most_shared_memory = forced ? 400 * 1024 : 44 * 1024;
+    return CHECK(launch->threads % 32 == 0 && launch->threads >= 32 && launch->threads <= most_threads &&
+                     launch->shared_memory <= most_shared_memory && launch->workspace <= ONEPASS_WORKSPACE_SIZE,
+                 "%s: a plan that cannot be launched: %s, %u bytes of shared memory, %zu of workspace", what,
+                 describe(launch, 0).text, launch->shared_memory, launch->workspace);
+}
+
+/* Runs the blocks from `first_block` on, or all if their number is 0. A job without work has no launch. */
+static bool run_blocks(cuda_launch *launch, uint64_t seed, uint32_t first_block, uint32_t block_count,
+                       const char *what) {
+    if (launch->blocks == 0) {
+        return true;
+    }
+    if (!check_plan(launch, what)) {
+        return false;
+    }
+    const char *name = onepass_cuda_kernel_name(launch->kernel);
+    kernel_call call = {.kernel.symbol = dlsym(RTLD_DEFAULT, name), .launch = launch};
+    if (!CHECK(call.kernel.symbol != NULL, "%s: expected a kernel %s in pairwise.cu, got none", what, name)) {
+        return false;
+    }
+    launch->parameter.head.workspace = launch->workspace ? workspace : NULL;
+    poison_workspace(launch);
+    simt_run(&(simt_launch){.library = is_f64(launch) ? onepass_simt_kernels_f64() : onepass_simt_kernels_f32(),
+                            .name = name,
+                            .body = strstr(name, "_general_") ? call_general : call_direct,
+                            .argument = &call,
+                            .blocks = launch->blocks,
+                            .threads = launch->threads,
+                            .shared_memory = launch->shared_memory,
+                            .first_block = first_block,
+                            .block_count = block_count,
+                            .seed = first_seed + seed});
+    launched[launch->kernel] = true;
+    check_workspace(launch, seed, what);
+    return true;
+}
+
+/* Says whether it could be launched. */
+static bool plan_and_run(const job *job, uint64_t seed, const char *what, cuda_launch *launch) {
+    onepass_cuda_plan(job, MULTIPROCESSORS, launch);
+    return run_blocks(launch, seed, 0, 0, what);
+}
+
+/* --------------------------------------------------------------- a case -- */
+
+static const char *owner(const prepared_case *prepared, size_t byte) {
+    static const char *const names[] = {"prediction", "target", "upstream", "value", "gradient p", "gradient t"};
+    for (int which = 0; which < TENSOR_COUNT; which++) {
+        const size_t begin = prepared->begin[which];
+        if (byte >= begin && byte < begin + prepared->bytes[which]) {
+            return names[which];
+        }
+    }
+    return "the poison around the tensors";
+}
+
+static void compare_blocks(const prepared_case *expected, const prepared_case *got, const char *how, const char *what) {
+    size_t byte = 0;
+    if (memcmp(expected->block, got->block, got->block_size) == 0) {
+        CHECK(1, "equal");
+        return;
+    }
+    while (expected->block[byte] == got->block[byte]) {
+        byte++;
+    }
+    const size_t word = byte / 8 * 8;
+    CHECK(0, "%s; %s: first difference in %s, byte %zu: expected %016" PRIx64 ", got %016" PRIx64, what, how,
+          owner(got, byte), byte, oracle_load_bits(ONEPASS_F64, expected->block + word),
+          oracle_load_bits(ONEPASS_F64, got->block + word));
+}
+
+/* `expected` has been through the CPU engine. */
+static void run_on_copy(const test_case *c, const prepared_case *expected, uint64_t seed, const char *what) {
+    job job;
+    cuda_launch launch;
+    prepared_case *got = case_prepare(c);
+    if (CHECK_OK(onepass_plan(&got->call, &job), what) && plan_and_run(&job, seed, what, &launch)) {
+        compare_blocks(expected, got, describe(&launch, seed).text, what);
+    }
+    case_free(got);
+}
+
+/* Which kernel the plan takes for a call, as things stand. */
+static int32_t kernel_for(const onepass_call *call, const char *what) {
+    job job;
+    cuda_launch launch = {.kernel = -1};
+    if (CHECK_OK(onepass_plan(call, &job), what)) {
+        onepass_cuda_plan(&job, MULTIPROCESSORS, &launch);
+    }
+    return launch.kernel;
+}
+
+/* By every kernel that can do it, in the plan's own shape. */
+static void run_kernels(const test_case *c, const prepared_case *expected, uint64_t seed, const char *what) {
+    static const int32_t choices[] = {0, CUDA_LARGE_KERNELS, CUDA_GENERAL_KERNELS};
+    int32_t kernel[COUNT(choices)];
+    for (int i = 0; i < COUNT(choices); i++) {
+        bool again = false;
+        onepass_cuda_shape = (cuda_shape){.kernels = choices[i]};
+        kernel[i] = kernel_for(&expected->call, what);
+        for (int j = 0; j < i; j++) {
+            again = again || kernel[j] == kernel[i];
+        }
+        if (!again) {
+            run_on_copy(c, expected, seed, what);
+        }
+    }
+}
+
+/* In each of these shapes, or if there are none in the plan's own. */
+static void run_case(const test_case *c, const cuda_shape *shapes, int count, uint64_t seed) {
+    char text[512];
+    prepared_case *expected = case_prepare(c);
+    case_describe(c, text, sizeof text);
+    if (CHECK_OK(onepass_run(&expected->call), text)) {
+        if (count == 0) {
+            run_kernels(c, expected, seed, text);
+        }
+        for (int i = 0; i < count; i++) {
+            onepass_cuda_shape = shapes[i];
+            run_on_copy(c, expected, seed * 1000 + (uint64_t)i, text);
+        }
+        onepass_cuda_shape = (cuda_shape){0};
+    }
+    case_free(expected);
+}
+
+static int32_t compute_type(const test_case *c) {
+    return c->prediction == ONEPASS_F64 || c->target == ONEPASS_F64 ? ONEPASS_F64 : ONEPASS_F32;
+}
+
+static void test_list(int32_t compute, size_t step) {
+    size_t count;
+    const test_case *cases = case_list(&count);
+    size_t run = 0;
+    for (size_t i = 0; i < count; i += step) {
+        if (compute_type(&cases[i]) == compute) {
+            run_case(&cases[i], NULL, 0, i);
+            run++;
+        }
+    }
+    printf("%s: %zu cases of the list\n", oracle_dtype_name(compute), run);
+}
+
+/* ------------------------------------------------------ every fast path -- */
+
+static int layout_named(const char *name) {
+    for (int layout = 0; layout < case_layout_count(); layout++) {
+        if (strcmp(case_layout_name(layout), name) == 0) {
+            return layout;
+        }
+    }
+    CHECK(0, "expected a layout \"%s\" in the list of cases", name);
+    return 0;
+}
+
+/* The layouts, types and outputs for which there may be kernels of their own, each with each. */
+static void sweep_fast_paths(const char *loss, int32_t dtype, int64_t rows, int64_t columns, int step) {
+    static const char *const layouts[] = {"dense",
+                                          "target scalar",
+                                          "target per row",
+                                          "target shared row",
+                                          "prediction per row",
+                                          "in place, prediction",
+                                          "in place, both"};
+    int turn = 0;
+    for (int i = 0; i < COUNT(layouts); i++) {
+        for (int32_t reduction = ONEPASS_MEAN; reduction <= ONEPASS_NONE; reduction++) {
+            for (int32_t wanted = 1; wanted <= WANT_ALL; wanted++, turn++) {
+                const test_case c = {.group = "fast paths",
+                                     .loss = loss,
+                                     .prediction = dtype,
+                                     .target = dtype,
+                                     .gradient = dtype,
+                                     .value = dtype,
+                                     .upstream_dtype = turn % 2 ? ONEPASS_F32 : dtype,
+                                     .reduction = reduction,
+                                     .wanted = wanted,
+                                     .upstream = turn / 2 % 4,
+                                     .layout = layout_named(layouts[i]),
+                                     .rows = rows,
+                                     .columns = columns,
+                                     .data = DATA_NORMAL,
+                                     .seed = (uint64_t)turn};
+                /* A mean of one output or two has the kernels that matter most, so none of these is left out. */
+                if (turn % step == 0 || (reduction == ONEPASS_MEAN && wanted <= 3)) {
+                    run_case(&c, NULL, 0, (uint64_t)turn);
+                }
+            }
+        }
+    }
+}
+
+/* Rows of whole tiles, and an end within a tile. */
+static void test_fast_paths(int32_t compute, int step) {
+    const int32_t first = compute == ONEPASS_F64 ? ONEPASS_F64 : ONEPASS_F16;
+    for (int l = 0; oracle_loss_at(l); l++) {
+        for (int32_t dtype = first; dtype <= compute; dtype++) {
+            sweep_fast_paths(oracle_loss_at(l)->name, dtype, 3, 2048, step);
+            sweep_fast_paths(oracle_loss_at(l)->name, dtype, 1, 3077, step);
+        }
+    }
+}
+
+/* ------------------------------------------------------- launch shapes -- */
+
+/* With few tiles a block, small inputs make many blocks and a tall tree of partial sums; with few
+ * blocks each goes over its tiles in many sweeps. */
+static const int32_t all_warps[] = {1, 2, 4, 8, 16};
+static const int32_t all_tiles[] = {1, 2, 4, 8, 16};
+static const int32_t all_blocks[] = {0, 1, 2, 3, 4, 130};
+
+enum {
+    SHAPES = 5 * 5 * 6 * 3 /* the last: the choice of kernels */
+};
+
+static cuda_shape shape_at(int index) {
+    return (cuda_shape){.warps = all_warps[index % 5],
+                        .tiles_per_block = all_tiles[index / 5 % 5],
+                        .most_blocks = all_blocks[index / 25 % 6],
+                        .kernels = index / 150 % 3};
+}
+
+/* `each` of the shapes, another choice for every turn: 31 shares no factor with their number. */
+static int choose_shapes(cuda_shape *shapes, int each, int turn) {
+    for (int i = 0; i < each; i++) {
+        shapes[i] = shape_at((turn * each + i) * 31 % SHAPES);
+    }
+    return each;
+}
+
+/* Every so-manieth case of the list under a few shapes. */
+static void test_shapes(int32_t compute, size_t step) {
+    size_t count;
+    cuda_shape shapes[SHAPES];
+    const test_case *cases = case_list(&count);
+    int turn = 0;
+    for (size_t i = 3; i < count; i += 7 * step) {
+        if (compute_type(&cases[i]) == compute) {
+            run_case(&cases[i], shapes, choose_shapes(shapes, 5, turn++), i);
+        }
+    }
+}
+
+/*
+ * Many tiles out of little memory: the prediction is a row for all rows, the target a
+ * number for each. The numbers span many orders of magnitude, so that the sum depends
+ * on the order: within 2^22 numbers of like size a double adds floats exactly.
+ */
+static test_case case_of_tiles(const char *loss, int32_t compute, int64_t tiles, int32_t wanted) {
+    const int64_t columns = 1021; /* no tile but the first begins with a row */
+    return (test_case){.group = "many tiles",
+                       .loss = loss,
+                       .prediction = compute,
+                       .target = ONEPASS_F32,
+                       .gradient = compute,
+                       .value = ONEPASS_F64,
+                       .upstream_dtype = ONEPASS_F32,
+                       .reduction = tiles % 2 ? ONEPASS_SUM : ONEPASS_MEAN,
+                       .wanted = wanted,
+                       .layout = layout_named("both broadcast"),
+                       .rows = tiles * ONEPASS_TILE / columns,
+                       .columns = columns,
+                       .data = DATA_WIDE,
+                       .seed = (uint64_t)tiles};
+}
+
+/* The same for the order within a tile, which few tiles show best: among many, a last bit of one is lost. */
+static void test_few_tiles(int32_t compute, bool quick) {
+    for (int l = 0; oracle_loss_at(l); l++) {
+        for (int64_t tiles = 1; tiles <= 9; tiles++) {
+            for (int turn = 0; turn < (quick ? 3 : 12); turn++) {
+                test_case c = case_of_tiles(oracle_loss_at(l)->name, compute, tiles, WANT_VALUE);
+                c.layout = turn % 3 == 2 ? LAYOUT_UNALIGNED : LAYOUT_DENSE;
+                c.target = compute;
+                c.rows = 1;
+                c.columns = tiles * ONEPASS_TILE - (turn % 2 ? 0 : 5 * turn);
+                c.seed = (uint64_t)(100 * tiles + turn);
+                run_case(&c, NULL, 0, c.seed);
+            }
+        }
+    }
+}
+
+/* Both sides of the powers of two at which the tree, the warps or the plan may take another path. */
+static void test_many_tiles(int32_t compute, bool quick) {
+    static const int64_t tiles[] = {2,   3,   7,   15,  17,  31,  33,   63,   65,   127,  129, 130,
+                                    255, 257, 511, 513, 700, 999, 1025, 1300, 2047, 2049, 3000};
+    cuda_shape shapes[SHAPES];
+    for (int i = 0; i < COUNT(tiles); i += quick ? 5 : 1) {
+        const int32_t wanted = i % 3 ? WANT_VALUE : WANT_VALUE | WANT_PREDICTION;
+        for (int l = 0; oracle_loss_at(l); l++) {
+            const test_case c = case_of_tiles(oracle_loss_at(l)->name, compute, tiles[i], wanted);
+            run_case(&c, NULL, 0, (uint64_t)i);
+            /* Each shape comes up often with few tiles, now and then with many. */
+            const int each = tiles[i] < 100 ? 12 : tiles[i] < 600 ? 4 : 1;
+            run_case(&c, shapes, choose_shapes(shapes, each, 3 * i + l), (uint64_t)i);
+        }
+    }
+}
+
+/* One job again and again, each time in another order of events, out of one workspace. */
+static void test_seeds(int32_t compute, bool quick) {
+    const test_case c = case_of_tiles("mse", compute, 21, WANT_ALL);
+    cuda_shape shapes[100];
+    const int repeats = quick ? 20 : COUNT(shapes);
+    for (int i = 0; i < repeats; i++) {
+        shapes[i] = (cuda_shape){1 << i % 3, 2, i % 2 ? 0 : 3, i / 4 % 3};
+    }
+    run_case(&c, shapes, repeats, 77);
+}
+
+/* -------------------------------------------------------- scaling later -- */
+
+/* The gradients as they are without the upstream gradient, scaled: the bits of all at once. */
+static void scale_later(const test_case *c, double upstream, uint64_t seed) {
+    char text[512], what[576];
+    job job;
+    cuda_launch launch;
+    prepared_case *expected = case_prepare(c);
+    prepared_case *got = case_prepare(c);
+    case_describe(c, text, sizeof text);
+    snprintf(what, sizeof what, "scaled later by %g: %s", upstream, text);
+    oracle_store(c->upstream_dtype, expected->tensor[TENSOR_UPSTREAM].data, upstream);
+    oracle_store(c->upstream_dtype, got->tensor[TENSOR_UPSTREAM].data, upstream);
+    const onepass_call scale = {.size = sizeof scale,
+                                .upstream = got->call.upstream,
+                                .gradient = {got->call.gradient[0], got->call.gradient[1]}};
+    onepass_call without = got->call;
+    without.upstream = NULL;
+    onepass_cuda_shape.kernels = seed % 2 ? CUDA_GENERAL_KERNELS : 0;
+    if (CHECK_OK(onepass_run(&expected->call), what) && CHECK_OK(onepass_run(&without), what) &&
+        CHECK_OK(onepass_plan_scale(&scale, &job), what) && plan_and_run(&job, seed, what, &launch)) {
+        compare_blocks(expected, got, describe(&launch, seed).text, what);
+    }
+    onepass_cuda_shape = (cuda_shape){0};
+    case_free(expected);
+    case_free(got);
+}
+
+/* By 1 nothing is read or written: the gradient lies where nobody may do either. */
+static void scale_by_one(int32_t compute, int32_t upstream_dtype) {
+    const int64_t count = 5000;
+    const size_t bytes = (size_t)count * sizeof(double);
+    double one = 0;
+    job job;
+    cuda_launch launch;
+    void *nowhere = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!CHECK(nowhere != MAP_FAILED, "expected memory, got none")) {
+        return;
+    }
+    oracle_store(upstream_dtype, &one, 1.0);
+    const onepass_tensor upstream = {&one, upstream_dtype, 0, NULL, NULL};
+    const onepass_tensor gradient = {nowhere, compute, 1, &count, NULL};
+    const onepass_call scale = {.size = sizeof scale, .upstream = &upstream, .gradient = {&gradient}};
+    if (CHECK_OK(onepass_plan_scale(&scale, &job), "scaling by 1")) {
+        plan_and_run(&job, (uint64_t)upstream_dtype, "scaling by 1", &launch);
+    }
+    munmap(nowhere, bytes);
+}
+
+static void test_scale(int32_t compute, bool quick) {
+    static const double upstreams[] = {-0.37, 0.0, -0.0, 1e-42, 3e38, 1.0, NAN};
+    static const int64_t columns[] = {191, 1500, 5000};
+    static const int32_t wanted[] = {WANT_ALL, WANT_PREDICTION, WANT_TARGET};
+    int turn = 0;
+    for (int l = 0; oracle_loss_at(l); l++) {
+        for (int32_t layout = quick ? l : 0; layout < case_layout_count(); layout += quick ? 5 : 1, turn++) {
+            const test_case c = {.group = "scale",
+                                 .loss = oracle_loss_at(l)->name,
+                                 .prediction = compute,
+                                 .target = compute,
+                                 .gradient = compute,
+                                 .value = compute,
+                                 .upstream_dtype = ONEPASS_F16 + turn % 4,
+                                 .reduction = turn % 2 ? ONEPASS_SUM : ONEPASS_MEAN,
+                                 .wanted = wanted[turn % COUNT(wanted)],
+                                 .upstream = UPSTREAM_OTHER,
+                                 .layout = layout,
+                                 .rows = 7,
+                                 .columns = columns[turn / 2 % COUNT(columns)],
+                                 .data = DATA_SPECIAL,
+                                 .seed = (uint64_t)turn};
+            for (int i = 0; i < COUNT(upstreams); i++) {
+                scale_later(&c, upstreams[i], (uint64_t)(turn * COUNT(upstreams) + i));
+            }
+        }
+    }
+    for (int32_t dtype = ONEPASS_F16; dtype <= ONEPASS_F64; dtype++) {
+        scale_by_one(compute, dtype);
+    }
+}
+
+/* ---------------------------------------------------------------- edges -- */
+
+/* Memory with nothing readable before and behind it. */
+typedef struct fenced {
+    char *all, *begin;
+    size_t bytes, page;
+} fenced;
+
+static fenced fence(size_t bytes) {
+    fenced f;
+    f.page = (size_t)sysconf(_SC_PAGESIZE);
+    f.bytes = (bytes + f.page - 1) / f.page * f.page;
+    f.all = mmap(NULL, f.bytes + 2 * f.page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (f.all == MAP_FAILED || mprotect(f.all + f.page, f.bytes, PROT_READ | PROT_WRITE) != 0) {
+        perror("mmap");
+        exit(1);
+    }
+    f.begin = f.all + f.page;
+    return f;
+}
+
+/* The sum of count squares of 2, with both gradients, all at one edge of their memory. */
+static void run_at_edge(fenced memory[4], int32_t dtype, int64_t count, bool at_end) {
+    onepass_tensor tensor[4];
+    const size_t bytes = (size_t)count * oracle_size(dtype);
+    double value = 0;
+    job job;
+    cuda_launch launch;
+    const onepass_tensor scalar = {&value, ONEPASS_F64, 0, NULL, NULL};
+    for (int i = 0; i < 4; i++) {
+        memset(memory[i].begin, 0, memory[i].bytes);
+        tensor[i] = (onepass_tensor){memory[i].begin + (at_end ? memory[i].bytes - bytes : 0), dtype, 1, &count, NULL};
+    }
+    for (int64_t i = 0; i < count; i++) {
+        oracle_store(dtype, (char *)tensor[0].data + (size_t)i * oracle_size(dtype), 2.0);
+    }
+    const onepass_call call = {.size = sizeof call,
+                               .loss = "mse",
+                               .reduction = ONEPASS_SUM,
+                               .operand = {&tensor[0], &tensor[1]},
+                               .value = &scalar,
+                               .gradient = {&tensor[2], &tensor[3]}};
+    if (CHECK_OK(onepass_plan(&call, &job), "mse at the edge of memory") &&
+        plan_and_run(&job, (uint64_t)count, "mse at the edge of memory", &launch)) {
+        CHECK(value == 4.0 * (double)count, "%s, %lld elements at the edge: expected %g, got %g",
+              oracle_dtype_name(dtype), (long long)count, 4.0 * (double)count, value);
+    }
+}
+
+/* A load beyond the last element, which poison cannot show, dies here. */
+static void test_edges(int32_t compute) {
+    static const int64_t counts[] = {1,   2,   3,   4,   5,    7,    8,    9,    31,   33,   127,  128,
+                                     129, 255, 513, 897, 1022, 1023, 1024, 1025, 1026, 1028, 2047, 2049};
+    fenced memory[4];
+    for (int i = 0; i < 4; i++) {
+        memory[i] = fence((2 * ONEPASS_TILE + 8) * sizeof(double));
+    }
+    const int32_t first = compute == ONEPASS_F64 ? ONEPASS_F64 : ONEPASS_F16;
+    for (int32_t dtype = first; dtype <= compute; dtype++) {
+        for (int i = 0; i < COUNT(counts); i++) {
+            run_at_edge(memory, dtype, counts[i], false);
+            run_at_edge(memory, dtype, counts[i], true);
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        munmap(memory[i].all, memory[i].bytes + 2 * memory[i].page);
+    }
+}
+
+/* -------------------------------------------------------- beyond 2^32 -- */
+
+/* A few elements around where an index of 32 bits, signed or not, would wrap around, and the last ones. */
+static void check_elements(const char *gradient, int32_t dtype, int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; i++) {
+        const double got = oracle_load(dtype, gradient + (size_t)i * oracle_size(dtype));
+        if (!CHECK(got == 4.0, "beyond 2^32: expected 4 at element %lld, got %g", (long long)i, got)) {
+            return;
+        }
+    }
+}
+
+/*
+ * The gradient of 2^32 + 5000 elements, of which only some blocks run. Memory that is
+ * never touched costs nothing but addresses.
+ */
+static void test_beyond(int32_t compute) {
+    const int64_t count = (INT64_C(1) << 32) + 5000;
+    const int32_t dtype = compute == ONEPASS_F64 ? ONEPASS_F64 : ONEPASS_F16;
+    const size_t bytes = (size_t)count * oracle_size(dtype);
+    double two = 0, zero = 0;
+    const int64_t none = 0;
+    job job;
+    cuda_launch launch;
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        printf("left out: no room for %zu bytes of addresses\n", bytes);
+        return;
+    }
+    oracle_store(dtype, &two, 2.0);
+    const onepass_tensor p = {&two, dtype, 1, &count, &none}, t = {&zero, dtype, 1, &count, &none};
+    const onepass_tensor gradient = {memory, dtype, 1, &count, NULL};
+    const onepass_call call = {
+        .size = sizeof call, .loss = "mse", .reduction = ONEPASS_SUM, .operand = {&p, &t}, .gradient = {&gradient}};
+    onepass_cuda_shape = (cuda_shape){.warps = 4, .tiles_per_block = 4};
+    if (CHECK_OK(onepass_plan(&call, &job), "beyond 2^32")) {
+        onepass_cuda_plan(&job, MULTIPROCESSORS, &launch);
+        const int64_t each =
+            (int64_t)launch.parameter.head.sweeps * launch.parameter.head.tiles_per_block * ONEPASS_TILE;
+        const int64_t around[] = {0, INT64_C(1) << 31, INT64_C(1) << 32, count - 1};
+        for (int i = 0; i < COUNT(around); i++) {
+            const int64_t block = around[i] / each;
+            const int64_t end = (block + 1) * each < count ? (block + 1) * each : count;
+            run_blocks(&launch, (uint64_t)i, (uint32_t)block, 1, "beyond 2^32");
+            check_elements(memory, dtype, around[i], around[i] + 3000 < end ? around[i] + 3000 : end);
+        }
+    }
+    onepass_cuda_shape = (cuda_shape){0};
+    munmap(memory, bytes);
+}
+
+/* ------------------------------------------------------------------ all -- */
+
+/* Every kernel of the compute type that the library knows has been run. */
+static void check_all_launched(int32_t compute) {
+    for (int32_t i = 0; onepass_cuda_kernel_name(i); i++) {
+        const char *name = onepass_cuda_kernel_name(i);
+        if (strcmp(name + strlen(name) - 3, oracle_dtype_name(compute)) == 0) {
+            CHECK(launched[i], "expected that %s is launched", name);
+        }
+    }
+}
+
+static void test_compute_type(int32_t compute, bool quick) {
+    test_list(compute, quick ? 5 : 1);
+    test_fast_paths(compute, quick ? 5 : 1);
+    test_shapes(compute, quick ? 5 : 1);
+    test_few_tiles(compute, quick);
+    test_many_tiles(compute, quick);
+    test_seeds(compute, quick);
+    test_scale(compute, quick);
+    test_edges(compute);
+    test_beyond(compute);
+    check_all_launched(compute);
+}
+
+int main(int argc, char **argv) {
+    const bool quick = check_quick("four of five cases of the list and of everything else");
+    const char *only = argc > 1 ? argv[1] : "";
+    const char *seed = getenv("ONEPASS_SIMT_SEED");
+    first_seed = seed ? strtoull(seed, NULL, 10) * 1000003 : 0;
+    if (strcmp(only, "f64") != 0) {
+        test_compute_type(ONEPASS_F32, quick);
+    }
+    if (strcmp(only, "f32") != 0) {
+        test_compute_type(ONEPASS_F64, quick);
+    }
+    return check_finish();
+}
