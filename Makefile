@@ -6,7 +6,7 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 # Options for CMake, as in: make CMAKE_FLAGS=-DCMAKE_C_COMPILER=clang
 CMAKE_FLAGS ?=
 
-SOURCES = $(shell find include src bench examples tests -name '*.[ch]')
+SOURCES = $(shell find include src bench examples tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp')
 
 MAKEFLAGS += --no-print-directory
 
@@ -24,10 +24,10 @@ demo: configure ## every loss on two 8192 x 8192 arrays: values, errors, speed, 
 	@cmake --build $(BUILD) -j $(JOBS) --target onepass_demo
 	@$(BUILD)/bench/onepass_demo
 
-test: ## everything: tests, sanitizers, fuzzer, both compilers, the other architecture (minutes)
+test: ## everything but the GPU: tests, sanitizers, fuzzer, both compilers, the other architecture (minutes)
 	@JOBS=$(JOBS) tests/run_all.sh
 
-gpu: ## on a machine with an NVIDIA GPU: its tests, compute-sanitizer, the benchmark; GPU_FLAGS="--quick" for a look
+gpu: ## on a machine with an NVIDIA GPU: tests, compute-sanitizer, benchmark; GPU_FLAGS="--quick" for a look
 	@JOBS=$(JOBS) tests/gpu.sh $(GPU_FLAGS)
 
 bench: configure ## the speed beside plain loops and the memory's limit; BENCH_FLAGS="--quick" for a look
@@ -59,7 +59,8 @@ clean: ## remove all build folders
 
 help: ## this list
 	@echo 'onepass: loss functions and their gradients in one pass over memory.'
-	@echo 'Start with "make demo"; "make test" checks everything that this machine can check.'
+	@echo 'Start with "make demo"; "make test" checks everything that can be checked without a GPU,'
+	@echo 'the CUDA engine included, and "make gpu" what needs one.'
 	@echo
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
 		printf '  make %-13s %s\n' "$$name" "$$text"; done

@@ -80,6 +80,13 @@ static inline void make_scene(fake *fake, int32_t gpu, int64_t count, scene *s) 
     s->call.device_index = gpu;
 }
 
+/* From now on the call's compute type is f64. */
+static inline void make_f64(fake *fake, scene *s) {
+    s->prediction.dtype = ONEPASS_F64;
+    s->prediction.data =
+        (void *)fake->allocate(FAKE_DEVICE, s->call.device_index, (size_t)s->shape[0] * sizeof(double));
+}
+
 static inline onepass_status run_on(scene *s, cuda_stream stream) {
     s->call.stream = stream;
     return onepass_run(&s->call);

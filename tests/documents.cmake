@@ -1,5 +1,6 @@
-# The C code of the documents, compiled and run: whole programs in the README, and in the tour of the API pieces that
-# are the body of a main function behind three includes. They must compile without a warning and end well.
+# The C code of the documents, compiled and run: whole programs; functions, where a block begins with an include and has
+# no main, which are only compiled; and pieces, which are the body of a main function behind three includes. They must
+# compile without a warning and end well.
 
 # Writes a program and adds it as a test.
 function(add_document_program name body)
@@ -21,7 +22,9 @@ function(add_document file prefix)
     string(FIND "${rest}" "\n```" end)
     string(SUBSTRING "${rest}" 0 ${end} block)
     math(EXPR number "${number} + 1")
-    if(NOT block MATCHES "int main\\(")
+    if(block MATCHES "^#include" AND NOT block MATCHES "int main\\(")
+      set(block "${block}\nint main(void) {\nreturn 0;\n}")
+    elseif(NOT block MATCHES "int main\\(")
       set(includes "#include <onepass.h>\n#include <stdio.h>\n#include <string.h>\n")
       set(block "${includes}int main(void) {\n${block}\nreturn 0;\n}")
     endif()

@@ -61,6 +61,7 @@ struct CUfunc_st {
 struct CUmod_st {
     bool alive;
     cuda_context context;
+    char suffix[8]; /* of its kernels' names */
     int32_t kernels;
     struct CUfunc_st kernel[MOST_KERNELS];
 };
@@ -130,6 +131,12 @@ static cuda_result leave(cuda_result result) {
         if (!(condition))                                                                                              \
             return leave(error);                                                                                       \
     } while (0)
+
+/* Not under the lock: others come in between. */
+static void take_time(void) {
+    if (fake_driver()->slow)
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
 
 static cuda_context current(void) {
     return stack_depth > 0 ? stack[stack_depth - 1] : NULL;
@@ -384,6 +391,7 @@ EXPORT cuda_result cuCtxPopCurrent_v2(cuda_context *context) {
 /* An image is text here: "fake f32" has the kernels that end in _f32. */
 EXPORT cuda_result cuModuleLoadData(cuda_module *module, const void *image);
 EXPORT cuda_result cuModuleLoadData(cuda_module *module, const void *image) {
+    take_time();
     ENTER;
     NEED_CONTEXT;
     NEED_NO_CAPTURE;
@@ -393,6 +401,7 @@ EXPORT cuda_result cuModuleLoadData(cuda_module *module, const void *image) {
             continue;
         modules[i].alive = true;
         modules[i].context = current();
+        snprintf(modules[i].suffix, sizeof modules[i].suffix, "_%s", (const char *)image + 5);
         modules[i].kernels = 0;
         the_fake.counts.modules++;
         the_fake.loads++;
@@ -414,10 +423,14 @@ EXPORT cuda_result cuModuleUnload(cuda_module module) {
 
 EXPORT cuda_result cuModuleGetFunction(cuda_function *kernel, cuda_module module, const char *name);
 EXPORT cuda_result cuModuleGetFunction(cuda_function *kernel, cuda_module module, const char *name) {
+    take_time();
     ENTER;
     NEED(module && module->alive && module->context == current(), INVALID_HANDLE);
     NEED_NO_CAPTURE;
     NEED(module->kernels < MOST_KERNELS, NOT_FOUND);
+    const size_t length = strlen(name), end = strlen(module->suffix);
+    NEED(length > end && strcmp(name + length - end, module->suffix) == 0, NOT_FOUND);
+    the_fake.lookups++;
     cuda_function made = &module->kernel[module->kernels++];
     made->module = module;
     snprintf(made->name, sizeof made->name, "%s", name);
@@ -706,8 +719,7 @@ EXPORT cuda_result cuLaunchKernel(cuda_function kernel, unsigned blocks_x, unsig
 EXPORT cuda_result cuLaunchKernel(cuda_function kernel, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
                                   unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared_memory,
                                   cuda_stream stream, void **parameters, void **extra) {
-    if (the_fake.slow)
-        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    take_time();
     ENTER;
     NEED_CONTEXT;
     stream = stream_of(stream);

@@ -48,7 +48,7 @@ typedef struct fake {
     const char *failed; /* the function that did */
 
     /* What was asked for. */
-    int32_t calls, loads, retains, pushes, synchronisations;
+    int32_t calls, loads, lookups, retains, pushes, synchronisations; /* loads of modules, lookups of kernels */
     int32_t launches;
     fake_launch launch[FAKE_MOST_LAUNCHES]; /* the last ones, by their number modulo this */
     fake_counts counts;
@@ -59,7 +59,7 @@ typedef struct fake {
     const char *violation;
 
     bool busy; /* launches do not end before finish() */
-    bool slow; /* launches take their time, so that other threads come in between */
+    bool slow; /* launches, loads and lookups take their time, so that other threads come in between */
 
     cuda_pointer (*allocate)(fake_memory kind, int32_t gpu, size_t size);
     void (*release)(cuda_pointer memory);

@@ -2,9 +2,10 @@
 # Everything that `make test` does: builds in build-test/ and build-cross/, runs, and ends with a table.
 #
 #   tests/run_all.sh                 all steps
-#   tests/run_all.sh STEP...         some of: release sanitize thread fuzz clang lint format cross
+#   tests/run_all.sh STEP...         some of: release sanitize thread fuzz clang kernels lint format cross
 #
-# A step whose tools are not there is left out, and the table says why. A step that fails does not stop the others.
+# A step whose tools are not there is left out, and the table says why, as it does of tests that skipped themselves. A
+# step that fails does not stop the others. What runs on a GPU is in tests/gpu.sh.
 # JOBS is the number of processes to build and test with; CC is the C compiler of the steps that do not name their own;
 # CROSS=full emulates every test with every instruction set.
 set -u
@@ -12,7 +13,7 @@ cd "$(dirname "$0")/.." || exit 2
 self=tests/run_all.sh
 
 jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
-all_steps="release sanitize thread fuzz clang lint format cross"
+all_steps="release sanitize thread fuzz clang kernels lint format cross"
 work=build-test
 mkdir -p $work
 reason= # why the running step is left out
@@ -47,11 +48,21 @@ build() {
         quietly "$folder/build.log" cmake --build "$folder" -j "$jobs" --target $targets
 }
 
+# skipped FOLDER: the tests of the last run that skipped themselves, a line each with the reason.
+skipped() {
+    awk '/^[0-9]+\/[0-9]+ Testing: / { name = $NF }
+        /^skipped: / { sub(/^skipped: /, ""); print "skipped " name ": " $0 }
+        /^[0-9]+ of [0-9]+ results are stale/ { print "skipped " name ": " $0 }' "$1/Testing/Temporary/LastTest.log"
+}
+
 # check FOLDER OPTION...: runs the tests of a build.
 check() {
     folder=$1
     shift
     (cd "$folder" && ctest --output-on-failure --no-tests=error -j "$jobs" "$@")
+    status=$?
+    skipped "$folder" | tee -a $work/skipped
+    return $status
 }
 
 # Whether a compiler can build and run a program with these options.
@@ -62,16 +73,22 @@ can_build() {
 
 # ---------------------------------------------------------------- the steps
 
+# With kernels for every architecture if nvcc is here, as users get them. The other steps have no use for kernels.
 step_release() {
-    build $work/release all -DONEPASS_WERROR=ON && check $work/release
+    build $work/release all -DONEPASS_WERROR=ON || return
+    # What the build goes without: nvcc, or a C++ compiler for the kernels on the CPU.
+    sed -n 's/^-- onepass: \(no .*\|built without .*\)/\1/p' $work/release/configure.log | tee -a $work/skipped
+    check $work/release
 }
 
 step_sanitize() {
     can_build "${CC:-cc}" -fsanitize=address,undefined ||
         leave_out "${CC:-cc} has no address and undefined-behaviour sanitizers" || return
-    build $work/sanitize all -DONEPASS_WERROR=ON -DONEPASS_SANITIZE=address,undefined -DONEPASS_BENCH=OFF || return
+    build $work/sanitize all -DONEPASS_WERROR=ON -DONEPASS_SANITIZE=address,undefined -DONEPASS_CUDA=OFF \
+        -DONEPASS_BENCH=OFF || return
     export ONEPASS_TEST_QUICK=1 UBSAN_OPTIONS=print_stacktrace=1
-    # A search for leaks takes seconds at the end of each process on some machines, and only accumulators allocate.
+    # A search for leaks takes seconds at the end of each process on some machines. On the CPU only accumulators allocate,
+    # and what the CUDA engine keeps is counted by its own tests.
     ASAN_OPTIONS=detect_leaks=0 check $work/sanitize &&
         ASAN_OPTIONS=detect_leaks=1 check $work/sanitize -R '^(test_accumulator|fuzz_driver)$'
 }
@@ -91,9 +108,10 @@ step_thread() {
     ! $work/planted_race race >$work/probe.log 2>&1 && grep -q "data race" $work/probe.log ||
         leave_out "the thread sanitizer does not find a planted race" || return
     echo "a planted race was found"
-    build $work/thread "test_losses test_order test_accumulator test_arguments test_tensors test_asking" \
-        -DCMAKE_C_COMPILER=clang -DONEPASS_SANITIZE=thread -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF &&
-        ONEPASS_TEST_QUICK=1 check $work/thread -R '^test_(losses|order|accumulator|arguments|tensors|asking)$'
+    programs="losses order accumulator arguments tensors asking cuda_host cuda_host_failures"
+    build $work/thread "$(echo " $programs" | sed 's/ / test_/g')" -DCMAKE_C_COMPILER=clang -DONEPASS_SANITIZE=thread \
+        -DONEPASS_CUDA=OFF -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF &&
+        ONEPASS_TEST_QUICK=1 check $work/thread -R "^test_($(echo "$programs" | tr ' ' '|'))\$"
 }
 
 step_fuzz() {
@@ -102,18 +120,26 @@ step_fuzz() {
     clang -fsanitize=fuzzer,address,undefined $work/fuzz.c -o $work/fuzz_probe >$work/probe.log 2>&1 ||
         leave_out "clang has no libFuzzer (compiler-rt); the stand-in driver ran in the release step" || return
     build $work/fuzz fuzz_arguments -DCMAKE_C_COMPILER=clang -DONEPASS_FUZZ=ON \
-        -DONEPASS_SANITIZE=fuzzer-no-link,address,undefined -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF && check $work/fuzz -R '^fuzz_arguments$'
+        -DONEPASS_SANITIZE=fuzzer-no-link,address,undefined -DONEPASS_CUDA=OFF -DONEPASS_BENCH=OFF \
+        -DONEPASS_EXAMPLES=OFF && check $work/fuzz -R '^fuzz_arguments$'
 }
 
 # The other compiler: no warnings, and the same bits.
 step_clang() {
     has clang || leave_out "clang is not here" || return
-    build $work/clang all -DCMAKE_C_COMPILER=clang -DONEPASS_WERROR=ON &&
+    build $work/clang all -DCMAKE_C_COMPILER=clang -DONEPASS_WERROR=ON -DONEPASS_CUDA=OFF &&
         ONEPASS_TEST_QUICK=1 check $work/clang -R '^(golden|golden_shared|test_(arguments|tensors|asking)|packaging)$'
 }
 
+# What ptxas made of the kernels. The release step has left their PTX.
+step_kernels() {
+    PATH=$PATH:/usr/local/cuda/bin
+    has nvcc || leave_out "nvcc is not here" || return
+    JOBS=$jobs tests/check_kernels.sh $work/release/src/cuda
+}
+
 sources() {
-    find include src bench examples tests -name '*.[ch]' | sort
+    find include src bench examples tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp' | sort
 }
 
 step_lint() {
@@ -183,11 +209,11 @@ step_cross() {
     has "$compiler" || leave_out "$compiler is not here" || return
     has "qemu-$other" || leave_out "qemu-$other is not here" || return
     build "build-cross/$other" "golden test_losses test_order list_instruction_sets" -DCMAKE_SYSTEM_NAME=Linux \
-        -DCMAKE_SYSTEM_PROCESSOR=$other -DCMAKE_C_COMPILER="$compiler" -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF ||
-        return 1
+        -DCMAKE_SYSTEM_PROCESSOR=$other -DCMAKE_C_COMPILER="$compiler" -DONEPASS_CUDA=OFF -DONEPASS_BENCH=OFF \
+        -DONEPASS_EXAMPLES=OFF || return 1
     list_emulated $other "build-cross/$other" "" >$work/emulated || return 1
     if has "qemu-$own"; then
-        build $work/release all -DONEPASS_WERROR=ON || return 1
+        build $work/release "golden test_losses test_order list_instruction_sets" -DONEPASS_WERROR=ON || return 1
         list_emulated "$own" $work/release "$($work/release/tests/list_instruction_sets)" >>$work/emulated || return 1
     fi
     [ "${CROSS:-}" = full ] || export ONEPASS_TEST_QUICK=1
@@ -198,11 +224,12 @@ step_cross() {
 
 heading() {
     case $1 in
-    release) echo "release: the build without warnings, all tests" ;;
+    release) echo "release: the build without warnings, all tests; the CUDA kernels as far as nvcc is here" ;;
     sanitize) echo "sanitize: address and undefined-behaviour sanitizers, quick tests" ;;
     thread) echo "thread: the thread sanitizer, quick tests" ;;
     fuzz) echo "fuzz: libFuzzer on the argument checks, some seconds" ;;
     clang) echo "clang: a build without warnings, the same bits" ;;
+    kernels) echo "kernels: machine code for every architecture, no spills and no local memory" ;;
     lint) echo "lint: cppcheck or clang-tidy" ;;
     format) echo "format: clang-format has nothing to change" ;;
     cross) echo "cross: the same bits on the other architecture, emulated" ;;
@@ -225,6 +252,7 @@ for step in $steps; do
     esac
     printf '\n=== %s\n' "$(heading "$step")"
     start=$(date +%s)
+    : >$work/skipped
     # In a shell of its own, so that what a step exports ends with it.
     (
         "step_$step"
@@ -245,6 +273,7 @@ for step in $steps; do
         failures=$((failures + 1))
     fi
     printf '%-10s %4d s  %s\n' "$step" "$seconds" "$result" >>$work/summary
+    sort -u $work/skipped | sed 's/^/                    /' >>$work/summary
 done
 
 printf '\n=== summary\n'

@@ -4,9 +4,9 @@
  * failed and leave everything as it was: the current context, the thread's capture mode, captures, and no memory,
  * stream, event or module beyond what a clean run keeps. The same calls again, without a failure, must be in order.
  *
- * What a clean run keeps for good: a reference to each primary context used, and in each context used two modules, a
- * stream, a slab of 1 MiB for captured calls (more when that is used up), and the workspaces of the streams, with an
- * event each beyond the first 64.
+ * What a clean run keeps for good: a reference to each primary context used, and in each context used a stream, a
+ * module, another if f64 was wanted, a slab of 1 MiB if a call was captured (more when that is used up), and the
+ * workspaces of the streams, with an event each beyond the first 64.
  */
 #define _GNU_SOURCE
 #include "cuda_host.h"
@@ -120,7 +120,7 @@ static void after(failure *failure, onepass_status status) {
 
 /* ------------------------------------------------------------ the scenarios -- */
 
-static scene here, there;
+static scene here, there, in_f64; /* the last: here */
 static cuda_stream stream[FOR_GOOD + 3];
 
 /* Nobody's context, two GPUs, everything for the first time. */
@@ -129,10 +129,22 @@ static void nobodys_context(failure *failure) {
     ATTEMPT(onepass_run(&here.call));
     ATTEMPT(onepass_run(&there.call));
     ATTEMPT(onepass_scale(&scale));
+    ATTEMPT(onepass_run(&in_f64.call));
     ATTEMPT(onepass_prepare(ONEPASS_CUDA, 1));
 }
 
-/* The caller's own context, the first call captured. */
+/* Prepared: the failures are those of what is left to the calls. */
+static void prepare_here(failure *failure) {
+    CHECK_OK(onepass_prepare(ONEPASS_CUDA, 0), "prepare");
+    HOLDS(failure->fake->lookups == 0 && failure->fake->counts.memory == 0);
+}
+
+static void prepared(failure *failure) {
+    ATTEMPT(onepass_run(&in_f64.call));
+    ATTEMPT(onepass_run(&here.call));
+}
+
+/* The caller's own context, the first call captured, and the first in f64 too. */
 static void prepare_capture(failure *failure) {
     fake *fake = failure->fake;
     fake->set_current(fake->make_context(0));
@@ -145,6 +157,7 @@ static void captured(failure *failure) {
     ATTEMPT(run_on(&here, stream[0]));
     ATTEMPT(run_on(&here, stream[1]));
     ATTEMPT(run_on(&here, stream[0]));
+    ATTEMPT(run_on(&in_f64, stream[0]));
     HOLDS(failure->fake->capture_status(stream[0]) == CU_STREAM_CAPTURE_STATUS_ACTIVE);
 }
 
@@ -190,9 +203,8 @@ static const struct scenario {
     void (*prepare)(failure *failure); /* before failures are planted; may be null */
     void (*run)(failure *failure);
 } scenarios[] = {
-    {"nobody's context", NULL, nobodys_context},
-    {"captured", prepare_capture, captured},
-    {"full slab", prepare_full_slab, full_slab},
+    {"nobody's context", NULL, nobodys_context},     {"prepared", prepare_here, prepared},
+    {"captured", prepare_capture, captured},         {"full slab", prepare_full_slab, full_slab},
     {"many streams", prepare_streams, many_streams},
 };
 
@@ -219,6 +231,8 @@ static void run_scenario(void *argument) {
     const struct scenario *scenario = failure->scenario;
     make_scene(fake, 0, MANY, &here);
     make_scene(fake, 1, MANY, &there);
+    make_scene(fake, 0, MANY, &in_f64);
+    make_f64(fake, &in_f64);
     if (scenario->prepare)
         scenario->prepare(failure);
     fake->fail_at = failure->at;

@@ -7,6 +7,7 @@ beside ours in the rounds of the work itself, so that it is measured anew there.
 
 import ctypes
 import itertools
+import math
 import os
 import subprocess
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
@@ -175,7 +176,7 @@ class Limits:
     def best_shape(self, key, shapes, run, bytes):
         if key not in self.best:
             shapes = list(shapes)
-            first = sorted(shapes, key=lambda shape: fastest_of(lambda: run(shape), 3))
+            first = sorted(shapes, key=lambda shape: self.seconds_of(shape, run))
             second = [(median_of(lambda: run(shape), 11), shape) for shape in first[:6]]
             seconds, self.best[key] = min(second, key=lambda found: found[0])
             name = f"{key[0]} {key[1]}, {key[2]} bytes each"
@@ -184,6 +185,16 @@ class Limits:
             self.log.append({"limit": name, "ms": 1e3 * seconds, "gbps": 1e-9 * bytes / seconds, "tried": len(shapes),
                              "shape": self.best[key].words()})
         return self.best[key]
+
+    @staticmethod
+    def seconds_of(shape, run):
+        """A shape that needs more registers than a block can have is no limit."""
+        try:
+            return fastest_of(lambda: run(shape), 3)
+        except RuntimeError as error:
+            if "701" not in str(error):  # cudaErrorLaunchOutOfResources
+                raise
+            return math.inf
 
     def reads_everything(self, a, b):
         """Whether the best reading of two arrays adds up what PyTorch does."""

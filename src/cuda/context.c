@@ -1,4 +1,4 @@
-/* The choice of a context, and its preparation: kernels loaded, memory for captured calls at hand. */
+/* The choice of a context, its preparation, and the kernels in it, each looked up when a call first needs it. */
 #include "cuda/context.h"
 #include "cuda/image.h"
 #include "cuda/pairwise.h"
@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One lock for what the process has once: primary contexts and the list of states. It is held while a
- * context is prepared, so that threads whose first calls come at the same time prepare it once. */
+/* One lock for what the process has once: primary contexts, and the list of states with what is in them.
+ * It is held while a context is prepared and while a kernel is looked up, so that threads whose first
+ * calls come at the same time do so once. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---------------------------------------------------------------- the choice -- */
@@ -98,36 +99,30 @@ static int32_t kernel_count(void) {
     return count;
 }
 
-static onepass_status load_module(const cuda_scope *scope, const unsigned char *image, cuda_module *module) {
+static onepass_status load_module(const cuda_scope *scope, cuda_state *state, bool is_f64) {
     const cuda_driver *driver = scope->driver;
     const int here = driver->version, built = onepass_cuda_image_toolkit;
-    return onepass_cuda_check(driver, driver->cuModuleLoadData(module, image),
-                              "loading the kernels on GPU %d (built by CUDA %d.%d; the driver is of CUDA %d.%d)",
-                              scope->gpu, built / 1000, built % 1000 / 10, here / 1000, here % 1000 / 10);
-}
-
-static onepass_status find_kernels(const cuda_driver *driver, cuda_state *state) {
-    for (int32_t i = 0; onepass_cuda_kernel_name(i); i++) {
-        const char *name = onepass_cuda_kernel_name(i), *real = strrchr(name, '_');
-        const bool is_f64 = real && strcmp(real, "_f64") == 0;
-        OK(onepass_cuda_check(driver, driver->cuModuleGetFunction(&state->kernel[i], state->module[is_f64], name),
-                              "finding the kernel %s", name));
-    }
+    cuda_module module = NULL;
+    OK(onepass_cuda_check(driver,
+                          driver->cuModuleLoadData(&module, is_f64 ? onepass_cuda_image_f64 : onepass_cuda_image_f32),
+                          "loading the kernels on GPU %d (built by CUDA %d.%d; the driver is of CUDA %d.%d)",
+                          scope->gpu, built / 1000, built % 1000 / 10, here / 1000, here % 1000 / 10));
+    state->module[is_f64] = module;
     return ONEPASS_OK;
 }
 
+/* The module for f32 tells whether the kernels suit this GPU and this driver. */
 static onepass_status fill_state(const cuda_scope *scope, cuda_state *state) {
     const cuda_driver *driver = scope->driver;
     int multiprocessors = 0;
     OK(onepass_cuda_make_workspaces(driver, &state->workspaces));
+    OK(load_module(scope, state, false));
     OK(onepass_cuda_check(driver,
                           driver->cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
                                                        driver->gpu[scope->gpu]),
                           "counting the multiprocessors of GPU %d", scope->gpu));
     state->multiprocessors = multiprocessors;
-    OK(load_module(scope, onepass_cuda_image_f32, &state->module[0]));
-    OK(load_module(scope, onepass_cuda_image_f64, &state->module[1]));
-    return find_kernels(driver, state);
+    return ONEPASS_OK;
 }
 
 static void drop_state(const cuda_driver *driver, cuda_state *state, bool context_is_gone) {
@@ -179,6 +174,42 @@ static onepass_status find_or_make(const cuda_scope *scope, cuda_state **state) 
 onepass_status onepass_cuda_state(const cuda_scope *scope, cuda_state **state) {
     pthread_mutex_lock(&lock);
     const onepass_status status = find_or_make(scope, state);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/* --------------------------------------------------------------- the kernels -- */
+
+/* By lazy loading a kernel takes memory of the GPU when it is looked up: all of them took 6 to 8 MiB, and a program
+ * uses few. A module that was loaded for a kernel which is not found then stays, for the next attempt. */
+static onepass_status look_up(const cuda_scope *scope, cuda_state *state, int32_t index) {
+    const cuda_driver *driver = scope->driver;
+    const char *name = onepass_cuda_kernel_name(index), *real = strrchr(name, '_');
+    const bool is_f64 = real && strcmp(real, "_f64") == 0;
+    cuda_function kernel = NULL;
+    if (!state->module[is_f64])
+        OK(load_module(scope, state, is_f64));
+    OK(onepass_cuda_check(driver, driver->cuModuleGetFunction(&kernel, state->module[is_f64], name),
+                          "finding the kernel %s", name));
+    atomic_store_explicit(&state->kernel[index], kernel, memory_order_release);
+    return ONEPASS_OK;
+}
+
+static onepass_status find_or_look_up(const cuda_scope *scope, cuda_state *state, int32_t index) {
+    if (atomic_load_explicit(&state->kernel[index], memory_order_relaxed))
+        return ONEPASS_OK;
+    int mode;
+    OK(onepass_cuda_relax(scope->driver, &mode));
+    return onepass_cuda_unrelax(scope->driver, &mode, look_up(scope, state, index));
+}
+
+onepass_status onepass_cuda_kernel(const cuda_scope *scope, cuda_state *state, int32_t index, cuda_function *kernel) {
+    *kernel = atomic_load_explicit(&state->kernel[index], memory_order_acquire);
+    if (*kernel)
+        return ONEPASS_OK;
+    pthread_mutex_lock(&lock);
+    const onepass_status status = find_or_look_up(scope, state, index);
+    *kernel = atomic_load_explicit(&state->kernel[index], memory_order_relaxed);
     pthread_mutex_unlock(&lock);
     return status;
 }

@@ -8,6 +8,8 @@
 #include "cuda/driver.h"
 #include "cuda/workspace.h"
 
+#include <stdatomic.h>
+
 /* Where a call runs: between enter and leave its context is current. */
 typedef struct cuda_scope {
     const cuda_driver *driver;
@@ -29,12 +31,16 @@ typedef struct cuda_state {
     cuda_context context;
     unsigned long long identity;
     int32_t multiprocessors;
-    cuda_module module[2]; /* for the compute types f32 and f64 */
+    cuda_module module[2]; /* for the compute types f32 and f64; null: not loaded yet */
     cuda_workspaces workspaces;
-    cuda_function kernel[]; /* by their index for onepass_cuda_kernel_name */
+    _Atomic(cuda_function) kernel[]; /* by their index for onepass_cuda_kernel_name; null: not looked up yet */
 } cuda_state;
 
 /* Finds it, or makes it if this is the context's first call. */
 ONEPASS_INTERNAL onepass_status onepass_cuda_state(const cuda_scope *scope, cuda_state **state);
+
+/* A kernel by its index, looked up if this is the context's first call that needs it. */
+ONEPASS_INTERNAL onepass_status onepass_cuda_kernel(const cuda_scope *scope, cuda_state *state, int32_t index,
+                                                    cuda_function *kernel);
 
 #endif

@@ -68,17 +68,19 @@ static onepass_status run_here(const job *job, const cuda_scope *scope) {
     const cuda_driver *driver = scope->driver;
     cuda_state *state;
     cuda_launch launch;
+    cuda_function kernel;
     cuda_loan loan;
     OK(check_pointers(scope, job));
     OK(onepass_cuda_state(scope, &state));
     onepass_cuda_plan(job, state->multiprocessors, &launch);
     if (launch.blocks == 0)
         return ONEPASS_OK;
+    OK(onepass_cuda_kernel(scope, state, launch.kernel, &kernel));
     OK(find_workspace(job, scope, state, launch.workspace, &loan));
     launch.parameter.head.workspace = (void *)loan.memory;
     const cuda_result result =
-        driver->cuLaunchKernel(state->kernel[launch.kernel], launch.blocks, 1, 1, launch.threads, 1, 1,
-                               launch.shared_memory, job->stream, (void *[]){&launch.parameter}, NULL);
+        driver->cuLaunchKernel(kernel, launch.blocks, 1, 1, launch.threads, 1, 1, launch.shared_memory, job->stream,
+                               (void *[]){&launch.parameter}, NULL);
     onepass_cuda_return(driver, &state->workspaces, job->stream, &loan);
     return onepass_cuda_check(driver, result, "launching the kernel %s", onepass_cuda_kernel_name(launch.kernel));
 }

@@ -317,7 +317,7 @@ ALWAYS_INLINE void run_block(const parameter *job) {
 /* A launch begins with cold instruction caches, so that a small input costs what its code
  * is long: 2.0 us for one tile as above, 1.3 as here, where a thread has one lane and four
  * warps have a tile. Serves dense operands of the compute type, at any address. */
-#define SMALL_TILES 8
+#define SMALL_TILES CUDA_SMALL_TILES(REAL_DTYPE)
 
 template <outputs outputs, loss_function value, loss_function slope>
 ALWAYS_INLINE void run_small(const cuda_direct *job) {

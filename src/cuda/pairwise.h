@@ -28,6 +28,10 @@ extern "C" {
 /* Doubles in a block's shared memory for the nodes of the tree. */
 #define CUDA_MOST_NODES 256
 
+/* Tiles that a block of a kernel for small inputs can take: 1024 threads in float, and in double half as many, which
+ * leaves each the registers that it needs. */
+#define CUDA_SMALL_TILES(compute) ((compute) == ONEPASS_F64 ? 4 : 8)
+
 /* Numbers in the compute type. */
 typedef union cuda_real {
     float f32;

@@ -13,7 +13,6 @@
 
 /* Beyond this many elements the small kernels are not faster. */
 #define SMALL_ELEMENTS (1 << 20)
-#define SMALL_TILES    8
 
 cuda_shape onepass_cuda_shape;
 
@@ -237,10 +236,11 @@ typedef struct block {
 
 /* Four warps a tile. One block while it can take all tiles, since a second one costs the
  * time of a ticket; then small blocks, since large ones take longer to begin. */
-static block small_block(int64_t tiles) {
-    int64_t taken = tiles <= SMALL_TILES ? up_to_power_of_two(tiles) : tiles <= 128 ? 2 : tiles <= 512 ? 4 : 8;
-    if (onepass_cuda_shape.tiles_per_block)
-        taken = least(onepass_cuda_shape.tiles_per_block, SMALL_TILES);
+static block small_block(const job *job, int64_t tiles) {
+    const int64_t most = CUDA_SMALL_TILES(job->compute);
+    const int64_t usual = tiles <= most ? up_to_power_of_two(tiles) : tiles <= 128 ? 2 : tiles <= 512 ? 4 : 8;
+    const int64_t forced = onepass_cuda_shape.tiles_per_block;
+    const int64_t taken = least(forced ? forced : usual, most);
     return (block){(int32_t)(4 * taken), (int32_t)taken};
 }
 
@@ -280,7 +280,7 @@ static void plan_shape(const job *job, variant variant, int32_t multiprocessors,
     cuda_head *head = &launch->parameter.head;
     const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
     const bool small = variant == SMALL_FORWARD || variant == SMALL_BOTH;
-    const block block = small                ? small_block(tiles)
+    const block block = small                ? small_block(job, tiles)
                         : variant == GENERAL ? general_block(job, head, tiles, multiprocessors)
                                              : direct_block(job, variant, head, tiles, multiprocessors);
     const int64_t forced = onepass_cuda_shape.most_blocks;

@@ -39,14 +39,11 @@ static onepass_status allocate_slab(const cuda_driver *driver, cuda_workspaces *
 
 onepass_status onepass_cuda_make_workspaces(const cuda_driver *driver, cuda_workspaces *workspaces) {
     pthread_mutex_init(&workspaces->lock, NULL);
-    OK(onepass_cuda_check(driver, driver->cuStreamCreate(&workspaces->stream, CU_STREAM_NON_BLOCKING),
-                          "making a stream"));
-    return allocate_slab(driver, workspaces);
+    return onepass_cuda_check(driver, driver->cuStreamCreate(&workspaces->stream, CU_STREAM_NON_BLOCKING),
+                              "making a stream");
 }
 
 void onepass_cuda_drop_workspaces(const cuda_driver *driver, cuda_workspaces *workspaces, bool context_is_gone) {
-    if (workspaces->slab && !context_is_gone)
-        driver->cuMemFree(workspaces->slab);
     if (workspaces->stream && !context_is_gone)
         driver->cuStreamDestroy(workspaces->stream);
     pthread_mutex_destroy(&workspaces->lock);

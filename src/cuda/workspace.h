@@ -31,7 +31,7 @@ typedef struct cuda_loan {
     stream_workspace *recycled; /* not null: the workspaces are locked until it is returned */
 } cuda_loan;
 
-/* Memory for captured calls and what else is needed to make more. The thread's capture mode is relaxed. */
+/* What is needed to make them; memory is allocated when a call first needs it. */
 ONEPASS_INTERNAL onepass_status onepass_cuda_make_workspaces(const cuda_driver *driver, cuda_workspaces *workspaces);
 
 /* After a preparation that failed, or for a context that is gone (then the driver has freed what was in it). */

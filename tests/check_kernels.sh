@@ -1,0 +1,147 @@
+#!/bin/sh
+# The kernels' machine code, for every architecture that the build knows: fails if a kernel spills registers, has a
+# stack frame or uses local memory, any of which costs trips to memory that the source does not show.
+#
+#   tests/check_kernels.sh [FOLDER]
+#
+#   FOLDER    where a build has left pairwise_f32.ptx and pairwise_f64.ptx; they are used if no source is newer
+#
+# Needs nvcc, which ONEPASS_NVCC may name. Flags and architectures are those of src/cuda/kernels.cmake. JOBS is the
+# number of processes; with two of them it takes a minute or two.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+
+self=tests/check_kernels.sh
+nvcc=${ONEPASS_NVCC:-nvcc}
+work=build-test/kernels
+
+# assemble ARCHITECTURE NAME: machine code of NAME.ptx, and what ptxas says of it.
+assemble() {
+    "$nvcc" -O3 --fmad=false -cubin -arch="sm_$1" -Xptxas -v -o "$work/$2_sm_$1.cubin" "$work/$2.ptx" \
+        >"$work/$2_sm_$1.log" 2>&1 && return
+    cat "$work/$2_sm_$1.log"
+    echo "ptxas failed on $2.ptx for sm_$1"
+    return 1
+}
+
+# read_log LOG: how many kernels, the most registers of one, bytes of stack frames and local memory, bytes of spills;
+# then a line for each kernel that has such.
+read_log() {
+    awk '
+        function number_before(word) { return match($0, "[0-9]+ bytes " word) ? substr($0, RSTART) + 0 : 0 }
+        /Compiling entry function/ { split($0, quoted, "\047"); name = quoted[2]; kernels++ }
+        /stack frame/ {
+            frame = number_before("stack frame")
+            spill = number_before("spill stores") + number_before("spill loads")
+        }
+        /Used [0-9]+ registers/ {
+            match($0, "Used [0-9]+")
+            registers = substr($0, RSTART + 5) + 0
+            if (registers > most) most = registers
+            memory = number_before("lmem") + number_before("cumulative stack size")
+            if (memory > frame) frame = memory
+            if (frame + spill > 0)
+                bad = bad sprintf("%s: %d bytes of stack frame or local memory, %d of spills, %d registers\n", name,
+                                  frame, spill, registers)
+            frames += frame
+            spills += spill
+            frame = spill = 0
+            described++
+        }
+        END {
+            # A ptxas with other words must not pass for one without spills.
+            if (kernels == 0 || described != kernels)
+                bad = bad sprintf("what ptxas says is not understood: %d kernels, %d described\n", kernels, described)
+            printf "%d %d %d %d\n%s", kernels, most, frames, spills, bad
+        }' "$1"
+}
+
+# Two that must be found: an array that is indexed by data, and more numbers at once than the kernel may have registers.
+plant() {
+    cat >$work/planted.cu <<'END'
+extern "C" __global__ void planted_frame(int *x) {
+    int local[64];
+    for (int i = 0; i < 64; i++)
+        local[i] = x[i];
+    for (int i = 0; i < 64; i++)
+        x[i] = local[x[i] & 63];
+}
+extern "C" __global__ void __launch_bounds__(1024, 2) planted_spill(volatile int *x) {
+    int kept[96];
+#pragma unroll
+    for (int i = 0; i < 96; i++)
+        kept[i] = x[i];
+#pragma unroll
+    for (int i = 0; i < 96; i++)
+        x[i] = kept[95 - i];
+}
+END
+    # shellcheck disable=SC2086 # an option or none
+    "$nvcc" -ptx -arch="compute_$lowest" $any_compiler -o $work/planted.ptx $work/planted.cu >$work/planted.log 2>&1 &&
+        assemble "$lowest" planted || { cat $work/planted.log && return 1; }
+    read_log "$work/planted_sm_$lowest.log" >$work/planted.read
+    if ! grep -q '^planted_frame: [1-9]' $work/planted.read ||
+        ! grep -q '^planted_spill: .*, [1-9][0-9]* of spills' $work/planted.read; then
+        cat "$work/planted_sm_$lowest.log" $work/planted.read
+        echo "a planted stack frame and a planted spill were not both found"
+        return 1
+    fi
+    echo "a planted stack frame and a planted spill were found"
+}
+
+# bring_ptx REAL FOLDER: the PTX of one compute type, from the folder or made anew.
+bring_ptx() {
+    name=pairwise_$1
+    if [ -n "$2" ] && [ -e "$2/$name.ptx" ] &&
+        [ -z "$(find src include \( -name '*.h' -o -name '*.def' -o -name '*.cu' \) -newer "$2/$name.ptx")" ]; then
+        cp "$2/$name.ptx" "$work/$name.ptx"
+        return
+    fi
+    # shellcheck disable=SC2086 # an option or none
+    "$nvcc" -std=c++17 -O3 --fmad=false $any_compiler -I src -I include "-DONEPASS_REAL_$(echo "$1" | tr f F)" \
+        -ptx -arch="compute_$lowest" -o "$work/$name.ptx" src/cuda/pairwise.cu
+}
+
+# report ARCHITECTURE REAL: a line of the table; what is wrong goes to a list.
+report() {
+    read_log "$work/pairwise_$2_sm_$1.log" >$work/read
+    read -r kernels registers frames spills <$work/read
+    printf '%-14s %-6s %8d %16d %14d %8d\n' "sm_$1" "$2" "$kernels" "$registers" "$frames" "$spills"
+    sed -e 1d -e "s/^/sm_$1, /" $work/read >>$work/wrong
+}
+
+# ---------------------------------------------------------------- the run
+
+if [ "${1:-}" = --assemble ]; then
+    assemble "$2" "$3"
+    exit
+fi
+command -v "$nvcc" >/dev/null 2>&1 || { echo "check_kernels.sh: nvcc is not here" >&2 && exit 2; }
+mkdir -p $work
+rm -f $work/*.log $work/*.cubin $work/*.ptx
+
+known=" $("$nvcc" --list-gpu-arch | tr '\n' ' ') "
+architectures=
+for architecture in 75 80 90 100 120; do
+    case $known in *" compute_$architecture "*) architectures="$architectures $architecture" ;; esac
+done
+# shellcheck disable=SC2086 # words
+set -- "${1:-}" $architectures
+lowest=$2
+any_compiler=
+! "$nvcc" --help | grep -q -e -allow-unsupported-compiler || any_compiler=-allow-unsupported-compiler
+
+plant || exit 1
+bring_ptx f32 "$1" && bring_ptx f64 "$1" || exit 1
+for architecture in $architectures; do
+    echo "$architecture pairwise_f32"
+    echo "$architecture pairwise_f64"
+done | xargs -P "${JOBS:-2}" -L 1 $self --assemble || exit 1
+
+: >$work/wrong
+printf '%-14s %-6s %8s %16s %14s %8s\n' architecture type kernels "most registers" "stack, bytes" spills
+for architecture in $architectures; do
+    report "$architecture" f32
+    report "$architecture" f64
+done
+[ ! -s $work/wrong ] || { cat $work/wrong && exit 1; }
