@@ -216,6 +216,16 @@ const char *case_layout_name(int layout) {
     return layouts[layout].name;
 }
 
+int case_layout_named(const char *name) {
+    for (int layout = 0; layout < case_layout_count(); layout++) {
+        if (strcmp(case_layout_name(layout), name) == 0) {
+            return layout;
+        }
+    }
+    printf("expected a layout \"%s\" in the list of cases, got none\n", name);
+    exit(1);
+}
+
 /* --------------------------------------------------------------- memory -- */
 
 static int32_t full_shape(const test_case *c, int64_t *shape) {
@@ -456,6 +466,32 @@ void case_free(prepared_case *prepared) {
         free(prepared->block);
         free(prepared);
     }
+}
+
+const char *case_owner(const prepared_case *prepared, size_t byte) {
+    static const char *const names[] = {"prediction", "target", "upstream", "value", "gradient p", "gradient t"};
+    for (int which = 0; which < TENSOR_COUNT; which++) {
+        const size_t begin = prepared->begin[which];
+        if (byte >= begin && byte < begin + prepared->bytes[which]) {
+            return names[which];
+        }
+    }
+    return "the poison around the tensors";
+}
+
+int case_equal(const prepared_case *expected, const prepared_case *got, char *text, size_t size) {
+    size_t byte = 0;
+    if (memcmp(expected->block, got->block, got->block_size) == 0) {
+        return 1;
+    }
+    while (expected->block[byte] == got->block[byte]) {
+        byte++;
+    }
+    const size_t word = byte / 8 * 8;
+    snprintf(text, size, "first difference in %s, byte %zu: expected %016llx, got %016llx", case_owner(got, byte), byte,
+             (unsigned long long)oracle_load_bits(ONEPASS_F64, expected->block + word),
+             (unsigned long long)oracle_load_bits(ONEPASS_F64, got->block + word));
+    return 0;
 }
 
 /* --------------------------------------------------------------- sweeps -- */

@@ -45,6 +45,7 @@ enum {
 };
 int case_layout_count(void);
 const char *case_layout_name(int layout);
+int case_layout_named(const char *name); /* ends the program if there is none */
 
 typedef struct test_case {
     const char *group; /* the axis that varies; the golden file has a line for each group and loss */
@@ -91,6 +92,12 @@ typedef struct prepared_case {
 
 prepared_case *case_prepare(const test_case *c);
 void case_free(prepared_case *prepared);
+
+/* Which tensor a byte of the block belongs to, in words. */
+const char *case_owner(const prepared_case *prepared, size_t byte);
+
+/* Whether two blocks are equal, poison included; if not, the first difference in words. */
+int case_equal(const prepared_case *expected, const prepared_case *got, char *text, size_t size);
 
 /* The whole list, built on first use, freed by nobody: it lives as long as the test. */
 const test_case *case_list(size_t *count);

@@ -276,21 +276,13 @@ static int find_element(const prepared_case *expected, const unsigned char *got,
 
 /* A byte that may not have been written. */
 static void find_byte(const prepared_case *expected, const unsigned char *got, char *text, size_t size) {
-    static const char *const names[] = {"the prediction", "the target", "upstream",
-                                        "the value",      "gradient p", "gradient t"};
-    const char *owner = "the poison around the tensors";
     size_t byte = 0;
     while (expected->block[byte] == got[byte]) {
         byte++;
     }
-    for (int which = 0; which < TENSOR_COUNT; which++) {
-        if (byte >= expected->begin[which] && byte - expected->begin[which] < expected->bytes[which]) {
-            owner = names[which];
-        }
-    }
     snprintf(text, size,
-             "a byte that is no output's was written, in %s, byte %zu of the block: expected %02x, got %02x", owner,
-             byte, expected->block[byte], got[byte]);
+             "a byte that is no output's was written, in %s, byte %zu of the block: expected %02x, got %02x",
+             case_owner(expected, byte), byte, expected->block[byte], got[byte]);
 }
 
 int gpu_case_equal(const prepared_case *expected, const unsigned char *got, char *text, size_t size) {

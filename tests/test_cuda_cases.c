@@ -230,16 +230,6 @@ static test_case case_of_many_tiles(const char *loss, int32_t dtype, int32_t lay
     return c;
 }
 
-static int layout_named(const char *name) {
-    for (int layout = 0; layout < case_layout_count(); layout++) {
-        if (strcmp(case_layout_name(layout), name) == 0) {
-            return layout;
-        }
-    }
-    CHECK(0, "expected a layout \"%s\" in the list of cases", name);
-    return 0;
-}
-
 int test_cuda_shapes(bool reduced) {
     static const char *const layouts[] = {"dense", "unaligned", "target shared row", "padded rows"};
     size_t count;
@@ -254,7 +244,7 @@ int test_cuda_shapes(bool reduced) {
     for (int i = 0; oracle_loss_at(i) && !reduced; i++) {
         for (int j = 0; j < COUNT(layouts); j++) {
             const int32_t dtype = j == 3 ? ONEPASS_F64 : j == 1 ? ONEPASS_F16 : ONEPASS_F32;
-            const test_case c = case_of_many_tiles(oracle_loss_at(i)->name, dtype, layout_named(layouts[j]));
+            const test_case c = case_of_many_tiles(oracle_loss_at(i)->name, dtype, case_layout_named(layouts[j]));
             run_shapes(&stage, &c, (i + j) % 11, 11);
         }
     }

@@ -7,6 +7,7 @@
 #define _DEFAULT_SOURCE
 #include "cases.h"
 #include "check.h"
+#include "fence.h"
 #include "oracle.h"
 
 #include <math.h>
@@ -15,33 +16,14 @@
 
 /* ------------------------------------------------------------- the list -- */
 
-/* Which tensor a byte of the block belongs to, in words. */
-static const char *owner(const prepared_case *prepared, size_t byte) {
-    static const char *const names[] = {"prediction", "target", "upstream", "value", "gradient p", "gradient t"};
-    for (int which = 0; which < TENSOR_COUNT; which++) {
-        const size_t begin = prepared->begin[which];
-        if (byte >= begin && byte < begin + prepared->bytes[which]) {
-            return names[which];
-        }
-    }
-    return "the poison around the tensors";
-}
-
 static void compare_blocks(const test_case *c, const prepared_case *expected, const prepared_case *got) {
-    char text[512];
-    size_t byte = 0;
-    if (memcmp(expected->block, got->block, got->block_size) == 0) {
+    char text[512], difference[160];
+    if (case_equal(expected, got, difference, sizeof difference)) {
         CHECK(1, "equal");
         return;
     }
-    while (expected->block[byte] == got->block[byte]) {
-        byte++;
-    }
-    const size_t word = byte / 8 * 8;
     case_describe(c, text, sizeof text);
-    CHECK(0, "%s: first difference in %s, byte %zu: expected %016" PRIx64 ", got %016" PRIx64, text, owner(got, byte),
-          byte, oracle_load_bits(ONEPASS_F64, expected->block + word),
-          oracle_load_bits(ONEPASS_F64, got->block + word));
+    CHECK(0, "%s: %s", text, difference);
 }
 
 static void test_list(void) {
@@ -237,27 +219,6 @@ static void test_slopes(void) {
 }
 
 /* ---------------------------------------------------------------- edges -- */
-
-/* Readable memory with nothing readable before and behind it. */
-typedef struct fenced {
-    char *all;
-    char *begin;
-    size_t bytes;
-    size_t page;
-} fenced;
-
-static fenced fence(size_t bytes) {
-    fenced f;
-    f.page = (size_t)sysconf(_SC_PAGESIZE);
-    f.bytes = (bytes + f.page - 1) / f.page * f.page;
-    f.all = mmap(NULL, f.bytes + 2 * f.page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (f.all == MAP_FAILED || mprotect(f.all + f.page, f.bytes, PROT_READ | PROT_WRITE) != 0) {
-        perror("mmap");
-        exit(1);
-    }
-    f.begin = f.all + f.page;
-    return f;
-}
 
 /* Tensors that end at an unreadable page, or begin after one: a load beyond the
  * last element, which poison cannot show, dies here. */

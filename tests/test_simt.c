@@ -13,6 +13,7 @@
 #include "cases.h"
 #include "check.h"
 #include "cuda/pairwise.h"
+#include "fence.h"
 #include "oracle.h"
 #include "simt.h"
 
@@ -152,30 +153,13 @@ static bool plan_and_run(const job *job, uint64_t seed, const char *what, cuda_l
 
 /* --------------------------------------------------------------- a case -- */
 
-static const char *owner(const prepared_case *prepared, size_t byte) {
-    static const char *const names[] = {"prediction", "target", "upstream", "value", "gradient p", "gradient t"};
-    for (int which = 0; which < TENSOR_COUNT; which++) {
-        const size_t begin = prepared->begin[which];
-        if (byte >= begin && byte < begin + prepared->bytes[which]) {
-            return names[which];
-        }
-    }
-    return "the poison around the tensors";
-}
-
 static void compare_blocks(const prepared_case *expected, const prepared_case *got, const char *how, const char *what) {
-    size_t byte = 0;
-    if (memcmp(expected->block, got->block, got->block_size) == 0) {
+    char difference[160];
+    if (case_equal(expected, got, difference, sizeof difference)) {
         CHECK(1, "equal");
-        return;
+    } else {
+        CHECK(0, "%s; %s: %s", what, how, difference);
     }
-    while (expected->block[byte] == got->block[byte]) {
-        byte++;
-    }
-    const size_t word = byte / 8 * 8;
-    CHECK(0, "%s; %s: first difference in %s, byte %zu: expected %016" PRIx64 ", got %016" PRIx64, what, how,
-          owner(got, byte), byte, oracle_load_bits(ONEPASS_F64, expected->block + word),
-          oracle_load_bits(ONEPASS_F64, got->block + word));
 }
 
 /* `expected` has been through the CPU engine. */
@@ -253,16 +237,6 @@ static void test_list(int32_t compute, size_t step) {
 
 /* ------------------------------------------------------ every fast path -- */
 
-static int layout_named(const char *name) {
-    for (int layout = 0; layout < case_layout_count(); layout++) {
-        if (strcmp(case_layout_name(layout), name) == 0) {
-            return layout;
-        }
-    }
-    CHECK(0, "expected a layout \"%s\" in the list of cases", name);
-    return 0;
-}
-
 /* The layouts, types and outputs for which there may be kernels of their own, each with each. */
 static void sweep_fast_paths(const char *loss, int32_t dtype, int64_t rows, int64_t columns, int step) {
     static const char *const layouts[] = {"dense",
@@ -286,7 +260,7 @@ static void sweep_fast_paths(const char *loss, int32_t dtype, int64_t rows, int6
                                      .reduction = reduction,
                                      .wanted = wanted,
                                      .upstream = turn / 2 % 4,
-                                     .layout = layout_named(layouts[i]),
+                                     .layout = case_layout_named(layouts[i]),
                                      .rows = rows,
                                      .columns = columns,
                                      .data = DATA_NORMAL,
@@ -367,7 +341,7 @@ static test_case case_of_tiles(const char *loss, int32_t compute, int64_t tiles,
                        .upstream_dtype = ONEPASS_F32,
                        .reduction = tiles % 2 ? ONEPASS_SUM : ONEPASS_MEAN,
                        .wanted = wanted,
-                       .layout = layout_named("both broadcast"),
+                       .layout = case_layout_named("both broadcast"),
                        .rows = tiles * ONEPASS_TILE / columns,
                        .columns = columns,
                        .data = DATA_WIDE,
@@ -501,25 +475,6 @@ static void test_scale(int32_t compute, bool quick) {
 }
 
 /* ---------------------------------------------------------------- edges -- */
-
-/* Memory with nothing readable before and behind it. */
-typedef struct fenced {
-    char *all, *begin;
-    size_t bytes, page;
-} fenced;
-
-static fenced fence(size_t bytes) {
-    fenced f;
-    f.page = (size_t)sysconf(_SC_PAGESIZE);
-    f.bytes = (bytes + f.page - 1) / f.page * f.page;
-    f.all = mmap(NULL, f.bytes + 2 * f.page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (f.all == MAP_FAILED || mprotect(f.all + f.page, f.bytes, PROT_READ | PROT_WRITE) != 0) {
-        perror("mmap");
-        exit(1);
-    }
-    f.begin = f.all + f.page;
-    return f;
-}
 
 /* The sum of count squares of 2, with both gradients, all at one edge of their memory. */
 static void run_at_edge(fenced memory[4], int32_t dtype, int64_t count, bool at_end) {
