@@ -216,7 +216,7 @@ ONEPASS_API onepass_status onepass_scale(const onepass_call *call);
  * module with the kernels for f32, but none of the kernels, and takes no memory for partial
  * sums. That is left to the calls, so that what is not used takes no memory: the first that
  * needs a kernel (a loss, for its types, layouts and outputs) looks it up; the first in f64
- * loads the module for f64; the first on a stream that needs partial sums allocates memory
+ * loads the module for f64; the first on a further stream that needs partial sums allocates memory
  * for them, and so does the first that is captured, for many. Such a call may take longer
  * and may wait for the GPU; it may be captured. For the CPU there is nothing to do. */
 ONEPASS_API onepass_status onepass_prepare(int32_t device, int32_t device_index);

@@ -128,6 +128,24 @@ ALWAYS_INLINE double order_neighbours(double node, int count) {
     return node;
 }
 
+/* The same for 256 neighbouring nodes, eight a thread: the thread's i-th is node 32 i + thread.
+ * Three rounds leave each thread with one eighth of what there is to add. */
+#define ORDER_SHARE 8
+
+ALWAYS_INLINE double order_shares(int thread, double *share) {
+#pragma unroll
+    for (int half = ORDER_SHARE / 2, distance = 1; half > 0; half /= 2, distance *= 2)
+#pragma unroll
+        for (int i = 0; i < half; i++)
+            share[i] = order_halve(thread, distance, share[i], share[i + half]);
+    double node = share[0];
+    node = node + order_swap(node, 8);
+    node = node + order_swap(node, 16); /* 32 neighbours; now over i, whose bits are those of the thread in reverse */
+    for (int distance = 4; distance > 0; distance /= 2)
+        node = node + order_swap(node, distance);
+    return node;
+}
+
 #else
 
 /* ---------------------------------------------------- a tile by a thread -- */

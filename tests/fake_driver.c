@@ -64,6 +64,7 @@ struct CUmod_st {
     char suffix[8]; /* of its kernels' names */
     int32_t kernels;
     struct CUfunc_st kernel[MOST_KERNELS];
+    cuda_pointer workspace; /* a variable of the module; 0: nobody has asked for it yet */
 };
 
 typedef struct memory {
@@ -287,6 +288,14 @@ static void forget_memory(memory *memory) {
     memory->data = NULL;
 }
 
+static void unload(cuda_module module) {
+    module->alive = false;
+    the_fake.counts.modules--;
+    if (module->workspace)
+        forget_memory(memory_at(module->workspace));
+    module->workspace = 0;
+}
+
 /* With all that is in it. */
 static void destroy_context(cuda_context context) {
     pthread_mutex_lock(&lock);
@@ -303,12 +312,9 @@ static void destroy_context(cuda_context context) {
         events[i].alive = false;
         the_fake.counts.events--;
     }
-    for (int i = 0; i < MOST_MODULES; i++) {
-        if (!modules[i].alive || modules[i].context != context)
-            continue;
-        modules[i].alive = false;
-        the_fake.counts.modules--;
-    }
+    for (int i = 0; i < MOST_MODULES; i++)
+        if (modules[i].alive && modules[i].context == context)
+            unload(&modules[i]);
     for (int i = 0; i < MOST_MEMORY; i++)
         if (memories[i].data && memories[i].is_library && memories[i].context == context)
             forget_memory(&memories[i]);
@@ -416,8 +422,7 @@ EXPORT cuda_result cuModuleUnload(cuda_module module) {
     ENTER;
     NEED(module && module->alive && module->context == current(), INVALID_HANDLE);
     NEED_NO_CAPTURE;
-    module->alive = false;
-    the_fake.counts.modules--;
+    unload(module);
     return leave(CUDA_SUCCESS);
 }
 
@@ -472,6 +477,23 @@ static void release(cuda_pointer pointer) {
     if (memory)
         forget_memory(memory);
     pthread_mutex_unlock(&lock);
+}
+
+/* The one variable that a module has; its memory comes and goes with the module, and is zeroed. */
+EXPORT cuda_result cuModuleGetGlobal_v2(cuda_pointer *pointer, size_t *size, cuda_module module, const char *name);
+EXPORT cuda_result cuModuleGetGlobal_v2(cuda_pointer *pointer, size_t *size, cuda_module module, const char *name) {
+    ENTER;
+    NEED(module && module->alive && module->context == current(), INVALID_HANDLE);
+    NEED_NO_CAPTURE;
+    NEED(strcmp(name, CUDA_FIRST_WORKSPACE_NAME) == 0 && strcmp(module->suffix, "_f32") == 0, NOT_FOUND);
+    *size = ONEPASS_WORKSPACE_SIZE;
+    if (!module->workspace) {
+        NEED(place_memory(FAKE_DEVICE, current()->gpu, *size, false, &module->workspace) == CUDA_SUCCESS,
+             CUDA_ERROR_OUT_OF_MEMORY);
+        memset((void *)module->workspace, 0, *size);
+    }
+    *pointer = module->workspace;
+    return leave(CUDA_SUCCESS);
 }
 
 EXPORT cuda_result cuMemAlloc_v2(cuda_pointer *pointer, size_t size);

@@ -255,7 +255,7 @@ static void run_failures(const struct scenario *scenario, bool quick) {
     run_child(scenario->name, run_scenario, &clean);
     const int32_t calls = shared_report->calls;
     const fake_counts counts = shared_report->counts;
-    CHECK(calls > 0 && counts.memory > 0 && counts.modules > 0, "%s: %d calls of the driver", scenario->name, calls);
+    CHECK(calls > 0 && counts.modules > 0, "%s: %d calls of the driver", scenario->name, calls);
     /* Each with two errors, one of which changes from call to call; functions that are called often have them all. */
     for (int32_t at = 1; at <= calls; at++) {
         for (int i = 0; i < 4; i++) {

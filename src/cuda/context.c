@@ -115,8 +115,12 @@ static onepass_status load_module(const cuda_scope *scope, cuda_state *state, bo
 static onepass_status fill_state(const cuda_scope *scope, cuda_state *state) {
     const cuda_driver *driver = scope->driver;
     int multiprocessors = 0;
-    OK(onepass_cuda_make_workspaces(driver, &state->workspaces));
+    cuda_pointer first = 0;
+    size_t size = 0;
     OK(load_module(scope, state, false));
+    OK(onepass_cuda_check(driver, driver->cuModuleGetGlobal(&first, &size, state->module[0], CUDA_FIRST_WORKSPACE_NAME),
+                          "finding the first workspace"));
+    OK(onepass_cuda_make_workspaces(driver, first, &state->workspaces));
     OK(onepass_cuda_check(driver,
                           driver->cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
                                                        driver->gpu[scope->gpu]),
@@ -151,6 +155,7 @@ static onepass_status make_state(const cuda_scope *scope, cuda_state **made) {
         return onepass_fail(ONEPASS_OUT_OF_MEMORY, "no memory for the state of a context");
     state->context = scope->context;
     state->identity = scope->identity;
+    pthread_mutex_init(&state->workspaces.lock, NULL);
     const onepass_status status = fill_state(scope, state);
     if (status != ONEPASS_OK) {
         drop_state(scope->driver, state, false);

@@ -69,6 +69,8 @@ enum {
     FUNCTION(cuModuleUnload, "cuModuleUnload", (cuda_module module))                                                   \
     FUNCTION(cuModuleGetFunction, "cuModuleGetFunction",                                                               \
              (cuda_function * kernel, cuda_module module, const char *name))                                           \
+    FUNCTION(cuModuleGetGlobal, "cuModuleGetGlobal_v2",                                                                \
+             (cuda_pointer * memory, size_t * size, cuda_module module, const char *name))                             \
     FUNCTION(cuMemAlloc, "cuMemAlloc_v2", (cuda_pointer * memory, size_t size))                                        \
     FUNCTION(cuMemFree, "cuMemFree_v2", (cuda_pointer memory))                                                         \
     FUNCTION(cuMemsetD8Async, "cuMemsetD8Async",                                                                       \

@@ -28,4 +28,28 @@ ALWAYS_INLINE int anew(int x) {
     return x;
 }
 
+/* Loads of 16 bytes that take no place in the multiprocessor's own cache, and such that keep
+ * theirs for as long as the cache can. */
+#if defined(__CUDACC__)
+#define HINTED_LOAD(name, hint)                                                                                        \
+    template <typename vector> ALWAYS_INLINE vector name(const vector *address) {                                      \
+        uint4 bits;                                                                                                    \
+        vector loaded;                                                                                                 \
+        static_assert(sizeof loaded == sizeof bits, "16 bytes");                                                       \
+        asm volatile("ld.global." hint ".v4.u32 {%0, %1, %2, %3}, [%4];"                                               \
+                     : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)                                          \
+                     : "l"(address)                                                                                    \
+                     : "memory");                                                                                      \
+        memcpy(&loaded, &bits, sizeof loaded);                                                                         \
+        return loaded;                                                                                                 \
+    }
+#else
+#define HINTED_LOAD(name, hint)                                                                                        \
+    template <typename vector> ALWAYS_INLINE vector name(const vector *address) {                                      \
+        return __ldcs(address);                                                                                        \
+    }
+#endif
+HINTED_LOAD(load_outside, "L1::no_allocate")
+HINTED_LOAD(load_longest, "L1::evict_last")
+
 #endif

@@ -15,10 +15,12 @@
 #define KERNEL(name)  onepass_##name##_f64
 #define REAL(numbers) (numbers).f64
 #define MOST_WARPS    8 /* a thread needs up to 255 registers, ... */
+#define LEAN_BLOCKS   1
 #else
 #define KERNEL(name)  onepass_##name##_f32
 #define REAL(numbers) (numbers).f32
-#define MOST_WARPS    16 /* ... or 128 */
+#define MOST_WARPS    16 /* ... or 128; */
+#define LEAN_BLOCKS   2  /* with half of that twice as many warps fit */
 #endif
 #define BOUNDS __launch_bounds__(MOST_WARPS *ORDER_WARP, 1)
 
@@ -129,6 +131,14 @@ ALWAYS_INLINE void direct_rows(const tile *tile, const wanted *wanted, const dir
                                                                           constant, sums);
 }
 
+template <access p_access, access t_access, keeping p_keeping, keeping t_keeping>
+ALWAYS_INLINE void send_for_tile(const tile *tile, const void *p_at, const void *t_at, numbers *p, numbers *t) {
+    EACH_ROW {
+        send_for_row<p_access, p_keeping>(tile, p_at, row, p);
+        send_for_row<t_access, t_keeping>(tile, t_at, row, t);
+    }
+}
+
 template <access p_access, access t_access, loss_function value, loss_function slope_p, loss_function slope_t>
 ALWAYS_INLINE void run_direct(const cuda_direct *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
     const int size = p_access == ACCESS_REAL ? sizeof(real) : sizeof(uint16_t);
@@ -136,26 +146,18 @@ ALWAYS_INLINE void run_direct(const cuda_direct *job, const wanted *wanted, cons
     const void *t_at = tile_address(job, CUDA_TARGET, tile, size);
     numbers p, t;
     real constant = 0;
-    /* What is read once should leave the cache first, if nothing is written. With a gradient
-     * the hint costs 2 % of the rate. */
-    const bool keep = wanted->gradient[0] || wanted->gradient[1] || wanted->values;
+    const bool writes = wanted->gradient[0] || wanted->gradient[1] || wanted->values;
+    const bool shared_row = t_access != ACCESS_CONSTANT && (job->head.rows >> CUDA_TARGET & 1);
     if (t_access == ACCESS_CONSTANT)
         constant = *(const real *)t_at;
-    if (keep)
-        EACH_ROW {
-            send_for_row<p_access, true>(tile, p_at, row, &p);
-            send_for_row<t_access, true>(tile, t_at, row, &t);
-        }
-    else if (t_access != ACCESS_CONSTANT && (job->head.rows >> CUDA_TARGET & 1))
-        EACH_ROW {
-            send_for_row<p_access, false>(tile, p_at, row, &p);
-            send_for_row<t_access, true>(tile, t_at, row, &t);
-        }
+    /* What is read once should leave the cache first, and what is shared last (3 % of the rate);
+     * but beside a gradient such hints cost 2 %. */
+    if (writes)
+        send_for_tile<p_access, t_access, KEEP_AS_USUAL, KEEP_AS_USUAL>(tile, p_at, t_at, &p, &t);
+    else if (shared_row)
+        send_for_tile<p_access, t_access, KEEP_OUTSIDE, KEEP_LONGEST>(tile, p_at, t_at, &p, &t);
     else
-        EACH_ROW {
-            send_for_row<p_access, false>(tile, p_at, row, &p);
-            send_for_row<t_access, false>(tile, t_at, row, &t);
-        }
+        send_for_tile<p_access, t_access, KEEP_LEAST, KEEP_LEAST>(tile, p_at, t_at, &p, &t);
     const direct_tile at = look_at_tile(job, wanted, tile, size);
     direct_rows<0, p_access, t_access, value, slope_p, slope_t>(tile, wanted, &at, &p, &t, constant, sums);
 }
@@ -369,7 +371,7 @@ ALWAYS_INLINE void scale_tile(const cuda_direct *job, int which, const tile *til
         return;
     }
     numbers numbers;
-    EACH_ROW send_for_row<ACCESS_REAL, false>(tile, at, row, &numbers);
+    EACH_ROW send_for_row<ACCESS_REAL, KEEP_LEAST>(tile, at, row, &numbers);
     EACH_ROW {
         real x[ORDER_OWN_LANES];
         receive<ACCESS_REAL>(&numbers, 0, row, x);
@@ -405,8 +407,15 @@ template <typename parameter> ALWAYS_INLINE void scale_block(const parameter *jo
 
 /* --------------------------------------------------------------- kernels -- */
 
+#if !defined(ONEPASS_REAL_F64) && defined(__CUDACC__)
+extern "C" __device__ __align__(256) unsigned char CUDA_FIRST_WORKSPACE[ONEPASS_WORKSPACE_SIZE];
+#endif
+
 #define FUNCTIONS(name)        name##_value, name##_slope_p, name##_slope_t
 #define ENTRY(name, parameter) extern "C" __global__ void BOUNDS KERNEL(name)(const __grid_constant__ parameter job)
+#define LEAN_ENTRY(name)                                                                                               \
+    extern "C" __global__ void __launch_bounds__(MOST_WARPS *ORDER_WARP, LEAN_BLOCKS)                                  \
+        KERNEL(name)(const __grid_constant__ cuda_direct job)
 #define SMALL_ENTRY(name)                                                                                              \
     extern "C" __global__ void __launch_bounds__(SMALL_TILES *ORDER_LANES, 1)                                          \
         KERNEL(name)(const __grid_constant__ cuda_direct job)
@@ -416,7 +425,7 @@ template <typename parameter> ALWAYS_INLINE void scale_block(const parameter *jo
     ENTRY(name##_forward, cuda_direct) {                                                                               \
         DIRECT(name, OUTPUTS_VALUE, OPERANDS_REAL);                                                                    \
     }                                                                                                                  \
-    ENTRY(name##_forward_constant, cuda_direct) {                                                                      \
+    LEAN_ENTRY(name##_forward_constant) {                                                                              \
         DIRECT(name, OUTPUTS_VALUE, OPERANDS_CONSTANT);                                                                \
     }                                                                                                                  \
     ENTRY(name##_both, cuda_direct) {                                                                                  \
@@ -442,7 +451,7 @@ template <typename parameter> ALWAYS_INLINE void scale_block(const parameter *jo
 
 #if !defined(ONEPASS_REAL_F64)
 #define LOSS(name, ...)                                                                                                \
-    ENTRY(name##_forward_half, cuda_direct) {                                                                          \
+    LEAN_ENTRY(name##_forward_half) {                                                                                  \
         DIRECT(name, OUTPUTS_VALUE, OPERANDS_HALF);                                                                    \
     }                                                                                                                  \
     ENTRY(name##_both_half, cuda_direct) {                                                                             \

@@ -25,6 +25,11 @@ extern "C" {
 #define CUDA_WORKSPACE_HEAD 256
 #define CUDA_MOST_BLOCKS    ((ONEPASS_WORKSPACE_SIZE - CUDA_WORKSPACE_HEAD) / 8)
 
+/* The first workspace is part of the module for f32: a driver hands out memory in steps of 2 MiB, and the kernels
+ * leave room for it in theirs. */
+#define CUDA_FIRST_WORKSPACE      onepass_first_workspace
+#define CUDA_FIRST_WORKSPACE_NAME "onepass_first_workspace"
+
 /* Doubles in a block's shared memory for the nodes of the tree. */
 #define CUDA_MOST_NODES 256
 

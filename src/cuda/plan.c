@@ -244,19 +244,18 @@ static block small_block(const job *job, int64_t tiles) {
     return (block){(int32_t)(4 * taken), (int32_t)taken};
 }
 
-/* A wave is what 16 warps a multiprocessor take at a time. A value alone wants few blocks,
- * of up to 16 tiles a warp; with a gradient neighbouring blocks had better work on
- * neighbouring tiles. */
+/* A wave is what 16 warps a multiprocessor take at a time. Tiles of one array, or of two of
+ * 16 bits, need few registers, so that there are 32. A value alone wants few blocks, of up to
+ * 8 tiles a warp; with a gradient neighbouring blocks had better work on neighbouring tiles. */
 static block direct_block(const job *job, variant variant, const cuda_head *head, int64_t tiles,
                           int32_t multiprocessors) {
     const bool in_float = job->compute == ONEPASS_F32, rows = head->rows >> CUDA_TARGET & 1;
+    const bool lean = variant == FORWARD_HALF || variant == FORWARD_CONSTANT;
     const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
-    int64_t warps = 8, tiles_a_warp = up_to_power_of_two(least(waves, 16));
+    int64_t warps = lean && in_float && waves >= 4 ? 16 : 8, tiles_a_warp = up_to_power_of_two(least(waves, 8));
     if (variant == BOTH || variant == BOTH_CONSTANT) {
         warps = in_float && !rows ? 16 : 8;
         tiles_a_warp = up_to_power_of_two(least(waves, rows ? 4 : 2));
-    } else if (in_float && waves < 4) {
-        warps = 16;
     }
     warps = least(warps, up_to_power_of_two(tiles));
     if (onepass_cuda_shape.warps)

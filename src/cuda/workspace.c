@@ -37,8 +37,9 @@ static onepass_status allocate_slab(const cuda_driver *driver, cuda_workspaces *
     return ONEPASS_OK;
 }
 
-onepass_status onepass_cuda_make_workspaces(const cuda_driver *driver, cuda_workspaces *workspaces) {
-    pthread_mutex_init(&workspaces->lock, NULL);
+onepass_status onepass_cuda_make_workspaces(const cuda_driver *driver, cuda_pointer first,
+                                            cuda_workspaces *workspaces) {
+    workspaces->first = first;
     return onepass_cuda_check(driver, driver->cuStreamCreate(&workspaces->stream, CU_STREAM_NON_BLOCKING),
                               "making a stream");
 }
@@ -102,13 +103,20 @@ static onepass_status make_room(cuda_workspaces *workspaces) {
     return ONEPASS_OK;
 }
 
+static onepass_status find_memory(const cuda_driver *driver, cuda_workspaces *workspaces, cuda_pointer *memory) {
+    if (!workspaces->first)
+        return allocate(driver, workspaces->stream, ONEPASS_WORKSPACE_SIZE, "a stream's workspace", memory);
+    *memory = workspaces->first;
+    workspaces->first = 0;
+    return ONEPASS_OK;
+}
+
 static onepass_status add_workspace(const cuda_driver *driver, cuda_workspaces *workspaces, stream_workspace **added) {
     stream_workspace new = {0};
     OK(make_room(workspaces));
     if (workspaces->count >= STREAMS_FOR_GOOD)
         OK(onepass_cuda_check(driver, driver->cuEventCreate(&new.done, CU_EVENT_DISABLE_TIMING), "making an event"));
-    const onepass_status status =
-        allocate(driver, workspaces->stream, ONEPASS_WORKSPACE_SIZE, "a stream's workspace", &new.memory);
+    const onepass_status status = find_memory(driver, workspaces, &new.memory);
     if (status == ONEPASS_OK) {
         *added = &workspaces->of_stream[workspaces->count++];
         **added = new;

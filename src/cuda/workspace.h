@@ -21,7 +21,8 @@ typedef struct cuda_workspaces {
     cuda_stream stream;   /* the library's own: new memory is zeroed on it */
     stream_workspace *of_stream;
     int32_t count, room;
-    cuda_pointer slab; /* what is left of it goes to captured calls, slot by slot */
+    cuda_pointer first; /* that of the stream which comes first; 0: taken */
+    cuda_pointer slab;  /* what is left of it goes to captured calls, slot by slot */
     size_t slab_left;
 } cuda_workspaces;
 
@@ -31,8 +32,10 @@ typedef struct cuda_loan {
     stream_workspace *recycled; /* not null: the workspaces are locked until it is returned */
 } cuda_loan;
 
-/* What is needed to make them; memory is allocated when a call first needs it. */
-ONEPASS_INTERNAL onepass_status onepass_cuda_make_workspaces(const cuda_driver *driver, cuda_workspaces *workspaces);
+/* What is needed to make them; memory is allocated when a call first needs it. `first` is a zeroed workspace that is
+ * there already. */
+ONEPASS_INTERNAL onepass_status onepass_cuda_make_workspaces(const cuda_driver *driver, cuda_pointer first,
+                                                             cuda_workspaces *workspaces);
 
 /* After a preparation that failed, or for a context that is gone (then the driver has freed what was in it). */
 ONEPASS_INTERNAL void onepass_cuda_drop_workspaces(const cuda_driver *driver, cuda_workspaces *workspaces,
