@@ -3,8 +3,9 @@
  *
  * The policy, before the first prototype:
  *
- * - One pass. Each input is read once. Nothing of the size of the inputs is
- *   allocated or written but the outputs that were asked for.
+ * - One pass. Each input is read once (the weights of a mean twice, since their sum
+ *   comes first). Nothing of the size of the inputs is allocated or written but the
+ *   outputs that were asked for.
  * - Same bits. A result depends on the inputs alone: not on the number of
  *   threads, the instruction set, the strides, or whether value and gradient
  *   are computed together or apart. docs/numerics.md says how, and where it ends.
@@ -87,7 +88,7 @@ typedef enum onepass_dtype {
 } onepass_dtype;
 
 typedef enum onepass_reduction {
-    ONEPASS_MEAN = 0, /* the sum divided by the number of elements, or by the call's divisor */
+    ONEPASS_MEAN = 0, /* the sum divided by the number of elements, the sum of the weights or the call's divisor */
     ONEPASS_SUM = 1,
     ONEPASS_NONE = 2 /* one value an element */
 } onepass_reduction;
@@ -96,6 +97,14 @@ typedef enum onepass_device {
     ONEPASS_CPU = 0,
     ONEPASS_CUDA = 1
 } onepass_device;
+
+/* For `flags` of a call. */
+enum onepass_flags {
+    /* The gradients are there, computed without an upstream gradient: where that is 1, in the compute type, they stay
+     * as they are, and else they are computed anew. For gradients that were rounded, which onepass_scale cannot
+     * multiply. The call has `upstream` (one element) and no `value`, and no gradient lies over its operand. */
+    ONEPASS_UNLESS_ONE = 1
+};
 
 /* Which operand is which, for the arrays `operand` and `gradient` of a call. */
 enum {
@@ -125,9 +134,9 @@ typedef struct onepass_tensor {
  *
  * The operands are broadcast to their common shape by NumPy's rule, aligned at
  * the last dimension. Element types may differ; the computation is in double if
- * an operand is f64, else in float. Outputs may have any element type, and strides
- * that nest: each steps over all that the smaller ones reach, so that no two
- * elements share memory. A gradient may be written over its own operand if
+ * an operand or the weight is f64, else in float. Outputs may have any element type,
+ * and strides that nest: each steps over all that the smaller ones reach, so that no
+ * two elements share memory. A gradient may be written over its own operand if
  * pointer, type, shape and strides are the same; any other overlap of address
  * ranges with an output is an error.
  */
@@ -141,11 +150,13 @@ typedef struct onepass_call {
     int32_t parameter_count;
     double parameter[ONEPASS_MAX_PARAMETERS];
 
-    /* Inputs. `upstream` is the gradient of whatever was computed from the value:
-     * one element for mean and sum, the common shape for none; null means 1. */
+    /* Inputs. `weight` multiplies each element's loss and is broadcast to the common
+     * shape of the operands, in which it has no say; null means 1. `upstream` is the
+     * gradient of whatever was computed from the value: one element for mean and sum,
+     * the common shape for none; null means 1. */
     const onepass_tensor *operand[ONEPASS_MAX_OPERANDS]; /* prediction, target */
-    const onepass_tensor *weight;                        /* not yet: must be null */
-    const onepass_tensor *mask;                          /* not yet: must be null */
+    const onepass_tensor *weight;
+    const onepass_tensor *mask; /* not yet: must be null */
     const onepass_tensor *upstream;
 
     /* Outputs; null means not wanted. The value has one element for mean and sum
@@ -153,7 +164,8 @@ typedef struct onepass_call {
     const onepass_tensor *value;
     const onepass_tensor *gradient[ONEPASS_MAX_OPERANDS];
 
-    /* For mean: divide by this positive number instead of the number of elements; 0 means the latter. */
+    /* For mean: divide by this positive number; 0 means by the number of elements or, if there are weights, by their
+     * sum, whatever that is. */
     double divisor;
 
     /* Where and how. */
@@ -161,7 +173,7 @@ typedef struct onepass_call {
     int32_t device_index;  /* which GPU */
     void *stream;          /* for a GPU: a CUstream or cudaStream_t; null is the default stream */
     int32_t threads;       /* for the CPU: at most this many; 0: the library decides */
-    int32_t flags;         /* must be 0 */
+    int32_t flags;         /* of onepass_flags, or 0 */
     void *workspace;       /* for a GPU: memory of that GPU for partial sums; null: the library's own */
     size_t workspace_size; /* its size; ONEPASS_WORKSPACE_SIZE is enough for every call */
 } onepass_call;
@@ -206,10 +218,10 @@ ONEPASS_API onepass_status onepass_mean_f32(const char *loss, int64_t count, con
 
 /* Multiplies gradients that were computed without an upstream gradient by one, in
  * place: afterwards they have the bits that they would have had if it had been
- * known before. For f32 gradients of operands that are not f64, and for f64
- * gradients of f64 operands. The call needs `upstream` (one element), at least one `gradient`, and
- * where: device, device_index, stream, threads. Where the upstream gradient is 1
- * nothing is read or written. */
+ * known before. For f32 gradients that were computed in float, and for f64 gradients
+ * that were computed in double. The call needs `upstream` (one element), at least one
+ * `gradient`, and where: device, device_index, stream, threads. Where the upstream
+ * gradient is 1 nothing is read or written. */
 ONEPASS_API onepass_status onepass_scale(const onepass_call *call);
 
 /* Makes a device ready, so that the first call on it need not: on a GPU it loads the
@@ -236,6 +248,10 @@ ONEPASS_API onepass_status onepass_prepare(int32_t device, int32_t device_index)
  * or at the whole's end. Merge adds to `into` what `from` has seen and leaves
  * `from` as it is. Finish needs every element to have been added, writes one
  * element, and may be called again.
+ *
+ * The weights of a mean are summed beside the terms, so all its slices have weights
+ * or none has. Their sum is known at the end only: gradients need it beforehand, as
+ * the `divisor` of every call.
  */
 typedef struct onepass_accumulator onepass_accumulator;
 

@@ -5,8 +5,10 @@
  * own and is one node of the tree over the whole, whatever comes before or after
  * it; two nodes that are siblings become their parent at once. So the state is as
  * small as the gaps between the slices allow, and the last node left is the sum.
+ * Where the mean is over the sum of the weights, each node has that beside its own.
  */
 #include "engine.h"
+#include "float_state.h"
 #include "order.h"
 
 #include <stdlib.h>
@@ -16,13 +18,22 @@ typedef struct node {
     int64_t first; /* tile */
     int level;
     double sum;
+    double weights; /* 0 where nobody will divide by them */
 } node;
+
+/* A mean's slices have weights or none of them has; the first one that is added says so. */
+typedef enum divided_by {
+    UNDECIDED,
+    COUNT, /* or the call's divisor */
+    WEIGHTS
+} divided_by;
 
 struct onepass_accumulator {
     job whole;      /* loss, parameters, reduction, and the divisor that the mean is divided by */
     double divisor; /* as the call gave it: 0 for the total */
     int64_t total;
     int64_t tiles;
+    divided_by divided_by;
     int64_t count, room;
     node *node; /* by their first tile */
 };
@@ -90,6 +101,7 @@ static void climb(onepass_accumulator *accumulator, int64_t at) {
         if (pair[0].level != own->level || pair[1].level != own->level || pair[1].first != pair[0].first + length)
             return;
         pair[0].sum = pair[0].sum + pair[1].sum;
+        pair[0].weights = pair[0].weights + pair[1].weights;
         pair[0].level++;
         accumulator->count--;
         memmove(pair + 1, pair + 2, (size_t)(accumulator->count - left - 1) * sizeof *pair);
@@ -118,6 +130,9 @@ static int block_level(int64_t tile, int64_t end) {
 }
 
 static onepass_status check_place(const onepass_call *call) {
+    if (call->flags)
+        return onepass_fail(ONEPASS_NOT_SUPPORTED, "flags is %d; an accumulator knows no flags, so it must be 0",
+                            call->flags);
     if (call->device != ONEPASS_CPU)
         return onepass_fail(ONEPASS_NOT_SUPPORTED,
                             "device is ONEPASS_CUDA; an accumulator adds up on the CPU, so expected ONEPASS_CPU and "
@@ -152,8 +167,31 @@ static onepass_status check_slice(const onepass_accumulator *accumulator, const 
     return ONEPASS_OK;
 }
 
+/* What a slice's mean is divided by in the end. The divisor of a call settles that for all slices, as a sum does. */
+static divided_by divided_by_of(const onepass_accumulator *accumulator, const job *job) {
+    if (accumulator->whole.reduction != ONEPASS_MEAN || accumulator->divisor != 0)
+        return COUNT;
+    return job->weight.data ? WEIGHTS : COUNT;
+}
+
+static onepass_status check_weight(const onepass_accumulator *accumulator, const job *job, divided_by own) {
+    bool wants_gradient = false;
+    for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
+        wants_gradient |= job->gradient[k].data != NULL;
+    if (own == WEIGHTS && wants_gradient)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
+                            "gradients of a weighted mean are divided by the sum of all weights, which is not known "
+                            "before the last slice; expected it as divisor, or no gradients");
+    if (accumulator->divided_by != UNDECIDED && accumulator->divided_by != own)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
+                            "weight is %s, but the slices before had %s; expected a weight for every slice of a mean "
+                            "or for none",
+                            own == WEIGHTS ? "set" : "null", own == WEIGHTS ? "none" : "one");
+    return ONEPASS_OK;
+}
+
 /* Computes the slice block by block. Nothing goes into the accumulator before all of it has come out right. */
-static onepass_status run_blocks(job *job, int64_t tile, int64_t end, node *block, int *blocks) {
+static onepass_status run_blocks(job *job, bool over_weights, int64_t tile, int64_t end, node *block, int *blocks) {
     const int64_t slice_first = tile, slice_count = job->count;
     onepass_status status = ONEPASS_OK;
     for (*blocks = 0; tile < end && status == ONEPASS_OK; (*blocks)++) {
@@ -164,12 +202,18 @@ static onepass_status run_blocks(job *job, int64_t tile, int64_t end, node *bloc
         job->count = slice_count - job->first < length ? slice_count - job->first : length;
         job->sum = &block[*blocks].sum;
         status = onepass_cpu_engine.run(job);
+        if (over_weights && status == ONEPASS_OK) {
+            struct job weights;
+            onepass_plan_weights(job, &weights);
+            weights.sum = &block[*blocks].weights;
+            status = onepass_cpu_engine.run(&weights);
+        }
         tile += (int64_t)1 << level;
     }
     return status;
 }
 
-onepass_status onepass_accumulator_add(onepass_accumulator *accumulator, const onepass_call *call, int64_t first) {
+ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_call *call, int64_t first) {
     job job;
     node block[MOST_BLOCKS];
     int blocks = 0;
@@ -183,6 +227,10 @@ onepass_status onepass_accumulator_add(onepass_accumulator *accumulator, const o
         status = check_slice(accumulator, call, &job, first);
     if (status != ONEPASS_OK || job.count == 0)
         return status;
+    const divided_by own = divided_by_of(accumulator, &job);
+    status = check_weight(accumulator, &job, own);
+    if (status != ONEPASS_OK)
+        return status;
 
     const int64_t tile = first / ORDER_TILE, end = tile + (job.count - 1) / ORDER_TILE + 1;
     if (was_added(accumulator, tile, end))
@@ -190,9 +238,12 @@ onepass_status onepass_accumulator_add(onepass_accumulator *accumulator, const o
                             "elements %lld to %lld were added already, in whole or in part; expected new ones",
                             (long long)first, (long long)(first + job.count - 1));
     job.divisor = accumulator->whole.divisor;
+    job.over_weights = false; /* not over those of a block */
     status = make_room(accumulator, MOST_BLOCKS);
     if (status == ONEPASS_OK)
-        status = run_blocks(&job, tile, end, block, &blocks);
+        status = run_blocks(&job, own == WEIGHTS, tile, end, block, &blocks);
+    if (status == ONEPASS_OK)
+        accumulator->divided_by = own;
     for (int i = 0; i < blocks && status == ONEPASS_OK; i++)
         insert(accumulator, block[i]);
     return status;
@@ -200,7 +251,7 @@ onepass_status onepass_accumulator_add(onepass_accumulator *accumulator, const o
 
 /* ------------------------------------------------------ begin, merge, finish -- */
 
-onepass_status onepass_accumulator_begin(onepass_accumulator **accumulator, const onepass_call *given, int64_t total) {
+ARITHMETIC onepass_status begin(onepass_accumulator **accumulator, const onepass_call *given, int64_t total) {
     onepass_call call;
     job whole = {0};
     onepass_succeed();
@@ -238,7 +289,7 @@ static bool same_whole(const onepass_accumulator *a, const onepass_accumulator *
            memcmp(a->whole.parameter, b->whole.parameter, sizeof a->whole.parameter) == 0;
 }
 
-onepass_status onepass_accumulator_merge(onepass_accumulator *into, const onepass_accumulator *from) {
+ARITHMETIC onepass_status merge(onepass_accumulator *into, const onepass_accumulator *from) {
     onepass_succeed();
     if (!into || !from)
         return onepass_fail(ONEPASS_INVALID_ARGUMENT, "%s is null; expected an accumulator that has begun",
@@ -248,18 +299,26 @@ onepass_status onepass_accumulator_merge(onepass_accumulator *into, const onepas
                             "the accumulators began with different calls or totals (%lld and %lld elements); expected "
                             "the same loss, parameters, reduction, divisor and total",
                             (long long)into->total, (long long)from->total);
+    if (into->divided_by != from->divided_by && into->divided_by != UNDECIDED && from->divided_by != UNDECIDED)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
+                            "the slices of %s have weights and those of %s have none; expected a weight for every "
+                            "slice of a mean or for none",
+                            into->divided_by == WEIGHTS ? "into" : "from",
+                            into->divided_by == WEIGHTS ? "from" : "into");
     for (int64_t i = 0; i < from->count; i++)
         if (was_added(into, from->node[i].first, node_end(from, &from->node[i])))
             return onepass_fail(ONEPASS_INVALID_ARGUMENT,
                                 "elements from %lld on were added to both accumulators; expected different slices",
                                 (long long)from->node[i].first * ORDER_TILE);
     const onepass_status status = make_room(into, from->count);
+    if (status == ONEPASS_OK && from->divided_by != UNDECIDED)
+        into->divided_by = from->divided_by;
     for (int64_t i = 0; i < from->count && status == ONEPASS_OK; i++)
         insert(into, from->node[i]);
     return status;
 }
 
-onepass_status onepass_accumulator_finish(const onepass_accumulator *accumulator, const onepass_tensor *value) {
+ARITHMETIC onepass_status finish(const onepass_accumulator *accumulator, const onepass_tensor *value) {
     view view;
     onepass_succeed();
     if (!accumulator)
@@ -274,8 +333,43 @@ onepass_status onepass_accumulator_finish(const onepass_accumulator *accumulator
         return onepass_fail(ONEPASS_INCOMPLETE, "%lld of the %lld tiles of %d elements have been added; expected all",
                             (long long)known, (long long)accumulator->tiles, ORDER_TILE);
     const double sum = accumulator->count ? accumulator->node[0].sum : 0;
-    onepass_cpu_finish(&view, sum, accumulator->whole.reduction, accumulator->whole.divisor);
+    const double divisor =
+        accumulator->divided_by == WEIGHTS ? accumulator->node[0].weights : accumulator->whole.divisor;
+    onepass_cpu_finish(&view, sum, accumulator->whole.reduction, divisor);
     return ONEPASS_OK;
+}
+
+/* --------------------------------------------------------------- the ways in -- */
+
+/* Each in our own floating-point state from its first comparison on: flushed to zero, the divisor of a call may look
+ * like one that was not given. */
+
+onepass_status onepass_accumulator_begin(onepass_accumulator **accumulator, const onepass_call *call, int64_t total) {
+    const float_state callers = enter_float_state();
+    const onepass_status status = begin(accumulator, call, total);
+    leave_float_state(callers);
+    return status;
+}
+
+onepass_status onepass_accumulator_add(onepass_accumulator *accumulator, const onepass_call *call, int64_t first) {
+    const float_state callers = enter_float_state();
+    const onepass_status status = add(accumulator, call, first);
+    leave_float_state(callers);
+    return status;
+}
+
+onepass_status onepass_accumulator_merge(onepass_accumulator *into, const onepass_accumulator *from) {
+    const float_state callers = enter_float_state();
+    const onepass_status status = merge(into, from);
+    leave_float_state(callers);
+    return status;
+}
+
+onepass_status onepass_accumulator_finish(const onepass_accumulator *accumulator, const onepass_tensor *value) {
+    const float_state callers = enter_float_state();
+    const onepass_status status = finish(accumulator, value);
+    leave_float_state(callers);
+    return status;
 }
 
 void onepass_accumulator_destroy(onepass_accumulator *accumulator) {

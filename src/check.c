@@ -243,6 +243,24 @@ static onepass_status check_shape(const checked *tensor, const common *common, c
     return ONEPASS_OK;
 }
 
+/* Whether the tensor broadcasts to the common shape, as it is. */
+static onepass_status check_reach(const checked *tensor, const common *common) {
+    const int32_t missing = common->ndim - tensor->ndim;
+    bool reaches = missing >= 0;
+    for (int32_t d = 0; d < tensor->ndim && reaches; d++)
+        reaches = tensor->shape[d] == 1 || tensor->shape[d] == common->shape[d + missing];
+    if (reaches)
+        return ONEPASS_OK;
+    checked whole = {.ndim = common->ndim};
+    memcpy(whole.shape, common->shape, (size_t)common->ndim * sizeof *whole.shape);
+    char hint[480] = "";
+    if (missing > 0)
+        suggest_reshape(tensor, &whole, hint, sizeof hint);
+    FAIL_SHAPE("%s has shape %s, which does not broadcast to the operands' common shape %s%s", tensor->name,
+               shape_text(tensor->ndim, tensor->shape).characters, shape_text(common->ndim, common->shape).characters,
+               hint);
+}
+
 static onepass_status check_single(const checked *tensor) {
     if (tensor->count != 1)
         FAIL_SHAPE("%s has shape %s; expected one element for this reduction", tensor->name,
@@ -301,14 +319,35 @@ onepass_status onepass_read_call(const onepass_call *given, onepass_call *call) 
 }
 
 static onepass_status check_not_yet(const onepass_call *call) {
-    const char *name = call->weight ? "weight" : call->mask ? "mask" : NULL;
-    if (name)
+    if (call->mask)
         return onepass_fail(ONEPASS_NOT_SUPPORTED,
-                            "%s is set; this version (%s) does not have it yet, so it must be null", name,
+                            "mask is set; this version (%s) does not have it yet, so it must be null",
                             onepass_version_text());
-    if (call->flags)
-        return onepass_fail(ONEPASS_NOT_SUPPORTED, "flags is %d; this version (%s) knows no flags, so it must be 0",
-                            call->flags, onepass_version_text());
+    if (call->flags & ~ONEPASS_UNLESS_ONE)
+        return onepass_fail(ONEPASS_NOT_SUPPORTED,
+                            "flags is %d; this version (%s) knows ONEPASS_UNLESS_ONE (%d) alone, or 0", call->flags,
+                            onepass_version_text(), ONEPASS_UNLESS_ONE);
+    return ONEPASS_OK;
+}
+
+/* What would be lost if nothing were done must not be wanted, nor may a gradient have taken the place of what it would
+ * be computed of. */
+static onepass_status check_unless_one(const onepass_call *call, const job *job) {
+    if (!(call->flags & ONEPASS_UNLESS_ONE))
+        return ONEPASS_OK;
+    if (call->value)
+        FAIL_ARGUMENT(
+            "value is set, but flags has ONEPASS_UNLESS_ONE, with which nothing may be written; expected null");
+    if (!call->upstream || job->reduction == ONEPASS_NONE)
+        FAIL_ARGUMENT(
+            "flags has ONEPASS_UNLESS_ONE, which asks about an upstream gradient of one element; expected one, "
+            "and a reduction to a mean or a sum");
+    for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
+        if (job->in_place[k])
+            FAIL_MEMORY(
+                "%s lies over its operand, but flags has ONEPASS_UNLESS_ONE, which may need that operand again; "
+                "expected memory of its own",
+                onepass_gradient_name[k]);
     return ONEPASS_OK;
 }
 
@@ -418,11 +457,11 @@ onepass_status onepass_plan_scalar(const onepass_tensor *tensor, const char *nam
     return ONEPASS_OK;
 }
 
-/* The tensors of a call, checked one by one: operands first, then upstream, value, gradients. The workspace is
+/* The tensors of a call, checked one by one: operands first, then weight, upstream, value, gradients. The workspace is
  * none of them, but has a place in memory like them. */
 typedef struct tensors {
     checked operand[ONEPASS_MAX_OPERANDS];
-    checked upstream, value;
+    checked weight, upstream, value;
     checked gradient[ONEPASS_MAX_OPERANDS];
     checked workspace;
     common common;
@@ -431,7 +470,8 @@ typedef struct tensors {
 /* An absent tensor spans nothing. The rest of it is never looked at, and zeroing all of it took a tenth of a small
  * call. */
 static void forget_absent(tensors *all) {
-    all->upstream.begin = all->upstream.end = all->value.begin = all->value.end = 0;
+    all->weight.begin = all->weight.end = all->upstream.begin = all->upstream.end = 0;
+    all->value.begin = all->value.end = 0;
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
         all->gradient[k].begin = all->gradient[k].end = 0;
 }
@@ -463,6 +503,19 @@ static onepass_status plan_operands(const onepass_call *call, tensors *all, job 
     return ONEPASS_OK;
 }
 
+/* A weight is broadcast to the common shape and has no part in it. */
+static onepass_status plan_weight(const onepass_call *call, tensors *all, job *job) {
+    job->weight.data = NULL;
+    if (!call->weight)
+        return ONEPASS_OK;
+    OK(check_tensor(call->weight, "weight", &all->weight));
+    OK(check_reach(&all->weight, &all->common));
+    make_view(&all->weight, &all->common, &job->weight);
+    if (all->weight.dtype == ONEPASS_F64)
+        job->compute = ONEPASS_F64;
+    return ONEPASS_OK;
+}
+
 /* Upstream gradient and value have one element, or with the reduction none the common shape. */
 static onepass_status plan_reduced(const onepass_tensor *tensor, const char *name, const common *common,
                                    checked *checked, job *job, view *view) {
@@ -490,7 +543,7 @@ static onepass_status plan_gradients(const onepass_call *call, tensors *all, job
         OK(check_shape(&all->gradient[k], &all->common, "a gradient"));
         OK(check_output(&all->gradient[k]));
         make_view(&all->gradient[k], &all->common, &job->gradient[k]);
-        job->in_place[k] = same_place(&all->gradient[k], &all->operand[k]);
+        job->in_place[k] = all->common.count > 0 && same_place(&all->gradient[k], &all->operand[k]);
     }
     return ONEPASS_OK;
 }
@@ -515,6 +568,7 @@ static onepass_status check_overlaps(const tensors *all, const job *job) {
         for (int32_t k = 0; k < job->operand_count; k++)
             if (!(i == 1 + k && job->in_place[k]))
                 OK(check_apart(output[i], &all->operand[k]));
+        OK(check_apart(output[i], &all->weight));
         OK(check_apart(output[i], &all->upstream));
         for (int32_t j = 0; j < i; j++)
             OK(check_apart(output[i], output[j]));
@@ -530,18 +584,39 @@ onepass_status onepass_plan(const onepass_call *given, job *job) {
     forget_absent(&all);
     place_workspace(&call, &all.workspace);
     OK(plan_operands(&call, &all, job));
+    OK(plan_weight(&call, &all, job));
     OK(plan_reduced(call.upstream, "upstream", &all.common, &all.upstream, job, &job->upstream));
     OK(plan_reduced(call.value, "value", &all.common, &all.value, job, &job->value));
     if (call.value)
         OK(check_output(&all.value));
     OK(plan_gradients(&call, &all, job));
     OK(check_overlaps(&all, job));
+    OK(check_unless_one(&call, job));
+    job->unless_one = call.flags & ONEPASS_UNLESS_ONE;
     job->first = 0;
     job->count = all.common.count;
     job->sum = NULL;
-    if (job->reduction == ONEPASS_MEAN && job->divisor == 0)
+    /* The weights of no elements sum to what their count is. */
+    const bool own_divisor = job->reduction != ONEPASS_MEAN || job->divisor != 0;
+    job->over_weights = !own_divisor && job->weight.data && job->count > 0;
+    if (!own_divisor)
         job->divisor = (double)job->count;
     return ONEPASS_OK;
+}
+
+/* The second operand is not looked at. It is one number for all, which costs an engine least. */
+void onepass_plan_weights(const job *weighted, job *weights) {
+    const view *weight = &weighted->weight;
+    *weights = (struct job){.loss = ONEPASS_WEIGHTS_ONLY,
+                            .operand_count = 2,
+                            .reduction = ONEPASS_SUM,
+                            .compute = weighted->compute,
+                            .first = weighted->first,
+                            .count = weighted->count,
+                            .operand = {*weight, {.data = weight->data, .dtype = weight->dtype, .ndim = 1}},
+                            .divisor = 1,
+                            .threads = weighted->threads};
+    weights->operand[1].shape[0] = weighted->first + weighted->count;
 }
 
 /* ----------------------------------------------------------------- scale -- */
@@ -555,8 +630,10 @@ static onepass_status check_scale_only(const onepass_call *call) {
                        : call->operand[0]                       ? "operand[0], the prediction,"
                        : call->operand[1]                       ? "operand[1], the target,"
                        : call->operand[2] || call->operand[3]   ? "operand[2] or operand[3]"
+                       : call->weight                           ? "weight"
                        : call->value                            ? "value"
                        : call->gradient[2] || call->gradient[3] ? "gradient[2] or gradient[3]"
+                       : call->flags                            ? "flags"
                                                                 : NULL;
     if (name)
         FAIL_ARGUMENT("%s is set; onepass_scale multiplies gradient[0] and gradient[1] by upstream and takes nothing "

@@ -137,6 +137,21 @@ ALWAYS_INLINE uint16_t bf16_of_f64(double x) {
     return small_of_f64(x, 7, 127, 0x7fc0);
 }
 
+/* --------------------------------------- one of many, in the compute type -- */
+
+ALWAYS_INLINE real load_f16(const void *data, int64_t i) {
+    return f32_of_f16(((const uint16_t *)data)[i]);
+}
+ALWAYS_INLINE real load_bf16(const void *data, int64_t i) {
+    return f32_of_bf16(((const uint16_t *)data)[i]);
+}
+ALWAYS_INLINE real load_f32(const void *data, int64_t i) {
+    return ((const float *)data)[i];
+}
+ALWAYS_INLINE real load_f64(const void *data, int64_t i) {
+    return (real)((const double *)data)[i];
+}
+
 /* ------------------------------------------- one number, any type, f64 -- */
 
 /* For scalars: the upstream gradient and the value. */

@@ -39,13 +39,16 @@ typedef struct job {
     int64_t count;
 
     view operand[ONEPASS_MAX_OPERANDS];
+    view weight;
     view upstream; /* one element for mean and sum */
     view value;    /* one element for mean and sum */
     view gradient[ONEPASS_MAX_OPERANDS];
     bool in_place[ONEPASS_MAX_OPERANDS]; /* the gradient lies over its operand */
 
-    double divisor; /* of a mean */
-    double *sum;    /* if not null: the plain sum goes here as well */
+    bool unless_one;   /* nothing is done where the upstream gradient is 1 */
+    double divisor;    /* of a mean, unless ... */
+    bool over_weights; /* ... it is the sum of the weights, which is computed first */
+    double *sum;       /* if not null: the plain sum goes here as well */
     int32_t threads;
 
     /* For a GPU. */
@@ -58,6 +61,11 @@ typedef struct job {
 /* The loss of a job that computes none: it multiplies its gradients by the upstream gradient, in place. */
 #define ONEPASS_SCALE_ONLY (-1)
 
+/* ... and of one that adds up its first operand: the weights of a mean. */
+#define ONEPASS_WEIGHTS_ONLY (-2)
+
+/* `run` is called in the state of src/float_state.h, which the public functions enter; an engine's own threads enter it
+ * themselves. */
 typedef struct engine {
     const char *name;
     onepass_status (*run)(const job *job);
@@ -72,7 +80,10 @@ ONEPASS_INTERNAL onepass_status onepass_read_call(const onepass_call *given, one
 ONEPASS_INTERNAL onepass_status onepass_plan_loss(const onepass_call *call, job *job);
 ONEPASS_INTERNAL onepass_status onepass_plan_scalar(const onepass_tensor *tensor, const char *name, view *view);
 
-/* The same for a call of onepass_scale. */
+/* The job that adds up the weights of a job. Its sum is the caller's to ask for. */
+ONEPASS_INTERNAL void onepass_plan_weights(const job *weighted, job *weights);
+
+/* The same as onepass_plan for a call of onepass_scale. */
 ONEPASS_INTERNAL onepass_status onepass_plan_scale(const onepass_call *call, job *job);
 
 /* Whether there can be such a device at all; that it is there is the engine's to say. */
@@ -93,6 +104,8 @@ ONEPASS_INTERNAL onepass_status onepass_succeed(void);
 /* src/cpu/engine.c */
 ONEPASS_INTERNAL extern const engine onepass_cpu_engine;
 ONEPASS_INTERNAL onepass_status onepass_cpu_describe(onepass_machine_info *info);
+
+/* ... and the value of a whole whose sum is known. */
 ONEPASS_INTERNAL void onepass_cpu_finish(const view *value, double sum, int32_t reduction, double divisor);
 
 /* src/cuda/engine.c */

@@ -1,5 +1,6 @@
 /* The public functions: each clears the thread's message, has its call planned and hands the job to an engine. */
 #include "engine.h"
+#include "float_state.h"
 
 #define TEXT_OF(x) #x
 #define TEXT(x)    TEXT_OF(x)
@@ -37,7 +38,7 @@ static bool wants_something(const onepass_call *call) {
     return wanted;
 }
 
-onepass_status onepass_run(const onepass_call *call) {
+ARITHMETIC onepass_status run(const onepass_call *call) {
     job job;
     onepass_succeed();
     const onepass_status status = onepass_plan(call, &job);
@@ -49,11 +50,28 @@ onepass_status onepass_run(const onepass_call *call) {
     return engine_of(call->device)->run(&job);
 }
 
-onepass_status onepass_scale(const onepass_call *call) {
+ARITHMETIC onepass_status scale(const onepass_call *call) {
     job job;
     onepass_succeed();
     const onepass_status status = onepass_plan_scale(call, &job);
     return status == ONEPASS_OK ? engine_of(call->device)->run(&job) : status;
+}
+
+/* In our own floating-point state from the first comparison on: flushed to zero, a divisor may look like one that was
+ * not given. */
+
+onepass_status onepass_run(const onepass_call *call) {
+    const float_state callers = enter_float_state();
+    const onepass_status status = run(call);
+    leave_float_state(callers);
+    return status;
+}
+
+onepass_status onepass_scale(const onepass_call *call) {
+    const float_state callers = enter_float_state();
+    const onepass_status status = scale(call);
+    leave_float_state(callers);
+    return status;
 }
 
 onepass_status onepass_prepare(int32_t device, int32_t device_index) {

@@ -208,6 +208,24 @@ static const layout_row layouts[] = {
     {"in place, permuted", 4, FULL, PERMUTED, FULL, REVERSED, PERMUTED, OVER_PREDICTION | OVER_TARGET},
 };
 
+/* The weights of cases.h, against the common shape. */
+static const struct weight_row {
+    const char *name;
+    int shape, memory;
+} weight_rows[WEIGHT_COUNT] = {
+    [WEIGHT_ABSENT] = {"absent", FULL, NULL_STRIDES},
+    [WEIGHT_DENSE] = {"dense", FULL, NULL_STRIDES},
+    [WEIGHT_UNALIGNED] = {"unaligned", FULL, UNALIGNED},
+    [WEIGHT_PER_ROW] = {"per row", PER_ROW, NULL_STRIDES},
+    [WEIGHT_SHARED_ROW] = {"shared row", SHARED_ROW, NULL_STRIDES},
+    [WEIGHT_SCALAR] = {"scalar", SCALAR, NULL_STRIDES},
+    [WEIGHT_PADDED] = {"padded", FULL, PADDED},
+    [WEIGHT_TRANSPOSED] = {"transposed", FULL, TRANSPOSED},
+    [WEIGHT_REVERSED] = {"reversed", FULL, REVERSED},
+    [WEIGHT_STEP_TWO] = {"step two", FULL, STEP_TWO},
+    [WEIGHT_ZERO_STRIDES] = {"zero strides", FULL, ZERO_STRIDES},
+};
+
 int case_layout_count(void) {
     return (int)(sizeof layouts / sizeof layouts[0]);
 }
@@ -404,6 +422,35 @@ static void fill_upstream(prepared_case *prepared, const test_case *c, uint64_t 
     }
 }
 
+static uint64_t random_weight(uint64_t *state, int32_t weights, int32_t dtype) {
+    switch (weights) {
+    case WEIGHTS_SIGNED:
+        return random_element(state, DATA_UNIFORM, dtype, 0);
+    case WEIGHTS_SPARSE:
+        return oracle_encode(dtype, random_below(state, 5) ? 0.0 : 1.0);
+    case WEIGHTS_ZERO:
+        return oracle_encode(dtype, random_below(state, 2) ? 0.0 : -0.0);
+    case WEIGHTS_ONE:
+        return oracle_encode(dtype, 1.0);
+    case WEIGHTS_WIDE:
+        return random_element(state, DATA_WIDE, dtype, 0);
+    case WEIGHTS_SPECIAL:
+        return random_element(state, DATA_SPECIAL, dtype, 0);
+    default:
+        return oracle_encode(dtype, 1.0 + 0.5 * random_uniform(state));
+    }
+}
+
+static void fill_weight(prepared_case *prepared, const test_case *c, uint64_t *state) {
+    const onepass_tensor *tensor = &prepared->tensor[TENSOR_WEIGHT];
+    const int64_t count = element_count(tensor->ndim, tensor->shape);
+    for (int64_t i = 0; i < count; i++) {
+        char *address = (char *)tensor->data +
+                        oracle_offset(tensor, tensor->ndim, tensor->shape, i) * (int64_t)oracle_size(tensor->dtype);
+        oracle_store_bits(tensor->dtype, address, random_weight(state, c->weights, tensor->dtype));
+    }
+}
+
 static void make_block(prepared_case *prepared) {
     prepared->block_size = (prepared->block_size + 63) / 64 * 64;
     prepared->block = aligned_alloc(64, prepared->block_size);
@@ -450,6 +497,13 @@ prepared_case *case_prepare(const test_case *c) {
         place_upstream(prepared, c, ndim, shape);
     }
     place_outputs(prepared, c, ndim, shape);
+    if (c->weight != WEIGHT_ABSENT) {
+        int64_t own[ONEPASS_MAX_DIMENSIONS];
+        const struct weight_row *row = &weight_rows[c->weight];
+        ndim = own_shape(row->shape, ndim, shape, own);
+        place(prepared, TENSOR_WEIGHT, c->weight_dtype, ndim, own, row->memory);
+        call->weight = &prepared->tensor[TENSOR_WEIGHT];
+    }
 
     make_block(prepared);
     uint64_t state = c->seed;
@@ -458,7 +512,15 @@ prepared_case *case_prepare(const test_case *c) {
     if (c->upstream != UPSTREAM_ABSENT) {
         fill_upstream(prepared, c, &state);
     }
+    if (c->weight != WEIGHT_ABSENT) {
+        fill_weight(prepared, c, &state);
+    }
     return prepared;
+}
+
+int case_in_double(const test_case *c) {
+    return c->prediction == ONEPASS_F64 || c->target == ONEPASS_F64 ||
+           (c->weight != WEIGHT_ABSENT && c->weight_dtype == ONEPASS_F64);
 }
 
 void case_free(prepared_case *prepared) {
@@ -469,7 +531,8 @@ void case_free(prepared_case *prepared) {
 }
 
 const char *case_owner(const prepared_case *prepared, size_t byte) {
-    static const char *const names[] = {"prediction", "target", "upstream", "value", "gradient p", "gradient t"};
+    static const char *const names[] = {"prediction", "target",     "upstream", "value",
+                                        "gradient p", "gradient t", "weight"};
     for (int which = 0; which < TENSOR_COUNT; which++) {
         const size_t begin = prepared->begin[which];
         if (byte >= begin && byte < begin + prepared->bytes[which]) {
@@ -736,6 +799,138 @@ static void sweep_settings(list *all, const char *loss) {
     }
 }
 
+/* Every layout of a weight with the reductions and the outputs that may take another path; types go around. */
+static void sweep_weight_layouts(list *all, const char *loss) {
+    static const int64_t shapes[][2] = {{7, 191}, {3, 1024}, {2, 1500}, {4, 2048}, {0, 5}};
+    static const int32_t wanted[] = {WANT_VALUE, WANT_PREDICTION, WANT_VALUE | WANT_PREDICTION, WANT_ALL};
+    test_case c = plain("weight layouts", loss);
+    int turn = 0;
+    c.layout = case_layout_named("dense, strides given");
+    for (c.weight = WEIGHT_DENSE; c.weight < WEIGHT_COUNT; c.weight++) {
+        for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+            c.rows = shapes[i][0];
+            c.columns = shapes[i][1];
+            for (c.reduction = ONEPASS_MEAN; c.reduction <= ONEPASS_NONE; c.reduction++, turn++) {
+                of_dtype(&c, turn % 4 == 3 ? ONEPASS_F64 : ONEPASS_F32);
+                c.weight_dtype = ONEPASS_F16 + turn / 2 % 4;
+                c.wanted = wanted[turn % 4];
+                c.upstream = turn / 3 % 4;
+                add(all, c);
+            }
+        }
+    }
+    /* Every layout of the operands, in-place gradients among them, with a weight that lies otherwise. */
+    for (c.layout = 0; c.layout < case_layout_count(); c.layout++) {
+        for (int i = 0; i < 3; i++, turn++) {
+            c.rows = shapes[i][0];
+            c.columns = shapes[i][1];
+            of_dtype(&c, i == 1 ? ONEPASS_F16 : i == 2 ? ONEPASS_F64 : ONEPASS_F32);
+            c.weight = WEIGHT_DENSE + turn % (WEIGHT_COUNT - WEIGHT_DENSE);
+            c.weight_dtype = i == 1 ? ONEPASS_BF16 : ONEPASS_F32;
+            c.reduction = turn % 4 == 3 ? ONEPASS_MEAN : turn % 4;
+            c.wanted = WANT_ALL;
+            c.upstream = turn / 2 % 4;
+            add(all, c);
+        }
+    }
+}
+
+/* Every type of a weight with every type of the operands, and what it is made of with what they are made of. */
+static void sweep_weights(list *all, const char *loss) {
+    test_case c = plain("weights", loss);
+    int turn = 0;
+    for (c.weight_dtype = ONEPASS_F16; c.weight_dtype <= ONEPASS_F64; c.weight_dtype++) {
+        for (c.prediction = ONEPASS_F16; c.prediction <= ONEPASS_F64; c.prediction++) {
+            for (c.reduction = ONEPASS_MEAN; c.reduction <= ONEPASS_NONE; c.reduction++, turn++) {
+                c.weight = WEIGHT_DENSE + turn % 3;
+                c.target = turn % 2 ? ONEPASS_F32 : c.prediction;
+                c.gradient = ONEPASS_F16 + turn % 4;
+                c.value = ONEPASS_F16 + turn / 2 % 4;
+                c.upstream = turn / 3 % 4;
+                c.upstream_dtype = ONEPASS_F16 + turn / 4 % 4;
+                add(all, c);
+            }
+        }
+    }
+    static const int32_t data[] = {DATA_NORMAL, DATA_WIDE, DATA_SPECIAL, DATA_KINK, DATA_HUGE, DATA_TINY};
+    for (c.weights = 0; c.weights < WEIGHTS_COUNT; c.weights++) {
+        for (size_t i = 0; i < sizeof data / sizeof data[0]; i++) {
+            for (c.reduction = ONEPASS_MEAN; c.reduction <= ONEPASS_NONE; c.reduction++, turn++) {
+                c.data = data[i];
+                of_dtype(&c, turn % 3 ? ONEPASS_F32 : ONEPASS_F64);
+                c.value = ONEPASS_F64;
+                c.weight = WEIGHT_DENSE;
+                c.weight_dtype = turn % 5 ? c.prediction : ONEPASS_F16;
+                c.upstream = turn / 3 % 4;
+                add(all, c);
+            }
+        }
+    }
+    /* A divisor of the call's own, which comes before the sum of the weights; 0.001 has no exact reciprocal. */
+    c = plain("weights", loss);
+    c.weight = WEIGHT_DENSE;
+    for (c.weight_dtype = ONEPASS_F32; c.weight_dtype <= ONEPASS_F64; c.weight_dtype++) {
+        for (c.wanted = 1; c.wanted <= WANT_ALL; c.wanted++) {
+            c.divisor = c.wanted % 2 ? 0.001 : 1024;
+            add(all, c);
+        }
+    }
+}
+
+/* The sum of the weights has the order of any sum. */
+static void sweep_weight_sizes(list *all, const char *loss) {
+    static const int64_t sizes[] = {0,
+                                    1,
+                                    2,
+                                    3,
+                                    4,
+                                    5,
+                                    7,
+                                    8,
+                                    15,
+                                    16,
+                                    17,
+                                    31,
+                                    32,
+                                    33,
+                                    63,
+                                    127,
+                                    128,
+                                    129,
+                                    1023,
+                                    1024,
+                                    1025,
+                                    2047,
+                                    2048,
+                                    2049,
+                                    3077,
+                                    4096,
+                                    5121,
+                                    8192,
+                                    9 * 1024 + 1,
+                                    31 * 1024 + 1,
+                                    33 * 1024 - 1,
+                                    64 * 1024,
+                                    98 * 1024 + 77};
+    test_case c = plain("weight sizes", loss);
+    c.rows = 1;
+    c.value = ONEPASS_F64;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        c.columns = sizes[i];
+        for (int turn = 0; turn < 3; turn++) {
+            of_dtype(&c, turn == 2 ? ONEPASS_F64 : ONEPASS_F32);
+            c.value = ONEPASS_F64;
+            c.weight = turn == 1 ? WEIGHT_UNALIGNED : WEIGHT_DENSE;
+            c.weight_dtype = turn == 1 ? ONEPASS_F16 : c.prediction;
+            c.weights = turn == 0 ? WEIGHTS_WIDE : WEIGHTS_POSITIVE;
+            c.wanted = i % 2 ? WANT_VALUE : WANT_VALUE | WANT_PREDICTION;
+            c.reduction = i % 5 == 4 ? ONEPASS_SUM : ONEPASS_MEAN;
+            c.threads = (int32_t)i % 4;
+            add(all, c);
+        }
+    }
+}
+
 const test_case *case_list(size_t *count) {
     static list all;
     if (!all.count) {
@@ -747,6 +942,9 @@ const test_case *case_list(size_t *count) {
             sweep_layouts(&all, loss);
             sweep_data(&all, loss);
             sweep_settings(&all, loss);
+            sweep_weight_layouts(&all, loss);
+            sweep_weights(&all, loss);
+            sweep_weight_sizes(&all, loss);
         }
     }
     *count = all.count;
@@ -757,14 +955,20 @@ void case_describe(const test_case *c, char *text, size_t size) {
     static const char *const reductions[] = {"mean", "sum", "none"};
     static const char *const upstreams[] = {"absent", "1", "a number", "a tensor"};
     static const char *const data[] = {"uniform", "normal", "huge", "tiny", "wide", "special", "kink"};
+    static const char *const weights[] = {"positive", "signed", "sparse", "zero", "one", "wide", "special"};
+    char weight[64] = "";
+    if (c->weight != WEIGHT_ABSENT) {
+        snprintf(weight, sizeof weight, "%s weight %s in %s, ", weights[c->weights], weight_rows[c->weight].name,
+                 oracle_dtype_name(c->weight_dtype));
+    }
     snprintf(text, size,
              "%s %s(%.3g%s) %s, p %s, t %s, gradient %s, value %s, wanted%s%s%s, upstream %s in %s, %s, %lld x %lld, "
-             "%s data, divisor %g, threads %d, seed %llu",
+             "%s data, %sdivisor %g, threads %d, seed %llu",
              c->group, c->loss, c->parameter, c->parameter_count ? "" : " = default", reductions[c->reduction],
              oracle_dtype_name(c->prediction), oracle_dtype_name(c->target), oracle_dtype_name(c->gradient),
              oracle_dtype_name(c->value), c->wanted & WANT_VALUE ? " value" : "",
              c->wanted & WANT_PREDICTION ? " gradient p" : "", c->wanted & WANT_TARGET ? " gradient t" : "",
              upstreams[c->upstream], oracle_dtype_name(c->upstream_dtype), case_layout_name(c->layout),
-             (long long)c->rows, (long long)c->columns, data[c->data], c->divisor, (int)c->threads,
+             (long long)c->rows, (long long)c->columns, data[c->data], weight, c->divisor, (int)c->threads,
              (unsigned long long)c->seed);
 }

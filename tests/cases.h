@@ -38,6 +38,34 @@ enum {
     DATA_COUNT
 };
 
+/* How a weight lies, if there is one; the rows of the table are in cases.c. */
+enum {
+    WEIGHT_ABSENT,
+    WEIGHT_DENSE,
+    WEIGHT_UNALIGNED,
+    WEIGHT_PER_ROW,
+    WEIGHT_SHARED_ROW,
+    WEIGHT_SCALAR,
+    WEIGHT_PADDED,
+    WEIGHT_TRANSPOSED,
+    WEIGHT_REVERSED,
+    WEIGHT_STEP_TWO,
+    WEIGHT_ZERO_STRIDES,
+    WEIGHT_COUNT
+};
+
+/* What a weight is made of. */
+enum {
+    WEIGHTS_POSITIVE, /* 0.5 to 1.5 */
+    WEIGHTS_SIGNED,   /* -1 to 1 */
+    WEIGHTS_SPARSE,   /* 0 or 1, mostly 0 */
+    WEIGHTS_ZERO,     /* nothing else, of both signs */
+    WEIGHTS_ONE,      /* nothing else */
+    WEIGHTS_WIDE,     /* many orders of magnitude, both signs */
+    WEIGHTS_SPECIAL,  /* NaN and infinities sprinkled in */
+    WEIGHTS_COUNT
+};
+
 /* How the tensors lie; the rows of the table are in cases.c. */
 enum {
     LAYOUT_DENSE,
@@ -59,6 +87,7 @@ typedef struct test_case {
     int32_t layout;
     int64_t rows, columns; /* layouts of one dimension have rows * columns elements */
     int32_t data;
+    int32_t weight, weight_dtype, weights; /* how it lies, its onepass_dtype, what it is made of */
     double divisor;
     int32_t threads;
     uint64_t seed;
@@ -73,6 +102,7 @@ enum {
     TENSOR_VALUE,
     TENSOR_GRADIENT_PREDICTION,
     TENSOR_GRADIENT_TARGET,
+    TENSOR_WEIGHT,
     TENSOR_COUNT
 };
 
@@ -101,6 +131,9 @@ int case_equal(const prepared_case *expected, const prepared_case *got, char *te
 
 /* The whole list, built on first use, freed by nobody: it lives as long as the test. */
 const test_case *case_list(size_t *count);
+
+/* Whether it is computed in double. */
+int case_in_double(const test_case *c);
 
 /* A case in words, for messages. */
 void case_describe(const test_case *c, char *text, size_t size);

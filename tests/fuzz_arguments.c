@@ -9,6 +9,7 @@
  * - an error has a message and changes no byte of any arena, a success has none;
  * - a success writes nothing but the elements of its outputs, and no byte of an output belongs to anything else,
  *   unless a gradient lies over its own operand;
+ * - with ONEPASS_UNLESS_ONE it writes nothing at all where the upstream gradient is 1;
  * - the guard zones stay as they were.
  *
  * Under libFuzzer this is the whole program; elsewhere fuzz_driver.c calls it with pseudo-random bytes.
@@ -298,6 +299,7 @@ enum {
     VALUE,
     GRADIENT_P,
     GRADIENT_T,
+    WEIGHT,
     TENSORS
 };
 
@@ -315,7 +317,8 @@ typedef struct fuzzed_call {
 static void take_tensors(source *source, fuzzed_call *f) {
     onepass_call *call = &f->call;
     const onepass_tensor **const places[TENSORS] = {&call->operand[0], &call->operand[1],  &call->upstream,
-                                                    &call->value,      &call->gradient[0], &call->gradient[1]};
+                                                    &call->value,      &call->gradient[0], &call->gradient[1],
+                                                    &call->weight};
     uint8_t absent = take_byte(source);
     for (int i = 0; i < TENSORS; i++) {
         fuzzed_tensor *t = &f->tensors[i];
@@ -328,7 +331,7 @@ static void take_tensors(source *source, fuzzed_call *f) {
             take_shape(source, t, i == PREDICTION ? NULL : &f->tensors[PREDICTION]);
         take_strides(source, t);
         take_place(source, t, i % ARENAS);
-        if (i >= GRADIENT_P && choice % 8 == 7)
+        if ((i == GRADIENT_P || i == GRADIENT_T) && choice % 8 == 7)
             *t = f->tensors[i - GRADIENT_P]; /* in place */
         if (t->tensor.strides != NULL)
             t->tensor.strides = t->strides;
@@ -351,12 +354,17 @@ static void take_call(source *source, fuzzed_call *f) {
     call->size = sizeof *call;
     call->loss = choice < 252 ? onepass_loss_at(choice % losses)->name : wrong[choice - 252];
     call->reduction = take_byte(source) % 3;
-    call->threads = take_byte(source) % 4;
+    uint8_t how = take_byte(source);
+    call->threads = how % 4;
     if (choice >= 128 && choice % 3 != 0) {
         call->parameter_count = 1;
         call->parameter[0] = take_real(source);
     }
     take_tensors(source, f);
+    if (how % 8 == 7) {
+        call->flags = ONEPASS_UNLESS_ONE;
+        call->value = how % 64 == 7 ? call->value : NULL; /* else nearly all would be refused */
+    }
     switch (odd) {
     case 255:
         call->size = (size_t)take_number(source, 512);
@@ -444,8 +452,8 @@ static void make_odd(fuzzed_call *f, int i) {
 /* Makes sure that the call cannot touch what is not ours. */
 static void tame(fuzzed_call *f) {
     const onepass_call *call = &f->call;
-    const onepass_tensor *const given[TENSORS] = {call->operand[0], call->operand[1],  call->upstream,
-                                                  call->value,      call->gradient[0], call->gradient[1]};
+    const onepass_tensor *const given[TENSORS] = {call->operand[0],  call->operand[1],  call->upstream, call->value,
+                                                  call->gradient[0], call->gradient[1], call->weight};
     bool quick = is_quick(f);
     for (int i = 0; i < TENSORS; i++)
         if (given[i] != NULL && (!fits(given[i]) || (!quick && i <= TARGET)))
@@ -496,6 +504,23 @@ static bool is_same(const onepass_tensor *a, const onepass_tensor *b) {
     return true;
 }
 
+/* Makes the upstream gradient 1, where it is one element of an arena. */
+static bool put_one(const onepass_tensor *upstream) {
+    static const uint16_t f16 = 0x3c00, bf16 = 0x3f80;
+    static const float f32 = 1;
+    static const double f64 = 1;
+    if (upstream == NULL || !is_sound(upstream) || elements_up_to(upstream, 1) != 1 || !fits(upstream) ||
+        (uintptr_t)upstream->data % element_size(upstream->dtype) != 0)
+        return false;
+    const void *one = upstream->dtype == ONEPASS_F16    ? (const void *)&f16
+                      : upstream->dtype == ONEPASS_BF16 ? (const void *)&bf16
+                      : upstream->dtype == ONEPASS_F32  ? (const void *)&f32
+                                                        : (const void *)&f64;
+    memcpy(upstream->data, one, element_size(upstream->dtype));
+    memcpy(before + ((uint8_t *)upstream->data - board), one, element_size(upstream->dtype));
+    return true;
+}
+
 static void check_message(onepass_status status) {
     const char *message = onepass_message();
     if (status == ONEPASS_OK)
@@ -514,6 +539,7 @@ static void check_board(const onepass_call *call, onepass_status status) {
         for (int k = 0; k < 2; k++)
             if (!is_same(call->operand[k], call->gradient[k]))
                 mark(call->operand[k], INPUT);
+        mark(call->weight, INPUT);
         mark(call->upstream, INPUT);
         for (int k = 0; k < 2; k++)
             apart &= mark(call->gradient[k], OUTPUT);
@@ -530,10 +556,14 @@ static void fuzz_run(source *source) {
     static fuzzed_call f;
     take_call(source, &f);
     tame(&f);
+    const onepass_call nothing = {0};
+    const bool flagged = f.call.flags & ONEPASS_UNLESS_ONE, is_one = flagged && put_one(f.call.upstream);
     onepass_status status = onepass_run(&f.call);
     fuzz_check(status != ONEPASS_OK || !f.must_fail, "a call was accepted that leaves its memory");
+    fuzz_check(status != ONEPASS_OK || !flagged || (f.call.upstream != NULL && f.call.value == NULL),
+               "a call was accepted that asks about no upstream gradient, or wants a value unless it is 1");
     check_message(status);
-    check_board(&f.call, status);
+    check_board(is_one ? &nothing : &f.call, status);
 }
 
 static void fuzz_short_functions(source *source) {
@@ -592,7 +622,7 @@ static void fuzz_scale(source *source) {
     if (take_byte(source) < 240) {
         f.call.loss = NULL;
         f.call.reduction = f.call.parameter_count = 0;
-        f.call.operand[0] = f.call.operand[1] = f.call.value = NULL;
+        f.call.operand[0] = f.call.operand[1] = f.call.weight = f.call.value = NULL;
     }
     tame(&f);
     const onepass_call as_run = {.upstream = f.call.upstream, .gradient = {f.call.gradient[0], f.call.gradient[1]}};
@@ -612,7 +642,7 @@ static void fuzz_accumulator(source *source) {
         if (take_byte(source) < 240) {
             memset(begin.operand, 0, sizeof begin.operand);
             memset(begin.gradient, 0, sizeof begin.gradient);
-            begin.upstream = begin.value = NULL;
+            begin.weight = begin.upstream = begin.value = NULL;
         }
         begin.size = begin.size > sizeof begin ? sizeof begin : begin.size; /* the tail is not copied */
         check_message(onepass_accumulator_begin(&accumulators[i], &begin, take_number(source, 200)));

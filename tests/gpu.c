@@ -243,6 +243,7 @@ void gpu_case_translate(const prepared_case *prepared, void *block, void *stream
         call->operand[which] = counterpart(prepared, call->operand[which], translated);
         call->gradient[which] = counterpart(prepared, call->gradient[which], translated);
     }
+    call->weight = counterpart(prepared, call->weight, translated);
     call->upstream = counterpart(prepared, call->upstream, translated);
     call->value = counterpart(prepared, call->value, translated);
     call->device = ONEPASS_CUDA;

@@ -401,20 +401,25 @@ static double load_element(const onepass_tensor *tensor, const common_shape *com
     return oracle_load(tensor->dtype, element(tensor, common, index));
 }
 
-/* ((slope * w) * s) * g, left to right, in the compute type; there is no w yet. */
-static double gradient_of(double slope, const double *scale, double upstream, int in_float) {
+/* One product in the compute type. */
+static double product(double a, double b, int in_float) {
     if (in_float) {
-        float gradient = (float)slope;
-        if (scale) {
-            gradient = gradient * (float)*scale;
-        }
-        gradient = gradient * (float)upstream;
-        return gradient;
+        const float rounded = (float)a * (float)b;
+        return rounded;
     }
-    return (scale ? slope * *scale : slope) * upstream;
+    return a * b;
 }
 
-static void store_value(const onepass_call *call, const common_shape *common, const double *term, int in_float) {
+/* What a mean is divided by: the sum of the weights if there are any. */
+static double divisor_of(const onepass_call *call, const common_shape *common, const double *weight, int in_float) {
+    if (call->divisor != 0) {
+        return call->divisor;
+    }
+    return weight ? oracle_sum(weight, common->count, in_float) : (double)common->count;
+}
+
+static void store_value(const onepass_call *call, const common_shape *common, const double *term, double divisor,
+                        int in_float) {
     if (call->reduction == ONEPASS_NONE) {
         for (int64_t i = 0; i < common->count; i++) {
             oracle_store(call->value->dtype, element(call->value, common, i), term[i]);
@@ -423,24 +428,23 @@ static void store_value(const onepass_call *call, const common_shape *common, co
     }
     double value = oracle_sum(term, common->count, in_float);
     if (call->reduction == ONEPASS_MEAN) {
-        value /= call->divisor != 0 ? call->divisor : (double)common->count;
+        value /= divisor;
     }
     oracle_store(call->value->dtype, call->value->data, value);
 }
 
+/* ((slope * w) * s) * g, left to right; the slopes come with their weight already. */
 static void store_gradient(const onepass_call *call, const common_shape *common, int which, const double *slope,
-                           int in_float) {
+                           double divisor, int in_float) {
     const onepass_tensor *gradient = call->gradient[which];
-    const double scale = 1.0 / (call->divisor != 0 ? call->divisor : (double)common->count);
-    const int scaled = call->reduction == ONEPASS_MEAN;
     for (int64_t i = 0; i < common->count; i++) {
         double upstream = 1;
         if (call->upstream) {
             upstream = call->reduction == ONEPASS_NONE ? load_element(call->upstream, common, i)
                                                        : oracle_load(call->upstream->dtype, call->upstream->data);
         }
-        oracle_store(gradient->dtype, element(gradient, common, i),
-                     gradient_of(slope[i], scaled ? &scale : NULL, upstream, in_float));
+        const double scaled = call->reduction == ONEPASS_MEAN ? product(slope[i], 1.0 / divisor, in_float) : slope[i];
+        oracle_store(gradient->dtype, element(gradient, common, i), product(scaled, upstream, in_float));
     }
 }
 
@@ -448,7 +452,8 @@ void oracle_run(const onepass_call *call) {
     const oracle_loss *loss = oracle_loss_named(call->loss);
     const onepass_tensor *p = call->operand[ONEPASS_PREDICTION];
     const onepass_tensor *t = call->operand[ONEPASS_TARGET];
-    const int in_float = p->dtype != ONEPASS_F64 && t->dtype != ONEPASS_F64;
+    const onepass_tensor *w = call->weight;
+    const int in_float = p->dtype != ONEPASS_F64 && t->dtype != ONEPASS_F64 && (!w || w->dtype != ONEPASS_F64);
     double parameter[ONEPASS_MAX_PARAMETERS] = {loss->standard};
     common_shape common;
     common.count = oracle_common_shape(call, &common.ndim, common.shape);
@@ -459,25 +464,29 @@ void oracle_run(const onepass_call *call) {
     /* All terms before the first output: a gradient may lie over its operand. */
     const size_t bytes = (size_t)(common.count ? common.count : 1) * sizeof(double);
     double *part[3] = {malloc(bytes), malloc(bytes), malloc(bytes)};
-    if (!part[0] || !part[1] || !part[2]) {
+    double *weight = malloc(bytes);
+    if (!part[0] || !part[1] || !part[2] || !weight) {
         abort();
     }
     for (int64_t i = 0; i < common.count; i++) {
         double result[3];
         oracle_term(loss, in_float, load_element(p, &common, i), load_element(t, &common, i), parameter, result);
+        weight[i] = w ? load_element(w, &common, i) : 1;
         for (int j = 0; j < 3; j++) {
-            part[j][i] = result[j];
+            part[j][i] = w ? product(result[j], weight[i], in_float) : result[j];
         }
     }
 
+    const double divisor = divisor_of(call, &common, w ? weight : NULL, in_float);
     if (call->value) {
-        store_value(call, &common, part[0], in_float);
+        store_value(call, &common, part[0], divisor, in_float);
     }
     for (int which = 0; which < 2; which++) {
         if (call->gradient[which]) {
-            store_gradient(call, &common, which, part[1 + which], in_float);
+            store_gradient(call, &common, which, part[1 + which], divisor, in_float);
         }
     }
+    free(weight);
     for (int j = 0; j < 3; j++) {
         free(part[j]);
     }

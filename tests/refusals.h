@@ -41,7 +41,7 @@ typedef struct part {
 typedef struct scene {
     onepass_call call;
     unsigned char tail[16]; /* what a call of a later version would have behind ours */
-    part prediction, target, upstream, value, gradient_p, gradient_t;
+    part prediction, target, weight, upstream, value, gradient_p, gradient_t;
 } scene;
 
 static scene stage, before;
@@ -55,23 +55,27 @@ static inline void place_tensor(part *part, int32_t ndim) {
         part->shape[i] = 1;
 }
 
-/* The good call that all cases start from: mean squared error of (2, 3) floats, everything wanted. */
+/* The good call that all cases start from: mean squared error of (2, 3) floats, everything wanted, and a weight of 1.
+ */
 static inline scene *good_scene(void) {
     scene *s = &stage;
     memset(s, 0, sizeof *s);
     place_tensor(&s->prediction, 2);
     place_tensor(&s->target, 2);
+    place_tensor(&s->weight, 0);
     place_tensor(&s->upstream, 0);
     place_tensor(&s->value, 0);
     place_tensor(&s->gradient_p, 2);
     place_tensor(&s->gradient_t, 2);
     memcpy(s->prediction.memory, (float[]){1, 2, 3, 4, 5, 6}, 6 * sizeof(float));
     memcpy(s->target.memory, (float[]){0, 0, 0, 1, 1, 1}, 6 * sizeof(float));
+    memcpy(s->weight.memory, (float[]){1, 1, 1, 1, 1, 1}, 6 * sizeof(float));
     memcpy(s->upstream.memory, (float[]){1}, sizeof(float));
     s->call.size = sizeof s->call;
     s->call.loss = "mse";
     s->call.operand[ONEPASS_PREDICTION] = &s->prediction.tensor;
     s->call.operand[ONEPASS_TARGET] = &s->target.tensor;
+    s->call.weight = &s->weight.tensor;
     s->call.upstream = &s->upstream.tensor;
     s->call.value = &s->value.tensor;
     s->call.gradient[ONEPASS_PREDICTION] = &s->gradient_p.tensor;

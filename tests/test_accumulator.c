@@ -1,7 +1,7 @@
 /*
  * The accumulator: whatever the slices, their order and the number of partial
- * accumulators, the bits are those of one call over the whole; and a refused
- * slice leaves it as it was.
+ * accumulators, the bits are those of one call over the whole, weighted or not;
+ * and a refused slice leaves it as it was.
  */
 #include "cases.h"
 #include "check.h"
@@ -14,10 +14,12 @@ typedef struct whole {
     int32_t reduction;
     int32_t operand_dtype;
     int32_t gradient_dtype;
+    int32_t weight_dtype; /* 0: no weights */
     double divisor;
     int64_t count;
     char *p;
     char *t;
+    char *weight;
     char *gradient[2];          /* what the slices wrote */
     char *expected_gradient[2]; /* what one call writes */
     double expected[2];         /* one call's value in f64 and, decoded, in f16 */
@@ -30,6 +32,11 @@ static char *allocate(size_t bytes) {
         exit(1);
     }
     return memory;
+}
+
+/* The gradients of a weighted mean need the sum of all weights, which slices do not know. */
+static int has_gradients(const whole *w) {
+    return !w->weight_dtype || w->reduction == ONEPASS_SUM || w->divisor != 0;
 }
 
 static onepass_call call_of(const whole *w) {
@@ -47,9 +54,11 @@ static void run_whole(whole *w, int32_t value_dtype, double *value) {
     const onepass_tensor o = {&by_oracle, value_dtype, 0, NULL, NULL};
     const onepass_tensor gp = {w->expected_gradient[0], w->gradient_dtype, 1, &w->count, NULL};
     const onepass_tensor gt = {w->expected_gradient[1], w->gradient_dtype, 1, &w->count, NULL};
+    const onepass_tensor weight = {w->weight, w->weight_dtype, 1, &w->count, NULL};
     onepass_call call = call_of(w);
     call.operand[0] = &p;
     call.operand[1] = &t;
+    call.weight = w->weight_dtype ? &weight : NULL;
     call.value = &o;
     oracle_run(&call);
     call.value = &v;
@@ -61,10 +70,16 @@ static void run_whole(whole *w, int32_t value_dtype, double *value) {
 }
 
 static whole make_whole(const char *loss, int32_t reduction, int32_t operand_dtype, int32_t gradient_dtype,
-                        int64_t count, double divisor) {
+                        int32_t weight_dtype, int64_t count, double divisor) {
     const size_t size = oracle_size(operand_dtype);
     const size_t gradient_bytes = (size_t)count * oracle_size(gradient_dtype);
-    whole w = {loss, reduction, operand_dtype, gradient_dtype, divisor, count, NULL, NULL, {NULL}, {NULL}, {0}};
+    whole w = {.loss = loss,
+               .reduction = reduction,
+               .operand_dtype = operand_dtype,
+               .gradient_dtype = gradient_dtype,
+               .weight_dtype = weight_dtype,
+               .divisor = divisor,
+               .count = count};
     uint64_t state = 12 + (uint64_t)count;
     w.p = allocate((size_t)count * size);
     w.t = allocate((size_t)count * size);
@@ -72,6 +87,11 @@ static whole make_whole(const char *loss, int32_t reduction, int32_t operand_dty
         const int32_t data = i % 5 ? DATA_NORMAL : DATA_WIDE;
         oracle_store_bits(operand_dtype, w.p + (size_t)i * size, random_element(&state, data, operand_dtype, 0));
         oracle_store_bits(operand_dtype, w.t + (size_t)i * size, random_element(&state, data, operand_dtype, 0));
+    }
+    w.weight = allocate((size_t)count * (weight_dtype ? oracle_size(weight_dtype) : 0));
+    for (int64_t i = 0; i < count && weight_dtype; i++) {
+        oracle_store_bits(weight_dtype, w.weight + (size_t)i * oracle_size(weight_dtype),
+                          random_element(&state, i % 3 ? DATA_UNIFORM : DATA_WIDE, weight_dtype, 0));
     }
     for (int which = 0; which < 2; which++) {
         w.gradient[which] = allocate(gradient_bytes);
@@ -86,6 +106,7 @@ static whole make_whole(const char *loss, int32_t reduction, int32_t operand_dty
 static void free_whole(whole *w) {
     free(w->p);
     free(w->t);
+    free(w->weight);
     for (int which = 0; which < 2; which++) {
         free(w->gradient[which]);
         free(w->expected_gradient[which]);
@@ -101,7 +122,7 @@ static onepass_accumulator *begin(const whole *w) {
     return accumulator;
 }
 
-/* Adds elements first to last - 1, with both gradients. */
+/* Adds elements first to last - 1, with both gradients where slices can have them. */
 static onepass_status add_slice(onepass_accumulator *accumulator, const whole *w, int64_t first, int64_t last) {
     const int64_t count = last - first;
     const size_t size = oracle_size(w->operand_dtype);
@@ -110,11 +131,14 @@ static onepass_status add_slice(onepass_accumulator *accumulator, const whole *w
     const onepass_tensor t = {w->t + (size_t)first * size, w->operand_dtype, 1, &count, NULL};
     const onepass_tensor gp = {w->gradient[0] + (size_t)first * gradient_size, w->gradient_dtype, 1, &count, NULL};
     const onepass_tensor gt = {w->gradient[1] + (size_t)first * gradient_size, w->gradient_dtype, 1, &count, NULL};
+    const size_t weight_size = w->weight_dtype ? oracle_size(w->weight_dtype) : 0;
+    const onepass_tensor weight = {w->weight + (size_t)first * weight_size, w->weight_dtype, 1, &count, NULL};
     onepass_call call = call_of(w);
     call.operand[0] = &p;
     call.operand[1] = &t;
-    call.gradient[0] = &gp;
-    call.gradient[1] = &gt;
+    call.weight = w->weight_dtype ? &weight : NULL;
+    call.gradient[0] = has_gradients(w) ? &gp : NULL;
+    call.gradient[1] = has_gradients(w) ? &gt : NULL;
     return onepass_accumulator_add(accumulator, &call, first);
 }
 
@@ -133,7 +157,7 @@ static void check_value(const onepass_accumulator *accumulator, const whole *w, 
 
 static void check_gradients(const whole *w, const char *what) {
     const size_t bytes = (size_t)w->count * oracle_size(w->gradient_dtype);
-    for (int which = 0; which < 2; which++) {
+    for (int which = 0; which < 2 && has_gradients(w); which++) {
         CHECK(memcmp(w->expected_gradient[which], w->gradient[which], bytes) == 0,
               "%s: expected the gradient in %s of one call", what, which ? "t" : "p");
     }
@@ -192,18 +216,22 @@ static void test_slicing(void) {
     };
     static const int32_t dtypes[][2] = {
         {ONEPASS_F32, ONEPASS_F32}, {ONEPASS_F64, ONEPASS_F64}, {ONEPASS_F16, ONEPASS_BF16}};
+    static const int32_t weights[] = {0, ONEPASS_F32, ONEPASS_F64, ONEPASS_F16}; /* 0: none */
     const int rounds = check_quick("three of four random slicings") ? 3 : 12;
     uint64_t state = 77;
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         for (int j = 0; oracle_loss_at(j); j++) {
             for (int32_t reduction = ONEPASS_MEAN; reduction <= ONEPASS_SUM; reduction++) {
-                const int32_t *dtype = dtypes[(i + (size_t)j) % 3];
-                const double divisor = reduction == ONEPASS_MEAN && j == 1 ? 12345.5 : 0;
-                whole w = make_whole(oracle_loss_at(j)->name, reduction, dtype[0], dtype[1], counts[i], divisor);
-                for (int round = 0; round < rounds; round++) {
-                    random_slicing(&w, &state);
+                for (size_t k = 0; k < sizeof weights / sizeof weights[0]; k++) {
+                    const int32_t *dtype = dtypes[(i + (size_t)j) % 3];
+                    const double divisor = reduction == ONEPASS_MEAN && j == 1 ? 12345.5 : 0;
+                    whole w = make_whole(oracle_loss_at(j)->name, reduction, dtype[0], dtype[1], weights[k], counts[i],
+                                         divisor);
+                    for (int round = 0; round < rounds; round++) {
+                        random_slicing(&w, &state);
+                    }
+                    free_whole(&w);
                 }
-                free_whole(&w);
             }
         }
     }
@@ -381,7 +409,7 @@ static void refuse_bad_merges(onepass_accumulator *accumulator, const whole *w) 
 
 /* Every refusal, before and between good slices; the result is still that of one call. */
 static void test_errors(void) {
-    whole w = make_whole("smooth_l1", ONEPASS_MEAN, ONEPASS_F32, ONEPASS_F32, 10 * ONEPASS_TILE + 77, 0);
+    whole w = make_whole("smooth_l1", ONEPASS_MEAN, ONEPASS_F32, ONEPASS_F32, 0, 10 * ONEPASS_TILE + 77, 0);
     whole poisoned = w; /* the gradients of refused slices must stay poison, so they have their own */
     const size_t bytes = (size_t)w.count * sizeof(float);
     for (int which = 0; which < 2; which++) {
@@ -430,9 +458,71 @@ static void test_errors(void) {
     free_whole(&w);
 }
 
+/* The first tile of the whole, with or without its weights and its gradient. */
+static onepass_status add_first_tile(onepass_accumulator *accumulator, const whole *w, int weighted, int gradient) {
+    const int64_t count = ONEPASS_TILE;
+    const onepass_tensor p = {w->p, w->operand_dtype, 1, &count, NULL};
+    const onepass_tensor t = {w->t, w->operand_dtype, 1, &count, NULL};
+    const onepass_tensor weight = {w->weight, w->weight_dtype, 1, &count, NULL};
+    const onepass_tensor gp = {w->gradient[0], w->gradient_dtype, 1, &count, NULL};
+    onepass_call call = call_of(w);
+    call.operand[0] = &p;
+    call.operand[1] = &t;
+    call.weight = weighted ? &weight : NULL;
+    call.gradient[0] = gradient ? &gp : NULL;
+    return onepass_accumulator_add(accumulator, &call, 0);
+}
+
+static void expect_words(onepass_status status, const whole *w, const char *words, const char *what) {
+    check_refused(status, w, what);
+    CHECK(strstr(onepass_message(), words) != NULL, "%s: expected \"%s\" in \"%s\"", what, words, onepass_message());
+}
+
+/* A mean's slices have weights or none of them has, and no gradients before the sum of the weights is known. */
+static void test_weighted_errors(void) {
+    whole w = make_whole("mse", ONEPASS_MEAN, ONEPASS_F32, ONEPASS_F32, ONEPASS_F32, 5 * ONEPASS_TILE + 9, 0);
+    onepass_accumulator *weighted = begin(&w), *plain = begin(&w), *empty = begin(&w);
+    expect_words(add_first_tile(weighted, &w, 1, 1), &w, "divisor", "a gradient of a weighted mean");
+    CHECK_OK(add_slice(weighted, &w, ONEPASS_TILE, 3 * ONEPASS_TILE), "tiles 1 and 2");
+    expect_words(add_first_tile(weighted, &w, 1, 1), &w, "divisor", "a gradient of a weighted mean, later");
+    expect_words(add_first_tile(weighted, &w, 0, 0), &w, "weight is null", "no weight after one");
+    CHECK_OK(add_first_tile(plain, &w, 0, 0), "tile 0 without a weight");
+    expect_words(add_slice(plain, &w, ONEPASS_TILE, w.count), &w, "weight is set", "a weight after none");
+    expect_words(onepass_accumulator_merge(weighted, plain), &w, "those of from have none", "a merge from none");
+    expect_words(onepass_accumulator_merge(plain, weighted), &w, "those of into have none", "a merge into none");
+    CHECK_OK(onepass_accumulator_merge(weighted, empty), "a merge from nothing");
+    CHECK_OK(onepass_accumulator_merge(empty, weighted), "a merge into nothing");
+    expect_words(add_first_tile(empty, &w, 0, 0), &w, "weight is null", "no weight after a merge of one");
+    CHECK_OK(add_slice(empty, &w, 3 * ONEPASS_TILE, w.count), "the rest");
+    CHECK_OK(add_first_tile(empty, &w, 1, 0), "tile 0");
+    check_value(empty, &w, "after all refusals");
+    onepass_accumulator_destroy(weighted);
+    onepass_accumulator_destroy(plain);
+    onepass_accumulator_destroy(empty);
+    free_whole(&w);
+}
+
+/* Where nobody divides by the weights, slices without them are as if they were 1. */
+static void test_mixed_sum(void) {
+    whole w = make_whole("mse", ONEPASS_SUM, ONEPASS_F32, ONEPASS_F32, ONEPASS_F32, 3 * ONEPASS_TILE, 0);
+    for (int64_t i = 0; i < ONEPASS_TILE; i++) {
+        oracle_store(ONEPASS_F32, w.weight + (size_t)i * sizeof(float), 1.0);
+    }
+    run_whole(&w, ONEPASS_F64, &w.expected[0]);
+    run_whole(&w, ONEPASS_F16, &w.expected[1]);
+    onepass_accumulator *accumulator = begin(&w);
+    CHECK_OK(add_slice(accumulator, &w, ONEPASS_TILE, w.count), "two tiles with weights");
+    CHECK_OK(add_first_tile(accumulator, &w, 0, 0), "one without");
+    check_value(accumulator, &w, "a sum of slices with and without weights");
+    onepass_accumulator_destroy(accumulator);
+    free_whole(&w);
+}
+
 int main(void) {
     test_slicing();
     test_shaped_slices();
     test_errors();
+    test_weighted_errors();
+    test_mixed_sum();
     return check_finish();
 }

@@ -82,7 +82,13 @@ static const argument_case call_cases[] = {
      "threads|-1",
      {INTEGER(call.device, ONEPASS_CUDA), INTEGER(call.threads, -1)}},
     {"a second CPU", ONEPASS_INVALID_ARGUMENT, "device_index|1", {INTEGER(call.device_index, 1)}},
-    {"flags", ONEPASS_NOT_SUPPORTED, "flags|1", {INTEGER(call.flags, 1)}},
+    {"flags 2", ONEPASS_NOT_SUPPORTED, "flags is 2|ONEPASS_UNLESS_ONE", {INTEGER(call.flags, 2)}},
+    {"flags, all of them", ONEPASS_NOT_SUPPORTED, "flags is -1", {INTEGER(call.flags, -1)}},
+    {"flags, the sign alone", ONEPASS_NOT_SUPPORTED, "flags is -2147483648", {INTEGER(call.flags, INT32_MIN)}},
+    {"flags, one more than is known",
+     ONEPASS_NOT_SUPPORTED,
+     "flags is 3|ONEPASS_UNLESS_ONE",
+     {INTEGER(call.flags, 3), NOTHING(call.value)}},
     {"threads negative", ONEPASS_INVALID_ARGUMENT, "threads|-1", {INTEGER(call.threads, -1)}},
     {"threads least", ONEPASS_INVALID_ARGUMENT, "threads|-2147483648", {INTEGER(call.threads, INT32_MIN)}},
     {"more threads than any machine has", ONEPASS_OK, "", {INTEGER(call.threads, INT32_MAX)}},
@@ -94,6 +100,7 @@ static const argument_case call_cases[] = {
      {NOTHING(call.value), NOTHING(call.gradient[0]), NOTHING(call.gradient[1])}},
     {"no prediction", ONEPASS_INVALID_ARGUMENT, "prediction|null", {NOTHING(call.operand[0])}},
     {"no target", ONEPASS_INVALID_ARGUMENT, "target|null", {NOTHING(call.operand[1])}},
+    {"no weight", ONEPASS_OK, "", {NOTHING(call.weight)}},
     {"value alone", ONEPASS_OK, "", {NOTHING(call.gradient[0]), NOTHING(call.gradient[1]), NOTHING(call.upstream)}},
     {"gradients alone", ONEPASS_OK, "", {NOTHING(call.value)}},
     {"one gradient alone", ONEPASS_OK, "", {NOTHING(call.value), NOTHING(call.gradient[0])}},
@@ -103,7 +110,6 @@ static const argument_case call_cases[] = {
     {"fourth operand", ONEPASS_NOT_SUPPORTED, "operand", {MEMBER(call.operand[3], target.tensor)}},
     {"third gradient", ONEPASS_NOT_SUPPORTED, "gradient", {MEMBER(call.gradient[2], gradient_t.tensor)}},
     {"fourth gradient", ONEPASS_NOT_SUPPORTED, "gradient", {MEMBER(call.gradient[3], gradient_t.tensor)}},
-    {"weight", ONEPASS_NOT_SUPPORTED, "weight", {MEMBER(call.weight, target.tensor)}},
     {"mask", ONEPASS_NOT_SUPPORTED, "mask", {MEMBER(call.mask, target.tensor)}},
 
     /* Streams and workspaces are a GPU's. */
@@ -133,10 +139,55 @@ static const argument_case call_cases[] = {
      ONEPASS_INVALID_MEMORY,
      "workspace|upstream|overlap",
      {INTEGER(call.device, ONEPASS_CUDA), MEMBER(call.workspace, upstream.memory), INTEGER(call.workspace_size, 64)}},
+    {"workspace over the weight",
+     ONEPASS_INVALID_MEMORY,
+     "workspace|weight|overlap",
+     {INTEGER(call.device, ONEPASS_CUDA), MEMBER(call.workspace, weight.memory), INTEGER(call.workspace_size, 64)}},
     {"workspace over a gradient",
      ONEPASS_INVALID_MEMORY,
      "workspace|gradient|overlap",
      {INTEGER(call.device, ONEPASS_CUDA), MEMBER(call.workspace, gradient_t.memory), INTEGER(call.workspace_size, 8)}},
+
+    /* Gradients that are computed anew unless the upstream gradient is 1. */
+    {"unless one", ONEPASS_OK, "", {INTEGER(call.flags, ONEPASS_UNLESS_ONE), NOTHING(call.value)}},
+    {"unless one, of a sum",
+     ONEPASS_OK,
+     "",
+     {INTEGER(call.flags, ONEPASS_UNLESS_ONE), NOTHING(call.value), INTEGER(call.reduction, ONEPASS_SUM)}},
+    {"unless one, with a value",
+     ONEPASS_INVALID_ARGUMENT,
+     "value is set|ONEPASS_UNLESS_ONE|null",
+     {INTEGER(call.flags, ONEPASS_UNLESS_ONE)}},
+    {"unless one, a value alone",
+     ONEPASS_INVALID_ARGUMENT,
+     "value is set|ONEPASS_UNLESS_ONE",
+     {INTEGER(call.flags, ONEPASS_UNLESS_ONE), NOTHING(call.gradient[0]), NOTHING(call.gradient[1])}},
+    {"unless one, nothing wanted",
+     ONEPASS_INVALID_ARGUMENT,
+     "value|gradient",
+     {INTEGER(call.flags, ONEPASS_UNLESS_ONE), NOTHING(call.value), NOTHING(call.gradient[0]),
+      NOTHING(call.gradient[1])}},
+    {"unless one, without upstream",
+     ONEPASS_INVALID_ARGUMENT,
+     "ONEPASS_UNLESS_ONE|upstream|one element",
+     {INTEGER(call.flags, ONEPASS_UNLESS_ONE), NOTHING(call.value), NOTHING(call.upstream)}},
+    {"unless one, with none",
+     ONEPASS_INVALID_ARGUMENT,
+     "ONEPASS_UNLESS_ONE|one element|mean|sum",
+     {INTEGER(call.flags, ONEPASS_UNLESS_ONE), NOTHING(call.value), INTEGER(call.reduction, ONEPASS_NONE),
+      SHAPE(upstream, 2, 2, 3)}},
+    {"unless one, upstream of six elements",
+     ONEPASS_INVALID_SHAPE,
+     "upstream|(2, 3)",
+     {INTEGER(call.flags, ONEPASS_UNLESS_ONE), NOTHING(call.value), SHAPE(upstream, 2, 2, 3)}},
+    {"unless one, gradient[0] over the prediction",
+     ONEPASS_INVALID_MEMORY,
+     "gradient[0]|operand|ONEPASS_UNLESS_ONE|its own",
+     {INTEGER(call.flags, ONEPASS_UNLESS_ONE), NOTHING(call.value), MEMBER(gradient_p.tensor.data, prediction.memory)}},
+    {"unless one, gradient[1] over the target",
+     ONEPASS_INVALID_MEMORY,
+     "gradient[1]|operand|ONEPASS_UNLESS_ONE|its own",
+     {INTEGER(call.flags, ONEPASS_UNLESS_ONE), NOTHING(call.value), MEMBER(gradient_t.tensor.data, target.memory)}},
 
     /* The divisor. */
     {"divisor", ONEPASS_OK, "", {REAL(call.divisor, 4)}},
@@ -196,7 +247,7 @@ static void test_prepare(void) {
 static scene *scale_scene(void) {
     scene *s = good_scene();
     s->call.loss = NULL;
-    s->call.operand[0] = s->call.operand[1] = s->call.value = NULL;
+    s->call.operand[0] = s->call.operand[1] = s->call.weight = s->call.value = NULL;
     memset(s->gradient_p.memory, 0, ROOM);
     memset(s->gradient_t.memory, 0, ROOM);
     return s;
@@ -216,8 +267,10 @@ static const argument_case scale_cases[] = {
     {"a fourth operand", ONEPASS_INVALID_ARGUMENT, "operand[3]", {MEMBER(call.operand[3], target.tensor)}},
     {"a value", ONEPASS_INVALID_ARGUMENT, "value", {MEMBER(call.value, value.tensor)}},
     {"a third gradient", ONEPASS_INVALID_ARGUMENT, "gradient[2]", {MEMBER(call.gradient[2], target.tensor)}},
-    {"weight", ONEPASS_NOT_SUPPORTED, "weight", {MEMBER(call.weight, target.tensor)}},
-    {"flags", ONEPASS_NOT_SUPPORTED, "flags", {INTEGER(call.flags, 1)}},
+    {"a weight", ONEPASS_INVALID_ARGUMENT, "weight|onepass_scale", {MEMBER(call.weight, weight.tensor)}},
+    {"mask", ONEPASS_NOT_SUPPORTED, "mask", {MEMBER(call.mask, target.tensor)}},
+    {"flags", ONEPASS_NOT_SUPPORTED, "flags is 2", {INTEGER(call.flags, 2)}},
+    {"unless one", ONEPASS_INVALID_ARGUMENT, "flags|onepass_scale", {INTEGER(call.flags, ONEPASS_UNLESS_ONE)}},
     {"device 2", ONEPASS_INVALID_ARGUMENT, "device|2", {INTEGER(call.device, 2)}},
     {"threads negative", ONEPASS_INVALID_ARGUMENT, "threads", {INTEGER(call.threads, -1)}},
     {"a stream on the CPU", ONEPASS_INVALID_ARGUMENT, "stream|CPU", {MEMBER(call.stream, tail)}},
@@ -348,7 +401,7 @@ static scene *slice_scene(int64_t count) {
     s->call.loss = "smooth_l1";
     s->call.parameter_count = 1;
     s->call.parameter[0] = 0.5;
-    s->call.upstream = s->call.value = s->call.gradient[0] = s->call.gradient[1] = NULL;
+    s->call.weight = s->call.upstream = s->call.value = s->call.gradient[0] = s->call.gradient[1] = NULL;
     return s;
 }
 
@@ -379,8 +432,9 @@ static const struct {
     {{"beta NaN", ONEPASS_INVALID_ARGUMENT, "beta", {REAL(call.parameter[0], NAN)}}, WHOLE},
     {{"two parameters", ONEPASS_INVALID_ARGUMENT, "parameter", {INTEGER(call.parameter_count, 2)}}, WHOLE},
     {{"divisor negative", ONEPASS_INVALID_ARGUMENT, "divisor", {REAL(call.divisor, -1)}}, WHOLE},
-    {{"weight", ONEPASS_NOT_SUPPORTED, "weight", {MEMBER(call.weight, target.tensor)}}, WHOLE},
-    {{"flags", ONEPASS_NOT_SUPPORTED, "flags", {INTEGER(call.flags, 2)}}, WHOLE},
+    {{"mask", ONEPASS_NOT_SUPPORTED, "mask", {MEMBER(call.mask, target.tensor)}}, WHOLE},
+    {{"flags", ONEPASS_NOT_SUPPORTED, "flags is 2", {INTEGER(call.flags, 2)}}, WHOLE},
+    {{"unless one", ONEPASS_NOT_SUPPORTED, "flags|accumulator", {INTEGER(call.flags, ONEPASS_UNLESS_ONE)}}, WHOLE},
     {{"a GPU", ONEPASS_NOT_SUPPORTED, "CUDA|CPU", {INTEGER(call.device, ONEPASS_CUDA)}}, WHOLE},
 };
 
@@ -430,8 +484,27 @@ static const struct {
     {{"another reduction", ONEPASS_INVALID_ARGUMENT, "reduction", {INTEGER(call.reduction, ONEPASS_SUM)}}, 1024, 1024},
     {{"another divisor", ONEPASS_INVALID_ARGUMENT, "divisor", {REAL(call.divisor, 3)}}, 1024, 1024},
     {{"a GPU", ONEPASS_NOT_SUPPORTED, "CUDA|CPU", {INTEGER(call.device, ONEPASS_CUDA)}}, 1024, 1024},
+    {{"flags", ONEPASS_NOT_SUPPORTED, "flags is 2", {INTEGER(call.flags, 2)}}, 1024, 1024},
+    {{"unless one",
+      ONEPASS_NOT_SUPPORTED,
+      "flags|accumulator",
+      {INTEGER(call.flags, ONEPASS_UNLESS_ONE), MEMBER(call.upstream, upstream.tensor)}},
+     1024,
+     1024},
     {{"no prediction", ONEPASS_INVALID_ARGUMENT, "prediction|null", {NOTHING(call.operand[0])}}, 1024, 1024},
     {{"a target that does not broadcast", ONEPASS_INVALID_SHAPE, "target", {SHAPE(target, 1, 512)}}, 1024, 1024},
+    {{"a weight, which the first slice had not",
+      ONEPASS_INVALID_ARGUMENT,
+      "weight is set|none",
+      {MEMBER(call.weight, weight.tensor)}},
+     1024,
+     1024},
+    {{"a weight that does not broadcast",
+      ONEPASS_INVALID_SHAPE,
+      "weight|(7,)|(1024,)",
+      {MEMBER(call.weight, weight.tensor), SHAPE(weight, 1, 7)}},
+     1024,
+     1024},
     {{"a gradient of another shape",
       ONEPASS_INVALID_SHAPE,
       "gradient",

@@ -1,7 +1,7 @@
 /*
  * The list of cases on the GPU: each once as the library likes it, some under every
- * launch shape, and gradients that are scaled later. The CPU engine says what every
- * byte of a case's block must be, poison included.
+ * launch shape, and gradients that are scaled later or computed anew. The CPU engine
+ * says what every byte of a case's block must be, poison included.
  */
 #include "cases.h"
 #include "check.h"
@@ -79,14 +79,14 @@ static void run_case(stage *stage, const test_case *c) {
 
 /* What a case is the first to show: its place on each axis, with the loss. */
 enum {
-    AXES = 7,
+    AXES = 9,
     PLACES = 64, /* on an axis, at most */
     MOST_LOSSES = 100,
     POSITIONS = MOST_LOSSES * AXES * PLACES
 };
 
 static void positions_of(const test_case *c, int loss, int positions[AXES]) {
-    const int in_double = c->prediction == ONEPASS_F64 || c->target == ONEPASS_F64;
+    const int in_double = case_in_double(c);
     positions[0] = c->layout;
     positions[1] = c->prediction * 5 + c->target;
     positions[2] = c->gradient * 2 + in_double;
@@ -94,6 +94,8 @@ static void positions_of(const test_case *c, int loss, int positions[AXES]) {
     positions[4] = c->wanted * 3 + c->reduction;
     positions[5] = c->upstream * 3 + c->reduction;
     positions[6] = c->data;
+    positions[7] = c->weight * 3 + c->reduction;
+    positions[8] = c->weight_dtype * 7 + c->weights;
     for (int axis = 0; axis < AXES; axis++) {
         positions[axis] += (loss * AXES + axis) * PLACES;
     }
@@ -162,16 +164,25 @@ static cuda_shape shape_at(int i) {
 /* A shape that is forced is not made to fit. What no block can have is left out: more shared memory than the 48 KiB
  * that a kernel gets unasked, of which up to 4 KiB are its own, and more threads than the kernels for double have
  * registers for. */
-static bool can_launch(const onepass_call *call) {
+static bool can_launch_job(const job *job) {
     const uint32_t most_shared_memory = 44 << 10;
     const uint32_t most_threads = 256;
-    job job;
     cuda_launch launch;
+    onepass_cuda_plan(job, 132, &launch);
+    return launch.shared_memory <= most_shared_memory &&
+           (job->compute == ONEPASS_F32 || launch.threads <= most_threads);
+}
+
+static bool can_launch(const onepass_call *call) {
+    job weights, job;
     if (onepass_plan(call, &job) != ONEPASS_OK) {
         return true; /* and it will be told why not */
     }
-    onepass_cuda_plan(&job, 132, &launch);
-    return launch.shared_memory <= most_shared_memory && (job.compute == ONEPASS_F32 || launch.threads <= most_threads);
+    if (job.over_weights) {
+        onepass_plan_weights(&job, &weights);
+        return can_launch_job(&weights) && can_launch_job(&job);
+    }
+    return can_launch_job(&job);
 }
 
 static long shapes_run, shapes_left_out;
@@ -348,6 +359,109 @@ int test_cuda_scale(bool reduced) {
     for (int32_t upstream = ONEPASS_F16; upstream <= ONEPASS_F64; upstream++) {
         scale_by_one(&stage, ONEPASS_F32, upstream);
         scale_by_one(&stage, ONEPASS_F64, upstream);
+    }
+    stage_end(&stage);
+    return section_finish();
+}
+
+/* ------------------------------------------------------- computing anew -- */
+
+/* What the upstream gradient of the case is where it is computed. */
+static bool upstream_is_one(const test_case *c, const prepared_case *prepared) {
+    const double upstream = oracle_load(c->upstream_dtype, prepared->tensor[TENSOR_UPSTREAM].data);
+    return case_in_double(c) ? upstream == 1 : (float)upstream == 1;
+}
+
+/* Gradients that are poison stay it where the upstream gradient is 1, and else have the bits of all at once. */
+static void compute_unless_one(stage *stage, const test_case *c, double upstream) {
+    char text[512];
+    char what[576];
+    gpu_case translated;
+    prepared_case *prepared = case_prepare(c);
+    case_describe(c, text, sizeof text);
+    snprintf(what, sizeof what, "unless %.17g is one: %s", upstream, text);
+    gpu_doing("%s", what);
+    oracle_store(c->upstream_dtype, prepared->tensor[TENSOR_UPSTREAM].data, upstream);
+    const void *block = send(stage, prepared, &translated);
+    translated.call.flags = ONEPASS_UNLESS_ONE;
+    if (CHECK_OK(onepass_run(&translated.call), what) &&
+        (upstream_is_one(c, prepared) || CHECK_OK(onepass_run(&prepared->call), what))) {
+        receive(stage, prepared, block, what);
+    }
+    case_free(prepared);
+}
+
+/* As it is meant: the gradients without the upstream gradient, then the question, captured once. It is asked anew each
+ * time that the graph is replayed. */
+static void ask_in_graph(stage *stage, const test_case *c) {
+    static const double upstreams[] = {1, -2.5, 1, 1 + 0x1p-30, INFINITY};
+    char what[576];
+    gpu_case translated;
+    prepared_case *prepared = case_prepare(c);
+    case_describe(c, what, sizeof what);
+    gpu_doing("in a graph, %s", what);
+    unsigned char *block = send(stage, prepared, &translated);
+    onepass_call without = translated.call;
+    without.upstream = NULL;
+    translated.call.flags = ONEPASS_UNLESS_ONE;
+    gpu_capture_begin(stage->stream, GPU_CAPTURE_THREAD_LOCAL);
+    const onepass_status computed = onepass_run(&without), asked = onepass_run(&translated.call);
+    gpu_graph graph = gpu_capture_end(stage->stream);
+    if (CHECK_OK(computed, what) && CHECK_OK(asked, what)) {
+        for (int i = 0; i < COUNT(upstreams); i++) {
+            oracle_store(c->upstream_dtype, prepared->tensor[TENSOR_UPSTREAM].data, upstreams[i]);
+            gpu_write(block, prepared->block, prepared->block_size, stage->stream);
+            gpu_replay(&graph, stage->stream);
+            prepared_case *expected = case_prepare(c);
+            oracle_store(c->upstream_dtype, expected->tensor[TENSOR_UPSTREAM].data, upstreams[i]);
+            if (CHECK_OK(onepass_run(&expected->call), what)) {
+                receive(stage, expected, block, what);
+            }
+            case_free(expected);
+        }
+    }
+    gpu_graph_end(&graph);
+    case_free(prepared);
+}
+
+int test_cuda_unless_one(bool reduced) {
+    static const double upstreams[] = {1, 2.5, NAN, INFINITY, -0.0, 1 + 0x1p-30};
+    static const int64_t columns[] = {1, 191, 1500, 2048, 20000};
+    static const int32_t wanted[] = {WANT_PREDICTION, WANT_TARGET, WANT_PREDICTION | WANT_TARGET};
+    stage stage = stage_begin();
+    int turn = 0;
+    for (int i = 0; oracle_loss_at(i); i++) {
+        for (int32_t layout = 0; layout < case_layout_count(); layout++) {
+            for (int32_t operand = ONEPASS_F16; operand <= ONEPASS_F64; operand++, turn++) {
+                const test_case c = {.group = "unless one",
+                                     .loss = oracle_loss_at(i)->name,
+                                     .prediction = operand,
+                                     .target = operand,
+                                     .gradient = turn % 3 ? operand : ONEPASS_F16 + turn / 3 % 4,
+                                     .value = operand,
+                                     .upstream_dtype = turn % 5 ? ONEPASS_F64 : ONEPASS_F16 + turn / 5 % 3,
+                                     .reduction = turn / 2 % 2 ? ONEPASS_SUM : ONEPASS_MEAN,
+                                     .wanted = wanted[turn / 5 % COUNT(wanted)],
+                                     .upstream = UPSTREAM_OTHER,
+                                     .layout = layout,
+                                     .rows = 3,
+                                     .columns = columns[reduced ? turn % 2 : turn / 4 % COUNT(columns)],
+                                     .data = DATA_NORMAL,
+                                     .weight = turn % 7 < 3 ? turn / 7 % WEIGHT_COUNT : WEIGHT_ABSENT,
+                                     .weight_dtype = operand,
+                                     .weights = turn % WEIGHTS_COUNT,
+                                     .seed = (uint64_t)turn};
+                if (strncmp(case_layout_name(layout), "in place", 8) == 0 || (reduced && turn % 9)) {
+                    continue; /* the former are refused */
+                }
+                for (int k = 0; k < COUNT(upstreams); k++) {
+                    compute_unless_one(&stage, &c, upstreams[k]);
+                }
+                if (layout == LAYOUT_DENSE || turn % 11 == 0) {
+                    ask_in_graph(&stage, &c);
+                }
+            }
+        }
     }
     stage_end(&stage);
     return section_finish();

@@ -302,7 +302,88 @@ static void test_around_a_capture(int mode, int replays) {
     gpu_numbers_free(&t);
 }
 
+/* -------------------------------------------------------- weighted means -- */
+
+/* Fills the memory that a graph was captured with anew; `expected` then has what the CPU makes of it. */
+static void send_case(const prepared_case *expected, void *block, void *stream) {
+    gpu_write(block, expected->block, expected->block_size, stream);
+    CHECK_OK(onepass_run(&expected->call), "a weighted mean on the CPU");
+}
+
+static void receive_case(const prepared_case *expected, const void *block, void *stream, const char *what) {
+    char text[256];
+    unsigned char *got = gpu_allocate_host(expected->block_size);
+    gpu_read(got, block, expected->block_size, stream);
+    const int equal = gpu_case_equal(expected, got, text, sizeof text);
+    CHECK(equal, "%s: %s", what, text);
+    free(got);
+}
+
+/* Two launches, of which the second divides by what the first has summed: captured once, replayed with other weights,
+ * with direct calls in between. */
+static void replay_weighted(test_case c, int mode, int replays) {
+    char what[512];
+    gpu_case translated;
+    void *stream = gpu_stream_begin();
+    prepared_case *prepared = case_prepare(&c);
+    void *memory = gpu_allocate(gpu_block_bytes(prepared));
+    void *block = gpu_block_in(prepared, memory);
+    gpu_case_translate(prepared, block, stream, &translated);
+    case_describe(&c, what, sizeof what);
+    gpu_doing("captured, %s: %s", gpu_capture_name[mode], what);
+    gpu_capture_begin(stream, mode);
+    CHECK_OK(onepass_run(&translated.call), what);
+    gpu_graph graph = gpu_capture_end(stream);
+    CHECK(graph.nodes == 2, "%s: expected two launches, got a graph of %zu nodes", what, graph.nodes);
+    for (int replay = 0; replay < replays; replay++) {
+        c.seed++;
+        prepared_case *expected = case_prepare(&c);
+        send_case(expected, block, stream);
+        if (replay % 3 == 2) {
+            CHECK_OK(onepass_run(&translated.call), what);
+        } else {
+            gpu_replay(&graph, stream);
+        }
+        receive_case(expected, block, stream, what);
+        case_free(expected);
+    }
+    gpu_graph_end(&graph);
+    gpu_free(memory);
+    case_free(prepared);
+    gpu_stream_end(stream);
+}
+
+static void test_weighted(bool reduced) {
+    static const int64_t counts[] = {1000, 20011, 3000017};
+    for (int i = 0; oracle_loss_at(i); i++) {
+        for (int size = 0; size < (reduced ? 2 : 3); size++) {
+            for (int mode = 0; mode < GPU_CAPTURE_MODES; mode++) {
+                const test_case c = {.group = "weighted graphs",
+                                     .loss = oracle_loss_at(i)->name,
+                                     .prediction = ONEPASS_F32,
+                                     .target = ONEPASS_F32,
+                                     .gradient = ONEPASS_F32,
+                                     .value = ONEPASS_F64,
+                                     .upstream_dtype = ONEPASS_F32,
+                                     .reduction = ONEPASS_MEAN,
+                                     .wanted = mode == 2 ? WANT_PREDICTION : WANT_VALUE | WANT_PREDICTION,
+                                     .layout = LAYOUT_DENSE,
+                                     .rows = 1,
+                                     .columns = counts[size],
+                                     .data = DATA_UNIFORM,
+                                     .weight = mode == 1 ? WEIGHT_STEP_TWO : WEIGHT_DENSE,
+                                     .weight_dtype = i == 1 ? ONEPASS_F16 : ONEPASS_F32,
+                                     .seed = (uint64_t)(100 * size)};
+                if (!reduced || (i + size) % 3 == mode) {
+                    replay_weighted(c, mode, reduced ? 3 : 9);
+                }
+            }
+        }
+    }
+}
+
 int test_cuda_graphs(bool reduced) {
+    test_weighted(reduced);
     test_changes(reduced);
     test_side_by_side(reduced);
     test_many_captures(reduced);

@@ -90,7 +90,7 @@ enum {
 /* ---------------------------------------------------------------- cases -- */
 
 enum {
-    CASES = 9
+    CASES = 10
 };
 
 typedef struct expectation {
@@ -99,23 +99,37 @@ typedef struct expectation {
     prepared_case *got;
 } expectation;
 
-static expectation expect(const char *loss, int32_t dtype, int32_t data, int32_t reduction, int64_t count) {
-    expectation e;
-    memset(&e, 0, sizeof e);
-    e.c.group = "environment";
-    e.c.loss = loss;
-    e.c.prediction = e.c.target = e.c.gradient = e.c.value = e.c.upstream_dtype = dtype;
-    e.c.reduction = reduction;
-    e.c.wanted = WANT_ALL;
-    e.c.rows = 1;
-    e.c.columns = count;
-    e.c.data = data;
-    e.c.upstream = UPSTREAM_OTHER;
-    e.c.seed = 8;
-    e.expected = case_prepare(&e.c);
-    e.got = case_prepare(&e.c);
+static expectation expect_case(const test_case *c) {
+    const expectation e = {.c = *c, .expected = case_prepare(c), .got = case_prepare(c)};
     oracle_run(&e.expected->call);
     return e;
+}
+
+static test_case case_of(const char *loss, int32_t dtype, int32_t data, int32_t reduction, int64_t count) {
+    return (test_case){.group = "environment",
+                       .loss = loss,
+                       .prediction = dtype,
+                       .target = dtype,
+                       .gradient = dtype,
+                       .value = dtype,
+                       .upstream_dtype = dtype,
+                       .reduction = reduction,
+                       .wanted = WANT_ALL,
+                       .rows = 1,
+                       .columns = count,
+                       .data = data,
+                       .upstream = UPSTREAM_OTHER,
+                       .seed = 8};
+}
+
+static expectation expect(const char *loss, int32_t dtype, int32_t data, int32_t reduction, int64_t count) {
+    const test_case c = case_of(loss, dtype, data, reduction, count);
+    return expect_case(&c);
+}
+
+static void forget(expectation *e) {
+    case_free(e->expected);
+    case_free(e->got);
 }
 
 /* Denormals in operands, terms and gradients; overflow, NaN; sums in which every
@@ -129,12 +143,15 @@ static void make_cases(expectation *all) {
     all[5] = expect("smooth_l1", ONEPASS_F32, DATA_SPECIAL, ONEPASS_NONE, 3000);
     all[6] = expect("hinge", ONEPASS_F32, DATA_HUGE, ONEPASS_NONE, 3000);
     all[7] = expect("mse", ONEPASS_F64, DATA_NORMAL, ONEPASS_MEAN, 3000);
-    all[8] = expect("mse", ONEPASS_F32, DATA_TINY, ONEPASS_MEAN, 600000);
+    test_case c = case_of("smooth_l1", ONEPASS_F64, DATA_TINY, ONEPASS_MEAN, 3000);
+    c.divisor = 0x1p-1023; /* flushed to zero it would look like one that was not given */
+    all[8] = expect_case(&c);
+    all[9] = expect("mse", ONEPASS_F32, DATA_TINY, ONEPASS_MEAN, 600000);
 }
 
 /* The outputs are poisoned again, so that a call that writes nothing cannot pass. */
 static void poison_outputs(prepared_case *prepared) {
-    for (int which = TENSOR_VALUE; which < TENSOR_COUNT; which++) {
+    for (int which = TENSOR_VALUE; which <= TENSOR_GRADIENT_TARGET; which++) {
         memset(prepared->block + prepared->begin[which], 0xa5, prepared->bytes[which]);
     }
 }
@@ -202,35 +219,186 @@ static void test_states_show(void) {
 #endif
 }
 
-/* An accumulator's steps in every state. */
-static void test_accumulator_states(const expectation *e) {
+/* --------------------------------------------------------- accumulators -- */
+
+/* The elements of a dense tensor from `first` on. */
+static onepass_tensor slice_of(const onepass_tensor *whole, int64_t first, const int64_t *count) {
+    char *data = (char *)whole->data + (size_t)first * oracle_size(whole->dtype);
+    return (onepass_tensor){data, whole->dtype, 1, count, NULL};
+}
+
+static onepass_status add_slice(onepass_accumulator *accumulator, const onepass_call *whole, int64_t first,
+                                int64_t count) {
+    onepass_tensor tensor[5];
+    onepass_call call = *whole;
+    const onepass_tensor **const dense[5] = {&call.operand[0], &call.operand[1], &call.weight, &call.gradient[0],
+                                             &call.gradient[1]};
+    for (int i = 0; i < 5; i++) {
+        if (*dense[i]) {
+            tensor[i] = slice_of(*dense[i], first, &count);
+            *dense[i] = &tensor[i];
+        }
+    }
+    call.value = NULL;
+    return onepass_accumulator_add(accumulator, &call, first);
+}
+
+/* Every so-manieth slice of two tiles, the last first: nodes wait for each other, and most are added up at the end. */
+static onepass_status add_slices(onepass_accumulator *accumulator, const onepass_call *whole, int64_t total, int first,
+                                 int step) {
+    const int64_t length = 2 * ONEPASS_TILE;
+    onepass_status status = ONEPASS_OK;
+    for (int64_t i = (total - 1) / length; i >= 0 && status == ONEPASS_OK; i--) {
+        if (i % step == first) {
+            const int64_t left = total - i * length;
+            status = add_slice(accumulator, whole, i * length, left < length ? left : length);
+        }
+    }
+    return status;
+}
+
+/* In two accumulators, of which one is merged into the other. What comes out is in the call's own tensors. */
+static onepass_status accumulate(const onepass_call *call, int64_t total) {
+    onepass_accumulator *even = NULL;
+    onepass_accumulator *odd = NULL;
+    onepass_status status = onepass_accumulator_begin(&even, call, total);
+    if (status == ONEPASS_OK) {
+        status = onepass_accumulator_begin(&odd, call, total);
+    }
+    if (status == ONEPASS_OK) {
+        status = add_slices(even, call, total, 0, 2);
+    }
+    if (status == ONEPASS_OK) {
+        status = add_slices(odd, call, total, 1, 2);
+    }
+    if (status == ONEPASS_OK) {
+        status = onepass_accumulator_merge(even, odd);
+    }
+    if (status == ONEPASS_OK) {
+        status = onepass_accumulator_finish(even, call->value);
+    }
+    onepass_accumulator_destroy(even);
+    onepass_accumulator_destroy(odd);
+    return status;
+}
+
+/* All in one accumulator: siblings meet while slices are added. */
+static onepass_status accumulate_alone(const onepass_call *call, int64_t total) {
+    onepass_accumulator *accumulator = NULL;
+    onepass_status status = onepass_accumulator_begin(&accumulator, call, total);
+    if (status == ONEPASS_OK) {
+        status = add_slices(accumulator, call, total, 0, 1);
+    }
+    if (status == ONEPASS_OK) {
+        status = onepass_accumulator_finish(accumulator, call->value);
+    }
+    onepass_accumulator_destroy(accumulator);
+    return status;
+}
+
+static void accumulate_in_states(expectation *e, onepass_status (*run)(const onepass_call *call, int64_t total)) {
+    char text[512];
+    case_describe(&e->c, text, sizeof text);
     for (int i = 0; i < STATES; i++) {
         fenv_t standard;
-        onepass_accumulator *accumulator = NULL;
-        const int32_t dtype = e->c.value;
-        double stored = 0;
-        const onepass_tensor v = {&stored, dtype, 0, NULL, NULL};
-        onepass_call call = e->got->call;
-        call.value = NULL;
-        call.gradient[0] = call.gradient[1] = NULL;
+        poison_outputs(e->got);
         fegetenv(&standard);
         states[i].set();
         feclearexcept(FE_ALL_EXCEPT);
         const machine_state before = get_state();
-        const onepass_status begun = onepass_accumulator_begin(&accumulator, &call, e->c.columns);
-        const onepass_status added = onepass_accumulator_add(accumulator, &call, 0);
-        const onepass_status finished = onepass_accumulator_finish(accumulator, &v);
+        const onepass_status status = run(&e->got->call, e->c.columns);
         const machine_state after = get_state();
         fesetenv(&standard);
-        CHECK_OK(begun, "begin");
-        CHECK_OK(added, "add");
-        CHECK_OK(finished, "finish");
+        CHECK_OK(status, text);
         CHECK_BITS(before.control, after.control, "control bits after an accumulator");
         CHECK_BITS(before.flags, after.flags, "exception flags after an accumulator");
-        CHECK_BITS(oracle_load_bits(dtype, e->expected->call.value->data), oracle_load_bits(dtype, &stored),
-                   states[i].name);
+        CHECK(same_block(e), "rounding and flushing \"%s\": expected the same bits %s: %s", states[i].name,
+              run == accumulate ? "of two accumulators" : "of an accumulator", text);
+    }
+}
+
+/* With traps enabled an addition that is not exact would end the program. */
+static void accumulate_with_traps(expectation *e) {
+#if defined(__GLIBC__)
+    poison_outputs(e->got);
+    feclearexcept(FE_ALL_EXCEPT);
+    feenableexcept(FE_ALL_EXCEPT);
+    const onepass_status status = accumulate(&e->got->call, e->c.columns);
+    fedisableexcept(FE_ALL_EXCEPT);
+    CHECK_OK(status, "an accumulator with traps enabled");
+    CHECK(same_block(e), "expected the same bits of an accumulator with traps enabled");
+#else
+    (void)e;
+#endif
+}
+
+enum {
+    ACCUMULATED = 5
+};
+
+/* Sums in which every rounding matters, of terms and of weights; denormals; and a divisor that is one. */
+static void make_accumulated(expectation *all) {
+    test_case c[ACCUMULATED] = {
+        case_of("mse", ONEPASS_F64, DATA_NORMAL, ONEPASS_SUM, 41000),
+        case_of("smooth_l1", ONEPASS_F16, DATA_TINY, ONEPASS_MEAN, 9001),
+        case_of("hinge", ONEPASS_F64, DATA_UNIFORM, ONEPASS_MEAN, 41000),
+        case_of("mse", ONEPASS_F32, DATA_WIDE, ONEPASS_MEAN, 41000),
+        case_of("smooth_l1", ONEPASS_F64, DATA_TINY, ONEPASS_MEAN, 9001),
+    };
+    for (int i = 2; i < 4; i++) { /* over the sum of the weights, so that there are no gradients */
+        c[i].weight = WEIGHT_DENSE;
+        c[i].weight_dtype = c[i].prediction;
+        c[i].weights = WEIGHTS_POSITIVE;
+        c[i].value = ONEPASS_F64;
+        c[i].wanted = WANT_VALUE;
+    }
+    c[4].divisor = 0x1p-1023;
+    for (int i = 0; i < ACCUMULATED; i++) {
+        all[i] = expect_case(&c[i]);
+    }
+}
+
+/* A total that no double holds is rounded to the nearest one, and so the gradients of a mean are the same. */
+static void test_large_total(void) {
+    enum {
+        COUNT = ONEPASS_TILE
+    };
+    test_case c = case_of("mse", ONEPASS_F64, DATA_NORMAL, ONEPASS_MEAN, COUNT);
+    c.wanted = WANT_PREDICTION | WANT_TARGET;
+    c.divisor = 0x1p53;
+    expectation e = expect_case(&c);
+    e.got->call.divisor = 0;
+    for (int i = 0; i < STATES; i++) {
+        fenv_t standard;
+        onepass_accumulator *accumulator = NULL;
+        poison_outputs(e.got);
+        fegetenv(&standard);
+        states[i].set();
+        feclearexcept(FE_ALL_EXCEPT);
+        const machine_state before = get_state();
+        const onepass_status begun = onepass_accumulator_begin(&accumulator, &e.got->call, (INT64_C(1) << 53) + 1);
+        const onepass_status added = add_slice(accumulator, &e.got->call, 0, COUNT);
+        const machine_state after = get_state();
+        fesetenv(&standard);
+        CHECK_OK(begun, "begin with a large total");
+        CHECK_OK(added, "add to a large total");
+        CHECK_BITS(before.flags, after.flags, "exception flags after a large total");
+        CHECK(same_block(&e), "\"%s\": expected the same gradients of a mean over 2^53 + 1 elements", states[i].name);
         onepass_accumulator_destroy(accumulator);
     }
+    forget(&e);
+}
+
+static void test_accumulators(void) {
+    expectation all[ACCUMULATED];
+    make_accumulated(all);
+    for (int i = 0; i < ACCUMULATED; i++) {
+        accumulate_in_states(&all[i], accumulate_alone);
+        accumulate_in_states(&all[i], accumulate);
+        accumulate_with_traps(&all[i]);
+        forget(&all[i]);
+    }
+    test_large_total();
 }
 
 /* ---------------------------------------------------------------- traps -- */
@@ -303,8 +471,7 @@ static void test_threads(void) {
         pthread_join(thread[i], NULL);
         CHECK(task[i].right == 3, "a caller's thread with state \"%s\": expected 3 right results, got %d",
               states[i].name, task[i].right);
-        case_free(task[i].e.expected);
-        case_free(task[i].e.got);
+        forget(&task[i].e);
     }
 }
 
@@ -375,15 +542,13 @@ int main(void) {
     run_in_state(&all[CASES - 1], "upward and flushing, at the first call", round_up_and_flush);
     test_states_show();
     test_states(all);
-    test_accumulator_states(&all[1]);
-    test_accumulator_states(&all[2]);
+    test_accumulators();
     test_traps(all);
     test_threads();
     test_workers(&all[CASES - 1]);
     test_fork(&all[CASES - 1]);
     for (int i = 0; i < CASES; i++) {
-        case_free(all[i].expected);
-        case_free(all[i].got);
+        forget(&all[i]);
     }
     return check_finish();
 }

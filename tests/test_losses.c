@@ -167,6 +167,94 @@ static void test_reduced_specials(void) {
     }
 }
 
+/* -------------------------------------------------------------- weights -- */
+
+typedef struct weighed {
+    const char *what;
+    int32_t reduction;
+    double divisor;
+    float weight[4];
+    float value, gradient[4];
+} weighed;
+
+/* mse of p = 1, 2, 3, 4 and t = 0, by hand: terms 1, 4, 9, 16, slopes 2, 4, 6, 8. */
+static const weighed weighed_results[] = {
+    {"mean", ONEPASS_MEAN, 0, {1, 0, 2, -1}, 1.5f, {1, 0, 6, -4}},
+    {"sum", ONEPASS_SUM, 0, {1, 0, 2, -1}, 3, {2, 0, 12, -8}},
+    {"mean with a divisor", ONEPASS_MEAN, 4, {1, 0, 2, -1}, 0.75f, {0.5f, 0, 3, -2}},
+    {"mean of ones", ONEPASS_MEAN, 0, {1, 1, 1, 1}, 7.5f, {0.5f, 1, 1.5f, 2}},
+    {"weights that sum to 0", ONEPASS_MEAN, 0, {1, -1, 0, 0}, -INFINITY, {INFINITY, -INFINITY, NAN, NAN}},
+    {"no weight at all", ONEPASS_MEAN, 0, {0, 0, 0, 0}, NAN, {NAN, NAN, NAN, NAN}},
+    {"a NaN", ONEPASS_MEAN, 0, {NAN, 1, 1, 1}, NAN, {NAN, NAN, NAN, NAN}},
+    {"a NaN in a sum", ONEPASS_SUM, 0, {NAN, 1, 1, 1}, NAN, {NAN, 4, 6, 8}},
+    {"an infinite one", ONEPASS_MEAN, 0, {INFINITY, 1, -1, 1}, NAN, {NAN, 0, -0.0f, 0}},
+};
+
+static void test_weights_by_hand(void) {
+    float p[4] = {1, 2, 3, 4}, t = 0;
+    const int64_t count = 4;
+    const onepass_tensor prediction = {p, ONEPASS_F32, 1, &count, NULL}, target = {&t, ONEPASS_F32, 0, NULL, NULL};
+    for (size_t i = 0; i < sizeof weighed_results / sizeof weighed_results[0]; i++) {
+        const weighed *row = &weighed_results[i];
+        float weight[4], value = -77, gradient[4] = {-77, -77, -77, -77};
+        memcpy(weight, row->weight, sizeof weight);
+        const onepass_tensor w = {weight, ONEPASS_F32, 1, &count, NULL}, v = {&value, ONEPASS_F32, 0, NULL, NULL};
+        const onepass_tensor g = {gradient, ONEPASS_F32, 1, &count, NULL};
+        const onepass_call call = {.size = sizeof call,
+                                   .loss = "mse",
+                                   .reduction = row->reduction,
+                                   .divisor = row->divisor,
+                                   .operand = {&prediction, &target},
+                                   .weight = &w,
+                                   .value = &v,
+                                   .gradient = {&g}};
+        CHECK_OK(onepass_run(&call), row->what);
+        CHECK_BITS(oracle_encode(ONEPASS_F32, (double)row->value), oracle_load_bits(ONEPASS_F32, &value), row->what);
+        for (int j = 0; j < 4; j++) {
+            CHECK_BITS(oracle_encode(ONEPASS_F32, (double)row->gradient[j]),
+                       oracle_load_bits(ONEPASS_F32, &gradient[j]), row->what);
+        }
+    }
+}
+
+/* Weights of 1 have the bits of none. */
+static void test_weights_of_one(void) {
+    for (int i = 0; oracle_loss_at(i); i++) {
+        for (int turn = 0; turn < 24; turn++) {
+            test_case c = {.group = "ones",
+                           .loss = oracle_loss_at(i)->name,
+                           .prediction = turn % 4 == 3 ? ONEPASS_F64 : ONEPASS_F32,
+                           .target = ONEPASS_F32,
+                           .gradient = ONEPASS_F64,
+                           .value = ONEPASS_F64,
+                           .upstream_dtype = ONEPASS_F32,
+                           .reduction = turn % 3,
+                           .wanted = WANT_ALL,
+                           .upstream = turn / 3 % 4,
+                           .layout = case_layout_named("target per row"),
+                           .rows = 7,
+                           .columns = turn % 2 ? 191 : 2048,
+                           .data = DATA_NORMAL,
+                           .weight_dtype = ONEPASS_F16,
+                           .weights = WEIGHTS_ONE,
+                           .seed = (uint64_t)turn};
+            prepared_case *without = case_prepare(&c);
+            c.weight = turn % 2 ? WEIGHT_DENSE : WEIGHT_SCALAR;
+            prepared_case *with = case_prepare(&c);
+            CHECK_OK(onepass_run(&without->call), "without weights");
+            CHECK_OK(onepass_run(&with->call), "with weights of 1");
+            for (int which = TENSOR_VALUE; which <= TENSOR_GRADIENT_TARGET; which++) {
+                CHECK(memcmp(without->block + without->begin[which], with->block + with->begin[which],
+                             without->bytes[which]) == 0,
+                      "%s, turn %d: expected the bits of a call without weights in %s", c.loss, turn,
+                      case_owner(with, with->begin[which]));
+            }
+            case_free(without);
+            case_free(with);
+        }
+    }
+}
+
 /* --------------------------------------------------------------- slopes -- */
 
 /* The loss of one element in double, as the library computes it. */
@@ -388,6 +476,8 @@ int main(void) {
     test_catalogue();
     test_tables();
     test_reduced_specials();
+    test_weights_by_hand();
+    test_weights_of_one();
     test_slopes();
     test_edges();
     test_library_conversions();

@@ -1,8 +1,8 @@
 /*
  * The CUDA engine's kernels on the CPU, thread by thread, against the CPU engine:
  * every case of the list as the plan would launch it, then other launch shapes,
- * many tiles, gradients that are scaled later, tensors at the edge of memory and
- * beyond 2^32 elements. Whole blocks of memory are compared, poison included. All
+ * many tiles, gradients that are scaled later or computed anew, tensors at the edge of
+ * memory and beyond 2^32 elements. Whole blocks of memory are compared, poison included. All
  * launches share one workspace.
  *
  *   test_simt [f32|f64]      the kernels of one compute type, or of both
@@ -85,15 +85,24 @@ static void poison_workspace(const cuda_launch *launch) {
     memset(workspace + CUDA_WORKSPACE_HEAD, 0xff, launch->workspace + MARGIN);
 }
 
-/* Afterwards the head is zero again, whether the launch has left it so or not. */
+/* The sum of weights that the last launch of such has left is of no meaning to any launch but the next. */
+static void poison_weights(void) {
+    memset(workspace + CUDA_WEIGHTS_AT, 0xff, sizeof(double));
+}
+
+/* Afterwards the head is zero again but for the sum of weights, whether the launch has left it so or not. */
 static void check_workspace(const cuda_launch *launch, uint64_t seed, const char *what) {
     const size_t size = launch->workspace ? launch->workspace : CUDA_WORKSPACE_HEAD;
+    double weights;
+    memcpy(&weights, workspace + CUDA_WEIGHTS_AT, sizeof weights);
+    memset(workspace + CUDA_WEIGHTS_AT, 0, sizeof weights);
     const size_t zeros = first_other(workspace, CUDA_WORKSPACE_HEAD, 0);
     CHECK(zeros == CUDA_WORKSPACE_HEAD, "%s; %s: expected the workspace's head at zero, got %02x at byte %zu", what,
           describe(launch, seed).text, workspace[zeros], zeros);
     const size_t beyond = first_other(workspace + size, MARGIN, 0xff);
     CHECK(beyond == MARGIN, "%s; %s: wrote beyond its %zu bytes of workspace", what, describe(launch, seed).text, size);
     memset(workspace, 0, CUDA_WORKSPACE_HEAD);
+    memcpy(workspace + CUDA_WEIGHTS_AT, &weights, sizeof weights);
 }
 
 static bool is_f64(const cuda_launch *launch) {
@@ -128,7 +137,7 @@ static bool run_blocks(cuda_launch *launch, uint64_t seed, uint32_t first_block,
     if (!CHECK(call.kernel.symbol != NULL, "%s: expected a kernel %s in pairwise.cu, got none", what, name)) {
         return false;
     }
-    launch->parameter.head.workspace = launch->workspace ? workspace : NULL;
+    onepass_cuda_give_workspace(launch, launch->workspace ? workspace : NULL);
     poison_workspace(launch);
     simt_run(&(simt_launch){.library = is_f64(launch) ? onepass_simt_kernels_f64() : onepass_simt_kernels_f32(),
                             .name = name,
@@ -145,8 +154,22 @@ static bool run_blocks(cuda_launch *launch, uint64_t seed, uint32_t first_block,
     return true;
 }
 
+/* The launch that comes before that of a job which is divided by the sum of its weights. */
+static void plan_before(const job *job, cuda_launch *launch) {
+    struct job weights;
+    onepass_plan_weights(job, &weights);
+    onepass_cuda_plan(&weights, MULTIPROCESSORS, launch);
+}
+
 /* Says whether it could be launched. */
 static bool plan_and_run(const job *job, uint64_t seed, const char *what, cuda_launch *launch) {
+    poison_weights();
+    if (job->over_weights) {
+        plan_before(job, launch);
+        if (!run_blocks(launch, seed, 0, 0, what)) {
+            return false;
+        }
+    }
     onepass_cuda_plan(job, MULTIPROCESSORS, launch);
     return run_blocks(launch, seed, 0, 0, what);
 }
@@ -173,14 +196,17 @@ static void run_on_copy(const test_case *c, const prepared_case *expected, uint6
     case_free(got);
 }
 
-/* Which kernel the plan takes for a call, as things stand. */
-static int32_t kernel_for(const onepass_call *call, const char *what) {
+/* Which kernel the plan takes for a call, as things stand, and which one before it; as one number. */
+static int32_t kernels_for(const onepass_call *call, const char *what) {
     job job;
-    cuda_launch launch = {.kernel = -1};
+    cuda_launch launch = {.kernel = -1}, before = {.kernel = 0};
     if (CHECK_OK(onepass_plan(call, &job), what)) {
         onepass_cuda_plan(&job, MULTIPROCESSORS, &launch);
+        if (job.over_weights) {
+            plan_before(&job, &before);
+        }
     }
-    return launch.kernel;
+    return before.kernel * COUNT(launched) + launch.kernel;
 }
 
 /* By every kernel that can do it, in the plan's own shape. */
@@ -190,7 +216,7 @@ static void run_kernels(const test_case *c, const prepared_case *expected, uint6
     for (int i = 0; i < COUNT(choices); i++) {
         bool again = false;
         onepass_cuda_shape = (cuda_shape){.kernels = choices[i]};
-        kernel[i] = kernel_for(&expected->call, what);
+        kernel[i] = kernels_for(&expected->call, what);
         for (int j = 0; j < i; j++) {
             again = again || kernel[j] == kernel[i];
         }
@@ -219,7 +245,7 @@ static void run_case(const test_case *c, const cuda_shape *shapes, int count, ui
 }
 
 static int32_t compute_type(const test_case *c) {
-    return c->prediction == ONEPASS_F64 || c->target == ONEPASS_F64 ? ONEPASS_F64 : ONEPASS_F32;
+    return case_in_double(c) ? ONEPASS_F64 : ONEPASS_F32;
 }
 
 static void test_list(int32_t compute, size_t step) {
@@ -348,6 +374,24 @@ static test_case case_of_tiles(const char *loss, int32_t compute, int64_t tiles,
                        .seed = (uint64_t)tiles};
 }
 
+/* The same with weights of both signs: two trees, whose launches have the same shape or not. */
+static void test_weighted_tiles(int32_t compute, bool quick) {
+    static const int64_t tiles[] = {2, 3, 5, 9, 17, 33, 65, 130, 257, 700};
+    static const int32_t weights[] = {WEIGHT_DENSE, WEIGHT_PER_ROW, WEIGHT_SHARED_ROW, WEIGHT_STEP_TWO};
+    cuda_shape shapes[SHAPES];
+    for (int i = 0; i < COUNT(tiles); i += quick ? 3 : 1) {
+        for (int l = 0; oracle_loss_at(l); l++) {
+            test_case c = case_of_tiles(oracle_loss_at(l)->name, compute, tiles[i], WANT_VALUE | WANT_PREDICTION);
+            c.reduction = ONEPASS_MEAN;
+            c.weight = weights[(i + l) % COUNT(weights)];
+            c.weight_dtype = l % 2 ? ONEPASS_F16 : compute;
+            c.weights = l % 2 ? WEIGHTS_SIGNED : WEIGHTS_WIDE;
+            run_case(&c, NULL, 0, (uint64_t)i);
+            run_case(&c, shapes, choose_shapes(shapes, tiles[i] < 100 ? 12 : 2, 3 * i + l), (uint64_t)i);
+        }
+    }
+}
+
 /* The same for the order within a tile, which few tiles show best: among many, a last bit of one is lost. */
 static void test_few_tiles(int32_t compute, bool quick) {
     for (int l = 0; oracle_loss_at(l); l++) {
@@ -474,6 +518,109 @@ static void test_scale(int32_t compute, bool quick) {
     }
 }
 
+/* ------------------------------------------------------- computing anew -- */
+
+/* What the upstream gradient of the case is where it is computed. */
+static bool upstream_is_one(const test_case *c, const prepared_case *prepared) {
+    const double upstream = oracle_load(c->upstream_dtype, prepared->tensor[TENSOR_UPSTREAM].data);
+    return case_in_double(c) ? upstream == 1 : (float)upstream == 1;
+}
+
+/* Gradients that are poison stay it where the upstream gradient is 1, and else have the bits of all at once. */
+static void compute_unless_one(const test_case *c, double upstream, uint64_t seed) {
+    char text[512], what[576];
+    job job;
+    cuda_launch launch;
+    prepared_case *expected = case_prepare(c);
+    prepared_case *got = case_prepare(c);
+    case_describe(c, text, sizeof text);
+    snprintf(what, sizeof what, "unless %.17g is one: %s", upstream, text);
+    oracle_store(c->upstream_dtype, expected->tensor[TENSOR_UPSTREAM].data, upstream);
+    oracle_store(c->upstream_dtype, got->tensor[TENSOR_UPSTREAM].data, upstream);
+    got->call.flags = ONEPASS_UNLESS_ONE;
+    onepass_cuda_shape.kernels = seed % 2 ? CUDA_GENERAL_KERNELS : 0;
+    if ((upstream_is_one(c, got) || CHECK_OK(onepass_run(&expected->call), what)) &&
+        CHECK_OK(onepass_plan(&got->call, &job), what) && plan_and_run(&job, seed, what, &launch)) {
+        compare_blocks(expected, got, describe(&launch, seed).text, what);
+    }
+    onepass_cuda_shape = (cuda_shape){0};
+    case_free(expected);
+    case_free(got);
+}
+
+/* By the direct kernels or the general one: operands and gradients that nobody may read or write, without weights. */
+static void leave_alone(int32_t dtype, double upstream, int32_t kernels) {
+    const int64_t count = 5000;
+    const size_t bytes = (size_t)count * sizeof(double) / 4096 * 4096 + 4096;
+    job job;
+    cuda_launch launch;
+    onepass_tensor tensor[4];
+    char *nowhere = mmap(NULL, 4 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!CHECK(nowhere != MAP_FAILED, "expected memory, got none")) {
+        return;
+    }
+    for (int i = 0; i < 4; i++) {
+        tensor[i] = (onepass_tensor){nowhere + (size_t)i * bytes, dtype, 1, &count, NULL};
+    }
+    const onepass_tensor one = {&upstream, ONEPASS_F64, 0, NULL, NULL};
+    const onepass_call call = {.size = sizeof call,
+                               .loss = "mse",
+                               .operand = {&tensor[0], &tensor[1]},
+                               .upstream = &one,
+                               .gradient = {&tensor[2], &tensor[3]},
+                               .flags = ONEPASS_UNLESS_ONE};
+    onepass_cuda_shape.kernels = kernels;
+    if (CHECK_OK(onepass_plan(&call, &job), "left alone") && plan_and_run(&job, 1, "left alone", &launch)) {
+        const char *name = onepass_cuda_kernel_name(launch.kernel);
+        CHECK(strstr(name, kernels ? "_general_" : "_direct_") != NULL, "left alone: got the kernel %s", name);
+    }
+    onepass_cuda_shape = (cuda_shape){0};
+    munmap(nowhere, 4 * bytes);
+}
+
+static void test_unless_one(int32_t compute, bool quick) {
+    static const double upstreams[] = {1, 2.5, NAN, INFINITY, -0.0, 1 + 0x1p-30, 1};
+    static const int64_t columns[] = {1, 191, 1500, 2048};
+    static const int32_t wanted[] = {WANT_PREDICTION, WANT_TARGET, WANT_PREDICTION | WANT_TARGET};
+    const int32_t first = compute == ONEPASS_F64 ? ONEPASS_F64 : ONEPASS_F16;
+    int turn = 0;
+    for (int l = 0; oracle_loss_at(l); l++) {
+        for (int32_t layout = quick ? l : 0; layout < case_layout_count(); layout += quick ? 5 : 1, turn++) {
+            if (strncmp(case_layout_name(layout), "in place", 8) == 0) {
+                continue; /* which is refused */
+            }
+            const int32_t operand = first + turn % (compute - first + 1);
+            const test_case c = {.group = "unless one",
+                                 .loss = oracle_loss_at(l)->name,
+                                 .prediction = operand,
+                                 .target = operand,
+                                 .gradient = turn % 3 ? operand : ONEPASS_F16 + turn / 3 % 4,
+                                 .value = compute,
+                                 .upstream_dtype = turn % 4 ? ONEPASS_F64 : ONEPASS_F16 + turn / 4 % 3,
+                                 .reduction = turn / 2 % 2 ? ONEPASS_SUM : ONEPASS_MEAN,
+                                 .wanted = wanted[turn / 5 % COUNT(wanted)],
+                                 .upstream = UPSTREAM_OTHER,
+                                 .layout = layout,
+                                 .rows = 3,
+                                 .columns = columns[turn / 2 % COUNT(columns)],
+                                 .data = DATA_SPECIAL,
+                                 .weight = turn % 2 ? turn / 2 % WEIGHT_COUNT : WEIGHT_ABSENT,
+                                 .weight_dtype = operand,
+                                 .weights = turn % WEIGHTS_COUNT,
+                                 .seed = (uint64_t)turn};
+            for (int i = 0; i < COUNT(upstreams); i++) {
+                compute_unless_one(&c, upstreams[i], (uint64_t)(turn * COUNT(upstreams) + i));
+            }
+        }
+    }
+    for (int32_t dtype = first; dtype <= compute; dtype++) {
+        for (int32_t kernels = 0; kernels <= CUDA_GENERAL_KERNELS; kernels++) {
+            leave_alone(dtype, 1, kernels);
+            leave_alone(dtype, compute == ONEPASS_F64 ? 1 : 1 + 0x1p-30, kernels);
+        }
+    }
+}
+
 /* ---------------------------------------------------------------- edges -- */
 
 /* The sum of count squares of 2, with both gradients, all at one edge of their memory. */
@@ -593,8 +740,10 @@ static void test_compute_type(int32_t compute, bool quick) {
     test_shapes(compute, quick ? 5 : 1);
     test_few_tiles(compute, quick);
     test_many_tiles(compute, quick);
+    test_weighted_tiles(compute, quick);
     test_seeds(compute, quick);
     test_scale(compute, quick);
+    test_unless_one(compute, quick);
     test_edges(compute);
     test_beyond(compute);
     check_all_launched(compute);

@@ -15,7 +15,7 @@
 
 #define HUGE_EXTENT ((int64_t)1 << 32)
 
-/* What may be wrong with a tensor, whichever it is: these run for each of the six. */
+/* What may be wrong with a tensor, whichever it is: these run for each of the seven. */
 static const argument_case tensor_cases[] = {
     {"type 0", ONEPASS_INVALID_ARGUMENT, "type|0", {OWN_INTEGER(tensor.dtype, 0)}},
     {"type 5", ONEPASS_INVALID_ARGUMENT, "type|5", {OWN_INTEGER(tensor.dtype, 5)}},
@@ -49,7 +49,7 @@ static const argument_case tensor_cases[] = {
     {"no memory", ONEPASS_INVALID_ARGUMENT, "data|null", {OWN_INTEGER(tensor.data, 0)}},
 };
 
-/* What may be wrong with where a tensor lies: these run for each of the six, whose shape they leave as it is. */
+/* What may be wrong with where a tensor lies: these run for each of the seven, whose shape they leave as it is. */
 static const argument_case place_cases[] = {
     {"f16 at an odd address",
      ONEPASS_INVALID_MEMORY,
@@ -198,6 +198,29 @@ static const argument_case shape_cases[] = {
      "value|null",
      {SHAPE(prediction, 2, 0, 3), SHAPE(target, 2, 0, 3), SHAPE(gradient_p, 2, 0, 3), SHAPE(gradient_t, 2, 0, 3),
       NOTHING(value.tensor.data)}},
+    /* A weight is broadcast to the common shape and does not enlarge it. */
+    {"weight of the common shape", ONEPASS_OK, "", {SHAPE(weight, 2, 2, 3)}},
+    {"weight for each row", ONEPASS_OK, "", {SHAPE(weight, 2, 2, 1)}},
+    {"weight for each column", ONEPASS_OK, "", {SHAPE(weight, 1, 3)}},
+    {"weight with zero strides", ONEPASS_OK, "", {SHAPE(weight, 2, 2, 3), STRIDES(weight, 0, 0)}},
+    {"weight in double", ONEPASS_OK, "", {INTEGER(weight.tensor.dtype, ONEPASS_F64)}},
+    {"weight of another length", ONEPASS_INVALID_SHAPE, "weight|(4,)|(2, 3)", {SHAPE(weight, 1, 4)}},
+    {"weight for each row, aligned at the wrong end",
+     ONEPASS_INVALID_SHAPE,
+     "weight|(2,)|(2, 3)|reshape|(2, 1)",
+     {SHAPE(weight, 1, 2)}},
+    {"weight transposed", ONEPASS_INVALID_SHAPE, "weight|(3, 2)|(2, 3)", {SHAPE(weight, 2, 3, 2)}},
+    {"weight with another dimension", ONEPASS_INVALID_SHAPE, "weight|(4, 2, 3)|(2, 3)", {SHAPE(weight, 3, 4, 2, 3)}},
+    {"weight with another dimension of length 1",
+     ONEPASS_INVALID_SHAPE,
+     "weight|(1, 2, 3)|(2, 3)",
+     {SHAPE(weight, 3, 1, 2, 3)}},
+    {"weight that would enlarge what is broadcast",
+     ONEPASS_INVALID_SHAPE,
+     "weight|(2, 3)|(1, 3)",
+     {SHAPE(prediction, 2, 1, 3), SHAPE(target, 1, 3), SHAPE(weight, 2, 2, 3)}},
+    {"empty weight", ONEPASS_INVALID_SHAPE, "weight|(0, 3)|(2, 3)", {SHAPE(weight, 2, 0, 3)}},
+
     {"empty, gradients that are not",
      ONEPASS_INVALID_SHAPE,
      "gradient|(2, 3)|(0, 3)",
@@ -333,7 +356,29 @@ static const argument_case overlap_cases[] = {
      {INTEGER(call.reduction, ONEPASS_NONE), SHAPE(value, 2, 2, 3), SHAPE(upstream, 2, 2, 3),
       MEMBER(gradient_p.tensor.data, upstream.memory)}},
 
+    {"weight in the gradient",
+     ONEPASS_INVALID_MEMORY,
+     "gradient|weight|overlap",
+     {MEMBER(weight.tensor.data, gradient_t.memory[20])}},
+    {"weight over the value",
+     ONEPASS_INVALID_MEMORY,
+     "value|weight|overlap",
+     {MEMBER(weight.tensor.data, value.memory)}},
+    {"gradient over the weight, which is no operand",
+     ONEPASS_INVALID_MEMORY,
+     "gradient|weight|overlap",
+     {SHAPE(weight, 2, 2, 3), MEMBER(gradient_p.tensor.data, weight.memory)}},
+    {"in place where prediction and weight are one",
+     ONEPASS_INVALID_MEMORY,
+     "gradient|weight|overlap",
+     {MEMBER(gradient_p.tensor.data, prediction.memory), SHAPE(weight, 2, 2, 3),
+      MEMBER(weight.tensor.data, prediction.memory)}},
+
     /* Inputs may share what they like. */
+    {"weight and target in one place",
+     ONEPASS_OK,
+     "",
+     {SHAPE(weight, 2, 2, 3), MEMBER(weight.tensor.data, target.memory)}},
     {"prediction and target in one place", ONEPASS_OK, "", {MEMBER(target.tensor.data, prediction.memory)}},
     {"upstream gradient in the prediction", ONEPASS_OK, "", {MEMBER(upstream.tensor.data, prediction.memory[4])}},
 };
@@ -348,8 +393,9 @@ static void test_cases(void) {
         size_t base;
     } parts[] = {
         {"prediction", offsetof(scene, prediction)}, {"target", offsetof(scene, target)},
-        {"upstream", offsetof(scene, upstream)},     {"value", offsetof(scene, value)},
-        {"gradient", offsetof(scene, gradient_p)},   {"gradient", offsetof(scene, gradient_t)},
+        {"weight", offsetof(scene, weight)},         {"upstream", offsetof(scene, upstream)},
+        {"value", offsetof(scene, value)},           {"gradient", offsetof(scene, gradient_p)},
+        {"gradient", offsetof(scene, gradient_t)},
     };
     for (size_t p = 0; p < COUNT(parts); p++) {
         run_cases(tensor_cases, COUNT(tensor_cases), parts[p].base, parts[p].name);

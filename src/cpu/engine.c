@@ -1,21 +1,19 @@
 /*
  * The CPU engine around the tiles: which instruction set this machine has, how
- * many threads a job is worth, the floating-point state that the bits need, and
- * the tree over the runs of tiles that the threads computed.
+ * many threads a job is worth, and the tree over the runs of tiles that the threads
+ * computed.
  */
 #include "cpu/pairwise.h"
 #include "dtype.h"
+#include "float_state.h"
 #include "order.h"
 
-#include <fenv.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#elif defined(__aarch64__) && defined(__linux__)
+#if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 #if defined(_OPENMP)
@@ -163,56 +161,6 @@ static int64_t threads_for(const job *job, int64_t tiles) {
     return least(useful, job->threads ? least(job->threads, most_threads()) : available_threads());
 }
 
-/* ---------------------------------------------------- floating-point state -- */
-
-/* The bits need round to nearest and denormals; traps must be masked. Restoring the
- * caller's state also drops the exception flags that we raised. fenv.h can do this
- * everywhere, but on x86 it also saves the x87 unit, which took longer than the
- * sum of a thousand numbers. On Arm the default-NaN mode saves pairwise.c a
- * comparison and a choice for each gradient. */
-#if defined(__x86_64__)
-typedef unsigned float_state;
-
-static float_state enter_float_state(void) {
-    const float_state callers = _mm_getcsr();
-    _mm_setcsr(0x1f80); /* the power-on value: all masked, round to nearest, no flushing */
-    return callers;
-}
-
-static void leave_float_state(float_state callers) {
-    _mm_setcsr(callers);
-}
-#elif defined(__aarch64__)
-typedef struct float_state {
-    uint64_t control, status;
-} float_state;
-
-static float_state enter_float_state(void) {
-    const uint64_t default_nan = UINT64_C(1) << 25;
-    float_state callers;
-    __asm__ volatile("mrs %0, fpcr\n\tmrs %1, fpsr" : "=r"(callers.control), "=r"(callers.status) : : "memory");
-    __asm__ volatile("msr fpcr, %0" : : "r"(default_nan) : "memory");
-    return callers;
-}
-
-static void leave_float_state(float_state callers) {
-    __asm__ volatile("msr fpcr, %0\n\tmsr fpsr, %1" : : "r"(callers.control), "r"(callers.status) : "memory");
-}
-#else
-typedef fenv_t float_state;
-
-static float_state enter_float_state(void) {
-    float_state callers;
-    fegetenv(&callers);
-    fesetenv(FE_DFL_ENV);
-    return callers;
-}
-
-static void leave_float_state(float_state callers) {
-    fesetenv(&callers);
-}
-#endif
-
 /* --------------------------------------------------------------------- run -- */
 
 /* Runs are aligned and have 2^level tiles, so that each is one node of the tree.
@@ -250,23 +198,34 @@ static double run_on_threads(cpu_pairwise *pairwise, const job *job, int64_t til
     return order_tree(sum, runs);
 }
 
-/* Not inlined: compilers do not know that arithmetic must stay between enter_float_state
- * and leave_float_state, but they cannot move it out of a call. */
-#define ARITHMETIC static __attribute__((noinline))
-
 /* The mean is the sum over the divisor, rounded once to the type of the value. */
-ARITHMETIC void write_value(const view *value, double sum, int32_t reduction, double divisor) {
+void onepass_cpu_finish(const view *value, double sum, int32_t reduction, double divisor) {
     store_scalar(value->data, value->dtype, reduction == ONEPASS_MEAN ? sum / divisor : sum);
 }
 
-ARITHMETIC void compute(cpu_pairwise *pairwise, const job *job) {
+static void compute(cpu_pairwise *pairwise, const job *job) {
     const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
     const int64_t threads = threads_for(job, tiles);
     const double sum = threads > 1 ? run_on_threads(pairwise, job, tiles, threads) : pairwise(job, 0, tiles);
     if (job->sum)
         *job->sum = sum;
     if (job->reduction != ONEPASS_NONE && job->value.data)
-        write_value(&job->value, sum, job->reduction, job->divisor);
+        onepass_cpu_finish(&job->value, sum, job->reduction, job->divisor);
+}
+
+/* The weights first, since the gradient of every element is divided by their sum. */
+static void compute_over_weights(cpu_pairwise *pairwise, const job *job) {
+    struct job weights, divided = *job;
+    onepass_plan_weights(job, &weights);
+    weights.sum = &divided.divisor;
+    compute(pairwise, &weights);
+    compute(pairwise, &divided);
+}
+
+/* In the compute type, as the gradient is multiplied by it. */
+static bool upstream_is_one(const job *job) {
+    const double upstream = load_scalar(job->upstream.data, job->upstream.dtype);
+    return job->compute == ONEPASS_F64 ? upstream == 1 : (float)upstream == 1;
 }
 
 static onepass_status cpu_run(const job *job) {
@@ -274,16 +233,13 @@ static onepass_status cpu_run(const job *job) {
     const onepass_status status = choose_instruction_set(&set);
     if (status != ONEPASS_OK)
         return status;
-    const float_state callers = enter_float_state();
-    compute(job->compute == ONEPASS_F64 ? set->f64 : set->f32, job);
-    leave_float_state(callers);
+    cpu_pairwise *const pairwise = job->compute == ONEPASS_F64 ? set->f64 : set->f32;
+    const bool done_before = job->unless_one && upstream_is_one(job);
+    if (!done_before && job->over_weights)
+        compute_over_weights(pairwise, job);
+    else if (!done_before)
+        compute(pairwise, job);
     return ONEPASS_OK;
-}
-
-void onepass_cpu_finish(const view *value, double sum, int32_t reduction, double divisor) {
-    const float_state callers = enter_float_state();
-    write_value(value, sum, reduction, divisor);
-    leave_float_state(callers);
 }
 
 /* Nothing to do but to say early that there is no such instruction set. */

@@ -62,19 +62,6 @@ ALWAYS_INLINE void cursor_next_row(cursor *at, const view *view) {
 
 typedef real load_function(const void *data, int64_t i);
 
-ALWAYS_INLINE real load_f16(const void *data, int64_t i) {
-    return f32_of_f16(((const uint16_t *)data)[i]);
-}
-ALWAYS_INLINE real load_bf16(const void *data, int64_t i) {
-    return f32_of_bf16(((const uint16_t *)data)[i]);
-}
-ALWAYS_INLINE real load_f32(const void *data, int64_t i) {
-    return ((const float *)data)[i];
-}
-ALWAYS_INLINE real load_f64(const void *data, int64_t i) {
-    return (real)((const double *)data)[i];
-}
-
 /* A row without gaps is vector code. One with gaps is not: vectors of numbers that
  * are fetched one by one cost 15 % of the rate on a Xeon. */
 ALWAYS_INLINE void gather_rows(load_function *load, const view *view, cursor *at, int count, real *into) {

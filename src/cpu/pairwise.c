@@ -59,8 +59,10 @@ typedef struct buffers {
     real gradient[2][ORDER_TILE];
     real value[ORDER_TILE];
     real upstream[ORDER_TILE];
+    real weight[ORDER_TILE];
     /* Where the constant that fills operand[k] was read, so that a strip of the same row need not fill it again. */
     const void *constant[2];
+    const void *constant_weight; /* the same for the weight */
 } buffers;
 
 /* --------------------------------------------------------------- compute -- */
@@ -231,15 +233,37 @@ static const loss_functions losses[] = {
 };
 #undef LOSS
 
-/* The sums of a tile that the input ends in. Missing terms are +0. */
+/* Numbers times their weights, and a factor for all. */
+static void weigh(real *x, int count, const real *weight, real factor) {
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++)
+        x[i] = canonical(x[i] * weight[i] * factor);
+}
+
+/* The sum of a tile's terms that lie in a buffer, `count` of them. Missing terms are +0. */
 ALWAYS_INLINE real stored_term(const tile *tile, int64_t i) {
     return read_real(tile, 0, i);
 }
 
-static void partial_sums(const loss_functions *loss, const strip *given, real *terms, double *sum) {
-    memset(terms + given->count, 0, (size_t)(ORDER_TILE - given->count) * sizeof *terms);
-    loss->values(given, terms);
+static void stored_sum(real *terms, int count, double *sum) {
+    memset(terms + count, 0, (size_t)(ORDER_TILE - count) * sizeof *terms);
     each_sum(stored_term, &(strip){.operand = {terms, terms}, .tiles = 1}, sizeof(real), sum);
+}
+
+ALWAYS_INLINE real weighted_term(const tile *tile, int64_t i) {
+    return read_real(tile, 0, i) * read_real(tile, 1, i);
+}
+
+/* A tile that the input ends in, or whose terms are weighted. */
+static void buffered_sum(const loss_functions *loss, const strip *given, const real *weight, real *terms, double *sum) {
+    loss->values(given, terms);
+    if (weight && given->count == ORDER_TILE) {
+        each_sum(weighted_term, &(strip){.operand = {terms, weight}, .tiles = 1}, sizeof(real), sum);
+        return;
+    }
+    if (weight)
+        weigh(terms, given->count, weight, 1);
+    stored_sum(terms, given->count, sum);
 }
 
 static void multiply_by_one(real *gradient, int count, real factor) {
@@ -260,6 +284,8 @@ static void multiply_by_each(real *gradient, int count, const real *factor) {
 typedef struct wanted {
     bool sum, values, gradient[2];
     bool upstream_is_tensor;
+    bool weighted; /* then tiles are computed one by one, and the scale is left to be multiplied after the weight */
+    real scale;
     access access; /* in which the sums can read the operands, where whole tiles of each lie in one row */
     real upstream; /* if it is one number; 1 if there is none */
 } wanted;
@@ -288,10 +314,12 @@ static wanted what_is_wanted(const job *job) {
                      .values = none && job->value.data,
                      .gradient = {job->gradient[0].data, job->gradient[1].data},
                      .upstream_is_tensor = none && job->upstream.data,
+                     .weighted = job->weight.data,
+                     .scale = job->reduction == ONEPASS_MEAN ? (real)(1.0 / job->divisor) : 1,
                      .upstream = 1};
     if (!none && job->upstream.data)
         wanted.upstream = (real)load_scalar(job->upstream.data, job->upstream.dtype);
-    if (wanted.sum && !wanted.values && !wanted.gradient[1])
+    if (wanted.sum && !wanted.values && !wanted.gradient[1] && !wanted.weighted)
         wanted.access = sums_access(&job->operand[0], &job->operand[1]);
     return wanted;
 }
@@ -316,7 +344,7 @@ static bool must_wait(const job *job, const wanted *wanted, int k) {
 /* The next strip: as many tiles as nobody needs a buffer for, else one. */
 static access next_strip(const job *job, const wanted *wanted, int64_t element, int64_t left, strip *strip,
                          buffers *buffers) {
-    int64_t tiles = least(left / ORDER_TILE, STRIP_TILES);
+    int64_t tiles = least(left / ORDER_TILE, wanted->weighted ? 1 : STRIP_TILES);
     access access = tiles ? wanted->access : ACCESS_REAL;
     for (int k = 0; k < 2; k++)
         if (row_length(&job->operand[k], element) < ORDER_TILE)
@@ -342,10 +370,12 @@ static access next_strip(const job *job, const wanted *wanted, int64_t element, 
     return access;
 }
 
-static void write_values(const job *job, const loss_functions *loss, const strip *strip, int64_t element,
-                         buffers *buffers) {
-    real *into = direct(&job->value, element, strip->count);
-    loss->values(strip, into ? into : buffers->value);
+static void write_values(const job *job, const loss_functions *loss, const strip *strip, const real *weight,
+                         int64_t element, buffers *buffers) {
+    real *into = direct(&job->value, element, strip->count), *values = into ? into : buffers->value;
+    loss->values(strip, values);
+    if (weight)
+        weigh(values, strip->count, weight, 1);
     if (!into)
         scatter(&job->value, element, strip->count, buffers->value);
 }
@@ -369,7 +399,10 @@ static void multiply_by_upstream(const job *job, const wanted *wanted, int64_t e
 static void run_strip(const job *job, const wanted *wanted, access access, strip *strip, int64_t element,
                       buffers *buffers, double *sum) {
     const loss_functions *loss = &losses[job->loss];
-    const bool whole = strip->count == strip->tiles * ORDER_TILE;
+    const real *weight = wanted->weighted
+                             ? gather(&job->weight, element, strip->count, buffers->weight, &buffers->constant_weight)
+                             : NULL;
+    const bool whole = strip->count == strip->tiles * ORDER_TILE && !weight;
     const bool together = whole && wanted->sum && wanted->gradient[0];
 
     real *into[2] = {NULL, NULL}, *gradient[2] = {NULL, NULL};
@@ -386,14 +419,16 @@ static void run_strip(const job *job, const wanted *wanted, access access, strip
     else if (wanted->sum && whole)
         loss->sums[access](strip, sum);
     else if (wanted->sum)
-        partial_sums(loss, strip, buffers->value, sum);
+        buffered_sum(loss, strip, weight, buffers->value, sum);
     if (wanted->values)
-        write_values(job, loss, strip, element, buffers);
+        write_values(job, loss, strip, weight, element, buffers);
     for (int k = 0; k < 2; k++) {
         if (!wanted->gradient[k])
             continue;
         if (!(together && k == 0))
             loss->gradient[k](strip, gradient[k]);
+        if (weight)
+            weigh(gradient[k], strip->count, weight, wanted->scale);
         multiply_by_upstream(job, wanted, element, strip->count, buffers, gradient[k]);
     }
     for (int k = 0; k < 2; k++)
@@ -420,12 +455,29 @@ static void scale_gradients(const job *job, const wanted *wanted, int64_t elemen
     }
 }
 
+/* The weights alone, for the mean that is divided by their sum. A tile that lies as `real` is read where it is. */
+static double sum_weights(const job *job, int64_t element, int64_t end, buffers *buffers) {
+    order_stack stack = {.depth = 0};
+    double sum;
+    for (int count; element < end; element += count) {
+        count = (int)least(end - element, ORDER_TILE);
+        const real *weight =
+            gather(&job->operand[0], job->first + element, count, buffers->weight, &buffers->constant_weight);
+        if (count == ORDER_TILE)
+            each_sum(stored_term, &(strip){.operand = {weight, weight}, .tiles = 1}, sizeof(real), &sum);
+        else
+            stored_sum(memcpy(buffers->value, weight, (size_t)count * sizeof *weight), count, &sum);
+        order_push(&stack, sum);
+    }
+    return order_top(&stack);
+}
+
 double ONEPASS_ENTRY(const job *job, int64_t first_tile, int64_t tile_count) {
     const wanted wanted = what_is_wanted(job);
     double sum[STRIP_TILES];
     buffers buffers;
-    buffers.constant[0] = buffers.constant[1] = NULL;
-    strip strip = {.scale = job->reduction == ONEPASS_MEAN ? (real)(1.0 / job->divisor) : 1};
+    buffers.constant[0] = buffers.constant[1] = buffers.constant_weight = NULL;
+    strip strip = {.scale = wanted.weighted ? 1 : wanted.scale};
     for (int i = 0; i < ONEPASS_MAX_PARAMETERS; i++)
         strip.parameter[i] = (real)job->parameter[i];
 
@@ -436,6 +488,8 @@ double ONEPASS_ENTRY(const job *job, int64_t first_tile, int64_t tile_count) {
         scale_gradients(job, &wanted, first_tile * ORDER_TILE, end, &buffers);
         return 0;
     }
+    if (job->loss == ONEPASS_WEIGHTS_ONLY)
+        return sum_weights(job, first_tile * ORDER_TILE, end, &buffers);
     for (int64_t done = first_tile * ORDER_TILE; done < end; done += strip.count) {
         const int64_t element = job->first + done;
         const access access = next_strip(job, &wanted, element, end - done, &strip, &buffers);

@@ -96,10 +96,10 @@ ALWAYS_INLINE bool combine_blocks(void *workspace, double *node, double *sum) {
 }
 
 /* A block's sum, known to its first warp, becomes part of the value. */
-ALWAYS_INLINE void finish(const cuda_head *head, double *node, double sum) {
+ALWAYS_INLINE void finish(const cuda_head *head, double *node, double sum, double weights = 1) {
     const bool has_sum = gridDim.x == 1 ? threadIdx.x == 0 : combine_blocks(head->workspace, node, &sum);
     if (has_sum)
-        write_value(head, sum);
+        write_value(head, sum / weights);
 }
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * The CUDA engine around the kernels: every pointer is known to be memory of the GPU
  * before anything is launched, and a job is one launch on the caller's stream, for which
- * nobody waits.
+ * nobody waits; two, if it is divided by the sum of its weights.
  */
 #include "cuda/context.h"
 #include "cuda/image.h"
@@ -39,6 +39,7 @@ static onepass_status check_pointers(const cuda_scope *scope, const job *job) {
     const int64_t reduced = job->reduction == ONEPASS_NONE ? job->count : 1;
     for (int32_t k = 0; k < job->operand_count; k++)
         OK(check_view(scope, &job->operand[k], onepass_operand_name[k], job->count));
+    OK(check_view(scope, &job->weight, "weight", job->count));
     OK(check_view(scope, &job->upstream, "upstream", reduced));
     OK(check_view(scope, &job->value, "value", reduced));
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
@@ -64,25 +65,58 @@ static onepass_status find_workspace(const job *job, const cuda_scope *scope, cu
     return ONEPASS_OK;
 }
 
-static onepass_status run_here(const job *job, const cuda_scope *scope) {
-    const cuda_driver *driver = scope->driver;
-    cuda_state *state;
+/* A launch with its kernel. */
+typedef struct step {
     cuda_launch launch;
     cuda_function kernel;
+} step;
+
+static onepass_status plan_step(const job *job, const cuda_scope *scope, cuda_state *state, step *step) {
+    onepass_cuda_plan(job, state->multiprocessors, &step->launch);
+    return step->launch.blocks ? onepass_cuda_kernel(scope, state, step->launch.kernel, &step->kernel) : ONEPASS_OK;
+}
+
+static onepass_status plan_weights(const job *job, const cuda_scope *scope, cuda_state *state, step *step) {
+    struct job weights;
+    onepass_plan_weights(job, &weights);
+    return plan_step(&weights, scope, state, step);
+}
+
+static onepass_status take_step(const cuda_driver *driver, step *step, cuda_pointer workspace, cuda_stream stream) {
+    cuda_launch *launch = &step->launch;
+    onepass_cuda_give_workspace(launch, (void *)workspace);
+    return onepass_cuda_check(driver,
+                              driver->cuLaunchKernel(step->kernel, launch->blocks, 1, 1, launch->threads, 1, 1,
+                                                     launch->shared_memory, stream, (void *[]){&launch->parameter},
+                                                     NULL),
+                              "launching the kernel %s", onepass_cuda_kernel_name(launch->kernel));
+}
+
+/* Whatever can be refused is so before the first launch. If then the second fails, the first has written nothing but
+ * the workspace. */
+static onepass_status run_here(const job *job, const cuda_scope *scope) {
+    cuda_state *state;
+    step whole, weights;
     cuda_loan loan;
     OK(check_pointers(scope, job));
     OK(onepass_cuda_state(scope, &state));
-    onepass_cuda_plan(job, state->multiprocessors, &launch);
-    if (launch.blocks == 0)
+    OK(plan_step(job, scope, state, &whole));
+    if (whole.launch.blocks == 0)
         return ONEPASS_OK;
-    OK(onepass_cuda_kernel(scope, state, launch.kernel, &kernel));
-    OK(find_workspace(job, scope, state, launch.workspace, &loan));
-    launch.parameter.head.workspace = (void *)loan.memory;
-    const cuda_result result =
-        driver->cuLaunchKernel(kernel, launch.blocks, 1, 1, launch.threads, 1, 1, launch.shared_memory, job->stream,
-                               (void *[]){&launch.parameter}, NULL);
-    onepass_cuda_return(driver, &state->workspaces, job->stream, &loan);
-    return onepass_cuda_check(driver, result, "launching the kernel %s", onepass_cuda_kernel_name(launch.kernel));
+    size_t workspace = whole.launch.workspace;
+    if (job->over_weights) {
+        OK(plan_weights(job, scope, state, &weights));
+        if (workspace < weights.launch.workspace)
+            workspace = weights.launch.workspace;
+    }
+    OK(find_workspace(job, scope, state, workspace, &loan));
+    onepass_status status = ONEPASS_OK;
+    if (job->over_weights)
+        status = take_step(scope->driver, &weights, loan.memory, job->stream);
+    if (status == ONEPASS_OK)
+        status = take_step(scope->driver, &whole, loan.memory, job->stream);
+    onepass_cuda_return(scope->driver, &state->workspaces, job->stream, &loan);
+    return status;
 }
 
 static onepass_status cuda_run(const job *job) {

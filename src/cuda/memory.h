@@ -23,7 +23,7 @@ typedef struct tile {
     int64_t index;
     int count;    /* elements: ORDER_TILE, or fewer in a tile that the input ends in */
     int thread;   /* within the warp */
-    real *buffer; /* in shared memory: up to three tiles */
+    real *buffer; /* in shared memory: up to four tiles */
 } tile;
 
 ALWAYS_INLINE tile tile_at(int64_t index, int left, int thread, real *buffer) {
@@ -198,19 +198,6 @@ template <access access> ALWAYS_INLINE void put_row(const tile *tile, void *to, 
 
 typedef real (*load_function)(const void *data, int64_t i);
 
-ALWAYS_INLINE real load_f16(const void *data, int64_t i) {
-    return f32_of_f16(((const uint16_t *)data)[i]);
-}
-ALWAYS_INLINE real load_bf16(const void *data, int64_t i) {
-    return f32_of_bf16(((const uint16_t *)data)[i]);
-}
-ALWAYS_INLINE real load_f32(const void *data, int64_t i) {
-    return ((const float *)data)[i];
-}
-ALWAYS_INLINE real load_f64(const void *data, int64_t i) {
-    return (real)((const double *)data)[i];
-}
-
 ALWAYS_INLINE void store_one(int32_t dtype, void *data, int64_t i, real x) {
     switch (dtype) {
     case ONEPASS_F16:
@@ -344,8 +331,9 @@ ALWAYS_INLINE place place_of(const cuda_view *view, int64_t element) {
 
 ALWAYS_INLINE void fill_buffer(const cuda_general *job, int which, const tile *tile, real *buffer) {
     const cuda_view *view = &job->view[which];
-    const int dtype = job->head.dtype[which], size = (int)dtype_size(dtype);
-    const char *data = (const char *)job->head.data[which];
+    const bool is_weight = which == CUDA_WEIGHT;
+    const int dtype = is_weight ? job->weight_dtype : job->head.dtype[which], size = (int)dtype_size(dtype);
+    const char *data = (const char *)(is_weight ? job->weight : job->head.data[which]);
     const place at = place_of(view, tile->index * ORDER_TILE);
     if (at.left >= tile->count) {
         fill_from_row(tile, dtype, data + at.offset * size, view->stride[view->ndim - 1], buffer);

@@ -76,8 +76,12 @@ ALWAYS_INLINE void value_row(const wanted *wanted, const real *p, const real *t,
 
 /* The upstream gradient comes last, so that a gradient may also be scaled later with the same bits. */
 template <loss_function slope>
-ALWAYS_INLINE void gradient_row(const wanted *wanted, const real *p, const real *t, const real *upstream, real *x) {
-    EACH_OWN x[own] = canonical(slope(p[own], t[own], wanted->parameter) * wanted->scale * upstream[own]);
+ALWAYS_INLINE void gradient_row(const wanted *wanted, const real *p, const real *t, const real *upstream, real *x,
+                                const real *weight = NULL) {
+    EACH_OWN {
+        const real own_slope = slope(p[own], t[own], wanted->parameter);
+        x[own] = canonical((weight ? own_slope * weight[own] : own_slope) * wanted->scale * upstream[own]);
+    }
 }
 
 /* ---------------------------------------------------------- direct tiles -- */
@@ -195,47 +199,66 @@ ALWAYS_INLINE void choose_direct(const cuda_direct *job, const wanted *wanted, c
 
 /* Up to three tiles of shared memory: prediction, target and upstream gradient, then
  * value and gradients. Each thread reads its own numbers of a row before it writes its
- * own results there, so that they can share. */
+ * own results there, so that they can share. A weight has another one, behind them. */
 ALWAYS_INLINE real *buffer_of(const tile *tile, int which) {
     return tile->buffer + which * ORDER_TILE;
 }
 
 template <loss_function value, loss_function slope_p, loss_function slope_t>
-ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, int row, lane_sums *sums) {
+ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, const real *weights, int row, lane_sums *sums) {
     real p[ORDER_OWN_LANES], t[ORDER_OWN_LANES], x[ORDER_OWN_LANES], upstream[ORDER_OWN_LANES];
+    real weight[ORDER_OWN_LANES];
     read_row(tile, buffer_of(tile, 0), row, p);
     read_row(tile, buffer_of(tile, 1), row, t);
+    EACH_OWN weight[own] = 1;
+    if (weights)
+        read_row(tile, weights, row, weight);
     EACH_OWN upstream[own] = wanted->upstream;
     if (wanted->upstream_is_tensor)
         read_row(tile, buffer_of(tile, 2), row, upstream);
     if (wanted->sum) {
         value_row<value>(wanted, p, t, x);
-        EACH_OWN x[own] = own_element(tile, row, own) < tile->count ? x[own] : 0; /* terms beyond the end are +0 */
+        EACH_OWN x[own] =
+            own_element(tile, row, own) < tile->count ? x[own] * weight[own] : 0; /* terms beyond the end are +0 */
         add_row(row, x, sums);
     } else if (wanted->values) {
         value_row<value>(wanted, p, t, x);
-        EACH_OWN x[own] = canonical(x[own]);
+        EACH_OWN x[own] = canonical(x[own] * weight[own]);
         write_row(tile, buffer_of(tile, 0), row, x);
     }
     if (wanted->gradient[0]) {
-        gradient_row<slope_p>(wanted, p, t, upstream, x);
+        gradient_row<slope_p>(wanted, p, t, upstream, x, weight);
         write_row(tile, buffer_of(tile, 1), row, x);
     }
     if (wanted->gradient[1]) {
-        gradient_row<slope_t>(wanted, p, t, upstream, x);
+        gradient_row<slope_t>(wanted, p, t, upstream, x, weight);
         write_row(tile, buffer_of(tile, 2), row, x);
     }
 }
 
+/* A direct kernel has no weight, and is compiled as if there were none. */
+ALWAYS_INLINE bool is_weighted(const cuda_direct *job) {
+    return false;
+}
+ALWAYS_INLINE bool is_weighted(const cuda_general *job) {
+    return job->weight;
+}
+
 template <typename parameter, loss_function value, loss_function slope_p, loss_function slope_t>
 ALWAYS_INLINE void run_buffered(const parameter *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
+    const bool weighted = is_weighted(job);
+    real *weights = weighted ? buffer_of(tile, job->head.buffers - 1) : NULL;
 #pragma unroll 1
-    for (int k = 0; k < (wanted->upstream_is_tensor ? 3 : 2); k++)
-        fill_buffer(job, CUDA_PREDICTION + k, tile, buffer_of(tile, k)); /* the upstream gradient is third */
+    for (int k = 0; k < (weighted ? 4 : wanted->upstream_is_tensor ? 3 : 2); k++) {
+        const bool is_weight = weighted && k == 3; /* the upstream gradient is third */
+        if (weighted && k == 2 && !wanted->upstream_is_tensor)
+            continue;
+        fill_buffer(job, is_weight ? CUDA_WEIGHT : CUDA_PREDICTION + k, tile, is_weight ? weights : buffer_of(tile, k));
+    }
     __syncwarp();
 #pragma unroll 1
     for (int row = 0; row < ORDER_ROWS; row++)
-        buffered_row<value, slope_p, slope_t>(tile, wanted, row, sums);
+        buffered_row<value, slope_p, slope_t>(tile, wanted, weights, row, sums);
     __syncwarp();
 #pragma unroll 1
     for (int k = 0; k < 3; k++)
@@ -245,6 +268,14 @@ ALWAYS_INLINE void run_buffered(const parameter *job, const wanted *wanted, cons
 }
 
 /* ------------------------------------------------------------------- run -- */
+
+/* What a mean is divided by beyond the head's divisor. */
+ALWAYS_INLINE double sum_of_weights(const cuda_direct *job) {
+    return 1;
+}
+ALWAYS_INLINE double sum_of_weights(const cuda_general *job) {
+    return job->over_weights ? *(const double *)((const char *)job->head.workspace + CUDA_WEIGHTS_AT) : 1;
+}
 
 /* The sum of a tile, for the warp and for the block. */
 ALWAYS_INLINE double tile_sum(const wanted *wanted, const tile *tile, const lane_sums *sums, bool alone, double *node) {
@@ -268,7 +299,11 @@ ALWAYS_INLINE void run_block(const parameter *job) {
     const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP, warps = blockDim.x / ORDER_WARP;
     const int tiles = head->tiles_per_block, sweeps = head->sweeps;
     const bool alone = tiles == 1; /* nobody to wait for */
-    const wanted wanted = what_is_wanted<outputs>(head);
+    const double weights = sum_of_weights(job);
+    wanted wanted = what_is_wanted<outputs>(head);
+    wanted.scale = wanted.scale * (real)(1 / weights); /* one of the two is 1 */
+    if (outputs == OUTPUTS_ANY && head->unless_one && wanted.upstream == 1)
+        return;
     double sum = ORDER_NOTHING;
     if (sweeps > 1 && threadIdx.x == 0)
         stack.depth = 0, stack.tiles = 0;
@@ -311,7 +346,7 @@ ALWAYS_INLINE void run_block(const parameter *job) {
         return;
     if (sweeps > 1 && threadIdx.x == 0)
         sum = stack.depth ? order_top(&stack) : ORDER_NOTHING;
-    finish(head, node, sum);
+    finish(head, node, sum, weights);
 }
 
 /* ---------------------------------------------------------- small inputs -- */
@@ -405,6 +440,16 @@ template <typename parameter> ALWAYS_INLINE void scale_block(const parameter *jo
     }
 }
 
+/* --------------------------------------------------------------- weights -- */
+
+/* The sum of the weights is that of a loss whose value is its prediction. The target is one number, and not looked at.
+ */
+ALWAYS_INLINE real weights_value(real p, real t, const real *parameter) {
+    (void)t, (void)parameter;
+    return p;
+}
+#define WEIGHTS weights_value, weights_value, weights_value
+
 /* --------------------------------------------------------------- kernels -- */
 
 #if !defined(ONEPASS_REAL_F64) && defined(__CUDACC__)
@@ -467,4 +512,12 @@ ENTRY(scale_direct, cuda_direct) {
 }
 ENTRY(scale_general, cuda_general) {
     scale_block(&job);
+}
+
+/* What a weighted mean is divided by, for the launch that comes next. */
+ENTRY(weights_direct, cuda_direct) {
+    run_block<OUTPUTS_VALUE, OPERANDS_CONSTANT, cuda_direct, WEIGHTS>(&job);
+}
+ENTRY(weights_general, cuda_general) {
+    run_block<OUTPUTS_VALUE, OPERANDS_ANY, cuda_general, WEIGHTS>(&job);
 }

@@ -8,7 +8,7 @@
  * aligned, or is one number: registers are loaded from there. There is one for the value
  * alone and one for value and gradient of the prediction, since these are what training
  * and evaluation need, and one for any other outputs. The general kernel serves all types,
- * strides and shapes and goes through shared memory.
+ * strides and shapes and goes through shared memory; jobs with a weight are its own.
  */
 #ifndef ONEPASS_CUDA_PAIRWISE_H
 #define ONEPASS_CUDA_PAIRWISE_H
@@ -21,8 +21,10 @@ extern "C" {
 
 /* ------------------------------------------------------ kernels' parameter -- */
 
-/* A workspace: a counter, alone on its cache lines, then a double for each block. */
+/* A workspace: a counter, alone on its cache line, then the sum of the weights, which one launch leaves to the next,
+ * and behind this head a double for each block. */
 #define CUDA_WORKSPACE_HEAD 256
+#define CUDA_WEIGHTS_AT     128
 #define CUDA_MOST_BLOCKS    ((ONEPASS_WORKSPACE_SIZE - CUDA_WORKSPACE_HEAD) / 8)
 
 /* The first workspace is part of the module for f32: a driver hands out memory in steps of 2 MiB, and the kernels
@@ -54,7 +56,9 @@ enum {
     CUDA_UPSTREAM,
     CUDA_VALUE,
     CUDA_GRADIENT, /* for the prediction; the target's is next */
-    CUDA_TENSORS = CUDA_GRADIENT + 2
+    CUDA_TENSORS = CUDA_GRADIENT + 2,
+    CUDA_WEIGHT = CUDA_TENSORS, /* of general kernels alone */
+    CUDA_GENERAL_TENSORS
 };
 
 /* What every kernel is told; what all of them need comes first, since a small call waits for each cache line of it. */
@@ -64,6 +68,7 @@ typedef struct cuda_head {
     int64_t count;
     uint8_t dtype[CUDA_TENSORS];
     uint8_t reduction;
+    uint8_t unless_one;      /* nothing is done where the upstream gradient is 1 */
     uint8_t rows;            /* of a direct kernel: bit i tells that tensor i has cuda_rows */
     int32_t tiles_per_block; /* a power of two, at most CUDA_MOST_NODES */
     int32_t sweeps;          /* times that a block goes over so many tiles, each time further on */
@@ -103,7 +108,10 @@ typedef struct cuda_view {
 
 typedef struct cuda_general {
     cuda_head head;
-    cuda_view view[CUDA_TENSORS];
+    cuda_view view[CUDA_GENERAL_TENSORS];
+    void *weight; /* null: absent */
+    int32_t weight_dtype;
+    int32_t over_weights; /* 1: divide by the sum of the weights in the workspace as well; the head then divides by 1 */
 } cuda_general;
 
 /* -------------------------------------------------------------------- plan -- */
@@ -135,8 +143,12 @@ typedef struct cuda_shape {
 } cuda_shape;
 ONEPASS_INTERNAL extern cuda_shape onepass_cuda_shape;
 
-/* src/cuda/plan.c. The caller then sets parameter.head.workspace. */
+/* src/cuda/plan.c. A job that is over its weights needs a launch of onepass_plan_weights before, in the same workspace.
+ */
 ONEPASS_INTERNAL void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *launch);
+
+/* What was planned gets its workspace: `launch->workspace` bytes. */
+ONEPASS_INTERNAL void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace);
 
 /* The kernels' names, from index 0 on; null beyond the last. Their compute type is at the end: _f32 or _f64. */
 ONEPASS_INTERNAL const char *onepass_cuda_kernel_name(int32_t kernel);

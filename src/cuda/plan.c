@@ -45,11 +45,13 @@ typedef enum variant {
         "onepass_" #name "_forward_half_f32", "onepass_" #name "_both_half_f32",
 static const char *const kernel_names[] = {
 #include "losses.def"
-    IN_BOTH_TYPES("scale_direct"), IN_BOTH_TYPES("scale_general")};
+    IN_BOTH_TYPES("scale_direct"), IN_BOTH_TYPES("scale_general"), IN_BOTH_TYPES("weights_direct"),
+    IN_BOTH_TYPES("weights_general")};
 #undef LOSS
 
-#define KERNEL_COUNT ((int32_t)(sizeof kernel_names / sizeof *kernel_names))
-#define SCALE_DIRECT (KERNEL_COUNT - 4)
+#define KERNEL_COUNT   ((int32_t)(sizeof kernel_names / sizeof *kernel_names))
+#define SCALE_DIRECT   (KERNEL_COUNT - 8)
+#define WEIGHTS_DIRECT (KERNEL_COUNT - 4)
 
 const char *onepass_cuda_kernel_name(int32_t kernel) {
     return kernel >= 0 && kernel < KERNEL_COUNT ? kernel_names[kernel] : NULL;
@@ -57,8 +59,9 @@ const char *onepass_cuda_kernel_name(int32_t kernel) {
 
 static int32_t kernel_of(const job *job, variant variant) {
     const bool in_double = job->compute == ONEPASS_F64;
-    if (job->loss == ONEPASS_SCALE_ONLY)
-        return SCALE_DIRECT + (variant == GENERAL ? 2 : 0) + in_double;
+    if (job->loss < 0)
+        return (job->loss == ONEPASS_SCALE_ONLY ? SCALE_DIRECT : WEIGHTS_DIRECT) + (variant == GENERAL ? 2 : 0) +
+               in_double;
     const int32_t first = job->loss * KERNELS_OF_A_LOSS;
     return variant < FORWARD_HALF ? first + 2 * (int32_t)variant + in_double
                                   : first + 2 * FORWARD_HALF + (int32_t)(variant - FORWARD_HALF);
@@ -88,7 +91,8 @@ static bool is_one_number(const job *job, int which) {
 }
 
 static bool wants_sum(const job *job) {
-    return job->loss != ONEPASS_SCALE_ONLY && job->reduction != ONEPASS_NONE && job->value.data;
+    return job->loss == ONEPASS_WEIGHTS_ONLY ||
+           (job->loss != ONEPASS_SCALE_ONLY && job->reduction != ONEPASS_NONE && job->value.data);
 }
 
 /* With so many bits that d - 1 has, magic = ceil(2^(63+bits) / d) fits into 64, and the
@@ -172,7 +176,7 @@ static variant direct_variant(const job *job, cuda_direct *direct) {
                                   : half && layout[CUDA_TARGET] == HALVES;
     if (!operands_fit)
         return GENERAL;
-    if (!wants_sum(job) || job->gradient[1].data)
+    if (!wants_sum(job) || job->gradient[1].data || job->loss == ONEPASS_WEIGHTS_ONLY)
         return DIRECT;
     if (job->gradient[0].data)
         return half ? BOTH_HALF : constant ? BOTH_CONSTANT : BOTH;
@@ -194,6 +198,11 @@ static void plan_general(const job *job, cuda_general *general) {
     for (int which = 0; which < CUDA_TENSORS; which++)
         if (tensor_of(job, which)->data)
             general_view(tensor_of(job, which), &general->view[which]);
+    general->weight = job->weight.data;
+    general->weight_dtype = job->weight.data ? job->weight.dtype : 0;
+    general->over_weights = job->over_weights;
+    if (job->weight.data)
+        general_view(&job->weight, &general->view[CUDA_WEIGHT]);
 }
 
 /* --------------------------------------------------------------------- small -- */
@@ -204,7 +213,7 @@ static bool is_dense(const view *view, int32_t dtype) {
 
 /* The kernel for small inputs that can do the job, or GENERAL. */
 static variant small_variant(const job *job) {
-    if (job->count > SMALL_ELEMENTS || !wants_sum(job) || job->gradient[1].data)
+    if (job->count > SMALL_ELEMENTS || job->loss < 0 || !wants_sum(job) || job->gradient[1].data)
         return GENERAL;
     for (int k = 0; k < 2; k++)
         if (job->count > 0 && !is_dense(&job->operand[k], job->compute))
@@ -296,7 +305,10 @@ static void plan_shape(const job *job, variant variant, int32_t multiprocessors,
     launch->blocks = (uint32_t)blocks;
     launch->threads = (uint32_t)(block.warps * WARP);
     launch->shared_memory = (uint32_t)(buffering * head->buffers * ORDER_TILE) * (uint32_t)dtype_size(job->compute);
-    launch->workspace = wants_sum(job) && blocks > 1 ? CUDA_WORKSPACE_HEAD + (size_t)blocks * sizeof(double) : 0;
+    const bool passes_weights = job->over_weights || job->loss == ONEPASS_WEIGHTS_ONLY;
+    launch->workspace = wants_sum(job) && blocks > 1 ? CUDA_WORKSPACE_HEAD + (size_t)blocks * sizeof(double)
+                        : passes_weights             ? CUDA_WORKSPACE_HEAD
+                                                     : 0;
 }
 
 /* ---------------------------------------------------------------------- plan -- */
@@ -307,10 +319,11 @@ static bool is_power_of_two(double x) {
 }
 
 static void plan_numbers(const job *job, cuda_head *head) {
-    const double reciprocal = 1 / job->divisor, scale = job->reduction == ONEPASS_MEAN ? reciprocal : 1;
-    head->divisor = job->divisor;
+    const double divisor = job->over_weights ? 1 : job->divisor; /* the rest is known on the GPU alone */
+    const double reciprocal = 1 / divisor, scale = job->reduction == ONEPASS_MEAN ? reciprocal : 1;
+    head->divisor = divisor;
     /* A GPU takes long to divide, and by a power of two a product has the same bits. */
-    head->reciprocal = is_power_of_two(job->divisor) && isnormal(reciprocal) ? reciprocal : 0;
+    head->reciprocal = is_power_of_two(divisor) && isnormal(reciprocal) ? reciprocal : 0;
     for (int32_t i = 0; i < ONEPASS_MAX_PARAMETERS; i++) {
         if (job->compute == ONEPASS_F64)
             head->parameter.f64[i] = job->parameter[i];
@@ -327,23 +340,33 @@ static void plan_head(const job *job, cuda_head *head) {
     head->workspace = NULL;
     head->count = job->count;
     head->reduction = (uint8_t)job->reduction;
+    head->unless_one = job->unless_one;
     for (int which = 0; which < CUDA_TENSORS; which++) {
         const view *view = tensor_of(job, which);
         head->data[which] = view->data;
         head->dtype[which] = view->data ? (uint8_t)view->dtype : 0;
     }
     const bool third = head->data[CUDA_GRADIENT + 1] || (job->reduction == ONEPASS_NONE && head->data[CUDA_UPSTREAM]);
-    head->buffers = job->loss == ONEPASS_SCALE_ONLY ? 0 : third ? 3 : 2;
+    head->buffers = job->loss == ONEPASS_SCALE_ONLY ? 0 : (third ? 3 : 2) + (job->weight.data != NULL);
+    if (job->loss == ONEPASS_WEIGHTS_ONLY)
+        head->dtype[CUDA_VALUE] = ONEPASS_F64; /* which goes into the workspace */
     plan_numbers(job, head);
 }
 
 void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *launch) {
-    variant variant = onepass_cuda_shape.kernels == 0 ? small_variant(job) : GENERAL;
-    if (variant == GENERAL && onepass_cuda_shape.kernels != CUDA_GENERAL_KERNELS)
+    const int32_t kernels = job->weight.data ? CUDA_GENERAL_KERNELS : onepass_cuda_shape.kernels;
+    variant variant = kernels == 0 ? small_variant(job) : GENERAL;
+    if (variant == GENERAL && kernels != CUDA_GENERAL_KERNELS)
         variant = direct_variant(job, &launch->parameter.direct);
     if (variant == GENERAL)
         plan_general(job, &launch->parameter.general);
     plan_head(job, &launch->parameter.head);
     launch->kernel = kernel_of(job, variant);
     plan_shape(job, variant, multiprocessors, launch);
+}
+
+void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace) {
+    launch->parameter.head.workspace = workspace;
+    if (launch->kernel >= WEIGHTS_DIRECT)
+        launch->parameter.head.data[CUDA_VALUE] = (char *)workspace + CUDA_WEIGHTS_AT;
 }
