@@ -6,11 +6,12 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 # Options for CMake, as in: make CMAKE_FLAGS=-DCMAKE_C_COMPILER=clang
 CMAKE_FLAGS ?=
 
-SOURCES = $(shell find include src bench examples tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp')
+SOURCES = $(shell find include src bench examples tests python -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp')
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all help demo test gpu bench record cross lint format check-format install clean configure
+.PHONY: all help demo test test-python test-oldest venv gpu bench record record-python cross lint format check-format install clean \
+	configure
 .DEFAULT_GOAL := all
 
 all: configure ## build the library, the tests, the benchmark and the examples in build/
@@ -27,6 +28,18 @@ demo: configure ## every loss on two 8192 x 8192 arrays: values, errors, speed, 
 test: ## everything but the GPU: tests, sanitizers, fuzzer, both compilers, the other architecture (minutes)
 	@JOBS=$(JOBS) tests/run_all.sh
 
+test-python: venv ## the Python package alone: a wheel, and its tests
+	@JOBS=$(JOBS) tests/run_all.sh python
+
+test-oldest: ## the same with the oldest PyTorch that there is for this Python, from 2.2 on
+	@JOBS=$(JOBS) tests/oldest_torch.sh
+
+venv: build-test/venv/installed ## what the Python package's tests need, in build-test/venv
+
+build-test/venv/installed: tests/python/requirements.txt
+	@tests/make_venv.sh build-test/venv -r tests/python/requirements.txt
+	@touch $@
+
 gpu: ## on a machine with an NVIDIA GPU: tests, compute-sanitizer, benchmark; GPU_FLAGS="--quick" for a look
 	@JOBS=$(JOBS) tests/gpu.sh $(GPU_FLAGS)
 
@@ -38,6 +51,13 @@ record: configure ## the same, and keep the figures in bench/results/
 	@cmake --build $(BUILD) -j $(JOBS) --target onepass_bench
 	@mkdir -p bench/results
 	@$(BUILD)/bench/onepass_bench --json bench/results
+
+record-python: venv ## the Python package beside PyTorch on the CPU; kept in bench/results/
+	@mkdir -p build-python
+	@cmake -S . -B build-python -DONEPASS_PYTHON=ON -DONEPASS_CUDA=OFF -DONEPASS_TESTS=OFF -DONEPASS_BENCH=OFF \
+		-DONEPASS_EXAMPLES=OFF -DPython3_EXECUTABLE=build-test/venv/bin/python >build-python/configure.log
+	@cmake --build build-python -j $(JOBS) --target onepass_python
+	@PYTHONPATH=build-python/python build-test/venv/bin/python bench/package.py --json bench/results
 
 cross: ## the golden bits on the other architecture, cross-compiled and emulated, in full
 	@JOBS=$(JOBS) CROSS=full tests/run_all.sh cross

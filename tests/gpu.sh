@@ -1,6 +1,7 @@
 #!/bin/sh
 # Everything that `make gpu` does, on a machine with an NVIDIA GPU: builds in build-gpu/, runs, and ends with a table.
-# Needs cmake, a C compiler and nvcc; for the benchmark also python3 with PyTorch. Nothing is downloaded.
+# Needs cmake, a C compiler and nvcc; for the Python package and the benchmark also python3 with PyTorch. Nothing is
+# downloaded.
 #
 #   tests/gpu.sh [OPTION...] [FOLDER]
 #
@@ -97,12 +98,17 @@ quietly() {
 
 step_build() {
     quietly $folder/configure.log cmake -S . -B $folder -DCMAKE_BUILD_TYPE=Release -DONEPASS_CUDA=ON \
-        -DONEPASS_CUDA_ARCHITECTURES="$architectures" -DONEPASS_TESTS=ON -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF ||
-        return 1
+        -DONEPASS_CUDA_ARCHITECTURES="$architectures" -DONEPASS_TESTS=ON -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF \
+        -DONEPASS_PYTHON="$(has_python_headers && echo ON || echo OFF)" || return 1
     grep 'onepass:' $folder/configure.log
-    quietly $folder/build.log within 600 cmake --build $folder -j "$jobs" \
-        --target onepass_shared golden golden_shared test_losses test_order test_cuda || return 1
+    quietly $folder/build.log within 600 cmake --build $folder -j "$jobs" --target onepass_shared golden golden_shared \
+        test_losses test_order test_cuda $(has_python_headers && echo onepass_python) || return 1
     ls -lL $folder/src/libonepass.so
+}
+
+has_python_headers() {
+    has python3 && python3 -c 'import os, sysconfig
+raise SystemExit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))'
 }
 
 # The CPU's bits are what the GPU is compared with, and this is another CPU than the one that most work is done on.
@@ -150,13 +156,22 @@ step_racecheck() { sanitize racecheck cases shapes scale graphs workspace; }
 step_initcheck() { sanitize initcheck; }
 step_synccheck() { sanitize synccheck; }
 
+# The Python package, built in-tree: what needs a GPU, and the rest with this machine's PyTorch.
+step_python() {
+    has_python_headers || leave_out "python3, or its headers, are not here" || return
+    for module in pytest torch numpy hypothesis; do
+        python3 -c "import $module" >/dev/null 2>&1 || leave_out "python3 has no $module" || return
+    done
+    PYTHONPATH=$folder/python within 400 python3 -m pytest tests/python -q -p no:cacheprovider
+}
+
 step_bench() {
     [ $bench ] || leave_out "by --no-bench" || return
     has python3 || leave_out "python3 is not here" || return
     python3 -c 'import torch' >/dev/null 2>&1 || leave_out "python3 has no PyTorch" || return
     mkdir -p "$results"
     # shellcheck disable=SC2086 # an option or none
-    within 600 python3 bench/gpu.py --library $folder/src/libonepass.so --json "$results" $quick
+    PYTHONPATH=$folder/python within 600 python3 bench/gpu.py --library $folder/src/libonepass.so --json "$results" $quick
 }
 
 # ---------------------------------------------------------------- the run
@@ -170,6 +185,7 @@ heading() {
     racecheck) echo "racecheck: races in shared memory" ;;
     initcheck) echo "initcheck: reads of memory that nobody wrote" ;;
     synccheck) echo "synccheck: barriers that are not reached by all" ;;
+    python) echo "python: the package's tests, on the CPU and on the GPU" ;;
     bench) echo "bench: ours and the peers beside the memory's limit" ;;
     esac
 }
@@ -177,7 +193,7 @@ heading() {
 : >$folder/summary
 failures=0
 built=
-for step in build cpu gpu memcheck racecheck initcheck synccheck bench; do
+for step in build cpu gpu python memcheck racecheck initcheck synccheck bench; do
     printf '\n=== %s\n' "$(heading $step)"
     start=$(date +%s)
     # In a shell of its own, so that what a step exports ends with it.

@@ -2,18 +2,19 @@
 # Everything that `make test` does: builds in build-test/ and build-cross/, runs, and ends with a table.
 #
 #   tests/run_all.sh                 all steps
-#   tests/run_all.sh STEP...         some of: release sanitize thread fuzz clang kernels lint format cross
+#   tests/run_all.sh STEP...         some of: release sanitize thread fuzz clang kernels python lint format cross
 #
 # A step whose tools are not there is left out, and the table says why, as it does of tests that skipped themselves. A
 # step that fails does not stop the others. What runs on a GPU is in tests/gpu.sh.
 # JOBS is the number of processes to build and test with; CC is the C compiler of the steps that do not name their own;
-# CROSS=full emulates every test with every instruction set.
+# CROSS=full emulates every test with every instruction set. PYTHON is the interpreter of the Python package's tests;
+# else that of build-test/venv, which `make venv` makes, or python3.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 self=tests/run_all.sh
 
 jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
-all_steps="release sanitize thread fuzz clang kernels lint format cross"
+all_steps="release sanitize thread fuzz clang kernels python lint format cross"
 work=build-test
 mkdir -p $work
 reason= # why the running step is left out
@@ -139,7 +140,7 @@ step_kernels() {
 }
 
 sources() {
-    find include src bench examples tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp' | sort
+    find include src bench examples tests python -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp' | sort
 }
 
 step_lint() {
@@ -147,7 +148,12 @@ step_lint() {
         # shellcheck disable=SC2046 # file names here have no blanks
         cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --std=c11 --inline-suppr \
             -I include -I src -I tests --suppressions-list=tests/cppcheck.txt \
-            -j "$jobs" $(sources | grep '\.c$')
+            -j "$jobs" $(sources | grep '\.c$' | grep -v '^python/') || return
+        # It need not find Python's headers, but should know which of their macros return.
+        # shellcheck disable=SC2046
+        cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --std=c11 -I include \
+            -DPy_RETURN_NONE='return NULL' -DPy_RETURN_TRUE='return NULL' -DPy_RETURN_FALSE='return NULL' \
+            --suppressions-list=tests/cppcheck.txt $(sources | grep '^python/.*\.c$')
     elif has clang-tidy; then
         # shellcheck disable=SC2046
         clang-tidy --quiet --warnings-as-errors='*' --checks='-*,clang-analyzer-*,bugprone-*,-bugprone-easily-swappable-parameters' \
@@ -155,6 +161,24 @@ step_lint() {
     else
         leave_out "neither cppcheck nor clang-tidy is here"
     fi
+}
+
+# The Python package as a user gets it: a wheel, installed somewhere else than the sources. Without kernels, which need a
+# GPU to be of use.
+step_python() {
+    python=${PYTHON:-$work/venv/bin/python}
+    has "$python" || python=python3
+    has "$python" || leave_out "python3 is not here" || return
+    for module in pytest torch numpy hypothesis scikit_build_core; do
+        "$python" -c "import $module" >/dev/null 2>&1 ||
+            leave_out "$("$python" --version) has no $module (make venv installs what the tests need)" || return
+    done
+    rm -rf $work/wheel $work/site
+    quietly $work/wheel.log "$python" -m pip wheel . --no-deps --no-build-isolation --wheel-dir $work/wheel \
+        --config-settings=cmake.define.ONEPASS_CUDA=OFF --config-settings=cmake.define.ONEPASS_WERROR=ON || return 1
+    ls $work/wheel
+    quietly $work/site.log "$python" -m pip install --no-deps --no-index --target $work/site $work/wheel/*.whl || return 1
+    PYTHONPATH=$work/site "$python" -m pytest tests/python -q -p no:cacheprovider
 }
 
 step_format() {
@@ -230,6 +254,7 @@ heading() {
     fuzz) echo "fuzz: libFuzzer on the argument checks, some seconds" ;;
     clang) echo "clang: a build without warnings, the same bits" ;;
     kernels) echo "kernels: machine code for every architecture, no spills and no local memory" ;;
+    python) echo "python: the package, built as a wheel, and its tests" ;;
     lint) echo "lint: cppcheck or clang-tidy" ;;
     format) echo "format: clang-format has nothing to change" ;;
     cross) echo "cross: the same bits on the other architecture, emulated" ;;

@@ -1,0 +1,73 @@
+/*
+ * What the extension's files share. It is written for the stable ABI of Python 3.10 and
+ * knows PyTorch and NumPy by their Python faces and by DLPack's ABI only, so that one
+ * binary serves every version of all three.
+ */
+#ifndef ONEPASS_PYTHON_NATIVE_H
+#define ONEPASS_PYTHON_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "dlpack.h"
+#include "onepass.h"
+
+#include <stdbool.h>
+
+/* Whether something could be done; OTHERWISE means that it is not for us, without a Python exception. */
+typedef enum outcome {
+    FAILED = -1, /* with a Python exception */
+    OTHERWISE = 0,
+    DONE = 1
+} outcome;
+
+/* A tensor of Python's world, borrowed for the length of a call. Its shape and strides are copies: while the GIL is
+ * released, others may change the original's. */
+typedef struct borrowed {
+    onepass_tensor tensor;
+    int64_t shape[ONEPASS_MAX_DIMENSIONS];
+    int64_t strides[ONEPASS_MAX_DIMENSIONS];
+    int32_t device; /* onepass_device */
+    int32_t device_index;
+} borrowed;
+
+/* ---------------------------------------------------------------- torch.c -- */
+
+/* PyTorch as far as it is needed here; learnt once, when the package first meets a tensor of it. */
+outcome torch_learn(PyObject *torch);
+
+/* Whether tensors are borrowed by DLPack's exchange API; tests turn it off. Returns what it was. */
+bool torch_use_exchange(bool use);
+
+/* A plain, dense or strided tensor on the CPU or a GPU; OTHERWISE for any other. */
+outcome torch_borrow(PyObject *object, borrowed *into);
+
+/* A new dense tensor of the given shape and type, where `like` is. Fills in `into` and returns the object. */
+PyObject *torch_make(const borrowed *like, int32_t dtype, int32_t ndim, const int64_t *shape, borrowed *into);
+
+/* The same without dimensions. */
+PyObject *torch_make_scalar(const borrowed *like, int32_t dtype, borrowed *into);
+
+/* The same with the shape of `like`, and with its strides if it has no gaps: torch.empty_like. `object` is that tensor.
+ */
+PyObject *torch_make_like(const borrowed *like, PyObject *object, int32_t dtype, borrowed *into);
+
+/* The stream that PyTorch is using on the tensor's device. */
+outcome torch_stream(const borrowed *tensor, void **stream);
+
+/* How many threads PyTorch would use. */
+int32_t torch_threads(void);
+
+/* ---------------------------------------------------------------- numpy.c -- */
+
+/* An ndarray, or whatever has an __array_interface__. */
+outcome numpy_borrow(PyObject *object, const char *name, borrowed *into);
+
+/* ---------------------------------------------------------------- calls.c -- */
+
+PyObject *native_torch_loss(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *native_torch_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *native_torch_scale(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *native_numpy_run(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+
+#endif

@@ -1,0 +1,90 @@
+/* NumPy's arrays, by what they say of themselves in __array_interface__. */
+#include "native.h"
+
+#include <string.h>
+
+/* The type of "<f4" and its like; 0 with an exception for any other. */
+static int32_t dtype_of(const char *text, const char *name) {
+    static const struct {
+        const char *text;
+        int32_t dtype;
+    } known[] = {{"f2", ONEPASS_F16}, {"f4", ONEPASS_F32}, {"f8", ONEPASS_F64}};
+    const char own = PY_LITTLE_ENDIAN ? '<' : '>', other = PY_LITTLE_ENDIAN ? '>' : '<';
+    for (size_t i = 0; text && i < sizeof known / sizeof *known; i++) {
+        if (strcmp(text + 1, known[i].text) != 0)
+            continue;
+        if (text[0] == own)
+            return known[i].dtype;
+        if (text[0] == other)
+            PyErr_Format(PyExc_TypeError,
+                         "%s has the byte order of another machine (%s); expected this machine's: "
+                         "x.astype(x.dtype.newbyteorder('='))",
+                         name, text);
+        return 0;
+    }
+    PyErr_Format(PyExc_TypeError, "%s has numbers of type %s; expected float16, float32 or float64", name,
+                 text ? text : "unknown");
+    return 0;
+}
+
+static bool read_numbers(PyObject *tuple, int64_t *numbers, Py_ssize_t count, int64_t unit, const char *name) {
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const long long number = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
+        if (number == -1 && PyErr_Occurred())
+            return false;
+        if (number % unit != 0) {
+            PyErr_Format(PyExc_ValueError, "%s has a stride of %lld bytes; expected a multiple of its element's %lld",
+                         name, number, (long long)unit);
+            return false;
+        }
+        numbers[i] = number / unit;
+    }
+    return true;
+}
+
+static outcome read_interface(PyObject *interface, const char *name, borrowed *into) {
+    static const int64_t sizes[] = {1, 2, 2, 4, 8};
+    PyObject *typestr = PyDict_GetItemString(interface, "typestr"), *shape = PyDict_GetItemString(interface, "shape");
+    PyObject *data = PyDict_GetItemString(interface, "data"), *strides = PyDict_GetItemString(interface, "strides");
+    if (!typestr || !shape || !data || !PyTuple_Check(shape) || !PyTuple_Check(data) ||
+        (strides && strides != Py_None && !PyTuple_Check(strides))) {
+        PyErr_Format(PyExc_TypeError, "%s has an __array_interface__ that is not complete", name);
+        return FAILED;
+    }
+    const Py_ssize_t ndim = PyTuple_Size(shape);
+    if (ndim > ONEPASS_MAX_DIMENSIONS) {
+        PyErr_Format(PyExc_ValueError, "%s has %zd dimensions; expected at most %d", name, ndim,
+                     ONEPASS_MAX_DIMENSIONS);
+        return FAILED;
+    }
+    PyObject *text = PyUnicode_AsASCIIString(typestr);
+    into->tensor.dtype = text ? dtype_of(PyBytes_AsString(text), name) : 0;
+    Py_XDECREF(text);
+    into->tensor.data = PyLong_AsVoidPtr(PyTuple_GetItem(data, 0));
+    into->tensor.ndim = (int32_t)ndim;
+    into->tensor.shape = into->shape;
+    into->tensor.strides = NULL;
+    if (!into->tensor.dtype || PyErr_Occurred() || !read_numbers(shape, into->shape, ndim, 1, name))
+        return FAILED;
+    if (strides && strides != Py_None) {
+        into->tensor.strides = into->strides;
+        if (PyTuple_Size(strides) != ndim ||
+            !read_numbers(strides, into->strides, ndim, sizes[into->tensor.dtype], name))
+            return FAILED;
+    }
+    into->device = ONEPASS_CPU;
+    into->device_index = 0;
+    return DONE;
+}
+
+outcome numpy_borrow(PyObject *object, const char *name, borrowed *into) {
+    PyObject *interface = PyObject_GetAttrString(object, "__array_interface__");
+    if (!interface || !PyDict_Check(interface)) {
+        PyErr_Format(PyExc_TypeError, "%s is of type %R; expected a NumPy array", name, (PyObject *)Py_TYPE(object));
+        Py_XDECREF(interface);
+        return FAILED;
+    }
+    const outcome result = read_interface(interface, name, into);
+    Py_DECREF(interface);
+    return result;
+}

@@ -1,0 +1,317 @@
+/* PyTorch's tensors: borrowed and made through DLPack's exchange API, or through Python where there is none. */
+#include "native.h"
+
+#include <string.h>
+
+enum {
+    MOST_DEVICES = 64 /* with a number of their own to be made like */
+};
+
+/* What has been learnt of PyTorch. References are kept for good, as the module is. */
+static struct {
+    PyObject *tensor, *parameter; /* the two types whose objects are plain tensors */
+    PyObject *dtype[ONEPASS_F64 + 1];
+    PyObject *empty, *empty_like, *strided;
+    PyObject *raw_stream; /* null: no CUDA in this build */
+    PyObject *get_num_threads;
+    const dlpack_exchange *exchange;
+    bool use_exchange;
+} torch;
+
+/* ------------------------------------------------------------------- learn -- */
+
+static const dlpack_exchange *find_exchange(PyObject *tensor_type) {
+    static const char *const names[] = {"__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__"};
+    const dlpack_exchange *found = NULL;
+    for (int i = 0; i < 2 && !found; i++) {
+        PyObject *capsule = PyObject_GetAttrString(tensor_type, names[i]);
+        if (capsule && PyCapsule_IsValid(capsule, DLPACK_EXCHANGE_CAPSULE))
+            found = PyCapsule_GetPointer(capsule, DLPACK_EXCHANGE_CAPSULE);
+        Py_XDECREF(capsule);
+        PyErr_Clear();
+    }
+    while (found && found->version.major != DLPACK_MAJOR)
+        found = found->previous;
+    return found && found->borrow ? found : NULL;
+}
+
+/* The attribute of a module's attribute, or null without an exception. */
+static PyObject *find(PyObject *module, const char *first, const char *second) {
+    PyObject *outer = PyObject_GetAttrString(module, first);
+    PyObject *found = outer ? PyObject_GetAttrString(outer, second) : NULL;
+    Py_XDECREF(outer);
+    PyErr_Clear();
+    return found;
+}
+
+outcome torch_learn(PyObject *module) {
+    static const char *const dtypes[] = {NULL, "float16", "bfloat16", "float32", "float64"};
+    if (torch.tensor)
+        return DONE;
+    for (int i = ONEPASS_F16; i <= ONEPASS_F64; i++)
+        if (!(torch.dtype[i] = PyObject_GetAttrString(module, dtypes[i])))
+            return FAILED;
+    PyObject *nn = PyObject_GetAttrString(module, "nn");
+    torch.parameter = nn ? PyObject_GetAttrString(nn, "Parameter") : NULL;
+    Py_XDECREF(nn);
+    torch.empty = PyObject_GetAttrString(module, "empty");
+    torch.empty_like = PyObject_GetAttrString(module, "empty_like");
+    torch.strided = PyObject_GetAttrString(module, "strided");
+    PyObject *tensor = PyObject_GetAttrString(module, "Tensor");
+    torch.get_num_threads = PyObject_GetAttrString(module, "get_num_threads");
+    if (!torch.get_num_threads || !torch.parameter || !torch.empty || !torch.empty_like || !torch.strided || !tensor)
+        return FAILED;
+    torch.raw_stream = find(module, "_C", "_cuda_getCurrentRawStream");
+    torch.exchange = find_exchange(tensor);
+    torch.use_exchange = torch.exchange != NULL;
+    torch.tensor = tensor;
+    return DONE;
+}
+
+bool torch_use_exchange(bool use) {
+    const bool before = torch.use_exchange;
+    torch.use_exchange = use && torch.exchange;
+    return before;
+}
+
+/* ------------------------------------------------------------------ borrow -- */
+
+/* A question of a tensor that is answered with true or false. */
+static outcome ask(PyObject *object, const char *method) {
+    PyObject *answer = PyObject_CallMethod(object, method, NULL);
+    const int truth = answer ? PyObject_IsTrue(answer) : -1;
+    Py_XDECREF(answer);
+    return truth < 0 ? FAILED : truth ? DONE : OTHERWISE;
+}
+
+static void point_at_own(borrowed *into) {
+    into->tensor.shape = into->shape;
+    into->tensor.strides = into->strides;
+}
+
+static outcome from_dlpack(const dlpack_tensor *from, borrowed *into) {
+    const bool is_float = from->type.code == DLPACK_FLOAT, is_bfloat = from->type.code == DLPACK_BFLOAT;
+    into->tensor.dtype = is_float && from->type.bits == 64    ? ONEPASS_F64
+                         : is_float && from->type.bits == 32  ? ONEPASS_F32
+                         : is_float && from->type.bits == 16  ? ONEPASS_F16
+                         : is_bfloat && from->type.bits == 16 ? ONEPASS_BF16
+                                                              : 0;
+    const bool on_cpu = from->device.type == DLPACK_CPU || from->device.type == DLPACK_CUDA_HOST;
+    if (!into->tensor.dtype || from->type.lanes != 1 || from->ndim > ONEPASS_MAX_DIMENSIONS ||
+        !(on_cpu || from->device.type == DLPACK_CUDA))
+        return OTHERWISE;
+    into->tensor.data = (char *)from->data + from->byte_offset;
+    into->tensor.ndim = from->ndim;
+    into->device = on_cpu ? ONEPASS_CPU : ONEPASS_CUDA;
+    into->device_index = on_cpu ? 0 : from->device.index;
+    int64_t dense = 1;
+    for (int32_t d = from->ndim - 1; d >= 0; d--) {
+        into->shape[d] = from->shape[d];
+        into->strides[d] = from->strides ? from->strides[d] : dense;
+        dense *= from->shape[d];
+    }
+    point_at_own(into);
+    return DONE;
+}
+
+/* PyTorch says no by an exception, which is not for the user: somebody else will deal with that tensor. */
+static outcome borrow_by_exchange(PyObject *object, borrowed *into) {
+    dlpack_tensor tensor;
+    if (torch.exchange->borrow(object, &tensor) != 0) {
+        PyErr_Clear();
+        return OTHERWISE;
+    }
+    return from_dlpack(&tensor, into);
+}
+
+static outcome read_numbers(PyObject *sequence, int64_t *numbers, int32_t *count) {
+    const Py_ssize_t size = sequence ? PySequence_Size(sequence) : -1;
+    outcome result = size < 0 ? FAILED : size > ONEPASS_MAX_DIMENSIONS ? OTHERWISE : DONE;
+    for (Py_ssize_t i = 0; i < size && result == DONE; i++) {
+        PyObject *item = PySequence_GetItem(sequence, i);
+        numbers[i] = item ? PyLong_AsLongLong(item) : -1;
+        Py_XDECREF(item);
+        if (PyErr_Occurred())
+            result = FAILED;
+    }
+    *count = (int32_t)size;
+    Py_XDECREF(sequence);
+    return result;
+}
+
+static outcome read_type(PyObject *object, borrowed *into) {
+    PyObject *dtype = PyObject_GetAttrString(object, "dtype"), *layout = PyObject_GetAttrString(object, "layout");
+    const bool strided = layout == torch.strided;
+    into->tensor.dtype = 0;
+    for (int i = ONEPASS_F16; i <= ONEPASS_F64; i++)
+        if (dtype == torch.dtype[i])
+            into->tensor.dtype = i;
+    Py_XDECREF(dtype);
+    Py_XDECREF(layout);
+    if (!dtype || !layout)
+        return FAILED;
+    return into->tensor.dtype && strided ? DONE : OTHERWISE;
+}
+
+static outcome read_device(PyObject *object, borrowed *into) {
+    PyObject *cpu = PyObject_GetAttrString(object, "is_cpu"), *cuda = PyObject_GetAttrString(object, "is_cuda");
+    PyObject *number = cuda == Py_True ? PyObject_CallMethod(object, "get_device", NULL) : NULL;
+    into->device = cuda == Py_True ? ONEPASS_CUDA : ONEPASS_CPU;
+    into->device_index = number ? (int32_t)PyLong_AsLong(number) : 0;
+    const bool known = cpu == Py_True || cuda == Py_True;
+    Py_XDECREF(cpu);
+    Py_XDECREF(cuda);
+    Py_XDECREF(number);
+    return PyErr_Occurred() ? FAILED : known ? DONE : OTHERWISE;
+}
+
+static outcome read_address(PyObject *object, borrowed *into) {
+    PyObject *address = PyObject_CallMethod(object, "data_ptr", NULL);
+    into->tensor.data = address ? PyLong_AsVoidPtr(address) : NULL;
+    Py_XDECREF(address);
+    return PyErr_Occurred() ? FAILED : DONE;
+}
+
+/* For PyTorch before 2.10. */
+static outcome borrow_by_attributes(PyObject *object, borrowed *into) {
+    int32_t strides = 0;
+    outcome result = read_type(object, into);
+    if (result == DONE)
+        result = read_device(object, into);
+    if (result == DONE)
+        result = read_numbers(PyObject_GetAttrString(object, "shape"), into->shape, &into->tensor.ndim);
+    if (result == DONE)
+        result = read_numbers(PyObject_CallMethod(object, "stride", NULL), into->strides, &strides);
+    if (result == DONE)
+        result = read_address(object, into);
+    point_at_own(into);
+    if (result == FAILED) {
+        PyErr_Clear();
+        return OTHERWISE;
+    }
+    return result;
+}
+
+static uintptr_t size_of(int32_t dtype) {
+    return dtype == ONEPASS_F64 ? 8 : dtype == ONEPASS_F32 ? 4 : 2;
+}
+
+static bool has_elements(const borrowed *tensor) {
+    for (int32_t d = 0; d < tensor->tensor.ndim; d++)
+        if (tensor->shape[d] == 0)
+            return false;
+    return true;
+}
+
+/* All but the question whether a view only says that its numbers are negative. */
+static outcome borrow_positive(PyObject *object, borrowed *into) {
+    PyObject *type = (PyObject *)Py_TYPE(object);
+    if (type != torch.tensor && type != torch.parameter)
+        return OTHERWISE;
+    const outcome result = torch.use_exchange ? borrow_by_exchange(object, into) : borrow_by_attributes(object, into);
+    if (result != DONE)
+        return result;
+    /* Zeros that nobody has stored, or numbers across the boundaries of their size. */
+    const bool is_stored = into->tensor.data || !has_elements(into);
+    return is_stored && (uintptr_t)into->tensor.data % size_of(into->tensor.dtype) == 0 ? DONE : OTHERWISE;
+}
+
+outcome torch_borrow(PyObject *object, borrowed *into) {
+    const outcome result = borrow_positive(object, into);
+    if (result != DONE)
+        return result;
+    const outcome negative = ask(object, "is_neg");
+    return negative == FAILED ? FAILED : negative == DONE ? OTHERWISE : DONE;
+}
+
+/* -------------------------------------------------------------------- make -- */
+
+static PyObject *shape_tuple(int32_t ndim, const int64_t *shape) {
+    PyObject *tuple = PyTuple_New(ndim);
+    for (int32_t d = 0; tuple && d < ndim; d++) {
+        PyObject *extent = PyLong_FromLongLong(shape[d]);
+        if (!extent || PyTuple_SetItem(tuple, d, extent) != 0)
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+static PyObject *device_text(const borrowed *like) {
+    return like->device == ONEPASS_CUDA ? PyUnicode_FromFormat("cuda:%d", like->device_index)
+                                        : PyUnicode_FromString("cpu");
+}
+
+/* Gives the reference back if that is not possible. */
+static bool borrow_made(PyObject *made, borrowed *into) {
+    const outcome result = borrow_positive(made, into);
+    if (result == DONE)
+        return true;
+    if (result == OTHERWISE)
+        PyErr_SetString(PyExc_RuntimeError, "PyTorch made a tensor that is not a plain one");
+    Py_DECREF(made);
+    return false;
+}
+
+/* Calls a function of PyTorch and borrows what comes back. Takes both references. */
+static PyObject *made_by(PyObject *function, PyObject *arguments, PyObject *options, borrowed *into) {
+    PyObject *made = arguments && options ? PyObject_Call(function, arguments, options) : NULL;
+    Py_XDECREF(arguments);
+    Py_XDECREF(options);
+    return made && borrow_made(made, into) ? made : NULL;
+}
+
+/* Not by the exchange API: what that makes does not belong to PyTorch's allocator, which would not know of a use on
+ * another stream. */
+PyObject *torch_make(const borrowed *like, int32_t dtype, int32_t ndim, const int64_t *shape, borrowed *into) {
+    PyObject *extents = shape_tuple(ndim, shape);
+    PyObject *device = device_text(like);
+    PyObject *arguments = extents ? Py_BuildValue("(N)", extents) : NULL;
+    PyObject *options = device ? Py_BuildValue("{s:O,s:N}", "dtype", torch.dtype[dtype], "device", device) : NULL;
+    return made_by(torch.empty, arguments, options, into);
+}
+
+static PyObject *empty_like(PyObject *object, borrowed *into) {
+    PyObject *made = PyObject_CallFunctionObjArgs(torch.empty_like, object, NULL);
+    return made && borrow_made(made, into) ? made : NULL;
+}
+
+/* A number, like one that is kept for each type and device: half of the time that torch.empty takes. */
+PyObject *torch_make_scalar(const borrowed *like, int32_t dtype, borrowed *into) {
+    static PyObject *kept[MOST_DEVICES][ONEPASS_F64 + 1];
+    const int32_t place = like->device == ONEPASS_CUDA ? 1 + like->device_index : 0;
+    if (place >= MOST_DEVICES)
+        return torch_make(like, dtype, 0, NULL, into);
+    if (!kept[place][dtype] && !(kept[place][dtype] = torch_make(like, dtype, 0, NULL, into)))
+        return NULL;
+    return empty_like(kept[place][dtype], into);
+}
+
+PyObject *torch_make_like(const borrowed *like, PyObject *object, int32_t dtype, borrowed *into) {
+    if (dtype == like->tensor.dtype)
+        return empty_like(object, into);
+    return made_by(torch.empty_like, Py_BuildValue("(O)", object), Py_BuildValue("{s:O}", "dtype", torch.dtype[dtype]),
+                   into);
+}
+
+outcome torch_stream(const borrowed *tensor, void **stream) {
+    *stream = NULL;
+    if (tensor->device == ONEPASS_CPU)
+        return DONE;
+    if (torch.use_exchange)
+        return torch.exchange->current_stream(DLPACK_CUDA, tensor->device_index, stream) == 0 ? DONE : FAILED;
+    PyObject *handle =
+        torch.raw_stream ? PyObject_CallFunction(torch.raw_stream, "i", (int)tensor->device_index) : NULL;
+    *stream = handle ? PyLong_AsVoidPtr(handle) : NULL;
+    Py_XDECREF(handle);
+    if (!torch.raw_stream)
+        PyErr_SetString(PyExc_RuntimeError, "this PyTorch has no CUDA");
+    return PyErr_Occurred() ? FAILED : DONE;
+}
+
+int32_t torch_threads(void) {
+    PyObject *number = PyObject_CallNoArgs(torch.get_num_threads);
+    const long threads = number ? PyLong_AsLong(number) : 0;
+    Py_XDECREF(number);
+    PyErr_Clear();
+    return threads > 0 && threads <= INT32_MAX ? (int32_t)threads : 0;
+}

@@ -1,0 +1,42 @@
+"""onepass: loss functions and their gradients in one pass over memory, for PyTorch and NumPy.
+
+    import onepass
+    loss = onepass.mse_loss(prediction, target)     # in place of torch.nn.functional.mse_loss
+    loss.backward()
+
+The functions have PyTorch's signatures, results, warnings and errors; for NumPy arrays they
+return NumPy's numbers. The computation is in C (CPU and CUDA), reads each input once, makes no
+temporaries, and gives the same bits on every machine.
+
+PyTorch and NumPy are not imported by this package, but used where the caller has.
+"""
+
+from . import _native
+from .functional import hinge_loss, mse_loss, smooth_l1_loss, value_and_grad
+from .patch import patch_torch
+
+__version__ = _native.version
+__all__ = ["hinge_loss", "losses", "machine", "mse_loss", "nn", "patch_torch", "smooth_l1_loss", "value_and_grad"]
+
+
+def losses():
+    """The losses of the library: a list of dicts with name, meaning, formulas and parameters."""
+    return _native.losses()
+
+
+def machine():
+    """What the library finds on this machine: a dict with the instruction set, the threads, the GPUs or why there are
+    none."""
+    return _native.machine()
+
+
+def __getattr__(name):
+    if name == "nn":  # its modules are PyTorch's, so that it imports PyTorch
+        import importlib
+
+        return importlib.import_module(".nn", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(set(globals()) | {"nn"})

@@ -1,0 +1,136 @@
+# onepass.patch_torch(): the functions inside torch.nn.functional, and so the modules of
+# torch.nn, become ours and go back to what they were.
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("numpy")
+
+import onepass
+import torch.nn.functional as F
+
+from agreement import Outcome, assert_near_pytorch, assert_same_bits, assert_same_outcome
+
+ORIGINAL = {"mse_loss": F.mse_loss, "smooth_l1_loss": F.smooth_l1_loss}
+
+
+def current():
+    return {name: getattr(F, name) for name in ORIGINAL}
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind():
+    assert current() == ORIGINAL
+    yield
+    left = current()
+    for name, function in ORIGINAL.items():
+        setattr(F, name, function)
+    assert left == ORIGINAL, "a patch was left behind"
+
+
+def half_pair():
+    """PyTorch's f16 mean of these is infinite, ours is not: so one can tell who computed it."""
+    p = torch.full((1000,), 0.5, dtype=torch.float16)
+    p[0] = 300.0
+    return p, torch.zeros(1000, dtype=torch.float16)
+
+
+def test_functions_and_modules():
+    p, t = half_pair()
+    assert F.mse_loss(p, t).isinf() and torch.nn.MSELoss()(p, t).isinf()
+    patch = onepass.patch_torch()
+    try:
+        assert all(current()[name] is not ORIGINAL[name] for name in ORIGINAL)
+        assert_same_bits(F.mse_loss(p, t), onepass.mse_loss(p, t))
+        assert_same_bits(torch.nn.MSELoss()(p, t), onepass.mse_loss(p, t))
+        assert_same_bits(F.smooth_l1_loss(p, t, beta=0.5), onepass.smooth_l1_loss(p, t, beta=0.5))
+        assert_same_bits(torch.nn.SmoothL1Loss(beta=0.5)(p, t), onepass.smooth_l1_loss(p, t, beta=0.5))
+        assert F.mse_loss(p, t).isfinite()
+    finally:
+        patch.undo()
+    assert current() == ORIGINAL and F.mse_loss(p, t).isinf()
+
+
+def test_context_manager():
+    p, t = half_pair()
+    with onepass.patch_torch() as patch:
+        assert F.mse_loss(p, t).isfinite()
+        assert hasattr(patch, "undo")
+    assert F.mse_loss(p, t).isinf()
+
+
+def test_an_exception_inside_undoes_it_and_comes_out():
+    with pytest.raises(ZeroDivisionError):
+        with onepass.patch_torch():
+            1 / 0
+    assert current() == ORIGINAL
+
+
+def test_undo_twice_is_once():
+    patch = onepass.patch_torch()
+    patch.undo()
+    patch.undo()
+    assert current() == ORIGINAL
+    with onepass.patch_torch():
+        patch.undo()
+        assert current() != ORIGINAL, "an old patch undid a newer one"
+
+
+def test_undo_inside_the_context():
+    with onepass.patch_torch() as patch:
+        patch.undo()
+        assert current() == ORIGINAL
+    assert current() == ORIGINAL
+
+
+def test_nesting():
+    p, t = half_pair()
+    with onepass.patch_torch():
+        with onepass.patch_torch():
+            assert F.mse_loss(p, t).isfinite()
+        assert F.mse_loss(p, t).isfinite(), "the inner one ended the outer one"
+    assert F.mse_loss(p, t).isinf()
+
+
+def test_undone_out_of_order():
+    first, second = onepass.patch_torch(), onepass.patch_torch()
+    first.undo()
+    assert current() != ORIGINAL, "one patch is still on"
+    second.undo()
+    assert current() == ORIGINAL
+
+
+def test_what_we_hand_over_to_pytorch_does_not_come_back():
+    """Subclasses and transforms go to PyTorch's own function, which must not be the patched one."""
+    p, t = torch.randn(3, 4, dtype=torch.float64), torch.randn(3, 4, dtype=torch.float64)
+    wanted = F.mse_loss(p, t)
+    complex_pair = p.to(torch.complex64), t.to(torch.complex64)
+    refusal = Outcome(F.mse_loss, *complex_pair)  # a NotImplementedError, or in old versions a RuntimeError
+    assert refusal.error is not None
+    with onepass.patch_torch():
+        assert_near_pytorch(torch.func.vmap(F.mse_loss)(p, t).mean(), wanted)
+        assert_near_pytorch(torch.func.grad(F.mse_loss)(p, t), 2 * (p - t) / p.numel())
+        assert F.mse_loss(p.to("meta"), t.to("meta")).device.type == "meta"
+        tensor = p.as_subclass(type("Subclass", (torch.Tensor,), {}))
+        assert_near_pytorch(F.mse_loss(tensor, t).as_subclass(torch.Tensor), wanted)
+        assert_same_outcome(Outcome(F.mse_loss, *complex_pair), refusal)
+        model = torch.nn.Linear(4, 4).double()
+        torch.nn.MSELoss()(model(p), t).backward()
+        assert model.weight.grad is not None
+
+
+def test_training_with_it_is_training_without_it():
+    def train():
+        torch.manual_seed(5)
+        model = torch.nn.Linear(6, 1).double()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        data, labels = torch.randn(64, 6, dtype=torch.float64), torch.randn(64, 1, dtype=torch.float64)
+        for _ in range(20):
+            optimizer.zero_grad()
+            torch.nn.SmoothL1Loss()(model(data), labels).backward()
+            optimizer.step()
+        return model.weight.detach()
+
+    plain = train()
+    with onepass.patch_torch():
+        patched = train()
+    torch.testing.assert_close(patched, plain, rtol=1e-12, atol=1e-14)

@@ -1,0 +1,109 @@
+# Other processes: DataLoader workers by fork and by spawn, after the parent has used its
+# threads, and distributed data parallel training over gloo.
+import os
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("numpy")
+
+import onepass
+import torch.distributed
+import torch.multiprocessing
+
+COUNT = 200_003  # enough for threads, and no round number
+
+
+def numbers(index):
+    generator = torch.Generator().manual_seed(index)
+    return torch.randn(COUNT, generator=generator), torch.randn(COUNT, generator=generator)
+
+
+class Losses(torch.utils.data.Dataset):
+    """Each item is a loss and a number out of its gradient, computed in the worker."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        p, t = numbers(index)
+        p.requires_grad_()
+        value = onepass.mse_loss(p, t)
+        value.backward()
+        return torch.stack([value.detach(), p.grad[index], onepass.hinge_loss(p.detach(), t)])
+
+
+@pytest.mark.parametrize("way", ["fork", "spawn"])
+def test_dataloader_workers(way):
+    """In a process of its own: PyTorch's backward does not survive a fork once it has used a GPU."""
+    if way not in torch.multiprocessing.get_all_start_methods():
+        pytest.skip(f"this system has no {way}")
+    done = subprocess.run([sys.executable, __file__, way], capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def compare_workers(way):
+    onepass.mse_loss(*numbers(0))  # our threads have run before the fork; PyTorch's own for backward must not have
+    loader = torch.utils.data.DataLoader(
+        Losses(), batch_size=None, num_workers=2, multiprocessing_context=way, timeout=100
+    )
+    there = list(loader)
+    here = [Losses()[index] for index in range(4)]
+    assert len(there) == 4
+    for one, other in zip(here, there):
+        assert torch.equal(one, other)
+
+
+def train(rank, world, address, queue):
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{address}", rank=rank, world_size=world)
+    try:
+        torch.manual_seed(1)
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1).double())
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+        data, labels = torch.randn(32, 8, dtype=torch.float64), torch.randn(32, 1, dtype=torch.float64)
+        for _ in range(5):
+            optimizer.zero_grad()
+            onepass.smooth_l1_loss(model(data[rank::world]), labels[rank::world]).backward()
+            optimizer.step()
+        queue.put((rank, model.module.weight.detach().numpy().copy()))
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def train_alone():
+    torch.manual_seed(1)
+    model = torch.nn.Linear(8, 1).double()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    data, labels = torch.randn(32, 8, dtype=torch.float64), torch.randn(32, 1, dtype=torch.float64)
+    for _ in range(5):
+        optimizer.zero_grad()
+        torch.nn.functional.smooth_l1_loss(model(data), labels).backward()
+        optimizer.step()
+    return model.weight.detach()
+
+
+@pytest.mark.skipif(
+    not torch.distributed.is_available() or not torch.distributed.is_gloo_available(), reason="this PyTorch has no gloo"
+)
+def test_distributed_data_parallel(tmp_path):
+    """Two processes with half of the batch each train as one does with PyTorch's own loss."""
+    context = torch.multiprocessing.get_context("spawn")
+    queue = context.SimpleQueue()
+    workers = [
+        context.Process(target=train, args=(rank, 2, os.fspath(tmp_path / "rendezvous"), queue)) for rank in range(2)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(100)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    weights = dict(queue.get() for _ in workers)
+    assert (weights[0] == weights[1]).all()
+    torch.testing.assert_close(torch.from_numpy(weights[0]), train_alone(), rtol=1e-10, atol=1e-12)
+
+
+if __name__ == "__main__":
+    compare_workers(sys.argv[1])
