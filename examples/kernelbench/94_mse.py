@@ -1,0 +1,2305 @@
+# onepass for problem 94 of KernelBench's level 1. Copyright (c) 2026 the onepass authors, MIT License.
+#
+# Generated; change the sources and run `python3 examples/kernelbench/amalgamate.py`. The sources, whose comments are
+# left out here: examples/kernelbench/binding.cpp, examples/kernelbench/mean.cu, examples/kernelbench/mean.h,
+# include/onepass.h, src/catalog.c, src/check.c, src/cuda/combine.h, src/cuda/gpu.h, src/cuda/memory.h,
+# src/cuda/pairwise.cu, src/cuda/pairwise.h, src/cuda/plan.c, src/dtype.h, src/engine.h, src/loss.h, src/loss/mse.h,
+# src/order.h.
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+# Kernels, plan and launch.
+CUDA = r'''
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+
+#define MEAN_MOST_DIMENSIONS 16
+#define MEAN_WORKSPACE       262400
+
+typedef struct mean_call {
+    int32_t ndim;
+    const int64_t *shape;
+    const float *data[2];
+    const int64_t *stride[2];
+    float *value;
+    void *workspace;
+    cudaStream_t stream;
+} mean_call;
+
+__attribute__((visibility("hidden"))) cudaError_t mean_launch(const mean_call *call);
+
+#include <float.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#if FLT_EVAL_METHOD != 0
+#error "onepass needs a target that computes float in float and double in double (FLT_EVAL_METHOD 0)"
+#endif
+
+#if defined(__FAST_MATH__)
+#error "onepass must not be compiled with -ffast-math: it would change the bits and lose NaN"
+#endif
+
+#if defined(ONEPASS_REAL_F64)
+typedef double real;
+typedef uint64_t real_bits;
+#define REAL_DTYPE         ONEPASS_F64
+#define REAL_SIGN_BIT      UINT64_C(0x8000000000000000)
+#define REAL_EXPONENT_BITS UINT64_C(0x7ff0000000000000)
+#define REAL_NAN_BITS      UINT64_C(0x7ff8000000000000)
+#else
+typedef float real;
+typedef uint32_t real_bits;
+#define REAL_DTYPE         ONEPASS_F32
+#define REAL_SIGN_BIT      UINT32_C(0x80000000)
+#define REAL_EXPONENT_BITS UINT32_C(0x7f800000)
+#define REAL_NAN_BITS      UINT32_C(0x7fc00000)
+#endif
+
+#if defined(__CUDACC__)
+#define ALWAYS_INLINE static __device__ __forceinline__
+#else
+#define ALWAYS_INLINE static inline __attribute__((always_inline, unused))
+#endif
+#define LOSS_FUNCTION ALWAYS_INLINE
+
+LOSS_FUNCTION real_bits bits_of(real x) {
+    real_bits bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+LOSS_FUNCTION real real_of(real_bits bits) {
+    real x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+LOSS_FUNCTION real choose(bool condition, real a, real b) {
+#if defined(__CUDACC__)
+    return condition ? a : b;
+#else
+    const real_bits mask = (real_bits)0 - (real_bits)condition;
+    return real_of((bits_of(a) & mask) | (bits_of(b) & ~mask));
+#endif
+}
+
+LOSS_FUNCTION real minus_if(bool condition, real x) {
+#if defined(__CUDACC__)
+    return condition ? -x : x * (real)-0.0;
+#else
+    return choose(condition, -1, (real)-0.0) * x;
+#endif
+}
+
+LOSS_FUNCTION real magnitude(real x) {
+    return sizeof(real) == sizeof(float) ? (real)__builtin_fabsf((float)x) : (real)__builtin_fabs((double)x);
+}
+
+LOSS_FUNCTION real quotient(real a, real b) {
+#if defined(__CUDACC__)
+    const real_bits exponent = bits_of(b) & REAL_EXPONENT_BITS, twice = 2 * bits_of((real)1);
+    if (bits_of(b) == exponent && exponent != 0 && exponent < twice)
+        return a * real_of(twice - exponent);
+#endif
+    return a / b;
+}
+
+LOSS_FUNCTION real sign(real x) {
+    const real one = real_of((bits_of(x) & REAL_SIGN_BIT) | bits_of((real)1));
+    return choose(x == 0, 0, one);
+}
+
+LOSS_FUNCTION real canonical(real x) {
+    return choose(x != x, real_of(REAL_NAN_BITS), x);
+}
+
+ALWAYS_INLINE unsigned take_ticket(unsigned *counter) {
+#if defined(__CUDACC__)
+    unsigned number;
+    asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], 1;" : "=r"(number) : "l"(counter) : "memory");
+    return number;
+#else
+    return atomicAdd(counter, 1u);
+#endif
+}
+
+ALWAYS_INLINE int anew(int x) {
+#if defined(__CUDACC__)
+    asm volatile("" : "+r"(x));
+#endif
+    return x;
+}
+
+#if defined(__CUDACC__)
+#define HINTED_LOAD(name, hint)                                                                                        \
+    template <typename vector> ALWAYS_INLINE vector name(const vector *address) {                                      \
+        uint4 bits;                                                                                                    \
+        vector loaded;                                                                                                 \
+        static_assert(sizeof loaded == sizeof bits, "16 bytes");                                                       \
+        asm volatile("ld.global." hint ".v4.u32 {%0, %1, %2, %3}, [%4];"                                               \
+                     : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)                                          \
+                     : "l"(address)                                                                                    \
+                     : "memory");                                                                                      \
+        memcpy(&loaded, &bits, sizeof loaded);                                                                         \
+        return loaded;                                                                                                 \
+    }
+#else
+#define HINTED_LOAD(name, hint)                                                                                        \
+    template <typename vector> ALWAYS_INLINE vector name(const vector *address) {                                      \
+        return __ldcs(address);                                                                                        \
+    }
+#endif
+HINTED_LOAD(load_outside, "L1::no_allocate")
+HINTED_LOAD(load_longest, "L1::evict_last")
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ONEPASS_VERSION_MAJOR 0
+#define ONEPASS_VERSION_MINOR 1
+#define ONEPASS_VERSION_PATCH 0
+#define ONEPASS_VERSION       (ONEPASS_VERSION_MAJOR * 10000 + ONEPASS_VERSION_MINOR * 100 + ONEPASS_VERSION_PATCH)
+
+#define ONEPASS_MAX_DIMENSIONS 16
+#define ONEPASS_MAX_OPERANDS   4
+#define ONEPASS_MAX_PARAMETERS 8
+
+#define ONEPASS_TILE 1024
+
+#define ONEPASS_WORKSPACE_SIZE 262400
+
+#if defined(ONEPASS_STATIC)
+#define ONEPASS_API
+#elif defined(__GNUC__)
+#define ONEPASS_API __attribute__((visibility("default")))
+#else
+#define ONEPASS_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum onepass_status {
+    ONEPASS_OK = 0,
+    ONEPASS_INVALID_ARGUMENT = 1,
+    ONEPASS_INVALID_SHAPE = 2,
+    ONEPASS_INVALID_MEMORY = 3,
+    ONEPASS_NOT_SUPPORTED = 4,
+    ONEPASS_NO_DEVICE = 5,
+    ONEPASS_OUT_OF_MEMORY = 6,
+    ONEPASS_INCOMPLETE = 7,
+    ONEPASS_DEVICE_FAILED = 8
+} onepass_status;
+
+typedef enum onepass_dtype {
+    ONEPASS_F16 = 1,
+    ONEPASS_BF16 = 2,
+    ONEPASS_F32 = 3,
+    ONEPASS_F64 = 4
+} onepass_dtype;
+
+typedef enum onepass_reduction {
+    ONEPASS_MEAN = 0,
+    ONEPASS_SUM = 1,
+    ONEPASS_NONE = 2
+} onepass_reduction;
+
+typedef enum onepass_device {
+    ONEPASS_CPU = 0,
+    ONEPASS_CUDA = 1
+} onepass_device;
+
+enum onepass_flags {
+    ONEPASS_UNLESS_ONE = 1
+};
+
+enum {
+    ONEPASS_PREDICTION = 0,
+    ONEPASS_TARGET = 1
+};
+
+typedef struct onepass_tensor {
+    void *data;
+    int32_t dtype;
+    int32_t ndim;
+    const int64_t *shape;
+    const int64_t *strides;
+} onepass_tensor;
+
+typedef struct onepass_call {
+    size_t size;
+
+    const char *loss;
+    int32_t reduction;
+    int32_t parameter_count;
+    double parameter[ONEPASS_MAX_PARAMETERS];
+
+    const onepass_tensor *operand[ONEPASS_MAX_OPERANDS];
+    const onepass_tensor *weight;
+    const onepass_tensor *mask;
+    const onepass_tensor *upstream;
+
+    const onepass_tensor *value;
+    const onepass_tensor *gradient[ONEPASS_MAX_OPERANDS];
+
+    double divisor;
+
+    int32_t device;
+    int32_t device_index;
+    void *stream;
+    int32_t threads;
+    int32_t flags;
+    void *workspace;
+    size_t workspace_size;
+} onepass_call;
+
+#ifdef __cplusplus
+static inline onepass_call onepass_call_init() {
+    onepass_call call = onepass_call();
+    call.size = sizeof call;
+    return call;
+}
+#define ONEPASS_CALL_INIT onepass_call_init()
+#else
+#define ONEPASS_CALL_INIT                                                                                              \
+    { .size = sizeof(onepass_call) }
+#endif
+
+ONEPASS_API onepass_status onepass_run(const onepass_call *call);
+
+ONEPASS_API onepass_status onepass_forward(const char *loss, onepass_reduction reduction,
+                                           const onepass_tensor *prediction, const onepass_tensor *target,
+                                           const onepass_tensor *value);
+ONEPASS_API onepass_status onepass_backward(const char *loss, onepass_reduction reduction,
+                                            const onepass_tensor *prediction, const onepass_tensor *target,
+                                            const onepass_tensor *upstream, const onepass_tensor *gradient_prediction,
+                                            const onepass_tensor *gradient_target);
+ONEPASS_API onepass_status onepass_forward_backward(const char *loss, onepass_reduction reduction,
+                                                    const onepass_tensor *prediction, const onepass_tensor *target,
+                                                    const onepass_tensor *value,
+                                                    const onepass_tensor *gradient_prediction);
+
+ONEPASS_API onepass_status onepass_mean_f32(const char *loss, int64_t count, const float *prediction,
+                                            const float *target, float *value, float *gradient);
+
+ONEPASS_API onepass_status onepass_scale(const onepass_call *call);
+
+ONEPASS_API onepass_status onepass_prepare(int32_t device, int32_t device_index);
+
+typedef struct onepass_accumulator onepass_accumulator;
+
+ONEPASS_API onepass_status onepass_accumulator_begin(onepass_accumulator **accumulator, const onepass_call *call,
+                                                     int64_t total);
+ONEPASS_API onepass_status onepass_accumulator_add(onepass_accumulator *accumulator, const onepass_call *call,
+                                                   int64_t first);
+ONEPASS_API onepass_status onepass_accumulator_merge(onepass_accumulator *into, const onepass_accumulator *from);
+ONEPASS_API onepass_status onepass_accumulator_finish(const onepass_accumulator *accumulator,
+                                                      const onepass_tensor *value);
+ONEPASS_API void onepass_accumulator_destroy(onepass_accumulator *accumulator);
+
+ONEPASS_API const char *onepass_message(void);
+
+ONEPASS_API const char *onepass_status_name(onepass_status status);
+
+ONEPASS_API int onepass_version(void);
+ONEPASS_API const char *onepass_version_text(void);
+
+typedef struct onepass_parameter_info {
+    const char *name;
+    const char *meaning;
+    double standard;
+    double least;
+    double greatest;
+    int32_t above_least;
+    int32_t below_greatest;
+} onepass_parameter_info;
+
+typedef struct onepass_loss_info {
+    const char *name;
+    const char *meaning;
+    const char *value;
+    const char *slope;
+    int32_t operand_count;
+    int32_t parameter_count;
+    const onepass_parameter_info *parameter;
+} onepass_loss_info;
+
+ONEPASS_API const onepass_loss_info *onepass_loss_at(int32_t index);
+ONEPASS_API const onepass_loss_info *onepass_loss_named(const char *name);
+
+typedef struct onepass_machine_info {
+    size_t size;
+    const char *instruction_set;
+    const char *instruction_sets;
+    int32_t threads;
+    int32_t gpu_count;
+    const char *gpu_reason;
+    const char *gpu_names;
+    int32_t gpu_driver;
+    int32_t gpu_toolkit;
+} onepass_machine_info;
+
+ONEPASS_API onepass_status onepass_machine(onepass_machine_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ONEPASS_INTERNAL __attribute__((visibility("hidden")))
+
+typedef struct view {
+    void *data;
+    int32_t dtype;
+    int32_t ndim;
+    int64_t shape[ONEPASS_MAX_DIMENSIONS];
+    int64_t stride[ONEPASS_MAX_DIMENSIONS];
+} view;
+
+typedef struct job {
+    int32_t loss;
+    int32_t operand_count;
+    double parameter[ONEPASS_MAX_PARAMETERS];
+    int32_t reduction;
+    int32_t compute;
+
+    int64_t first;
+    int64_t count;
+
+    view operand[ONEPASS_MAX_OPERANDS];
+    view weight;
+    view upstream;
+    view value;
+    view gradient[ONEPASS_MAX_OPERANDS];
+    bool in_place[ONEPASS_MAX_OPERANDS];
+
+    bool unless_one;
+    double divisor;
+    bool over_weights;
+    double *sum;
+    int32_t threads;
+
+    int32_t device_index;
+    void *stream;
+    void *workspace;
+    size_t workspace_size;
+} job;
+
+#define ONEPASS_SCALE_ONLY (-1)
+
+#define ONEPASS_WEIGHTS_ONLY (-2)
+
+typedef struct engine {
+    const char *name;
+    onepass_status (*run)(const job *job);
+    onepass_status (*prepare)(int32_t device_index);
+} engine;
+
+ONEPASS_INTERNAL onepass_status onepass_plan(const onepass_call *call, job *job);
+
+ONEPASS_INTERNAL onepass_status onepass_read_call(const onepass_call *given, onepass_call *call);
+ONEPASS_INTERNAL onepass_status onepass_plan_loss(const onepass_call *call, job *job);
+ONEPASS_INTERNAL onepass_status onepass_plan_scalar(const onepass_tensor *tensor, const char *name, view *view);
+
+ONEPASS_INTERNAL void onepass_plan_weights(const job *weighted, job *weights);
+
+ONEPASS_INTERNAL onepass_status onepass_plan_scale(const onepass_call *call, job *job);
+
+ONEPASS_INTERNAL onepass_status onepass_check_device(int32_t device, int32_t device_index);
+
+ONEPASS_INTERNAL extern const char *const onepass_operand_name[ONEPASS_MAX_OPERANDS];
+ONEPASS_INTERNAL extern const char *const onepass_gradient_name[ONEPASS_MAX_OPERANDS];
+
+ONEPASS_INTERNAL int32_t onepass_loss_index(const char *name);
+
+ONEPASS_INTERNAL onepass_status onepass_fail(onepass_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+ONEPASS_INTERNAL onepass_status onepass_succeed(void);
+
+ONEPASS_INTERNAL extern const engine onepass_cpu_engine;
+ONEPASS_INTERNAL onepass_status onepass_cpu_describe(onepass_machine_info *info);
+
+ONEPASS_INTERNAL void onepass_cpu_finish(const view *value, double sum, int32_t reduction, double divisor);
+
+ONEPASS_INTERNAL extern const engine onepass_cuda_engine;
+ONEPASS_INTERNAL void onepass_cuda_describe(onepass_machine_info *info);
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CUDA_WORKSPACE_HEAD 256
+#define CUDA_WEIGHTS_AT     128
+#define CUDA_MOST_BLOCKS    ((ONEPASS_WORKSPACE_SIZE - CUDA_WORKSPACE_HEAD) / 8)
+
+#define CUDA_FIRST_WORKSPACE      onepass_first_workspace
+#define CUDA_FIRST_WORKSPACE_NAME "onepass_first_workspace"
+
+#define CUDA_MOST_NODES 256
+
+#define CUDA_SMALL_TILES(compute) ((compute) == ONEPASS_F64 ? 4 : 8)
+
+typedef union cuda_real {
+    float f32;
+    double f64;
+} cuda_real;
+typedef union cuda_reals {
+    float f32[ONEPASS_MAX_PARAMETERS];
+    double f64[ONEPASS_MAX_PARAMETERS];
+} cuda_reals;
+
+enum {
+    CUDA_PREDICTION,
+    CUDA_TARGET,
+    CUDA_UPSTREAM,
+    CUDA_VALUE,
+    CUDA_GRADIENT,
+    CUDA_TENSORS = CUDA_GRADIENT + 2,
+    CUDA_WEIGHT = CUDA_TENSORS,
+    CUDA_GENERAL_TENSORS
+};
+
+typedef struct cuda_head {
+    void *data[CUDA_TENSORS];
+    void *workspace;
+    int64_t count;
+    uint8_t dtype[CUDA_TENSORS];
+    uint8_t reduction;
+    uint8_t unless_one;
+    uint8_t rows;
+    int32_t tiles_per_block;
+    int32_t sweeps;
+    double reciprocal;
+    double divisor;
+    cuda_reals parameter;
+    cuda_real scale;
+    int32_t buffers;
+} cuda_head;
+
+typedef struct cuda_divisor {
+    uint64_t magic;
+    int32_t shift;
+} cuda_divisor;
+
+typedef struct cuda_rows {
+    int64_t tile_step;
+    int64_t row_step;
+    int64_t tiles;
+    cuda_divisor by;
+} cuda_rows;
+
+typedef struct cuda_direct {
+    cuda_head head;
+    cuda_rows rows[CUDA_TENSORS];
+} cuda_direct;
+
+typedef struct cuda_view {
+    int32_t ndim;
+    int64_t extent[ONEPASS_MAX_DIMENSIONS];
+    int64_t stride[ONEPASS_MAX_DIMENSIONS];
+    cuda_divisor by[ONEPASS_MAX_DIMENSIONS];
+} cuda_view;
+
+typedef struct cuda_general {
+    cuda_head head;
+    cuda_view view[CUDA_GENERAL_TENSORS];
+    void *weight;
+    int32_t weight_dtype;
+    int32_t over_weights;
+} cuda_general;
+
+typedef struct cuda_launch {
+    union {
+        cuda_head head;
+        cuda_direct direct;
+        cuda_general general;
+    } parameter;
+    int32_t kernel;
+    uint32_t blocks;
+    uint32_t threads;
+    uint32_t shared_memory;
+    size_t workspace;
+} cuda_launch;
+
+enum {
+    CUDA_GENERAL_KERNELS = 1,
+    CUDA_LARGE_KERNELS = 2
+};
+typedef struct cuda_shape {
+    int32_t warps;
+    int32_t tiles_per_block;
+    int32_t most_blocks;
+    int32_t kernels;
+} cuda_shape;
+ONEPASS_INTERNAL extern cuda_shape onepass_cuda_shape;
+
+ONEPASS_INTERNAL void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *launch);
+
+ONEPASS_INTERNAL void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace);
+
+ONEPASS_INTERNAL const char *onepass_cuda_kernel_name(int32_t kernel);
+
+#ifdef __cplusplus
+}
+#endif
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__aarch64__) && !defined(__cplusplus)
+typedef __fp16 native_half;
+#define NATIVE_HALF 1
+#else
+#define NATIVE_HALF 0
+#endif
+
+ALWAYS_INLINE size_t dtype_size(int32_t dtype) {
+    return dtype == ONEPASS_F64 ? 8 : dtype == ONEPASS_F32 ? 4 : 2;
+}
+
+ALWAYS_INLINE uint32_t f32_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+ALWAYS_INLINE float f32_of(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+ALWAYS_INLINE uint32_t choose_bits(bool condition, uint32_t a, uint32_t b) {
+    const uint32_t mask = 0u - (uint32_t)condition;
+    return (a & mask) | (b & ~mask);
+}
+
+ALWAYS_INLINE float f32_of_bf16(uint16_t half) {
+    return f32_of((uint32_t)half << 16);
+}
+
+ALWAYS_INLINE float f32_of_f16(uint16_t half) {
+#if defined(__CUDACC__)
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(half));
+    return x;
+#elif NATIVE_HALF
+    native_half native;
+    memcpy(&native, &half, sizeof native);
+    return (float)native;
+#else
+    const uint32_t magnitude_bits = f32_bits(f32_of((uint32_t)(half & 0x7fff) << 13) * 0x1p112f);
+    const uint32_t special = choose_bits((half & 0x7c00) == 0x7c00, 0x7f800000u, 0);
+    return f32_of(magnitude_bits | special | (uint32_t)(half & 0x8000) << 16);
+#endif
+}
+
+ALWAYS_INLINE uint16_t bf16_of_f32(float x) {
+    const uint32_t bits = f32_bits(x);
+    const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    return (uint16_t)choose_bits((bits & 0x7fffffffu) > 0x7f800000u, 0x7fc0u, rounded);
+}
+
+ALWAYS_INLINE uint16_t f16_of_f32(float x) {
+    const uint32_t bits = f32_bits(x);
+    const uint32_t size = bits & 0x7fffffffu;
+#if defined(__CUDACC__)
+    uint16_t half;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(x));
+#elif NATIVE_HALF
+    const native_half native = (native_half)x;
+    uint16_t half;
+    memcpy(&half, &native, sizeof half);
+#else
+    const uint32_t normal = (size - 0x38000000u + 0xfffu + ((size >> 13) & 1u)) >> 13;
+    const uint32_t denormal = f32_bits(f32_of(size) + 0.5f) - 0x3f000000u;
+    uint32_t half = choose_bits(size < 0x38800000u, denormal, normal);
+    half = choose_bits(size >= 0x47800000u, 0x7c00u, half);
+    half |= bits >> 16 & 0x8000u;
+#endif
+    return (uint16_t)choose_bits(size > 0x7f800000u, 0x7e00u, half);
+}
+
+ALWAYS_INLINE uint16_t small_of_f64(double x, int mantissa, int bias, uint16_t nan) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint16_t negative = (uint16_t)(bits >> 63 << 15);
+    const uint64_t size = bits & UINT64_C(0x7fffffffffffffff);
+    const uint16_t infinity = (uint16_t)((2 * bias + 1) << mantissa);
+    if (size > UINT64_C(0x7ff0000000000000))
+        return nan;
+    const int exponent = (int)(size >> 52) - 1023;
+    if (exponent > bias)
+        return negative | infinity;
+    uint64_t digits = size & UINT64_C(0x000fffffffffffff);
+    int drop = 52 - mantissa;
+    if (exponent > -bias) {
+        digits |= (uint64_t)(exponent + bias) << 52;
+    } else {
+        digits |= UINT64_C(1) << 52;
+        drop += 1 - bias - exponent;
+        if (drop > 54)
+            return negative;
+    }
+    const uint64_t half = UINT64_C(1) << (drop - 1);
+    const uint64_t odd = digits >> drop & 1;
+    return negative | (uint16_t)((digits + half - 1 + odd) >> drop);
+}
+
+ALWAYS_INLINE uint16_t f16_of_f64(double x) {
+    return small_of_f64(x, 10, 15, 0x7e00);
+}
+
+ALWAYS_INLINE uint16_t bf16_of_f64(double x) {
+    return small_of_f64(x, 7, 127, 0x7fc0);
+}
+
+ALWAYS_INLINE real load_f16(const void *data, int64_t i) {
+    return f32_of_f16(((const uint16_t *)data)[i]);
+}
+ALWAYS_INLINE real load_bf16(const void *data, int64_t i) {
+    return f32_of_bf16(((const uint16_t *)data)[i]);
+}
+ALWAYS_INLINE real load_f32(const void *data, int64_t i) {
+    return ((const float *)data)[i];
+}
+ALWAYS_INLINE real load_f64(const void *data, int64_t i) {
+    return (real)((const double *)data)[i];
+}
+
+ALWAYS_INLINE double load_scalar(const void *data, int32_t dtype) {
+    switch (dtype) {
+    case ONEPASS_F16:
+        return (double)f32_of_f16(*(const uint16_t *)data);
+    case ONEPASS_BF16:
+        return (double)f32_of_bf16(*(const uint16_t *)data);
+    case ONEPASS_F32:
+        return (double)*(const float *)data;
+    default:
+        return *(const double *)data;
+    }
+}
+
+ALWAYS_INLINE void store_scalar(void *data, int32_t dtype, double x) {
+    const uint64_t nan = UINT64_C(0x7ff8000000000000);
+    if (x != x)
+        memcpy(&x, &nan, sizeof x);
+    switch (dtype) {
+    case ONEPASS_F16:
+        *(uint16_t *)data = f16_of_f64(x);
+        break;
+    case ONEPASS_BF16:
+        *(uint16_t *)data = bf16_of_f64(x);
+        break;
+    case ONEPASS_F32:
+        *(float *)data = (float)x;
+        break;
+    default:
+        *(double *)data = x;
+    }
+}
+
+#include <stdint.h>
+
+#define ORDER_ROWS  8
+#define ORDER_LANES 128
+#define ORDER_TILE  (ORDER_ROWS * ORDER_LANES)
+
+#define ORDER_MAX_LEVELS 64
+
+#define ORDER_NOTHING (-0.0)
+
+#if defined(__cplusplus)
+
+#define ORDER_WARP      32
+#define ORDER_OWN_LANES 4
+
+ALWAYS_INLINE int order_lane(int thread, int own) {
+    return sizeof(real) == sizeof(float) ? 4 * thread + own : 2 * thread + own % 2 + own / 2 * (ORDER_LANES / 2);
+}
+
+ALWAYS_INLINE void order_row(int row, real term, real *sum, real *two, real *four) {
+    switch (row) {
+    case 0:
+        *sum = term;
+        break;
+    case 1:
+        *sum = *sum + term;
+        break;
+    case 2:
+        *two = term;
+        break;
+    case 3:
+        *sum = *sum + (*two + term);
+        break;
+    case 4:
+        *four = term;
+        break;
+    case 5:
+        *four = *four + term;
+        break;
+    case 6:
+        *two = term;
+        break;
+    default:
+        *sum = *sum + (*four + (*two + term));
+    }
+}
+
+ALWAYS_INLINE double order_swap(double x, int distance) {
+    return __shfl_xor_sync(~0u, x, distance);
+}
+
+ALWAYS_INLINE double order_halve(int thread, int distance, double first, double second) {
+    const bool upper = thread & distance;
+    return (upper ? second : first) + order_swap(upper ? first : second, distance);
+}
+
+ALWAYS_INLINE double order_lanes(int thread, const real *own) {
+    const double l0 = own[0], l1 = own[1], l2 = own[2], l3 = own[3];
+    if (sizeof(real) == sizeof(float)) {
+        const double a = order_halve(thread, 16, l0, l2), b = order_halve(thread, 16, l1, l3);
+        double sum = order_halve(thread, 8, a, b);
+        for (int distance = 4; distance > 0; distance /= 2)
+            sum = sum + order_swap(sum, distance);
+        sum = sum + order_swap(sum, 16);
+        return sum + order_swap(sum, 8);
+    }
+    double sum = order_halve(thread, 16, l0 + l2, l1 + l3);
+    for (int distance = 8; distance > 0; distance /= 2)
+        sum = sum + order_swap(sum, distance);
+    return sum + order_swap(sum, 16);
+}
+
+ALWAYS_INLINE double order_lanes_of(int thread, const double *lane) {
+    const double q0 = lane[thread], q1 = lane[thread + 32], q2 = lane[thread + 64], q3 = lane[thread + 96];
+    double sum = (q0 + q2) + (q1 + q3);
+    for (int distance = 16; distance > 0; distance /= 2)
+        sum = sum + order_swap(sum, distance);
+    return sum;
+}
+
+ALWAYS_INLINE double order_neighbours(double node, int count) {
+    for (int distance = 1; distance < count; distance *= 2)
+        node = node + order_swap(node, distance);
+    return node;
+}
+
+#define ORDER_SHARE 8
+
+ALWAYS_INLINE double order_shares(int thread, double *share) {
+#pragma unroll
+    for (int half = ORDER_SHARE / 2, distance = 1; half > 0; half /= 2, distance *= 2)
+#pragma unroll
+        for (int i = 0; i < half; i++)
+            share[i] = order_halve(thread, distance, share[i], share[i + half]);
+    double node = share[0];
+    node = node + order_swap(node, 8);
+    node = node + order_swap(node, 16);
+    for (int distance = 4; distance > 0; distance /= 2)
+        node = node + order_swap(node, distance);
+    return node;
+}
+
+#else
+
+#define ORDER_EACH_LANE(statement)                                                                                     \
+    _Pragma("omp simd") for (int64_t lane = 0; lane < ORDER_LANES; lane++) {                                           \
+        statement;                                                                                                     \
+    }
+
+struct tile;
+typedef real order_term(const struct tile *tile, int64_t element);
+
+ALWAYS_INLINE void order_rows(order_term *term, const struct tile *tile, real *sum) {
+    _Alignas(64) real four[ORDER_LANES], two[ORDER_LANES];
+#define ROW(row) term(tile, (row)*ORDER_LANES + lane)
+    ORDER_EACH_LANE(sum[lane] = ROW(0))
+    ORDER_EACH_LANE(sum[lane] = sum[lane] + ROW(1))
+    ORDER_EACH_LANE(two[lane] = ROW(2))
+    ORDER_EACH_LANE(sum[lane] = sum[lane] + (two[lane] + ROW(3)))
+    ORDER_EACH_LANE(four[lane] = ROW(4))
+    ORDER_EACH_LANE(four[lane] = four[lane] + ROW(5))
+    ORDER_EACH_LANE(two[lane] = ROW(6))
+    ORDER_EACH_LANE(sum[lane] = sum[lane] + (four[lane] + (two[lane] + ROW(7))))
+#undef ROW
+}
+
+ALWAYS_INLINE double order_lanes(const real *sum) {
+    double column[16], last[4];
+    for (int l = 0; l < 16; l++) {
+        const double q0 = sum[l], q1 = sum[l + 16], q2 = sum[l + 32], q3 = sum[l + 48];
+        const double q4 = sum[l + 64], q5 = sum[l + 80], q6 = sum[l + 96], q7 = sum[l + 112];
+        column[l] = ((q0 + q4) + (q2 + q6)) + ((q1 + q5) + (q3 + q7));
+    }
+    for (int l = 0; l < 4; l++)
+        last[l] = (column[l] + column[l + 8]) + (column[l + 4] + column[l + 12]);
+    return (last[0] + last[2]) + (last[1] + last[3]);
+}
+
+#endif
+
+typedef struct order_stack {
+    double node[ORDER_MAX_LEVELS];
+    int depth;
+    int64_t tiles;
+} order_stack;
+
+ALWAYS_INLINE void order_push(order_stack *stack, double tile_sum) {
+    double sum = tile_sum;
+    for (int64_t tiles = stack->tiles++; tiles & 1; tiles >>= 1)
+        sum = stack->node[--stack->depth] + sum;
+    stack->node[stack->depth++] = sum;
+}
+
+ALWAYS_INLINE double order_top(const order_stack *stack) {
+    if (stack->depth == 0)
+        return 0;
+    double sum = stack->node[stack->depth - 1];
+    for (int i = stack->depth - 2; i >= 0; i--)
+        sum = stack->node[i] + sum;
+    return sum;
+}
+
+ALWAYS_INLINE double order_tree(double *node, int64_t count) {
+    for (int64_t apart = 1; apart < count; apart *= 2)
+        for (int64_t i = 0; i + apart < count; i += 2 * apart)
+            node[i] = node[i] + node[i + apart];
+    return count > 0 ? node[0] : 0;
+}
+
+ALWAYS_INLINE double tree_of(int thread, double *node, int count) {
+    const int own = count > ORDER_WARP ? count / ORDER_WARP : 1;
+    const double sum = thread * own < count ? order_tree(node + thread * own, own) : ORDER_NOTHING;
+    return order_neighbours(sum, count < ORDER_WARP ? count : ORDER_WARP);
+}
+
+ALWAYS_INLINE void write_value(const cuda_head *head, double sum) {
+    if (head->count == 0)
+        sum = 0;
+    if (head->reduction == ONEPASS_MEAN)
+        sum = head->reciprocal != 0 ? sum * head->reciprocal : sum / head->divisor;
+    store_scalar(head->data[CUDA_VALUE], head->dtype[CUDA_VALUE], sum);
+}
+
+ALWAYS_INLINE double pair_sum(const double *partial, int64_t at, int64_t count) {
+    const double left = at < count ? __ldcg(partial + at) : ORDER_NOTHING;
+    return left + (at + 1 < count ? __ldcg(partial + at + 1) : ORDER_NOTHING);
+}
+
+#define GROUP (2 * ORDER_SHARE * ORDER_WARP)
+
+ALWAYS_INLINE double group_sum(const double *partial, int64_t first, int64_t count, int thread) {
+    double share[ORDER_SHARE];
+#pragma unroll
+    for (int i = 0; i < ORDER_SHARE; i++)
+        share[i] = pair_sum(partial, first + 2 * (i * ORDER_WARP + thread), count);
+    return order_shares(thread, share);
+}
+
+ALWAYS_INLINE bool leave_sum(unsigned *counter, double *partial, double sum, int thread) {
+    unsigned number = 0;
+    if (thread == 0) {
+        __stcg(partial + blockIdx.x, sum);
+        number = take_ticket(counter);
+    }
+    return __shfl_sync(~0u, number, 0) == gridDim.x - 1;
+}
+
+ALWAYS_INLINE bool combine_blocks(void *workspace, double *node, double *sum) {
+    __shared__ bool is_last;
+    const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP, warps = blockDim.x / ORDER_WARP;
+    unsigned *counter = (unsigned *)workspace;
+    double *partial = (double *)workspace + CUDA_WORKSPACE_HEAD / sizeof(double);
+    const int64_t blocks = gridDim.x;
+    const bool last = warp == 0 && leave_sum(counter, partial, *sum, thread);
+    if (blocks <= GROUP) {
+        if (!last)
+            return false;
+        *sum = blocks <= 2 * ORDER_WARP ? order_neighbours(pair_sum(partial, 2 * thread, blocks), ORDER_WARP)
+                                        : group_sum(partial, 0, blocks, thread);
+    } else {
+        if (threadIdx.x == 0)
+            is_last = last;
+        __syncthreads();
+        if (!is_last)
+            return false;
+        int groups = 1;
+        while (groups * GROUP < blocks)
+            groups *= 2;
+        for (int group = warp; group < groups; group += warps) {
+            const double group_node = group_sum(partial, (int64_t)group * GROUP, blocks, thread);
+            if (thread == 0)
+                node[group] = group_node;
+        }
+        __syncthreads();
+        if (warp != 0)
+            return false;
+        *sum = tree_of(thread, node, groups);
+    }
+    if (thread == 0)
+        *counter = 0;
+    return thread == 0;
+}
+
+ALWAYS_INLINE void finish(const cuda_head *head, double *node, double sum, double weights = 1) {
+    const bool has_sum = gridDim.x == 1 ? threadIdx.x == 0 : combine_blocks(head->workspace, node, &sum);
+    if (has_sum)
+        write_value(head, sum / weights);
+}
+
+#define EACH_ROW    _Pragma("unroll") for (int row = 0; row < ORDER_ROWS; row++)
+#define EACH_OWN    _Pragma("unroll") for (int own = 0; own < ORDER_OWN_LANES; own++)
+#define EACH_VECTOR _Pragma("unroll") for (int i = 0; i < VECTORS; i++)
+
+typedef struct tile {
+    int64_t index;
+    int count;
+    int thread;
+    real *buffer;
+} tile;
+
+ALWAYS_INLINE tile tile_at(int64_t index, int left, int thread, real *buffer) {
+    tile tile;
+    tile.index = index;
+    tile.count = left < ORDER_TILE ? left : ORDER_TILE;
+    tile.thread = anew(thread);
+    tile.buffer = buffer;
+    return tile;
+}
+
+ALWAYS_INLINE real *shared_buffer(const cuda_head *head, int warp) {
+    extern __shared__ __align__(16) unsigned char shared_memory[];
+    return (real *)shared_memory + warp * head->buffers * ORDER_TILE;
+}
+
+ALWAYS_INLINE int own_element(const tile *tile, int row, int own) {
+    return row * ORDER_LANES + order_lane(tile->thread, own);
+}
+
+ALWAYS_INLINE int64_t divide(int64_t n, const cuda_divisor *by) {
+    return (int64_t)(__umul64hi((uint64_t)n, by->magic) >> by->shift);
+}
+
+#define VECTOR  (16 / (int)sizeof(real))
+#define VECTORS (ORDER_OWN_LANES / VECTOR)
+
+#if defined(ONEPASS_REAL_F64)
+typedef double2 vector;
+
+ALWAYS_INLINE vector pack(const real *x) {
+    return make_double2(x[0], x[1]);
+}
+
+ALWAYS_INLINE void unpack(vector v, real *x) {
+    x[0] = v.x;
+    x[1] = v.y;
+}
+#else
+typedef float4 vector;
+
+ALWAYS_INLINE vector pack(const real *x) {
+    return make_float4(x[0], x[1], x[2], x[3]);
+}
+
+ALWAYS_INLINE void unpack(vector v, real *x) {
+    x[0] = v.x;
+    x[1] = v.y;
+    x[2] = v.z;
+    x[3] = v.w;
+}
+
+ALWAYS_INLINE void unpack_half(bool f16, uint2 v, real *x) {
+    x[0] = f16 ? f32_of_f16((uint16_t)v.x) : f32_of(v.x << 16);
+    x[1] = f16 ? f32_of_f16((uint16_t)(v.x >> 16)) : f32_of(v.x & 0xffff0000u);
+    x[2] = f16 ? f32_of_f16((uint16_t)v.y) : f32_of(v.y << 16);
+    x[3] = f16 ? f32_of_f16((uint16_t)(v.y >> 16)) : f32_of(v.y & 0xffff0000u);
+}
+
+ALWAYS_INLINE uint32_t narrow(bool f16, float x) {
+    return f16 ? f16_of_f32(x) : bf16_of_f32(x);
+}
+
+ALWAYS_INLINE uint2 pack_half(bool f16, const real *x) {
+    return make_uint2(narrow(f16, x[0]) | narrow(f16, x[1]) << 16, narrow(f16, x[2]) | narrow(f16, x[3]) << 16);
+}
+#endif
+
+ALWAYS_INLINE vector zero_vector(void) {
+    const real zero[VECTOR] = {0};
+    return pack(zero);
+}
+
+ALWAYS_INLINE void read_row(const tile *tile, const real *from, int row, real *x) {
+    EACH_VECTOR unpack(*(const vector *)(from + own_element(tile, row, i * VECTOR)), x + i * VECTOR);
+}
+
+ALWAYS_INLINE void write_row(const tile *tile, real *to, int row, const real *x) {
+    EACH_VECTOR *(vector *)(to + own_element(tile, row, i * VECTOR)) = pack(x + i * VECTOR);
+}
+
+typedef enum access {
+    ACCESS_REAL,
+    ACCESS_F16,
+    ACCESS_BF16,
+    ACCESS_CONSTANT
+} access;
+
+ALWAYS_INLINE void *tile_address(const cuda_direct *job, int which, const tile *tile, int size) {
+    int64_t offset = tile->index * ORDER_TILE;
+    if (job->head.rows >> which & 1) {
+        const cuda_rows *rows = &job->rows[which];
+        const int64_t row = rows->tiles == 1 ? tile->index : divide(tile->index, &rows->by);
+        offset = row * rows->row_step + (tile->index - row * rows->tiles) * rows->tile_step;
+    }
+    return (char *)job->head.data[which] + offset * size;
+}
+
+typedef struct numbers {
+    vector at[ORDER_ROWS][VECTORS];
+} numbers;
+
+typedef enum keeping {
+    KEEP_AS_USUAL,
+    KEEP_LEAST,
+    KEEP_OUTSIDE,
+    KEEP_LONGEST
+} keeping;
+
+template <keeping keeping> ALWAYS_INLINE vector load_vector(const vector *address) {
+    return keeping == KEEP_LEAST     ? __ldcs(address)
+           : keeping == KEEP_OUTSIDE ? load_outside(address)
+           : keeping == KEEP_LONGEST ? load_longest(address)
+                                     : *address;
+}
+
+template <access access, keeping keeping>
+ALWAYS_INLINE void send_for_row(const tile *tile, const void *from, int row, numbers *into) {
+    if (access == ACCESS_REAL)
+        EACH_VECTOR {
+            const vector *address = (const vector *)((const real *)from + own_element(tile, row, i * VECTOR));
+            into->at[row][i] = load_vector<keeping>(address);
+        }
+#if !defined(ONEPASS_REAL_F64)
+    if (access == ACCESS_F16 || access == ACCESS_BF16) {
+        const uint2 *address = (const uint2 *)((const uint16_t *)from + own_element(tile, row, 0));
+        const uint2 half = keeping == KEEP_LEAST || keeping == KEEP_OUTSIDE ? __ldcs(address) : *address;
+        into->at[row][0].x = real_of(half.x);
+        into->at[row][0].y = real_of(half.y);
+    }
+#endif
+}
+
+template <access access> ALWAYS_INLINE void receive(const numbers *numbers, real constant, int row, real *x) {
+    if (access == ACCESS_REAL)
+        EACH_VECTOR unpack(numbers->at[row][i], x + i * VECTOR);
+    if (access == ACCESS_CONSTANT)
+        EACH_OWN x[own] = constant;
+#if !defined(ONEPASS_REAL_F64)
+    if (access == ACCESS_F16 || access == ACCESS_BF16)
+        unpack_half(access == ACCESS_F16, make_uint2(bits_of(numbers->at[row][0].x), bits_of(numbers->at[row][0].y)),
+                    x);
+#endif
+}
+
+template <access access> ALWAYS_INLINE void put_row(const tile *tile, void *to, int row, const real *x) {
+#if !defined(ONEPASS_REAL_F64)
+    if (access == ACCESS_F16 || access == ACCESS_BF16)
+        *(uint2 *)((uint16_t *)to + own_element(tile, row, 0)) = pack_half(access == ACCESS_F16, x);
+#endif
+    if (access == ACCESS_REAL)
+        EACH_VECTOR *(vector *)((real *)to + own_element(tile, row, i * VECTOR)) = pack(x + i * VECTOR);
+}
+
+typedef real (*load_function)(const void *data, int64_t i);
+
+ALWAYS_INLINE void store_one(int32_t dtype, void *data, int64_t i, real x) {
+    switch (dtype) {
+    case ONEPASS_F16:
+        ((uint16_t *)data)[i] = sizeof x == sizeof(float) ? f16_of_f32((float)x) : f16_of_f64((double)x);
+        break;
+    case ONEPASS_BF16:
+        ((uint16_t *)data)[i] = sizeof x == sizeof(float) ? bf16_of_f32((float)x) : bf16_of_f64((double)x);
+        break;
+    case ONEPASS_F32:
+        ((float *)data)[i] = (float)x;
+        break;
+    default:
+        ((double *)data)[i] = (double)x;
+    }
+}
+
+ALWAYS_INLINE void fill_by_vectors(const tile *tile, const real *from, real *buffer) {
+    numbers read;
+    EACH_ROW EACH_VECTOR {
+        const int element = own_element(tile, row, i * VECTOR);
+        read.at[row][i] = zero_vector();
+        if (element + VECTOR <= tile->count)
+            read.at[row][i] = *(const vector *)(from + element);
+    }
+    EACH_ROW EACH_VECTOR {
+        const int element = own_element(tile, row, i * VECTOR);
+        if (element + VECTOR <= tile->count)
+            *(vector *)(buffer + element) = read.at[row][i];
+    }
+    const int rest = tile->count / VECTOR * VECTOR + tile->thread;
+    if (rest < tile->count)
+        buffer[rest] = from[rest];
+}
+
+#if !defined(ONEPASS_REAL_F64)
+ALWAYS_INLINE void fill_by_half_vectors(const tile *tile, int32_t dtype, const uint16_t *from, real *buffer) {
+    uint2 read[ORDER_ROWS];
+    EACH_ROW {
+        const int element = own_element(tile, row, 0);
+        read[row] = make_uint2(0, 0);
+        if (element + 4 <= tile->count)
+            read[row] = *(const uint2 *)(from + element);
+    }
+    EACH_ROW {
+        const int element = own_element(tile, row, 0);
+        real x[ORDER_OWN_LANES];
+        unpack_half(dtype == ONEPASS_F16, read[row], x);
+        if (element + 4 <= tile->count)
+            write_row(tile, buffer, row, x);
+    }
+    const int rest = tile->count / 4 * 4 + tile->thread;
+    if (rest < tile->count)
+        buffer[rest] = dtype == ONEPASS_F16 ? load_f16(from, rest) : load_bf16(from, rest);
+}
+#endif
+
+template <load_function load>
+ALWAYS_INLINE void fill_one_by_one(const tile *tile, const void *from, int64_t stride, real *buffer) {
+#pragma unroll 8
+    for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
+        buffer[i] = load(from, i * stride);
+}
+
+ALWAYS_INLINE void fill_from_row(const tile *tile, int32_t dtype, const void *from, int64_t stride, real *buffer) {
+    const bool dense = stride == 1;
+    if (dense && dtype == REAL_DTYPE && (uintptr_t)from % 16 == 0)
+        fill_by_vectors(tile, (const real *)from, buffer);
+#if !defined(ONEPASS_REAL_F64)
+    else if (dense && dtype < ONEPASS_F32 && (uintptr_t)from % 8 == 0)
+        fill_by_half_vectors(tile, dtype, (const uint16_t *)from, buffer);
+#endif
+    else if (dtype == ONEPASS_F16)
+        fill_one_by_one<load_f16>(tile, from, stride, buffer);
+    else if (dtype == ONEPASS_BF16)
+        fill_one_by_one<load_bf16>(tile, from, stride, buffer);
+    else if (dtype == ONEPASS_F32)
+        fill_one_by_one<load_f32>(tile, from, stride, buffer);
+    else
+        fill_one_by_one<load_f64>(tile, from, stride, buffer);
+}
+
+ALWAYS_INLINE void fill_buffer(const cuda_direct *job, int which, const tile *tile, real *buffer) {
+    const int dtype = job->head.dtype[which];
+    const void *from = tile_address(job, which, tile, (int)dtype_size(dtype));
+    if ((job->head.rows >> which & 1) && job->rows[which].tile_step == 0)
+        for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
+            buffer[i] = *(const real *)from;
+#if !defined(ONEPASS_REAL_F64)
+    else if (dtype != REAL_DTYPE)
+        fill_by_half_vectors(tile, dtype, (const uint16_t *)from, buffer);
+#endif
+    else
+        fill_by_vectors(tile, (const real *)from, buffer);
+}
+
+ALWAYS_INLINE void empty_buffer(const cuda_direct *job, int which, const tile *tile, const real *buffer) {
+    const int dtype = job->head.dtype[which];
+    void *to = tile_address(job, which, tile, (int)dtype_size(dtype));
+#pragma unroll 1
+    for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
+        store_one(dtype, to, i, buffer[i]);
+}
+
+typedef struct place {
+    int64_t offset;
+    int64_t left;
+} place;
+
+ALWAYS_INLINE place place_of(const cuda_view *view, int64_t element) {
+    place at;
+    const int inner = view->ndim - 1;
+    at.offset = 0;
+    at.left = view->extent[inner] - element;
+#pragma unroll 1
+    for (int d = inner; d > 0; d--) {
+        const int64_t outer = divide(element, &view->by[d]);
+        const int64_t index = element - outer * view->extent[d];
+        if (d == inner)
+            at.left = view->extent[d] - index;
+        at.offset += index * view->stride[d];
+        element = outer;
+    }
+    at.offset += element * view->stride[0];
+    return at;
+}
+
+ALWAYS_INLINE void fill_buffer(const cuda_general *job, int which, const tile *tile, real *buffer) {
+    const cuda_view *view = &job->view[which];
+    const bool is_weight = which == CUDA_WEIGHT;
+    const int dtype = is_weight ? job->weight_dtype : job->head.dtype[which], size = (int)dtype_size(dtype);
+    const char *data = (const char *)(is_weight ? job->weight : job->head.data[which]);
+    const place at = place_of(view, tile->index * ORDER_TILE);
+    if (at.left >= tile->count) {
+        fill_from_row(tile, dtype, data + at.offset * size, view->stride[view->ndim - 1], buffer);
+        return;
+    }
+#pragma unroll 4
+    for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
+        buffer[i] = (real)load_scalar(data + place_of(view, tile->index * ORDER_TILE + i).offset * size, dtype);
+}
+
+ALWAYS_INLINE void empty_buffer(const cuda_general *job, int which, const tile *tile, const real *buffer) {
+    const cuda_view *view = &job->view[which];
+    const place at = place_of(view, tile->index * ORDER_TILE);
+    const int64_t stride = view->stride[view->ndim - 1];
+    const bool one_row = at.left >= tile->count;
+#pragma unroll 1
+    for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
+        store_one(job->head.dtype[which], job->head.data[which],
+                  one_row ? at.offset + i * stride : place_of(view, tile->index * ORDER_TILE + i).offset, buffer[i]);
+}
+
+#if defined(ONEPASS_REAL_F64)
+#define KERNEL(name)  onepass_##name##_f64
+#define REAL(numbers) (numbers).f64
+#define MOST_WARPS    8
+#define LEAN_BLOCKS   1
+#else
+#define KERNEL(name)  onepass_##name##_f32
+#define REAL(numbers) (numbers).f32
+#define MOST_WARPS    16
+#define LEAN_BLOCKS   2
+#endif
+#define BOUNDS __launch_bounds__(MOST_WARPS *ORDER_WARP, 1)
+
+typedef real (*loss_function)(real p, real t, const real *parameter);
+
+typedef enum outputs {
+    OUTPUTS_VALUE,
+    OUTPUTS_BOTH,
+    OUTPUTS_ANY
+} outputs;
+
+typedef struct wanted {
+    bool sum, values, gradient[2];
+    bool upstream_is_tensor;
+    real scale;
+    real upstream;
+    const real *parameter;
+} wanted;
+
+template <outputs outputs> ALWAYS_INLINE wanted what_is_wanted(const cuda_head *head) {
+    const bool none = outputs == OUTPUTS_ANY && head->reduction == ONEPASS_NONE;
+    wanted wanted;
+    wanted.sum = outputs != OUTPUTS_ANY || (!none && head->data[CUDA_VALUE]);
+    wanted.values = none && head->data[CUDA_VALUE];
+    wanted.gradient[0] = outputs == OUTPUTS_BOTH || (outputs == OUTPUTS_ANY && head->data[CUDA_GRADIENT]);
+    wanted.gradient[1] = outputs == OUTPUTS_ANY && head->data[CUDA_GRADIENT + 1];
+    wanted.upstream_is_tensor = none && head->data[CUDA_UPSTREAM];
+    wanted.scale = REAL(head->scale);
+    wanted.parameter = REAL(head->parameter);
+    wanted.upstream = 1;
+    if (outputs != OUTPUTS_VALUE && !none && head->data[CUDA_UPSTREAM])
+        wanted.upstream = (real)load_scalar(head->data[CUDA_UPSTREAM], head->dtype[CUDA_UPSTREAM]);
+    return wanted;
+}
+
+typedef struct lane_sums {
+    real sum[ORDER_OWN_LANES], two[ORDER_OWN_LANES], four[ORDER_OWN_LANES];
+} lane_sums;
+
+ALWAYS_INLINE void add_row(int row, const real *term, lane_sums *sums) {
+    EACH_OWN order_row(row, term[own], &sums->sum[own], &sums->two[own], &sums->four[own]);
+}
+
+template <loss_function value>
+ALWAYS_INLINE void value_row(const wanted *wanted, const real *p, const real *t, real *x) {
+    EACH_OWN x[own] = value(p[own], t[own], wanted->parameter);
+}
+
+template <loss_function slope>
+ALWAYS_INLINE void gradient_row(const wanted *wanted, const real *p, const real *t, const real *upstream, real *x,
+                                const real *weight = NULL) {
+    EACH_OWN {
+        const real own_slope = slope(p[own], t[own], wanted->parameter);
+        x[own] = canonical((weight ? own_slope * weight[own] : own_slope) * wanted->scale * upstream[own]);
+    }
+}
+
+typedef struct direct_tile {
+    const real *upstream;
+    void *value, *gradient[2];
+} direct_tile;
+
+ALWAYS_INLINE direct_tile look_at_tile(const cuda_direct *job, const wanted *wanted, const tile *tile, int size) {
+    direct_tile at = {};
+    if (wanted->upstream_is_tensor)
+        at.upstream = (const real *)tile_address(job, CUDA_UPSTREAM, tile, sizeof(real));
+    if (wanted->values)
+        at.value = tile_address(job, CUDA_VALUE, tile, size);
+    for (int k = 0; k < 2; k++)
+        if (wanted->gradient[k])
+            at.gradient[k] = tile_address(job, CUDA_GRADIENT + k, tile, size);
+    return at;
+}
+
+template <int row, access p_access, access t_access, loss_function value, loss_function slope_p, loss_function slope_t>
+ALWAYS_INLINE void direct_rows(const tile *tile, const wanted *wanted, const direct_tile *at, const numbers *p_numbers,
+                               const numbers *t_numbers, real constant, lane_sums *sums) {
+    real p[ORDER_OWN_LANES], t[ORDER_OWN_LANES], x[ORDER_OWN_LANES], upstream[ORDER_OWN_LANES];
+    receive<p_access>(p_numbers, 0, row, p);
+    receive<t_access>(t_numbers, constant, row, t);
+    if (wanted->sum) {
+        value_row<value>(wanted, p, t, x);
+        add_row(row, x, sums);
+    } else if (wanted->values) {
+        value_row<value>(wanted, p, t, x);
+        EACH_OWN x[own] = canonical(x[own]);
+        put_row<p_access>(tile, at->value, row, x);
+    }
+    EACH_OWN upstream[own] = wanted->upstream;
+    if (wanted->upstream_is_tensor)
+        read_row(tile, at->upstream, row, upstream);
+    if (wanted->gradient[0]) {
+        gradient_row<slope_p>(wanted, p, t, upstream, x);
+        put_row<p_access>(tile, at->gradient[0], row, x);
+    }
+    if (wanted->gradient[1]) {
+        gradient_row<slope_t>(wanted, p, t, upstream, x);
+        put_row<p_access>(tile, at->gradient[1], row, x);
+    }
+    if constexpr (row + 1 < ORDER_ROWS)
+        direct_rows<row + 1, p_access, t_access, value, slope_p, slope_t>(tile, wanted, at, p_numbers, t_numbers,
+                                                                          constant, sums);
+}
+
+template <access p_access, access t_access, keeping p_keeping, keeping t_keeping>
+ALWAYS_INLINE void send_for_tile(const tile *tile, const void *p_at, const void *t_at, numbers *p, numbers *t) {
+    EACH_ROW {
+        send_for_row<p_access, p_keeping>(tile, p_at, row, p);
+        send_for_row<t_access, t_keeping>(tile, t_at, row, t);
+    }
+}
+
+template <access p_access, access t_access, loss_function value, loss_function slope_p, loss_function slope_t>
+ALWAYS_INLINE void run_direct(const cuda_direct *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
+    const int size = p_access == ACCESS_REAL ? sizeof(real) : sizeof(uint16_t);
+    const void *p_at = tile_address(job, CUDA_PREDICTION, tile, size);
+    const void *t_at = tile_address(job, CUDA_TARGET, tile, size);
+    numbers p, t;
+    real constant = 0;
+    const bool writes = wanted->gradient[0] || wanted->gradient[1] || wanted->values;
+    const bool shared_row = t_access != ACCESS_CONSTANT && (job->head.rows >> CUDA_TARGET & 1);
+    if (t_access == ACCESS_CONSTANT)
+        constant = *(const real *)t_at;
+    if (writes)
+        send_for_tile<p_access, t_access, KEEP_AS_USUAL, KEEP_AS_USUAL>(tile, p_at, t_at, &p, &t);
+    else if (shared_row)
+        send_for_tile<p_access, t_access, KEEP_OUTSIDE, KEEP_LONGEST>(tile, p_at, t_at, &p, &t);
+    else
+        send_for_tile<p_access, t_access, KEEP_LEAST, KEEP_LEAST>(tile, p_at, t_at, &p, &t);
+    const direct_tile at = look_at_tile(job, wanted, tile, size);
+    direct_rows<0, p_access, t_access, value, slope_p, slope_t>(tile, wanted, &at, &p, &t, constant, sums);
+}
+
+typedef enum operands {
+    OPERANDS_REAL,
+    OPERANDS_HALF,
+    OPERANDS_CONSTANT,
+    OPERANDS_DIRECT,
+    OPERANDS_ANY
+} operands;
+
+template <operands operands, loss_function value, loss_function slope_p, loss_function slope_t>
+ALWAYS_INLINE void choose_direct(const cuda_direct *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
+    if (operands == OPERANDS_REAL)
+        run_direct<ACCESS_REAL, ACCESS_REAL, value, slope_p, slope_t>(job, wanted, tile, sums);
+    else if (operands == OPERANDS_CONSTANT)
+        run_direct<ACCESS_REAL, ACCESS_CONSTANT, value, slope_p, slope_t>(job, wanted, tile, sums);
+#if !defined(ONEPASS_REAL_F64)
+    else if (operands == OPERANDS_HALF && job->head.dtype[CUDA_PREDICTION] == ONEPASS_F16)
+        run_direct<ACCESS_F16, ACCESS_F16, value, slope_p, slope_t>(job, wanted, tile, sums);
+    else if (operands == OPERANDS_HALF)
+        run_direct<ACCESS_BF16, ACCESS_BF16, value, slope_p, slope_t>(job, wanted, tile, sums);
+    else if (job->head.dtype[CUDA_PREDICTION] != ONEPASS_F32)
+        choose_direct<OPERANDS_HALF, value, slope_p, slope_t>(job, wanted, tile, sums);
+#endif
+    else if ((job->head.rows >> CUDA_TARGET & 1) && job->rows[CUDA_TARGET].tile_step == 0)
+        choose_direct<OPERANDS_CONSTANT, value, slope_p, slope_t>(job, wanted, tile, sums);
+    else
+        choose_direct<OPERANDS_REAL, value, slope_p, slope_t>(job, wanted, tile, sums);
+}
+
+ALWAYS_INLINE real *buffer_of(const tile *tile, int which) {
+    return tile->buffer + which * ORDER_TILE;
+}
+
+template <loss_function value, loss_function slope_p, loss_function slope_t>
+ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, const real *weights, int row, lane_sums *sums) {
+    real p[ORDER_OWN_LANES], t[ORDER_OWN_LANES], x[ORDER_OWN_LANES], upstream[ORDER_OWN_LANES];
+    real weight[ORDER_OWN_LANES];
+    read_row(tile, buffer_of(tile, 0), row, p);
+    read_row(tile, buffer_of(tile, 1), row, t);
+    EACH_OWN weight[own] = 1;
+    if (weights)
+        read_row(tile, weights, row, weight);
+    EACH_OWN upstream[own] = wanted->upstream;
+    if (wanted->upstream_is_tensor)
+        read_row(tile, buffer_of(tile, 2), row, upstream);
+    if (wanted->sum) {
+        value_row<value>(wanted, p, t, x);
+        EACH_OWN x[own] =
+            own_element(tile, row, own) < tile->count ? x[own] * weight[own] : 0;
+        add_row(row, x, sums);
+    } else if (wanted->values) {
+        value_row<value>(wanted, p, t, x);
+        EACH_OWN x[own] = canonical(x[own] * weight[own]);
+        write_row(tile, buffer_of(tile, 0), row, x);
+    }
+    if (wanted->gradient[0]) {
+        gradient_row<slope_p>(wanted, p, t, upstream, x, weight);
+        write_row(tile, buffer_of(tile, 1), row, x);
+    }
+    if (wanted->gradient[1]) {
+        gradient_row<slope_t>(wanted, p, t, upstream, x, weight);
+        write_row(tile, buffer_of(tile, 2), row, x);
+    }
+}
+
+ALWAYS_INLINE bool is_weighted(const cuda_direct *job) {
+    return false;
+}
+ALWAYS_INLINE bool is_weighted(const cuda_general *job) {
+    return job->weight;
+}
+
+template <typename parameter, loss_function value, loss_function slope_p, loss_function slope_t>
+ALWAYS_INLINE void run_buffered(const parameter *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
+    const bool weighted = is_weighted(job);
+    real *weights = weighted ? buffer_of(tile, job->head.buffers - 1) : NULL;
+#pragma unroll 1
+    for (int k = 0; k < (weighted ? 4 : wanted->upstream_is_tensor ? 3 : 2); k++) {
+        const bool is_weight = weighted && k == 3;
+        if (weighted && k == 2 && !wanted->upstream_is_tensor)
+            continue;
+        fill_buffer(job, is_weight ? CUDA_WEIGHT : CUDA_PREDICTION + k, tile, is_weight ? weights : buffer_of(tile, k));
+    }
+    __syncwarp();
+#pragma unroll 1
+    for (int row = 0; row < ORDER_ROWS; row++)
+        buffered_row<value, slope_p, slope_t>(tile, wanted, weights, row, sums);
+    __syncwarp();
+#pragma unroll 1
+    for (int k = 0; k < 3; k++)
+        if (k == 0 ? wanted->values : k == 1 ? wanted->gradient[0] : wanted->gradient[1])
+            empty_buffer(job, CUDA_VALUE + k, tile, buffer_of(tile, k));
+    __syncwarp();
+}
+
+ALWAYS_INLINE double sum_of_weights(const cuda_direct *job) {
+    return 1;
+}
+ALWAYS_INLINE double sum_of_weights(const cuda_general *job) {
+    return job->over_weights ? *(const double *)((const char *)job->head.workspace + CUDA_WEIGHTS_AT) : 1;
+}
+
+ALWAYS_INLINE double tile_sum(const wanted *wanted, const tile *tile, const lane_sums *sums, bool alone, double *node) {
+    if (!wanted->sum)
+        return 0;
+    const double sum = tile->count > 0 ? order_lanes(tile->thread, sums->sum) : ORDER_NOTHING;
+    if (!alone && tile->thread == 0)
+        *node = sum;
+    return sum;
+}
+
+template <outputs outputs, operands operands, typename parameter, loss_function value, loss_function slope_p,
+          loss_function slope_t>
+ALWAYS_INLINE void run_block(const parameter *job) {
+    __shared__ double node[CUDA_MOST_NODES];
+    __shared__ order_stack stack;
+    const cuda_head *head = &job->head;
+    const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP, warps = blockDim.x / ORDER_WARP;
+    const int tiles = head->tiles_per_block, sweeps = head->sweeps;
+    const bool alone = tiles == 1;
+    const double weights = sum_of_weights(job);
+    wanted wanted = what_is_wanted<outputs>(head);
+    wanted.scale = wanted.scale * (real)(1 / weights);
+    if (outputs == OUTPUTS_ANY && head->unless_one && wanted.upstream == 1)
+        return;
+    double sum = ORDER_NOTHING;
+    if (sweeps > 1 && threadIdx.x == 0)
+        stack.depth = 0, stack.tiles = 0;
+
+    for (int sweep = 0; sweep < sweeps; sweep++) {
+        const int64_t first = ((int64_t)blockIdx.x * sweeps + sweep) * tiles;
+        const int64_t left = head->count - first * ORDER_TILE;
+        const int here = left < tiles * ORDER_TILE ? (int)left : tiles * ORDER_TILE;
+        if (here <= 0)
+            break;
+        int i = warp;
+        if constexpr (operands != OPERANDS_ANY)
+            for (; i < here / ORDER_TILE; i += warps) {
+                const tile tile = tile_at(first + i, ORDER_TILE, thread, NULL);
+                lane_sums sums = {};
+                choose_direct<operands, value, slope_p, slope_t>(job, &wanted, &tile, &sums);
+                sum = tile_sum(&wanted, &tile, &sums, alone, &node[i]);
+            }
+        for (; i < tiles; i += warps) {
+            real *buffer = shared_buffer(head, operands == OPERANDS_ANY ? warp : 0);
+            const tile tile = tile_at(first + i, here - i * ORDER_TILE, thread, buffer);
+            lane_sums sums = {};
+            if (tile.count > 0)
+                run_buffered<parameter, value, slope_p, slope_t>(job, &wanted, &tile, &sums);
+            sum = tile_sum(&wanted, &tile, &sums, alone, &node[i]);
+        }
+        if (wanted.sum && !alone) {
+            __syncthreads();
+            if (warp == 0)
+                sum = tree_of(thread, node, tiles);
+        }
+        if (wanted.sum && sweeps > 1) {
+            if (threadIdx.x == 0)
+                order_push(&stack, sum);
+            __syncthreads();
+        }
+    }
+    if (!wanted.sum)
+        return;
+    if (sweeps > 1 && threadIdx.x == 0)
+        sum = stack.depth ? order_top(&stack) : ORDER_NOTHING;
+    finish(head, node, sum, weights);
+}
+
+#define SMALL_TILES CUDA_SMALL_TILES(REAL_DTYPE)
+
+template <outputs outputs, loss_function value, loss_function slope>
+ALWAYS_INLINE void run_small(const cuda_direct *job) {
+    __shared__ double lanes[SMALL_TILES * ORDER_LANES], node[CUDA_MOST_NODES];
+    const cuda_head *head = &job->head;
+    const wanted wanted = what_is_wanted<outputs>(head);
+    const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP, tiles = head->tiles_per_block;
+    const int64_t first =
+        ((int64_t)blockIdx.x * tiles + threadIdx.x / ORDER_LANES) * ORDER_TILE + threadIdx.x % ORDER_LANES;
+    const int64_t left = head->count - first;
+    const real *p = (const real *)head->data[CUDA_PREDICTION] + first;
+    const real *t = (const real *)head->data[CUDA_TARGET] + first;
+    real *gradient = (real *)head->data[CUDA_GRADIENT] + first;
+
+    real x[ORDER_ROWS] = {}, y[ORDER_ROWS] = {}, sum = 0, two = 0, four = 0;
+    EACH_ROW if (row * ORDER_LANES < left) {
+        x[row] = p[row * ORDER_LANES];
+        y[row] = t[row * ORDER_LANES];
+    }
+    EACH_ROW {
+        const bool within = row * ORDER_LANES < left;
+        order_row(row, within ? value(x[row], y[row], wanted.parameter) : 0, &sum, &two, &four);
+        if (outputs == OUTPUTS_BOTH && within)
+            gradient[row * ORDER_LANES] =
+                canonical(slope(x[row], y[row], wanted.parameter) * wanted.scale * wanted.upstream);
+    }
+    lanes[threadIdx.x] = (double)sum;
+    __syncthreads();
+    double total = ORDER_NOTHING;
+    if (warp < tiles && ((int64_t)blockIdx.x * tiles + warp) * ORDER_TILE < head->count)
+        total = order_lanes_of(thread, lanes + warp * ORDER_LANES);
+    if (tiles > 1) {
+        if (warp < tiles && thread == 0)
+            node[warp] = total;
+        __syncthreads();
+        if (warp == 0)
+            total = order_neighbours(thread < tiles ? node[thread] : ORDER_NOTHING, tiles);
+    }
+    finish(head, node, total);
+}
+
+ALWAYS_INLINE void scale_tile(const cuda_direct *job, int which, const tile *tile, real factor) {
+    real *at = (real *)tile_address(job, which, tile, sizeof(real));
+    if (tile->count < ORDER_TILE) {
+        for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
+            at[i] = canonical(at[i] * factor);
+        return;
+    }
+    numbers numbers;
+    EACH_ROW send_for_row<ACCESS_REAL, KEEP_LEAST>(tile, at, row, &numbers);
+    EACH_ROW {
+        real x[ORDER_OWN_LANES];
+        receive<ACCESS_REAL>(&numbers, 0, row, x);
+        EACH_OWN x[own] = canonical(x[own] * factor);
+        put_row<ACCESS_REAL>(tile, at, row, x);
+    }
+}
+
+ALWAYS_INLINE void scale_tile(const cuda_general *job, int which, const tile *tile, real factor) {
+    real *data = (real *)job->head.data[which];
+    for (int i = tile->thread; i < tile->count; i += ORDER_WARP) {
+        real *at = data + place_of(&job->view[which], tile->index * ORDER_TILE + i).offset;
+        *at = canonical(*at * factor);
+    }
+}
+
+template <typename parameter> ALWAYS_INLINE void scale_block(const parameter *job) {
+    const cuda_head *head = &job->head;
+    const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP, warps = blockDim.x / ORDER_WARP;
+    const real upstream = (real)load_scalar(head->data[CUDA_UPSTREAM], head->dtype[CUDA_UPSTREAM]);
+    if (upstream == 1)
+        return;
+    const int64_t run = (int64_t)head->sweeps * head->tiles_per_block, first = blockIdx.x * run;
+    for (int64_t i = first + warp; i < first + run && i * ORDER_TILE < head->count; i += warps) {
+        const int64_t left = head->count - i * ORDER_TILE;
+        const tile tile = tile_at(i, left < ORDER_TILE ? (int)left : ORDER_TILE, thread, NULL);
+#pragma unroll 1
+        for (int which = CUDA_GRADIENT; which < CUDA_TENSORS; which++)
+            if (head->data[which])
+                scale_tile(job, which, &tile, upstream);
+    }
+}
+
+ALWAYS_INLINE real weights_value(real p, real t, const real *parameter) {
+    (void)t, (void)parameter;
+    return p;
+}
+#define WEIGHTS weights_value, weights_value, weights_value
+
+#define FUNCTIONS(name)        name##_value, name##_slope_p, name##_slope_t
+#define ENTRY(name, parameter) extern "C" __global__ void BOUNDS KERNEL(name)(const __grid_constant__ parameter job)
+#define LEAN_ENTRY(name)                                                                                               \
+    extern "C" __global__ void __launch_bounds__(MOST_WARPS *ORDER_WARP, LEAN_BLOCKS)                                  \
+        KERNEL(name)(const __grid_constant__ cuda_direct job)
+#define SMALL_ENTRY(name)                                                                                              \
+    extern "C" __global__ void __launch_bounds__(SMALL_TILES *ORDER_LANES, 1)                                          \
+        KERNEL(name)(const __grid_constant__ cuda_direct job)
+#define DIRECT(name, outputs, operands) run_block<outputs, operands, cuda_direct, FUNCTIONS(name)>(&job)
+
+#define LOSS(name, ...)                                                                                                \
+    ENTRY(name##_forward, cuda_direct) {                                                                               \
+        DIRECT(name, OUTPUTS_VALUE, OPERANDS_REAL);                                                                    \
+    }                                                                                                                  \
+    LEAN_ENTRY(name##_forward_constant) {                                                                              \
+        DIRECT(name, OUTPUTS_VALUE, OPERANDS_CONSTANT);                                                                \
+    }                                                                                                                  \
+    SMALL_ENTRY(name##_small_forward) {                                                                                \
+        run_small<OUTPUTS_VALUE, name##_value, name##_slope_p>(&job);                                                  \
+    }                                                                                                                  \
+    ENTRY(name##_general, cuda_general) {                                                                              \
+        run_block<OUTPUTS_ANY, OPERANDS_ANY, cuda_general, FUNCTIONS(name)>(&job);                                     \
+    }
+
+LOSS_FUNCTION real mse_value(real p, real t, const real *parameter) {
+    (void)parameter;
+    const real x = p - t;
+    return x * x;
+}
+
+LOSS_FUNCTION real mse_slope_p(real p, real t, const real *parameter) {
+    (void)parameter;
+    return 2 * (p - t);
+}
+
+LOSS_FUNCTION real mse_slope_t(real p, real t, const real *parameter) {
+    return -mse_slope_p(p, t, parameter);
+}
+
+LOSS(mse, "squared error", "x*x", "2*x", NO_PARAMETERS)
+#undef LOSS
+
+#if !defined(ONEPASS_REAL_F64)
+#define LOSS(name, ...)
+
+LOSS(mse, "squared error", "x*x", "2*x", NO_PARAMETERS)
+#undef LOSS
+#endif
+
+#define dtype_size(dtype) sizeof(float)
+
+#include <math.h>
+#include <string.h>
+
+#define WARP 32
+
+#define SMALL_ELEMENTS (1 << 20)
+
+cuda_shape onepass_cuda_shape;
+
+#define LOSS(name, ...)
+
+LOSS(mse, "squared error", "x*x", "2*x", NO_PARAMETERS)
+#undef LOSS
+
+typedef enum variant {
+    FORWARD,
+    FORWARD_CONSTANT,
+    BOTH,
+    BOTH_CONSTANT,
+    SMALL_FORWARD,
+    SMALL_BOTH,
+    DIRECT,
+    GENERAL,
+    FORWARD_HALF,
+    BOTH_HALF,
+    KERNELS_OF_A_LOSS = 2 * FORWARD_HALF + 2
+} variant;
+
+#define IN_BOTH_TYPES(name) "onepass_" name "_f32", "onepass_" name "_f64"
+#define LOSS(name, ...)                                                                                                \
+    IN_BOTH_TYPES(#name "_forward"), IN_BOTH_TYPES(#name "_forward_constant"), IN_BOTH_TYPES(#name "_both"),           \
+        IN_BOTH_TYPES(#name "_both_constant"), IN_BOTH_TYPES(#name "_small_forward"),                                  \
+        IN_BOTH_TYPES(#name "_small_both"), IN_BOTH_TYPES(#name "_direct"), IN_BOTH_TYPES(#name "_general"),           \
+        "onepass_" #name "_forward_half_f32", "onepass_" #name "_both_half_f32",
+static const char *const kernel_names[] = {
+
+LOSS(mse, "squared error", "x*x", "2*x", NO_PARAMETERS)
+    IN_BOTH_TYPES("scale_direct"), IN_BOTH_TYPES("scale_general"), IN_BOTH_TYPES("weights_direct"),
+    IN_BOTH_TYPES("weights_general")};
+#undef LOSS
+
+#define KERNEL_COUNT   ((int32_t)(sizeof kernel_names / sizeof *kernel_names))
+#define SCALE_DIRECT   (KERNEL_COUNT - 8)
+#define WEIGHTS_DIRECT (KERNEL_COUNT - 4)
+
+const char *onepass_cuda_kernel_name(int32_t kernel) {
+    return kernel >= 0 && kernel < KERNEL_COUNT ? kernel_names[kernel] : NULL;
+}
+
+static int32_t kernel_of(const job *job, variant variant) {
+    const bool in_double = job->compute == ONEPASS_F64;
+    if (job->loss < 0)
+        return (job->loss == ONEPASS_SCALE_ONLY ? SCALE_DIRECT : WEIGHTS_DIRECT) + (variant == GENERAL ? 2 : 0) +
+               in_double;
+    const int32_t first = job->loss * KERNELS_OF_A_LOSS;
+    return variant < FORWARD_HALF ? first + 2 * (int32_t)variant + in_double
+                                  : first + 2 * FORWARD_HALF + (int32_t)(variant - FORWARD_HALF);
+}
+
+static const view *tensor_of(const job *job, int which) {
+    static const view absent = {0};
+    switch (which) {
+    case CUDA_UPSTREAM:
+        return &job->upstream;
+    case CUDA_VALUE:
+        return &job->value;
+    case CUDA_PREDICTION:
+    case CUDA_TARGET:
+        return job->loss == ONEPASS_SCALE_ONLY ? &absent : &job->operand[which];
+    default:
+        return &job->gradient[which - CUDA_GRADIENT];
+    }
+}
+
+static bool is_one_number(const job *job, int which) {
+    return (which == CUDA_UPSTREAM || which == CUDA_VALUE) && job->reduction != ONEPASS_NONE;
+}
+
+static bool wants_sum(const job *job) {
+    return job->loss == ONEPASS_WEIGHTS_ONLY ||
+           (job->loss != ONEPASS_SCALE_ONLY && job->reduction != ONEPASS_NONE && job->value.data);
+}
+
+static cuda_divisor divisor_of(int64_t d) {
+    if (d < 2)
+        return (cuda_divisor){0, 0};
+    const int bits = 64 - __builtin_clzll((uint64_t)d - 1);
+    __extension__ typedef unsigned __int128 wide;
+    const wide power = (wide)1 << (63 + bits);
+    return (cuda_divisor){(uint64_t)((power + (uint64_t)d - 1) / (uint64_t)d), bits - 1};
+}
+
+typedef enum layout {
+    NOT_DIRECT,
+    ABSENT,
+    REALS,
+    HALVES,
+    CONSTANTS
+} layout;
+
+static layout layout_of(const view *view, int32_t compute, cuda_rows *rows, bool *has_rows) {
+    if (!view->data)
+        return ABSENT;
+    const int inner = view->ndim - 1;
+    const int64_t size = (int64_t)dtype_size(view->dtype), stride = view->stride[inner];
+    const bool constant = stride == 0, real = view->dtype == compute, half = size == 2 && compute == ONEPASS_F32;
+    const int64_t alignment = constant ? size : real ? 16 : 8;
+    *has_rows = constant || view->ndim == 2;
+    *rows = (cuda_rows){.tile_step = stride * ORDER_TILE, .tiles = 1};
+    if (view->ndim > 2 || (stride != 0 && stride != 1) || !(real || (half && !constant)))
+        return NOT_DIRECT;
+    if (view->ndim == 2) {
+        *rows = (cuda_rows){.tile_step = stride * ORDER_TILE,
+                            .row_step = view->stride[0],
+                            .tiles = view->shape[1] / ORDER_TILE,
+                            .by = divisor_of(view->shape[1] / ORDER_TILE)};
+        if (view->shape[1] % ORDER_TILE != 0)
+            return NOT_DIRECT;
+    }
+    if ((intptr_t)view->data % alignment != 0 || rows->row_step * size % alignment != 0)
+        return NOT_DIRECT;
+    return constant ? CONSTANTS : real ? REALS : HALVES;
+}
+
+static bool fits(layout layout, bool half, int which) {
+    return layout == ABSENT || layout == (half && which != CUDA_UPSTREAM ? HALVES : REALS);
+}
+
+static variant direct_variant(const job *job, cuda_direct *direct) {
+    layout layout[CUDA_TENSORS];
+    direct->head.rows = 0;
+    for (int which = 0; which < CUDA_TENSORS; which++) {
+        bool has_rows = false;
+        layout[which] = is_one_number(job, which)
+                            ? ABSENT
+                            : layout_of(tensor_of(job, which), job->compute, &direct->rows[which], &has_rows);
+        if (has_rows)
+            direct->head.rows |= (uint8_t)(1u << which);
+    }
+    const bool half = layout[CUDA_PREDICTION] == HALVES, constant = layout[CUDA_TARGET] == CONSTANTS;
+    for (int which = CUDA_UPSTREAM; which < CUDA_TENSORS; which++)
+        if (!fits(layout[which], half, which))
+            return GENERAL;
+    if (job->loss == ONEPASS_SCALE_ONLY)
+        return DIRECT;
+    if (half && job->operand[0].dtype != job->operand[1].dtype)
+        return GENERAL;
+    for (int k = 0; k < 2; k++)
+        if (half && job->gradient[k].data && job->gradient[k].dtype != job->operand[0].dtype)
+            return GENERAL;
+    if (half && layout[CUDA_VALUE] != ABSENT && job->value.dtype != job->operand[0].dtype)
+        return GENERAL;
+    const bool operands_fit = layout[CUDA_PREDICTION] == REALS
+                                  ? layout[CUDA_TARGET] >= REALS && layout[CUDA_TARGET] != HALVES
+                                  : half && layout[CUDA_TARGET] == HALVES;
+    if (!operands_fit)
+        return GENERAL;
+    if (!wants_sum(job) || job->gradient[1].data || job->loss == ONEPASS_WEIGHTS_ONLY)
+        return DIRECT;
+    if (job->gradient[0].data)
+        return half ? BOTH_HALF : constant ? BOTH_CONSTANT : BOTH;
+    return half ? FORWARD_HALF : constant ? FORWARD_CONSTANT : FORWARD;
+}
+
+static void general_view(const view *view, cuda_view *general) {
+    general->ndim = view->ndim;
+    for (int32_t d = 0; d < view->ndim; d++) {
+        general->extent[d] = view->shape[d];
+        general->stride[d] = view->stride[d];
+        general->by[d] = divisor_of(view->shape[d]);
+    }
+}
+
+static void plan_general(const job *job, cuda_general *general) {
+    for (int which = 0; which < CUDA_TENSORS; which++)
+        if (tensor_of(job, which)->data)
+            general_view(tensor_of(job, which), &general->view[which]);
+    general->weight = job->weight.data;
+    general->weight_dtype = job->weight.data ? job->weight.dtype : 0;
+    general->over_weights = job->over_weights;
+    if (job->weight.data)
+        general_view(&job->weight, &general->view[CUDA_WEIGHT]);
+}
+
+static bool is_dense(const view *view, int32_t dtype) {
+    return view->dtype == dtype && view->ndim == 1 && view->stride[0] == 1;
+}
+
+static variant small_variant(const job *job) {
+    if (job->count > SMALL_ELEMENTS || job->loss < 0 || !wants_sum(job) || job->gradient[1].data)
+        return GENERAL;
+    for (int k = 0; k < 2; k++)
+        if (job->count > 0 && !is_dense(&job->operand[k], job->compute))
+            return GENERAL;
+    if (!job->gradient[0].data)
+        return SMALL_FORWARD;
+    return is_dense(&job->gradient[0], job->compute) ? SMALL_BOTH : GENERAL;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t up_to_power_of_two(int64_t n) {
+    int64_t power = 1;
+    while (power < n)
+        power *= 2;
+    return power;
+}
+
+typedef struct block {
+    int32_t warps, tiles;
+} block;
+
+static block small_block(const job *job, int64_t tiles) {
+    const int64_t most = CUDA_SMALL_TILES(job->compute);
+    const int64_t usual = tiles <= most ? up_to_power_of_two(tiles) : tiles <= 128 ? 2 : tiles <= 512 ? 4 : 8;
+    const int64_t forced = onepass_cuda_shape.tiles_per_block;
+    const int64_t taken = least(forced ? forced : usual, most);
+    return (block){(int32_t)(4 * taken), (int32_t)taken};
+}
+
+static block direct_block(const job *job, variant variant, const cuda_head *head, int64_t tiles,
+                          int32_t multiprocessors) {
+    const bool in_float = job->compute == ONEPASS_F32, rows = head->rows >> CUDA_TARGET & 1;
+    const bool lean = variant == FORWARD_HALF || variant == FORWARD_CONSTANT;
+    const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
+    int64_t warps = lean && in_float && waves >= 4 ? 16 : 8, tiles_a_warp = up_to_power_of_two(least(waves, 8));
+    if (variant == BOTH || variant == BOTH_CONSTANT) {
+        warps = in_float && !rows ? 16 : 8;
+        tiles_a_warp = up_to_power_of_two(least(waves, rows ? 4 : 2));
+    }
+    warps = least(warps, up_to_power_of_two(tiles));
+    if (onepass_cuda_shape.warps)
+        warps = least(onepass_cuda_shape.warps, in_float ? 16 : 8);
+    const int64_t forced = onepass_cuda_shape.tiles_per_block;
+    return (block){(int32_t)warps, (int32_t)(forced ? forced : warps * tiles_a_warp)};
+}
+
+static block general_block(const job *job, const cuda_head *head, int64_t tiles, int32_t multiprocessors) {
+    const int64_t tile = ORDER_TILE * (int64_t)dtype_size(job->compute);
+    const int64_t waves = tiles / (32 * (int64_t)multiprocessors) + 1;
+    int64_t warps = onepass_cuda_shape.warps ? onepass_cuda_shape.warps : least(8, up_to_power_of_two(tiles));
+    while (warps > 1 && warps * head->buffers * tile > 32768)
+        warps /= 2;
+    const int64_t forced = onepass_cuda_shape.tiles_per_block;
+    return (block){(int32_t)warps, (int32_t)(forced ? forced : warps * up_to_power_of_two(least(waves, 8)))};
+}
+
+static void plan_shape(const job *job, variant variant, int32_t multiprocessors, cuda_launch *launch) {
+    cuda_head *head = &launch->parameter.head;
+    const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
+    const bool small = variant == SMALL_FORWARD || variant == SMALL_BOTH;
+    const block block = small                ? small_block(job, tiles)
+                        : variant == GENERAL ? general_block(job, head, tiles, multiprocessors)
+                                             : direct_block(job, variant, head, tiles, multiprocessors);
+    const int64_t forced = onepass_cuda_shape.most_blocks;
+    const int64_t most_blocks = forced && !small ? forced : CUDA_MOST_BLOCKS;
+    int64_t run = block.tiles;
+    while ((tiles - 1) / run >= most_blocks)
+        run *= 2;
+    int64_t blocks = tiles / run + (tiles % run != 0);
+    if (blocks == 0 && wants_sum(job))
+        blocks = 1;
+    head->tiles_per_block = block.tiles;
+    head->sweeps = (int32_t)(run / block.tiles);
+    const int32_t buffering = variant == GENERAL ? block.warps : !small && job->count % ORDER_TILE != 0;
+    launch->blocks = (uint32_t)blocks;
+    launch->threads = (uint32_t)(block.warps * WARP);
+    launch->shared_memory = (uint32_t)(buffering * head->buffers * ORDER_TILE) * (uint32_t)dtype_size(job->compute);
+    const bool passes_weights = job->over_weights || job->loss == ONEPASS_WEIGHTS_ONLY;
+    launch->workspace = wants_sum(job) && blocks > 1 ? CUDA_WORKSPACE_HEAD + (size_t)blocks * sizeof(double)
+                        : passes_weights             ? CUDA_WORKSPACE_HEAD
+                                                     : 0;
+}
+
+static bool is_power_of_two(double x) {
+    int exponent;
+    return x > 0 && isfinite(x) && frexp(x, &exponent) == 0.5;
+}
+
+static void plan_numbers(const job *job, cuda_head *head) {
+    const double divisor = job->over_weights ? 1 : job->divisor;
+    const double reciprocal = 1 / divisor, scale = job->reduction == ONEPASS_MEAN ? reciprocal : 1;
+    head->divisor = divisor;
+    head->reciprocal = is_power_of_two(divisor) && isnormal(reciprocal) ? reciprocal : 0;
+    for (int32_t i = 0; i < ONEPASS_MAX_PARAMETERS; i++) {
+        if (job->compute == ONEPASS_F64)
+            head->parameter.f64[i] = job->parameter[i];
+        else
+            head->parameter.f32[i] = (float)job->parameter[i];
+    }
+    if (job->compute == ONEPASS_F64)
+        head->scale.f64 = scale;
+    else
+        head->scale.f32 = (float)scale;
+}
+
+static void plan_head(const job *job, cuda_head *head) {
+    head->workspace = NULL;
+    head->count = job->count;
+    head->reduction = (uint8_t)job->reduction;
+    head->unless_one = job->unless_one;
+    for (int which = 0; which < CUDA_TENSORS; which++) {
+        const view *view = tensor_of(job, which);
+        head->data[which] = view->data;
+        head->dtype[which] = view->data ? (uint8_t)view->dtype : 0;
+    }
+    const bool third = head->data[CUDA_GRADIENT + 1] || (job->reduction == ONEPASS_NONE && head->data[CUDA_UPSTREAM]);
+    head->buffers = job->loss == ONEPASS_SCALE_ONLY ? 0 : (third ? 3 : 2) + (job->weight.data != NULL);
+    if (job->loss == ONEPASS_WEIGHTS_ONLY)
+        head->dtype[CUDA_VALUE] = ONEPASS_F64;
+    plan_numbers(job, head);
+}
+
+void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *launch) {
+    const int32_t kernels = job->weight.data ? CUDA_GENERAL_KERNELS : onepass_cuda_shape.kernels;
+    variant variant = kernels == 0 ? small_variant(job) : GENERAL;
+    if (variant == GENERAL && kernels != CUDA_GENERAL_KERNELS)
+        variant = direct_variant(job, &launch->parameter.direct);
+    if (variant == GENERAL)
+        plan_general(job, &launch->parameter.general);
+    plan_head(job, &launch->parameter.head);
+    launch->kernel = kernel_of(job, variant);
+    plan_shape(job, variant, multiprocessors, launch);
+}
+
+void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace) {
+    launch->parameter.head.workspace = workspace;
+    if (launch->kernel >= WEIGHTS_DIRECT)
+        launch->parameter.head.data[CUDA_VALUE] = (char *)workspace + CUDA_WEIGHTS_AT;
+}
+
+#include <math.h>
+#include <string.h>
+
+#define PARAMETERS(...)                                                                                                \
+    {                                                                                                                  \
+        __VA_ARGS__, {                                                                                                 \
+            0                                                                                                          \
+        }                                                                                                              \
+    }
+#define NO_PARAMETERS                                                                                                  \
+    {                                                                                                                  \
+        { 0 }                                                                                                          \
+    }
+
+#define ANY          -INFINITY, INFINITY, 0, 0
+#define AT_LEAST(x)  x, INFINITY, 0, 0
+#define ABOVE(x)     x, INFINITY, 1, 0
+#define WITHIN(a, b) a, b, 1, 1
+
+#define LOSS(name, meaning, value, slope, ...) static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;
+
+LOSS(mse, "squared error", "x*x", "2*x", NO_PARAMETERS)
+#undef LOSS
+
+#define LOSS(name, meaning, value, slope, ...)                                                                         \
+    {#name, meaning, value, slope, 2, sizeof name##_parameters / sizeof *name##_parameters - 1, name##_parameters},
+static const onepass_loss_info losses[] = {
+
+LOSS(mse, "squared error", "x*x", "2*x", NO_PARAMETERS)
+};
+#undef LOSS
+
+#define LOSS_COUNT ((int32_t)(sizeof losses / sizeof *losses))
+
+int32_t onepass_loss_index(const char *name) {
+    for (int32_t i = 0; name && i < LOSS_COUNT; i++)
+        if (strcmp(losses[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+const onepass_loss_info *onepass_loss_at(int32_t index) {
+    return index >= 0 && index < LOSS_COUNT ? &losses[index] : NULL;
+}
+
+const onepass_loss_info *onepass_loss_named(const char *name) {
+    return onepass_loss_at(onepass_loss_index(name));
+}
+typedef struct checked {
+    const char *name;
+    void *data;
+    int32_t dtype;
+    int32_t ndim;
+    int64_t shape[ONEPASS_MAX_DIMENSIONS];
+    int64_t stride[ONEPASS_MAX_DIMENSIONS];
+    int64_t count;
+    uintptr_t begin, end;
+} checked;
+
+typedef struct common {
+    int32_t ndim;
+    int64_t shape[ONEPASS_MAX_DIMENSIONS];
+    int64_t count;
+} common;
+
+static void make_view(const checked *tensor, const common *common, view *view) {
+    view->data = tensor->data;
+    view->dtype = tensor->dtype;
+    view->ndim = 0;
+    const int32_t missing = common->ndim - tensor->ndim;
+    for (int32_t d = 0; d < common->ndim && common->count > 0; d++) {
+        const int64_t extent = common->shape[d];
+        if (extent == 1)
+            continue;
+        const int64_t stride = d < missing || tensor->shape[d - missing] == 1 ? 0 : tensor->stride[d - missing];
+        const int32_t outer = view->ndim - 1;
+        if (outer >= 0 && view->stride[outer] == stride * extent) {
+            view->shape[outer] *= extent;
+            view->stride[outer] = stride;
+        } else {
+            view->shape[view->ndim] = extent;
+            view->stride[view->ndim++] = stride;
+        }
+    }
+    if (view->ndim == 0) {
+        view->shape[0] = 1;
+        view->stride[0] = 1;
+        view->ndim = 1;
+    }
+}
+
+static_assert(MEAN_WORKSPACE == ONEPASS_WORKSPACE_SIZE, "enough for every call");
+static_assert(MEAN_MOST_DIMENSIONS == ONEPASS_MAX_DIMENSIONS, "those that a view has room for");
+
+static void fill_view(const mean_call *call, int which, const common *common, view *view) {
+    checked tensor = {};
+    tensor.data = const_cast<float *>(call->data[which]);
+    tensor.dtype = ONEPASS_F32;
+    tensor.ndim = call->ndim;
+    for (int32_t d = 0; d < call->ndim; d++) {
+        tensor.shape[d] = call->shape[d];
+        tensor.stride[d] = call->stride[which][d];
+    }
+    make_view(&tensor, common, view);
+}
+
+static job job_of(const mean_call *call) {
+    common common = {};
+    common.ndim = call->ndim;
+    common.count = 1;
+    for (int32_t d = 0; d < call->ndim; d++) {
+        common.shape[d] = call->shape[d];
+        common.count *= call->shape[d];
+    }
+    job job = {};
+    job.operand_count = 2;
+    for (int32_t i = 0; i < losses[job.loss].parameter_count; i++)
+        job.parameter[i] = losses[job.loss].parameter[i].standard;
+    job.reduction = ONEPASS_MEAN;
+    job.compute = ONEPASS_F32;
+    job.count = common.count;
+    job.divisor = (double)common.count;
+    for (int which = 0; which < 2; which++)
+        fill_view(call, which, &common, &job.operand[which]);
+    job.value.data = call->value;
+    job.value.dtype = ONEPASS_F32;
+    job.value.ndim = 1;
+    job.value.shape[0] = job.value.stride[0] = 1;
+    return job;
+}
+
+#define LOSS(name, ...)                                                                                                \
+    static const void *kernel_at(const job *job, int32_t index) {                                                      \
+        if (index == kernel_of(job, FORWARD))                                                                          \
+            return (const void *)KERNEL(name##_forward);                                                               \
+        if (index == kernel_of(job, FORWARD_CONSTANT))                                                                 \
+            return (const void *)KERNEL(name##_forward_constant);                                                      \
+        if (index == kernel_of(job, SMALL_FORWARD))                                                                    \
+            return (const void *)KERNEL(name##_small_forward);                                                         \
+        return (const void *)KERNEL(name##_general);                                                                   \
+    }
+
+LOSS(mse, "squared error", "x*x", "2*x", NO_PARAMETERS)
+#undef LOSS
+
+#define OK(expression)                                                                                                 \
+    do {                                                                                                               \
+        const cudaError_t answer = (expression);                                                                       \
+        if (answer != cudaSuccess)                                                                                     \
+            return answer;                                                                                             \
+    } while (0)
+
+cudaError_t mean_launch(const mean_call *call) {
+    const job job = job_of(call);
+    cuda_launch launch;
+    int gpu, multiprocessors;
+    OK(cudaGetDevice(&gpu));
+    OK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, gpu));
+    onepass_cuda_plan(&job, multiprocessors, &launch);
+    onepass_cuda_give_workspace(&launch, call->workspace);
+    if (launch.workspace > 0)
+        OK(cudaMemsetAsync(call->workspace, 0, CUDA_WORKSPACE_HEAD, call->stream));
+    void *parameter[] = {&launch.parameter};
+    return cudaLaunchKernel(kernel_at(&job, launch.kernel), dim3(launch.blocks), dim3(launch.threads), parameter,
+                            launch.shared_memory, call->stream);
+}
+'''
+
+# Tensors, stream and memory of PyTorch.
+BINDING = r'''
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+
+#define MEAN_MOST_DIMENSIONS 16
+#define MEAN_WORKSPACE       262400
+
+typedef struct mean_call {
+    int32_t ndim;
+    const int64_t *shape;
+    const float *data[2];
+    const int64_t *stride[2];
+    float *value;
+    void *workspace;
+    cudaStream_t stream;
+} mean_call;
+
+__attribute__((visibility("hidden"))) cudaError_t mean_launch(const mean_call *call);
+
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <torch/extension.h>
+
+torch::Tensor mean_loss(const torch::Tensor &predictions, const torch::Tensor &targets) {
+    TORCH_CHECK(predictions.device() == targets.device(), "predictions are on ", predictions.device(),
+                " and targets on ", targets.device(), "; expected one GPU");
+    const c10::cuda::CUDAGuard guard(predictions.device());
+    const torch::Tensor both[] = {predictions, targets};
+    const torch::Tensor value = torch::empty({}, predictions.options());
+    const torch::Tensor workspace = torch::empty({MEAN_WORKSPACE}, predictions.options().dtype(torch::kUInt8));
+    mean_call call;
+    call.ndim = (int32_t)both[0].dim();
+    call.shape = both[0].sizes().data();
+    for (int which = 0; which < 2; which++) {
+        call.data[which] = both[which].const_data_ptr<float>();
+        call.stride[which] = both[which].strides().data();
+    }
+    call.value = value.mutable_data_ptr<float>();
+    call.workspace = workspace.mutable_data_ptr();
+    call.stream = c10::cuda::getCurrentCUDAStream();
+    C10_CUDA_CHECK(mean_launch(&call));
+    return value;
+}
+'''
+
+# Without fused multiply-adds: the bits depend on it.
+extension = load_inline(
+    name="onepass_kernelbench_mse",
+    cpp_sources=BINDING,
+    cuda_sources=CUDA,
+    functions=["mean_loss"],
+    extra_cuda_cflags=["-O3", "--fmad=false"],
+    no_implicit_headers=True,
+)
+
+
+def checked(tensor, name):
+    """The tensor, if the kernels can read it."""
+    if not tensor.is_cuda:
+        raise ValueError(f"{name} is on {tensor.device}; expected a CUDA tensor")
+    if tensor.dtype != torch.float32 or tensor.layout != torch.strided or tensor.is_neg():
+        raise TypeError(f"{name} is of type {tensor.dtype}; expected a plain tensor of float32")
+    if tensor.dim() > 16:
+        raise ValueError(f"{name} has {tensor.dim()} dimensions; expected up to 16")
+    if torch.is_grad_enabled() and tensor.requires_grad:
+        raise NotImplementedError(f"{name} requires a gradient, and this file computes none; the package onepass does")
+    return tensor
+
+
+class ModelNew(nn.Module):
+    """The mean of (predictions - targets) ** 2."""
+
+    def forward(self, predictions, targets):
+        # Broadcasting moves no data.
+        both = torch.broadcast_tensors(checked(predictions, "predictions"), checked(targets, "targets"))
+        return extension.mean_loss(*both)

@@ -1,0 +1,92 @@
+/*
+ * The mean loss of two float tensors, from their strides to a launch, as one translation unit. amalgamate.py begins
+ * here, with losses.def cut down to one loss. Kernels, plan and views are the library's own, so the bits are too.
+ */
+#include "mean.h"
+
+#include "cuda/pairwise.cu"
+
+/* All numbers in memory are float here, and what pairwise.cu made of dtype_size is the GPU's alone. */
+#define dtype_size(dtype) sizeof(float)
+#include "cuda/plan.c"
+
+#include "catalog.c" /* the parameters' defaults */
+#include "check.c"   /* only: checked, common, make_view */
+
+static_assert(MEAN_WORKSPACE == ONEPASS_WORKSPACE_SIZE, "enough for every call");
+static_assert(MEAN_MOST_DIMENSIONS == ONEPASS_MAX_DIMENSIONS, "those that a view has room for");
+
+static void fill_view(const mean_call *call, int which, const common *common, view *view) {
+    checked tensor = {};
+    tensor.data = const_cast<float *>(call->data[which]);
+    tensor.dtype = ONEPASS_F32;
+    tensor.ndim = call->ndim;
+    for (int32_t d = 0; d < call->ndim; d++) {
+        tensor.shape[d] = call->shape[d];
+        tensor.stride[d] = call->stride[which][d];
+    }
+    make_view(&tensor, common, view);
+}
+
+static job job_of(const mean_call *call) {
+    common common = {};
+    common.ndim = call->ndim;
+    common.count = 1;
+    for (int32_t d = 0; d < call->ndim; d++) {
+        common.shape[d] = call->shape[d];
+        common.count *= call->shape[d];
+    }
+    job job = {};
+    job.operand_count = 2;
+    for (int32_t i = 0; i < losses[job.loss].parameter_count; i++)
+        job.parameter[i] = losses[job.loss].parameter[i].standard;
+    job.reduction = ONEPASS_MEAN;
+    job.compute = ONEPASS_F32;
+    job.count = common.count;
+    job.divisor = (double)common.count;
+    for (int which = 0; which < 2; which++)
+        fill_view(call, which, &common, &job.operand[which]);
+    job.value.data = call->value;
+    job.value.dtype = ONEPASS_F32;
+    job.value.ndim = 1;
+    job.value.shape[0] = job.value.stride[0] = 1;
+    return job;
+}
+
+/* The kernels that compute the mean of floats. All others of pairwise.cu are left out of the amalgamation. */
+#define LOSS(name, ...)                                                                                                \
+    static const void *kernel_at(const job *job, int32_t index) {                                                      \
+        if (index == kernel_of(job, FORWARD))                                                                          \
+            return (const void *)KERNEL(name##_forward);                                                               \
+        if (index == kernel_of(job, FORWARD_CONSTANT))                                                                 \
+            return (const void *)KERNEL(name##_forward_constant);                                                      \
+        if (index == kernel_of(job, SMALL_FORWARD))                                                                    \
+            return (const void *)KERNEL(name##_small_forward);                                                         \
+        return (const void *)KERNEL(name##_general);                                                                   \
+    }
+#include "losses.def"
+#undef LOSS
+
+#define OK(expression)                                                                                                 \
+    do {                                                                                                               \
+        const cudaError_t answer = (expression);                                                                       \
+        if (answer != cudaSuccess)                                                                                     \
+            return answer;                                                                                             \
+    } while (0)
+
+/* The counter in the workspace is zeroed by each call, on its own stream. That costs a microsecond or two, and calls
+ * on several streams and in graphs share nothing. */
+cudaError_t mean_launch(const mean_call *call) {
+    const job job = job_of(call);
+    cuda_launch launch;
+    int gpu, multiprocessors;
+    OK(cudaGetDevice(&gpu));
+    OK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, gpu));
+    onepass_cuda_plan(&job, multiprocessors, &launch);
+    onepass_cuda_give_workspace(&launch, call->workspace);
+    if (launch.workspace > 0)
+        OK(cudaMemsetAsync(call->workspace, 0, CUDA_WORKSPACE_HEAD, call->stream));
+    void *parameter[] = {&launch.parameter};
+    return cudaLaunchKernel(kernel_at(&job, launch.kernel), dim3(launch.blocks), dim3(launch.threads), parameter,
+                            launch.shared_memory, call->stream);
+}

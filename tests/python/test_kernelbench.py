@@ -1,0 +1,280 @@
+# The files for KernelBench: made of the sources as they are now, acceptable to that benchmark's checker, compiled here
+# where nvcc is, and on a GPU of the same bits as the package.
+import ast
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+import onepass
+
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "examples" / "kernelbench"
+FILES = {"94_mse.py": "mse", "96_smooth_l1.py": "smooth_l1", "100_hinge.py": "hinge"}
+KERNELS = ["forward", "forward_constant", "small_forward", "general"]
+
+# Words and phrases that the benchmark's checker looks for anywhere in a file, by its own description.
+REFUSED = {
+    "an exception handler": r"\btry\b|\bexcept\b",
+    "the empty statement": r"\bpass\b",
+    "threads or processes": r"\bthreading\b|\bmultiprocessing\b|\bconcurrent\.|PoolExecutor",
+    "a tensor subclass": r"_make_subclass|\bclass\s+\w+.*\((?:torch\.)?Tensor\)|Tensor\.__new__",
+    "a patched timer": r"\b(?:Event|record|elapsed_time|synchronize|perf_counter|time)\s*=[^=]",
+    "a stream of its own": r"cuda\.[Ss]tream\b|wait_stream|record_stream",
+    "PyTorch's own computation": r"\bfunctional\b|torch\.nn\.\w|\bat::(?:mean|sum|mse|smooth|clamp)|"
+                                 r"torch(?:\.|::)(?:mean|sum|mse_loss|smooth_l1_loss|clamp|relu|sub|mul|pow)\b",
+}
+
+
+def load(path, name):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def generator():
+    return load(FOLDER / "amalgamate.py", "amalgamate")
+
+
+def texts(file):
+    """The C++ sources within a file, by the names of their variables."""
+    tree = ast.parse((FOLDER / file).read_text())
+    return {node.targets[0].id: node.value.value for node in tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)}
+
+
+# ------------------------------------------------------------------------ as they lie there --
+
+
+def test_up_to_date(generator):
+    made = generator.adaptors()
+    assert set(made) == set(FILES) == {path.name for path in FOLDER.glob("[0-9]*.py")}
+    for file, text in made.items():
+        assert (FOLDER / file).read_text() == text, f"{file}: run python3 examples/kernelbench/amalgamate.py"
+
+
+def test_command_tells_a_stale_file(tmp_path):
+    """A copy of the sources in which a formula was changed is not up to date, and is after a run."""
+    for folder in ("examples/kernelbench", "src", "include"):
+        shutil.copytree(FOLDER.parents[1] / folder, tmp_path / folder)
+
+    def run(*arguments):
+        script = tmp_path / "examples" / "kernelbench" / "amalgamate.py"
+        return subprocess.run([sys.executable, os.fspath(script), *arguments], capture_output=True, text=True)
+
+    assert run("--check").returncode == 0
+    loss = tmp_path / "src" / "loss" / "mse.h"
+    loss.write_text(loss.read_text().replace("return x * x;", "return x * x + 1;"))
+    stale = run("--check")
+    assert stale.returncode == 1 and "94_mse.py" in stale.stderr and "hinge" not in stale.stderr
+    assert run().stdout == "wrote 94_mse.py\n"
+    assert run("--check").returncode == 0
+
+
+def test_generator_refuses_words(generator):
+    for text in ("in one pass over", "try {", "} except", "import threading", "torch.nn.functional.mse_loss(p, t)"):
+        assert generator.refusals(text), text
+    assert not generator.refusals("onepass passes __syncthreads threadIdx entry exceptional")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_holds_nothing_refused(file):
+    text = (FOLDER / file).read_text()
+    for what, pattern in REFUSED.items():
+        assert not re.findall(pattern, text), f"{file} holds {what}"
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_is_what_the_benchmark_expects(file):
+    text = (FOLDER / file).read_text()
+    compile(text, file, "exec")
+    tree = ast.parse(text)
+    model = next(node for node in tree.body if isinstance(node, ast.ClassDef))
+    methods = {node.name: [argument.arg for argument in node.args.args] for node in model.body
+               if isinstance(node, ast.FunctionDef)}
+    assert model.name == "ModelNew" and [ast.unparse(base) for base in model.bases] == ["nn.Module"]
+    assert methods["forward"] == ["self", "predictions", "targets"]
+    assert methods.get("__init__", ["self"]) == ["self"]
+    # The checker wants to see a kernel on a line that it does not take for a comment.
+    assert any("__global__ void" in re.split("#|//", line)[0] for line in text.splitlines())
+    assert "load_inline(" in text and 'extra_cuda_cflags=["-O3", "--fmad=false"]' in text
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_holds_one_loss_and_no_more_kernels_than_it_launches(file):
+    source = texts(file)["CUDA"]
+    assert set(re.findall(r"^LOSS\((\w+)", source, flags=re.MULTILINE)) == {FILES[file]}
+    assert re.findall(r"^ *(?:LEAN_|SMALL_)?ENTRY\((?:name##_)?(\w+).*\{", source, flags=re.MULTILINE) == KERNELS
+    assert not re.search(r'^#include "|/\*|^\s*//', source, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_cuda_source_compiles(file, tmp_path):
+    nvcc = shutil.which("nvcc")
+    if not nvcc:
+        pytest.skip("nvcc is not here")
+    (tmp_path / "mean.cu").write_text(texts(file)["CUDA"])
+    done = subprocess.run([nvcc, "-std=c++17", "-arch=sm_90", "--fmad=false", "-allow-unsupported-compiler",
+                           "-Xptxas", "-warn-spills", "-c", "-o", "mean.o", "mean.cu"],
+                          cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    told = done.stdout + done.stderr
+    assert done.returncode == 0, told
+    assert "spill" not in told, told
+
+
+# ---------------------------------------------------------------------------------- on a GPU --
+
+
+@pytest.fixture(scope="module", params=FILES)
+def adaptor(request, tmp_path_factory):
+    """The loss's name and ModelNew of its file, compiled as the benchmark does it (a minute)."""
+    extension = pytest.importorskip("torch.utils.cpp_extension")
+    if not shutil.which("nvcc") and not extension.CUDA_HOME:
+        pytest.skip("nvcc is not here")
+    if not extension.is_ninja_available():
+        pytest.skip("ninja is not here")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCH_EXTENSIONS_DIR", os.fspath(tmp_path_factory.mktemp("extensions")))
+        return FILES[request.param], load(FOLDER / request.param, f"kernelbench_{FILES[request.param]}").ModelNew()
+
+
+def packaged(loss, predictions, targets):
+    """The same by the package. It warns of shapes that differ, as PyTorch does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return getattr(onepass, f"{loss}_loss")(predictions, targets)
+
+
+def expected(loss, predictions, targets):
+    """The formula, in double."""
+    p, t = predictions.double(), targets.double()
+    x = p - t
+    values = {
+        "mse": lambda: x * x,
+        "smooth_l1": lambda: (x.abs() < 1) * 0.5 * x * x + (x.abs() >= 1) * (x.abs() - 0.5),
+        "hinge": lambda: (1 - p * t) * (p * t < 1),
+    }
+    return values[loss]().mean().item()
+
+
+def bits(value):
+    import torch
+
+    assert value.shape == () and value.dtype == torch.float32 and value.is_cuda and type(value) is torch.Tensor
+    return value.view(torch.int32).item()
+
+
+def operands():
+    """Predictions and targets by what is particular about them. Each kernel has some of its own."""
+    import torch
+
+    memory = 2 * torch.randn(2, 4100 * 4100, device="cuda")
+
+    def pair(*shape, begin=0):
+        count = torch.Size(shape).numel()
+        return tuple(of[begin:begin + count].view(shape) for of in memory)
+
+    whole, other = pair(4096, 4096)
+    yield "one element", *pair(1)
+    yield "no dimension", *pair()
+    yield "one tile", *pair(1024)
+    yield "a few elements", *pair(7, 5, 3)
+    yield "the most that is small", *pair(1 << 20)
+    yield "a ragged end", *pair((1 << 21) + 5)
+    yield "dense", whole, other
+    yield "one row for all", whole, other[0]
+    yield "one number a row", whole, other[:, :1]
+    yield "one number for all", whole, other[0, 0]
+    yield "one row of predictions", whole[0], other
+    yield "odd rows, one for all", pair(333, 777)[0], other[0, :777]
+    yield "odd rows, another shape of each", pair(333, 1, 7)[0], pair(5, 1)[1]
+    yield "unaligned", *pair((1 << 20) + 77, begin=1)
+    yield "apart by less than a vector", pair(3000, 1000)[0], pair(3000, 1000, begin=3)[1]
+    yield "transposed", whole.t(), other
+    yield "both transposed", whole.t(), other.t()
+    yield "columns", whole[:, 5:3005], other[:, :3000]
+    yield "every other row", whole[::2], other[1::2]
+    yield "every third number", whole[:, ::3], other[:, ::3]
+    yield "permuted", pair(64, 32, 1000)[0].permute(1, 0, 2), pair(32, 64, 1000)[1]
+
+
+@pytest.mark.gpu
+def test_same_bits_as_the_package(adaptor):
+    loss, model = adaptor
+    for name, predictions, targets in operands():
+        if loss == "hinge":
+            targets = targets.sign()
+        value = model(predictions, targets)
+        assert bits(value) == bits(packaged(loss, predictions, targets)), name
+        assert value.item() == pytest.approx(expected(loss, predictions, targets), rel=1e-6), name
+
+
+@pytest.mark.gpu
+def test_no_elements_nan_and_infinity(adaptor):
+    import torch
+
+    loss, model = adaptor
+    for special in (float("nan"), float("inf"), -float("inf")):
+        predictions, targets = torch.randn(2, 3 << 20, device="cuda")
+        predictions[1 << 20] = special
+        assert bits(model(predictions, targets)) == bits(packaged(loss, predictions, targets))
+    assert model(torch.empty(0, 3, device="cuda"), torch.empty(3, device="cuda")).isnan()
+
+
+@pytest.mark.gpu
+def test_streams_and_graphs(adaptor):
+    """Launches that run beside each other, and a graph that is replayed with other numbers, on another stream."""
+    import torch
+
+    loss, model = adaptor
+    inputs = torch.randn(8, 2, 3 << 20, device="cuda")
+    alone = [bits(model(*pair)) for pair in inputs]
+    streams = [torch.cuda.Stream() for _ in inputs]
+    torch.cuda.synchronize()
+    values = []
+    for _ in range(50):
+        for stream, pair in zip(streams, inputs):
+            with torch.cuda.stream(stream):
+                values.append(model(*pair))
+    torch.cuda.synchronize()
+    assert [bits(value) for value in values] == 50 * alone
+
+    pair = inputs[0].clone()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = model(*pair), model(*pair.flip(0))
+    for number, stream in zip((3, 5, 3), streams):
+        pair.copy_(inputs[number])
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream):
+            graph.replay()
+        torch.cuda.synchronize()
+        assert bits(captured[0]) == alone[number]
+        assert bits(captured[1]) == bits(model(*inputs[number].flip(0)))
+
+
+@pytest.mark.gpu
+def test_refusals(adaptor):
+    import torch
+
+    _, model = adaptor
+    here = torch.randn(6, 5, device="cuda")
+    for predictions, targets, error, told in (
+        (here.double(), here, TypeError, "predictions.*float32"),
+        (here, here.half(), TypeError, "targets.*float32"),
+        (here.cpu(), here, ValueError, "predictions is on cpu"),
+        (here, here[:, 0], RuntimeError, "must match"),
+        (here.clone().requires_grad_(), here, NotImplementedError, "requires a gradient"),
+        (here.view(30, *16 * [1]), here, ValueError, "17 dimensions"),
+    ):
+        with pytest.raises(error, match=told):
+            model(predictions, targets)
+    with torch.no_grad():
+        assert model(here.clone().requires_grad_(), here).shape == ()
