@@ -31,7 +31,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import torch
 
-from gpu import large, peers, small
+from gpu import large, package, peers, small
 from gpu.bench import LARGEST_ERROR, Bench, reference_mean
 from gpu.limits import Build, Limits
 from gpu.onepass_c import Call, Failed, Library
@@ -52,6 +52,7 @@ SECTIONS = {
     "small": small.measure_small,
     "shapes": large.measure_shapes,
     "host": small.measure_host,
+    "package": package.measure_package,
 }
 
 METHOD = ("Times are medians; ranges leave out the tenth at either end. All contenders of a work take turns. On the "

@@ -11,11 +11,14 @@ file(GLOB files ${RESULTS}/*.json)
 # What a reader needs, by engine, and the command that measures anew.
 set(keys_cpu date hardware compiler onepass instruction_set sources)
 set(keys_cuda date hardware driver compiler onepass sources torch jax)
+set(keys_package date hardware onepass instruction_set sources torch)
 set(command_cpu "make record")
+set(command_package "make record-python")
 set(command_cuda "make gpu")
 foreach(engine cpu cuda)
   onepass_source_hash(${root} ${engine} now_${engine})
 endforeach()
+set(now_package ${now_cpu}) # the Python package on the CPU
 
 # All files are read before the first is called stale, so that an error is never shown as skipped.
 set(bad "")
@@ -30,7 +33,7 @@ foreach(file IN LISTS files)
     set(engine cpu) # which wrote results before there was another
   endif()
   if(NOT DEFINED keys_${engine})
-    string(APPEND bad "  ${name}: \"engine\" should be cpu or cuda, not ${engine}\n")
+    string(APPEND bad "  ${name}: \"engine\" should be cpu, cuda or package, not ${engine}\n")
     continue()
   endif()
   foreach(key IN LISTS keys_${engine})
