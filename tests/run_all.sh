@@ -178,7 +178,10 @@ step_python() {
         --config-settings=cmake.define.ONEPASS_CUDA=OFF --config-settings=cmake.define.ONEPASS_WERROR=ON || return 1
     ls $work/wheel
     quietly $work/site.log "$python" -m pip install --no-deps --no-index --target $work/site $work/wheel/*.whl || return 1
-    PYTHONPATH=$work/site "$python" -m pytest tests/python -q -p no:cacheprovider
+    workers=
+    "$python" -c "import xdist" >/dev/null 2>&1 && workers="-n $jobs"
+    # shellcheck disable=SC2086 # an option or none
+    PYTHONPATH=$work/site "$python" -m pytest tests/python -q -p no:cacheprovider $workers
 }
 
 step_format() {
