@@ -5,7 +5,7 @@ import warnings
 import numpy
 
 from . import _native
-from ._reductions import CODES, SIZES_DIFFER
+from ._contract import CODES, SIZES_DIFFER, WEIGHT_DIFFERS
 
 
 def loss(name, input, target, parameters, reduction, weight, size_average, reduce):
@@ -69,7 +69,7 @@ def check(input, target, weight, reduction):
         raise ValueError(f"input of shape {input.shape} and target of shape {target.shape} cannot be broadcast "
                          "together") from None
     if weight is not None and weight.shape != input.shape:
-        raise ValueError("Weights and input must have the same size.")
+        raise ValueError(WEIGHT_DIFFERS)
     return shape
 
 

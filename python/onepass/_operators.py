@@ -7,10 +7,9 @@ comes out without computing it; nothing that comes out shares memory with what w
 import torch
 
 from . import _handover, _native, _torch
-from ._reductions import CODES
+from ._contract import CODES, NAMES
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-_REDUCTIONS = {code: name for name, code in CODES.items()}
 _HAS_AUTOGRAD = hasattr(torch.library, "register_autograd")
 
 _library = torch.library.Library("onepass", "DEF")
@@ -49,7 +48,7 @@ def are_ours(operands):
 def compute_loss(input, target, weight, name, reduction, parameters, in_single):
     value = _native.torch_loss(name, reduction, tuple(parameters), input, target, weight, in_single, 0, True)
     if value is None:  # a view with a negative bit, say
-        value = _handover.loss(name, input, target, parameters, _REDUCTIONS[reduction], weight)
+        value = _handover.loss(name, input, target, parameters, NAMES[reduction], weight)
         value = value.to(value_type(input, target, weight, in_single)).clone()
     return value
 
@@ -58,7 +57,7 @@ def compute_gradient(input, target, weight, upstream, name, reduction, parameter
     wanted = [True if k == operand else None for k in range(2)]
     computed = _native.torch_gradient(name, reduction, tuple(parameters), input, target, weight, upstream, *wanted)
     if computed is None:
-        computed = [None] + _handover.gradients(name, (input, target), parameters, _REDUCTIONS[reduction], weight,
+        computed = [None] + _handover.gradients(name, (input, target), parameters, NAMES[reduction], weight,
                                                 upstream, [bool(want) for want in wanted], create_graph=False)
     gradient, shape = computed[1 + operand], (input, target)[operand].shape
     return gradient if gradient.shape == shape else gradient.sum_to_size(shape)

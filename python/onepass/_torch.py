@@ -10,7 +10,7 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
 from . import _handover, _native
-from ._reductions import CODES, SIZES_DIFFER
+from ._contract import CODES, NAMES, SIZES_DIFFER, WEIGHT_DIFFERS
 
 _native.learn_torch(torch)
 
@@ -77,7 +77,7 @@ def check_weight(input, target, weight, reduction):
     """In PyTorch's order: that the operands can be broadcast, the weight's size, the reduction."""
     torch.broadcast_tensors(input, target)
     if weight.size() != input.size():
-        raise ValueError("Weights and input must have the same size.")
+        raise ValueError(WEIGHT_DIFFERS)
     if reduction not in CODES:
         raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
 
@@ -138,7 +138,6 @@ SCALE = "scale"  # ... else it multiplies the gradient, ...
 ANEW = "anew"  # ... or computes it anew, since a rounded one cannot be scaled; ...
 LATER = "later"  # ... or the gradient was not computed before.
 
-_REDUCTIONS = {code: name for name, code in CODES.items()}
 _NONE, _SINGLES = CODES["none"], (torch.float32, torch.float32)
 
 
@@ -200,7 +199,7 @@ def compute_gradients(ctx, saved, upstream, kept):
 
 def by_handover(ctx, saved, upstream, create_graph):
     name, code, parameters, *_ = ctx.question
-    return _handover.gradients(name, saved[:2], parameters, _REDUCTIONS[code], saved[2], upstream,
+    return _handover.gradients(name, saved[:2], parameters, NAMES[code], saved[2], upstream,
                                ctx.needs_input_grad[2:4], create_graph)
 
 

@@ -2,7 +2,11 @@
 
 import sys
 
-_PARAMETERS = {"mse": {}, "smooth_l1": {"beta": 1.0}, "hinge": {"margin": 1.0}}
+from . import _native
+
+# Of each loss the names of its parameters and their defaults, as the library lists them.
+_PARAMETERS = {loss["name"]: {parameter["name"]: parameter["default"] for parameter in loss["parameters"]}
+               for loss in _native.losses()}
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
