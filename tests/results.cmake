@@ -23,3 +23,9 @@ if(CMAKE_VERSION VERSION_GREATER_EQUAL 3.19)
   add_test(NAME results_fresh COMMAND ${check_results} -D RESULTS=${PROJECT_SOURCE_DIR}/bench/results ${checker})
   set_tests_properties(results_fresh PROPERTIES SKIP_REGULAR_EXPRESSION "results are stale")
 endif()
+
+# The tables of figures in the documents are those of the records.
+find_program(ONEPASS_PYTHON3 python3)
+if(ONEPASS_PYTHON3)
+  add_test(NAME tables_fresh COMMAND ${ONEPASS_PYTHON3} ${PROJECT_SOURCE_DIR}/bench/tables.py --check)
+endif()
