@@ -6,11 +6,11 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 # Options for CMake, as in: make CMAKE_FLAGS=-DCMAKE_C_COMPILER=clang
 CMAKE_FLAGS ?=
 
-SOURCES = $(shell find include src bench examples tests python -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp')
+SOURCES = $(shell find include src cli bench examples tests python -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp')
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all help demo test test-python test-oldest venv gpu bench record record-python cross lint format check-format install clean \
+.PHONY: all help demo test test-python test-tool test-oldest venv gpu bench record record-python record-files package cross lint format check-format install clean \
 	configure
 .DEFAULT_GOAL := all
 
@@ -30,6 +30,9 @@ test: ## everything but the GPU: tests, sanitizers, fuzzer, both compilers, the 
 
 test-python: venv ## the Python package alone: a wheel, and its tests
 	@JOBS=$(JOBS) tests/run_all.sh python
+
+test-tool: venv ## the command-line tool alone, driven as a person would
+	@JOBS=$(JOBS) tests/run_all.sh tool
 
 test-oldest: ## the same with the oldest PyTorch that there is for this Python, from 2.2 on
 	@JOBS=$(JOBS) tests/oldest_torch.sh
@@ -52,12 +55,18 @@ record: configure ## the same, and keep the figures in bench/results/
 	@mkdir -p bench/results
 	@$(BUILD)/bench/onepass_bench --json bench/results
 
-record-python: venv ## the Python package beside PyTorch on the CPU; kept in bench/results/
+package: venv # the Python package in the tree, for the benchmarks
 	@mkdir -p build-python
-	@cmake -S . -B build-python -DONEPASS_PYTHON=ON -DONEPASS_CUDA=OFF -DONEPASS_TESTS=OFF -DONEPASS_BENCH=OFF \
-		-DONEPASS_EXAMPLES=OFF -DPython3_EXECUTABLE=build-test/venv/bin/python >build-python/configure.log
+	@cmake -S . -B build-python -DONEPASS_PYTHON=ON -DONEPASS_CUDA=OFF -DONEPASS_TOOL=OFF -DONEPASS_TESTS=OFF \
+		-DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF -DPython3_EXECUTABLE=build-test/venv/bin/python >build-python/configure.log
 	@cmake --build build-python -j $(JOBS) --target onepass_python
+
+record-python: package ## the Python package beside PyTorch on the CPU; kept in bench/results/
 	@PYTHONPATH=build-python/python build-test/venv/bin/python bench/package.py --json bench/results
+
+record-files: package all ## the tool on files of 4 GiB beside the library in memory; kept in bench/results/
+	@PYTHONPATH=build-python/python build-test/venv/bin/python bench/files.py --tool $(BUILD)/cli/onepass \
+		--json bench/results
 
 cross: ## the golden bits on the other architecture, cross-compiled and emulated, in full
 	@JOBS=$(JOBS) CROSS=full tests/run_all.sh cross

@@ -3,7 +3,7 @@
 # Each engine has its own: a change of the GPU's kernels leaves the CPU's results fresh.
 #
 # Included, it defines two functions. As a script it prints the hash, or writes it for C:
-#   cmake -D ROOT=<repository> [-D ENGINE=cpu|cuda] [-D OUTPUT=<header>] -P source_hash.cmake
+#   cmake -D ROOT=<repository> [-D ENGINE=cpu|cuda|both] [-D OUTPUT=<header>] -P source_hash.cmake
 
 # The sources of an engine, "cpu" or "cuda", and what both share: full paths, sorted.
 function(onepass_kernel_sources root engine variable)
@@ -39,9 +39,18 @@ if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
     set(ENGINE cpu)
   endif()
   get_filename_component(root ${ROOT} ABSOLUTE) # names within it are part of the hash
-  onepass_source_hash(${root} ${ENGINE} hash)
+  if(ENGINE STREQUAL "both") # for the tool
+    onepass_source_hash(${root} cpu hash)
+    onepass_source_hash(${root} cuda hash_cuda)
+  else()
+    onepass_source_hash(${root} ${ENGINE} hash)
+  endif()
   if(OUTPUT)
-    file(WRITE ${OUTPUT} "#define ONEPASS_SOURCES \"${hash}\"\n")
+    if(ENGINE STREQUAL "both")
+      file(WRITE ${OUTPUT} "#define ONEPASS_SOURCES_CPU \"${hash}\"\n#define ONEPASS_SOURCES_CUDA \"${hash_cuda}\"\n")
+    else()
+      file(WRITE ${OUTPUT} "#define ONEPASS_SOURCES \"${hash}\"\n")
+    endif()
   else()
     execute_process(COMMAND ${CMAKE_COMMAND} -E echo ${hash}) # message() writes to stderr
   endif()

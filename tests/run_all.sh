@@ -2,7 +2,8 @@
 # Everything that `make test` does: builds in build-test/ and build-cross/, runs, and ends with a table.
 #
 #   tests/run_all.sh                 all steps
-#   tests/run_all.sh STEP...         some of: release sanitize thread fuzz clang kernels python lint format cross
+#   tests/run_all.sh STEP...         some of: release sanitize thread fuzz clang kernels python tool lint format
+#                                    cross
 #
 # A step whose tools are not there is left out, and the table says why, as it does of tests that skipped themselves. A
 # step that fails does not stop the others. What runs on a GPU is in tests/gpu.sh.
@@ -14,7 +15,7 @@ cd "$(dirname "$0")/.." || exit 2
 self=tests/run_all.sh
 
 jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
-all_steps="release sanitize thread fuzz clang kernels python lint format cross"
+all_steps="release sanitize thread fuzz clang kernels python tool lint format cross"
 work=build-test
 mkdir -p $work
 reason= # why the running step is left out
@@ -120,9 +121,9 @@ step_fuzz() {
     echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return (void)d, (void)n, 0; }' >$work/fuzz.c
     clang -fsanitize=fuzzer,address,undefined $work/fuzz.c -o $work/fuzz_probe >$work/probe.log 2>&1 ||
         leave_out "clang has no libFuzzer (compiler-rt); the stand-in driver ran in the release step" || return
-    build $work/fuzz fuzz_arguments -DCMAKE_C_COMPILER=clang -DONEPASS_FUZZ=ON \
+    build $work/fuzz "fuzz_arguments fuzz_npy fuzz_safetensors" -DCMAKE_C_COMPILER=clang -DONEPASS_FUZZ=ON \
         -DONEPASS_SANITIZE=fuzzer-no-link,address,undefined -DONEPASS_CUDA=OFF -DONEPASS_BENCH=OFF \
-        -DONEPASS_EXAMPLES=OFF && check $work/fuzz -R '^fuzz_arguments$'
+        -DONEPASS_EXAMPLES=OFF && check $work/fuzz -R '^fuzz_(arguments|npy|safetensors)$'
 }
 
 # The other compiler: no warnings, and the same bits.
@@ -140,14 +141,14 @@ step_kernels() {
 }
 
 sources() {
-    find include src bench examples tests python -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp' | sort
+    find include src cli bench examples tests python -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp' | sort
 }
 
 step_lint() {
     if has cppcheck; then
         # shellcheck disable=SC2046 # file names here have no blanks
         cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --std=c11 --inline-suppr \
-            -I include -I src -I tests --suppressions-list=tests/cppcheck.txt \
+            -I include -I src -I tests -I cli -I bench --suppressions-list=tests/cppcheck.txt \
             -j "$jobs" $(sources | grep '\.c$' | grep -v '^python/') || return
         # It need not find Python's headers, but should know which of their macros return.
         # shellcheck disable=SC2046
@@ -182,6 +183,23 @@ step_python() {
     "$python" -c "import xdist" >/dev/null 2>&1 && workers="-n $jobs"
     # shellcheck disable=SC2086 # an option or none
     PYTHONPATH=$work/site "$python" -m pytest tests/python -q -p no:cacheprovider $workers
+}
+
+# The release step has left the tool; the python step, if it ran, the package whose bits are compared.
+step_tool() {
+    python=${PYTHON:-$work/venv/bin/python}
+    has "$python" || python=python3
+    has "$python" || leave_out "python3 is not here" || return
+    for module in pytest numpy hypothesis safetensors ml_dtypes; do
+        "$python" -c "import $module" >/dev/null 2>&1 ||
+            leave_out "$("$python" --version) has no $module (make venv installs what the tests need)" || return
+    done
+    build $work/release onepass_tool -DONEPASS_WERROR=ON || return 1
+    workers=
+    "$python" -c "import xdist" >/dev/null 2>&1 && workers="-n $jobs"
+    # shellcheck disable=SC2086 # an option or none
+    ONEPASS_TOOL=$work/release/cli/onepass PYTHONPATH=$work/site "$python" -m pytest tests/cli -q -rs \
+        -p no:cacheprovider $workers
 }
 
 step_format() {
@@ -254,9 +272,10 @@ heading() {
     release) echo "release: the build without warnings, all tests; the CUDA kernels as far as nvcc is here" ;;
     sanitize) echo "sanitize: address and undefined-behaviour sanitizers, quick tests" ;;
     thread) echo "thread: the thread sanitizer, quick tests" ;;
-    fuzz) echo "fuzz: libFuzzer on the argument checks, some seconds" ;;
+    fuzz) echo "fuzz: libFuzzer on the argument checks and on the parsers of files, some seconds each" ;;
     clang) echo "clang: a build without warnings, the same bits" ;;
     kernels) echo "kernels: machine code for every architecture, no spills and no local memory" ;;
+    tool) echo "tool: the command-line tool, driven as a person would" ;;
     python) echo "python: the package, built as a wheel, and its tests" ;;
     lint) echo "lint: cppcheck or clang-tidy" ;;
     format) echo "format: clang-format has nothing to change" ;;

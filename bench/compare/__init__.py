@@ -1,0 +1,1 @@
+"""The parts of bench/compare.py: who takes part, the clock, and the report."""

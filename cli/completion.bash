@@ -1,0 +1,106 @@
+# Completion for bash: commands, losses, options, their values, and files. The losses and their parameters are asked of
+# the tool itself (a few milliseconds), so that a new loss needs no edit here.
+
+# The losses, a line each: the name, and the names of its parameters after it.
+_onepass_losses() {
+    local text name depth=0 line=
+    text=$("${1/#\~/$HOME}" list --json 2>/dev/null) || return
+    while [[ $text =~ ^[^]\"[]*(\"name\":\ *\"([^\"]*)\"|\"[^\"]*\"|[][]) ]]; do
+        text=${text:${#BASH_REMATCH[0]}}
+        name=${BASH_REMATCH[2]}
+        case ${BASH_REMATCH[1]} in
+            '[') depth=$((depth + 1)) ;;
+            ']') depth=$((depth - 1)) ;;
+            '"name"'*)
+                # A name within a loss's own list is a parameter's.
+                if [ $depth -gt 1 ]; then
+                    line+=" --$name"
+                else
+                    [ -z "$line" ] || printf '%s\n' "$line"
+                    line=$name
+                fi
+                ;;
+        esac
+    done
+    [ -z "$line" ] || printf '%s\n' "$line"
+}
+
+# Completes a list of words, and, where there are commas, its last one.
+_onepass_list() {
+    local before=
+    [[ $word == *,* ]] && before=${word%,*},
+    mapfile -t COMPREPLY < <(compgen -P "$before" -W "$1" -- "${word##*,}")
+    compopt -o nospace 2>/dev/null
+}
+
+_onepass_words() {
+    mapfile -t COMPREPLY < <(compgen -W "$1" -- "$word")
+}
+
+# Completes files that end in one of these, and folders.
+_onepass_files() {
+    local ending
+    for ending; do
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -X "!*.$ending" -- "$word")
+    done
+    mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -d -- "$word")
+    compopt -o filenames 2>/dev/null
+}
+
+_onepass() {
+    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} losses parameters
+    COMPREPLY=()
+    losses=$(_onepass_losses "$1")
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        _onepass_words "$(cut -d ' ' -f 1 <<<"$losses") list info bench plot --help --version"
+        return
+    fi
+
+    # "--option=value" comes as three words.
+    if [ "$word" = = ]; then
+        word=
+    elif [ "$previous" = = ]; then
+        previous=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+
+    case $command/$previous in
+        */--reduction) _onepass_words 'mean sum none' ;;
+        bench/--device) _onepass_words 'cpu cuda' ;;
+        */--device) _onepass_words 'auto cpu cuda' ;;
+        bench/--loss) _onepass_list "$(cut -d ' ' -f 1 <<<"$losses")" ;;
+        bench/--type) _onepass_list 'f16 bf16 f32 f64' ;;
+        bench/--mode) _onepass_list 'forward both' ;;
+        bench/--json) _onepass_files json ;;
+        bench/--plot | plot/--out) _onepass_files svg ;;
+        */--grad | */--none) _onepass_files npy ;;
+        */--weight) _onepass_files npy safetensors ;;
+        */--threads | bench/--min | bench/--max) ;; # numbers
+        *)
+            parameters=$(sed -n "s/^$command //p" <<<"$losses")
+            _onepass_otherwise
+            ;;
+    esac
+}
+
+# Where no option waits for its value.
+_onepass_otherwise() {
+    if [[ " $parameters " == *" $previous "* && -n $parameters ]]; then
+        return # a number
+    elif [[ $word == -* ]]; then
+        case $command in
+            list | info) _onepass_words '--json --help' ;;
+            bench) _onepass_words '--device --loss --type --mode --min --max --threads --json --plot --help' ;;
+            plot) _onepass_words '--out --help' ;;
+            *)
+                _onepass_words "--reduction --weight --grad --none --bf16 --device --threads --hex --json --help
+                    $parameters"
+                ;;
+        esac
+    elif [ "$command" = plot ]; then
+        _onepass_files json
+    elif [[ $command != list && $command != info && $command != bench && $command != -* ]]; then
+        [[ $word == : || $previous == : ]] || _onepass_files npy safetensors # a tensor's name follows the colon
+    fi
+}
+
+complete -F _onepass onepass

@@ -1,0 +1,196 @@
+#include "input.h"
+#include "npy.h"
+#include "safetensors.h"
+#include "stop.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* More than any header that is read. */
+#define MOST_HEAD ((uint64_t)SAFETENSORS_MOST_HEADER + 8)
+
+/* -------------------------------------------------------------------- names -- */
+
+#define SUFFIX ".safetensors:"
+
+/* A path, and the name of a tensor in it if there is one. A file that is really called so goes first. */
+typedef struct place {
+    char *path;
+    const char *tensor; /* null: none was named */
+} place;
+
+static bool read_place(const char *argument, place *place) {
+    const char *suffix = strstr(argument, SUFFIX);
+    place->path = strdup(argument);
+    place->tensor = NULL;
+    if (!place->path)
+        return false;
+    if (suffix && access(argument, F_OK) != 0) {
+        const size_t length = (size_t)(suffix - argument) + strlen(SUFFIX) - 1;
+        place->path[length] = '\0';
+        place->tensor = argument + length + 1;
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------- opening -- */
+
+static const char *temporary_folder(void) {
+    const char *folder = getenv("TMPDIR");
+    return folder && *folder ? folder : "/tmp";
+}
+
+/* A file without a name, which is gone when it is closed. */
+static int open_temporary(void) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/onepass.XXXXXX", temporary_folder());
+    const int file = mkstemp(path);
+    if (file >= 0)
+        unlink(path);
+    return file;
+}
+
+static bool write_all(int file, const char *bytes, size_t count) {
+    while (count > 0) {
+        const ssize_t written = write(file, bytes, count);
+        if (written < 0 && errno != EINTR)
+            return false;
+        if (written > 0) {
+            bytes += written;
+            count -= (size_t)written;
+        }
+    }
+    return true;
+}
+
+/* What comes out of a pipe can be read once and in order only; a copy of it, as often as one likes. */
+static int copy_pipe(const input *input, int pipe, int *copy) {
+    enum {
+        CHUNK = 1 << 20
+    };
+    char *chunk = malloc(CHUNK);
+    int status = RIGHT;
+    *copy = chunk ? open_temporary() : -1;
+    if (*copy < 0)
+        status = complain(FAILED, "%s: is a pipe, and cannot be copied to a temporary file in %s: %s", input->path,
+                          temporary_folder(), strerror(errno));
+    while (status == RIGHT && !stop_wanted()) {
+        const ssize_t count = read(pipe, chunk, CHUNK);
+        if (count == 0)
+            break;
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            status = complain(WRONG, "%s: cannot be read: %s", input->path, strerror(errno));
+        else if (!write_all(*copy, chunk, (size_t)count))
+            status = complain(FAILED, "%s: is a pipe, and its temporary copy cannot be written: %s", input->path,
+                              strerror(errno));
+    }
+    free(chunk);
+    return status;
+}
+
+static int look_at_file(input *input) {
+    struct stat stat;
+    if (fstat(input->file, &stat) != 0)
+        return complain(WRONG, "%s: %s", input->path, strerror(errno));
+    if (S_ISDIR(stat.st_mode))
+        return complain(WRONG, "%s: is a directory; expected a file", input->path);
+    if (!S_ISREG(stat.st_mode)) {
+        int copy;
+        const int status = copy_pipe(input, input->file, &copy);
+        close(input->file);
+        input->file = copy;
+        if (status != RIGHT)
+            return status;
+        if (fstat(input->file, &stat) != 0)
+            return complain(WRONG, "%s: %s", input->path, strerror(errno));
+    }
+    input->size = (uint64_t)stat.st_size;
+    input->device = stat.st_dev;
+    input->number = stat.st_ino;
+    return RIGHT;
+}
+
+/* ------------------------------------------------------------------- headers -- */
+
+static bool parse(const unsigned char *head, size_t size, uint64_t file_size, const char *tensor, bool bf16,
+                  layout *layout, problem *problem) {
+    if (!tensor && npy_is_meant(head, size))
+        return npy_parse(head, size, file_size, bf16, layout, problem);
+    if (tensor || safetensors_is_meant(head, size))
+        return safetensors_parse(head, size, file_size, tensor, layout, problem);
+    return fail(problem, "is neither a .npy nor a .safetensors file: it begins with neither's magic bytes");
+}
+
+static int read_header(input *input, const char *tensor, bool bf16) {
+    problem problem;
+    if (input->size == 0)
+        return complain(WRONG, "%s: is empty; expected a .npy or a .safetensors file", input->path);
+    const uint64_t head_size = input->size < MOST_HEAD ? input->size : MOST_HEAD;
+    const unsigned char *head = input_map(input, 0, head_size);
+    if (!head)
+        return FAILED;
+    if (!parse(head, (size_t)head_size, input->size, tensor, bf16, &input->layout, &problem))
+        return complain(WRONG, "%s: %s", input->path, problem.text);
+    return RIGHT;
+}
+
+int input_open(input *input, int index, const char *argument, bool integers_are_bf16) {
+    place place;
+    *input = (struct input){.path = argument, .index = index, .file = -1};
+    if (!read_place(argument, &place))
+        return complain(FAILED, "no memory for a file's name");
+    const bool is_standard = strcmp(argument, "-") == 0;
+    input->file = is_standard ? dup(STDIN_FILENO) : open(place.path, O_RDONLY | O_CLOEXEC);
+    int status = RIGHT;
+    if (input->file < 0)
+        status = complain(WRONG, "%s: %s", is_standard ? "standard input" : argument, strerror(errno));
+    if (status == RIGHT)
+        status = look_at_file(input);
+    if (status == RIGHT && !stop_wanted())
+        status = read_header(input, place.tensor, integers_are_bf16);
+    free(place.path);
+    return status;
+}
+
+/* ------------------------------------------------------------------- windows -- */
+
+static void unmap(input *input) {
+    stop_knows_window(input->index, NULL, NULL, 0);
+    if (input->window)
+        munmap(input->window, input->window_bytes);
+    input->window = NULL;
+}
+
+const unsigned char *input_map(input *input, uint64_t begin, uint64_t end) {
+    static const unsigned char nothing[1];
+    unmap(input);
+    if (begin == end)
+        return nothing;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), skipped = begin % page;
+    input->window_bytes = (size_t)(end - begin + skipped);
+    void *window = mmap(NULL, input->window_bytes, PROT_READ, MAP_SHARED, input->file, (off_t)(begin - skipped));
+    if (window == MAP_FAILED) {
+        complain(FAILED, "%s: cannot be mapped into memory: %s", input->path, strerror(errno));
+        return NULL;
+    }
+    input->window = window;
+    stop_knows_window(input->index, input->path, window, input->window_bytes);
+    return (unsigned char *)window + skipped;
+}
+
+void input_close(input *input) {
+    if (input->file < 0)
+        return;
+    unmap(input);
+    close(input->file);
+    input->file = -1;
+}

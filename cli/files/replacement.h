@@ -1,0 +1,42 @@
+/* A file that is written beside its name and renamed when it is complete: the name has what it had before, or all of
+ * the new file. Sentences name the file. */
+#ifndef ONEPASS_CLI_REPLACEMENT_H
+#define ONEPASS_CLI_REPLACEMENT_H
+
+#include "layout.h" /* problem */
+
+#include <stdio.h>
+
+typedef struct replacement {
+    const char *name; /* as it was given, for messages; null: not wanted */
+    char *final;      /* the name that it will have, links followed */
+    char *part;       /* the name that it has meanwhile; null: there is no file */
+    int file;         /* descriptor; -1: not open */
+    FILE *stream;     /* over it, for text; errors are found out at the end */
+} replacement;
+
+/* Looks whether there can be a file of this name, without making one. */
+bool replacement_name(replacement *replacement, const char *name, problem *problem);
+
+/* Makes the part; writes to it and says what is wrong. */
+bool replacement_make(replacement *replacement, problem *problem);
+bool replacement_write(replacement *replacement, const void *bytes, size_t count, problem *problem);
+
+/* To close all of several before the first is renamed lets a disk that is full at the last moment change nothing. */
+bool replacement_close(replacement *replacement, problem *problem);
+bool replacement_rename(replacement *replacement, problem *problem);
+
+/* Takes away what is not complete, and all memory. Also for one that is all zeros. */
+void replacement_drop(replacement *replacement);
+
+/* For text: named and made, with a stream; then closed and renamed, or taken away. */
+bool replacement_begin(replacement *replacement, const char *name, problem *problem);
+bool replacement_finish(replacement *replacement, problem *problem);
+
+/* Whether a file could be written there, for who would find out too late. */
+bool replacement_is_possible(const char *name, problem *problem);
+
+/* Whether two names, whatever is there now, are those of one file. */
+bool is_one_file(const char *name, const char *other);
+
+#endif

@@ -1,0 +1,193 @@
+#include "source.h"
+#include "tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAST(a, b) ((a) < (b) ? (a) : (b))
+
+/* ------------------------------------------------------------------- extents -- */
+
+bool extents_join(extents *common, const layout *layout) {
+    extents joined = {.ndim = common->ndim > layout->ndim ? common->ndim : layout->ndim, .count = 1};
+    bool is_empty = false;
+    for (int32_t d = 1; d <= joined.ndim; d++) { /* from the last dimension on */
+        const int64_t a = d <= common->ndim ? common->shape[common->ndim - d] : 1;
+        const int64_t b = d <= layout->ndim ? layout->shape[layout->ndim - d] : 1;
+        if (a != b && a != 1 && b != 1)
+            return false;
+        joined.shape[joined.ndim - d] = a == 1 ? b : a;
+        is_empty |= joined.shape[joined.ndim - d] == 0;
+    }
+    for (int32_t d = 0; d < joined.ndim && !is_empty; d++)
+        if (__builtin_mul_overflow(joined.count, joined.shape[d], &joined.count))
+            return false;
+    if (is_empty)
+        joined.count = 0;
+    *common = joined;
+    return true;
+}
+
+/* ------------------------------------------------------------------ the views -- */
+
+static void place_at(source *source, const extents *common) {
+    const layout *layout = &source->view.input->layout;
+    view *view = &source->view;
+    view->ndim = common->ndim;
+    for (int32_t d = 1; d <= common->ndim; d++) {
+        const int32_t own = layout->ndim - d, at = common->ndim - d;
+        view->shape[at] = common->shape[at];
+        view->stride[at] = own >= 0 && layout->shape[own] != 1 ? layout->stride[own] : 0;
+    }
+    memcpy(source->common_stride, view->stride, sizeof view->stride);
+}
+
+/* Dimensions of one element are left out, and those that a single step walks through are joined. */
+static void simplify(view *view) {
+    int32_t kept = 0;
+    for (int32_t d = 0; d < view->ndim; d++) {
+        if (view->shape[d] == 1)
+            continue;
+        if (kept > 0 && view->stride[kept - 1] == view->shape[d] * view->stride[d]) {
+            view->shape[kept - 1] *= view->shape[d];
+            view->stride[kept - 1] = view->stride[d];
+        } else {
+            view->shape[kept] = view->shape[d];
+            view->stride[kept] = view->stride[d];
+            kept++;
+        }
+    }
+    if (kept == 0) {
+        view->shape[0] = view->stride[0] = 1;
+        kept = 1;
+    }
+    view->ndim = kept;
+}
+
+void source_open(source *source, input *input, const extents *common) {
+    *source = (struct source){.view = {.input = input}};
+    if (common->count == 0)
+        return; /* nobody will take anything */
+    place_at(source, common);
+    simplify(&source->view);
+}
+
+void source_close(source *source) {
+    free(source->buffer);
+    source->buffer = NULL;
+}
+
+/* ------------------------------------------------------------------- the pieces -- */
+
+/* Consecutive in the file and in order. */
+static bool is_plain(const view *view) {
+    return view->ndim == 1 && view->stride[0] == 1;
+}
+
+/* The library reads numbers of this machine, at addresses that are multiples of their size. It would take any strides,
+ * but numbers that lie apart are copied sooner than read one by one. */
+static bool is_readable(const view *view) {
+    const layout *layout = &view->input->layout;
+    return !layout->swapped && layout->offset % (uint64_t)dtype_bytes(layout->dtype) == 0 &&
+           view->stride[view->ndim - 1] <= 1;
+}
+
+/* Rows that suit an accumulator, if a piece has room for some. */
+static void try_rows(const extents *common, int64_t most, pieces *pieces) {
+    int32_t first = 0;
+    while (first < common->ndim - 1 && common->shape[first] == 1)
+        first++;
+    int64_t row = 1, unit = ONEPASS_TILE;
+    for (int32_t d = first + 1; d < common->ndim; d++)
+        row *= common->shape[d];
+    for (int64_t rest = row; rest % 2 == 0 && unit > 1; rest /= 2)
+        unit /= 2; /* so many rows are whole tiles */
+    if (common->ndim == 0 || row > most / unit)
+        return;
+    *pieces = (struct pieces){.elements = most / (unit * row) * unit * row, .row = row, .first = first};
+}
+
+bool choose_pieces(source *const *sources, int count, const extents *common, int64_t most, pieces *pieces) {
+    bool wants_rows = false;
+    *pieces = (struct pieces){.elements = most};
+    if (common->count == 0)
+        return true;
+    for (int k = 0; k < count; k++)
+        wants_rows |= is_readable(&sources[k]->view) && !is_plain(&sources[k]->view);
+    if (wants_rows)
+        try_rows(common, most, pieces);
+    for (int k = 0; k < count; k++) {
+        const view *view = &sources[k]->view;
+        sources[k]->is_direct = is_readable(view) && (is_plain(view) || pieces->row > 0);
+        if (sources[k]->is_direct)
+            continue;
+        const size_t size = dtype_bytes(view->input->layout.dtype);
+        sources[k]->buffer = malloc((size_t)LEAST(pieces->elements, common->count) * size);
+        if (!sources[k]->buffer) {
+            complain(FAILED, "%s: no memory to copy a part of it", view->input->path);
+            return false;
+        }
+    }
+    return true;
+}
+
+void shape_piece(const pieces *pieces, const extents *common, int64_t count, extents *piece) {
+    *piece = (extents){.ndim = 1, .shape = {count}, .count = count};
+    if (pieces->row == 0)
+        return;
+    piece->ndim = common->ndim - pieces->first;
+    memcpy(piece->shape, common->shape + pieces->first, (size_t)piece->ndim * sizeof *piece->shape);
+    piece->shape[0] = count / pieces->row;
+}
+
+/* -------------------------------------------------------------------- taking -- */
+
+/* The elements that a piece touches lie from `lowest` on, up to `highest`: whole rows of the first dimension in which
+ * the piece has more than one index, which is more than it needs, and never more than the file has. */
+static void find_reach(const view *view, int64_t first, int64_t count, int64_t *lowest, int64_t *highest) {
+    int64_t inner = 1;
+    for (int32_t k = 1; k < view->ndim; k++)
+        inner *= view->shape[k];
+    int64_t last = first + count - 1;
+    *lowest = *highest = 0;
+    for (int32_t d = 0; d < view->ndim; d++) {
+        const int64_t a = first / inner, b = last / inner;
+        *lowest += a * view->stride[d];
+        *highest += b * view->stride[d];
+        if (a != b) {
+            for (int32_t k = d + 1; k < view->ndim; k++)
+                *highest += (view->shape[k] - 1) * view->stride[k];
+            return;
+        }
+        first %= inner;
+        last %= inner;
+        if (d + 1 < view->ndim)
+            inner /= view->shape[d + 1];
+    }
+}
+
+static const void *map_piece(const view *view, int64_t first, int64_t count) {
+    const layout *layout = &view->input->layout;
+    const uint64_t size = dtype_bytes(layout->dtype);
+    int64_t lowest, highest;
+    find_reach(view, first, count, &lowest, &highest);
+    return input_map(view->input, layout->offset + (uint64_t)lowest * size,
+                     layout->offset + ((uint64_t)highest + 1) * size);
+}
+
+bool source_take(source *source, int64_t first, const extents *piece, const pieces *pieces, int threads,
+                 onepass_tensor *tensor) {
+    const view *view = &source->view;
+    const void *data = source->buffer;
+    if (source->is_direct)
+        data = map_piece(view, first, piece->count);
+    else if (!gather(view, first, piece->count, source->buffer, threads))
+        data = NULL;
+    *tensor = (onepass_tensor){.data = (void *)(uintptr_t)data,
+                               .dtype = view->input->layout.dtype,
+                               .ndim = piece->ndim,
+                               .shape = piece->shape,
+                               .strides =
+                                   source->is_direct && pieces->row > 0 ? source->common_stride + pieces->first : NULL};
+    return data != NULL;
+}

@@ -1,0 +1,20 @@
+/* The options of `onepass LOSS PREDICTIONS TARGETS`. */
+#ifndef ONEPASS_CLI_LOSS_OPTIONS_H
+#define ONEPASS_CLI_LOSS_OPTIONS_H
+
+#include "tool.h"
+
+typedef struct loss_options {
+    onepass_call call; /* the loss, its parameters, the reduction, the threads, the device */
+    const char *predictions, *targets;
+    const char *weight, *gradient, *losses; /* files; null: none */
+    bool integers_are_bf16, as_hex, as_json, wants_help;
+} loss_options;
+
+/* Complains of what is wrong. argv[0] is the loss's name; argv is put into another order. */
+int read_loss_options(loss_options *options, const onepass_loss_info *loss, int argc, char **argv);
+
+/* A line an option, for --help. */
+void print_loss_options(const onepass_loss_info *loss);
+
+#endif

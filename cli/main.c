@@ -1,0 +1,89 @@
+/* onepass: losses of files, and what the library and this machine can do. Each command has a file of its own. */
+#include "tool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} commands[] = {{"list", list_command}, {"info", info_command}, {"bench", bench_command}, {"plot", plot_command}};
+
+enum {
+    COMMANDS = sizeof commands / sizeof *commands,
+    LONGEST_NAME = 64
+};
+
+/* How many characters must be inserted, left out or changed to make one word of the other. */
+static int distance(const char *a, const char *b) {
+    const size_t length_a = strlen(a), length_b = strlen(b);
+    int row[LONGEST_NAME + 1];
+    if (length_a > LONGEST_NAME || length_b > LONGEST_NAME)
+        return LONGEST_NAME;
+    for (size_t j = 0; j <= length_b; j++)
+        row[j] = (int)j;
+    for (size_t i = 1; i <= length_a; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= length_b; j++) {
+            const int changed = diagonal + (a[i - 1] != b[j - 1]);
+            const int fewer = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = changed < fewer ? changed : fewer;
+        }
+    }
+    return row[length_b];
+}
+
+static void compare(const char *given, const char *name, const char **nearest, int *least) {
+    const int off = distance(given, name);
+    if (off < *least) {
+        *least = off;
+        *nearest = name;
+    }
+}
+
+static int complain_of_command(const char *given) {
+    const onepass_loss_info *loss;
+    const char *nearest = NULL;
+    int least = 3; /* further off is another word */
+    char names[1024];
+    size_t used = 0;
+    for (int32_t i = 0; (loss = onepass_loss_at(i)) != NULL; i++) {
+        compare(given, loss->name, &nearest, &least);
+        if (used < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s, ", loss->name);
+    }
+    for (int i = 0; i < COMMANDS; i++)
+        compare(given, commands[i].name, &nearest, &least);
+    if (given[0] == '-')
+        return complain(WRONG, "%s: there is no such option here; expected a loss or a command first (onepass --help)",
+                        given);
+    if (nearest)
+        return complain(WRONG, "\"%s\" is neither a loss nor a command; did you mean \"%s\"?", given, nearest);
+    return complain(WRONG,
+                    "\"%s\" is neither a loss (%slisted by onepass list) nor a command (list, info, bench, plot)",
+                    given, names);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        print_usage(true);
+        fputs("onepass --help tells more.\n", stderr);
+        return WRONG;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        print_help();
+        return close_output();
+    }
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+        printf("onepass %s\n", onepass_version_text());
+        return close_output();
+    }
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    const onepass_loss_info *loss = onepass_loss_named(name);
+    return loss ? loss_command(loss, argc - 1, argv + 1) : complain_of_command(name);
+}

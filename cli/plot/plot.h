@@ -1,0 +1,12 @@
+/* A picture of what was measured, as SVG: small multiples of elements against GB/s, with the limit as a line. */
+#ifndef ONEPASS_CLI_PLOT_H
+#define ONEPASS_CLI_PLOT_H
+
+#include "record.h"
+
+/* Whether one picture holds it. The problem is that of the record, and names no file. */
+bool plot_is_possible(const record *record, problem *problem);
+
+bool plot_write(const record *record, const char *file, problem *problem);
+
+#endif

@@ -1,0 +1,85 @@
+#include "progress.h"
+#include "stop.h"
+#include "tool.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t wanted;
+
+/* Kept simple for the handler: set before a window is used, cleared after. */
+static struct {
+    const char *volatile path;
+    const char *volatile begin;
+    volatile size_t bytes;
+} windows[STOP_WINDOWS];
+static const char *volatile files[STOP_FILES];
+
+static void remember(int number) {
+    wanted = number;
+}
+
+/* Only what may be called in a handler. */
+static void say(const char *text) {
+    if (write(STDERR_FILENO, text, strlen(text)) < 0)
+        _exit(WRONG);
+}
+
+static void end_for_lost_file(int number, siginfo_t *info, void *context) {
+    (void)context;
+    const char *path = NULL, *at = info->si_addr;
+    for (int i = 0; i < STOP_WINDOWS; i++)
+        if (windows[i].path && at >= windows[i].begin && at < windows[i].begin + windows[i].bytes)
+            path = windows[i].path;
+    if (!path) { /* not a file of ours: a mistake of the tool, which a core file tells more about */
+        signal(number, SIG_DFL);
+        return;
+    }
+    for (int i = 0; i < STOP_FILES; i++)
+        if (files[i])
+            unlink(files[i]);
+    progress_wipe();
+    say("onepass: ");
+    say(path);
+    say(": was cut short while it was read, or its disk failed\n");
+    _exit(WRONG);
+}
+
+void stop_prepare(void) {
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = remember};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct sigaction former;
+        if (sigaction(ends[i], NULL, &former) == 0 && former.sa_handler != SIG_IGN) /* as nohup wants it */
+            sigaction(ends[i], &action, NULL);
+    }
+    action = (struct sigaction){.sa_sigaction = end_for_lost_file, .sa_flags = SA_SIGINFO};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a file that gets too large is an error of write() then */
+}
+
+bool stop_wanted(void) {
+    return wanted != 0;
+}
+
+void stop_now(void) {
+    const int number = wanted;
+    if (number == 0)
+        return;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void stop_knows_window(int index, const char *path, const void *address, size_t bytes) {
+    windows[index].path = NULL;
+    windows[index].begin = address;
+    windows[index].bytes = bytes;
+    windows[index].path = path;
+}
+
+void stop_knows_file(int index, const char *path) {
+    files[index] = path;
+}

@@ -1,0 +1,52 @@
+#include "progress.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int complain(int status, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    progress_wipe();
+    fputs("onepass: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    return status;
+}
+
+int complain_of_library(onepass_status status) {
+    const bool is_machine = status == ONEPASS_NO_DEVICE || status == ONEPASS_DEVICE_FAILED ||
+                            status == ONEPASS_OUT_OF_MEMORY || status == ONEPASS_INCOMPLETE;
+    return complain(is_machine ? FAILED : WRONG, "%s", onepass_message());
+}
+
+int close_output(void) {
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return RIGHT;
+    return complain(FAILED, "standard output: %s", errno ? strerror(errno) : "could not be written");
+}
+
+void print_json_string(const char *text) {
+    putchar('"');
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            printf("\\%c", *c);
+        else if (*c < 0x20)
+            printf("\\u%04x", *c);
+        else
+            putchar(*c);
+    }
+    putchar('"');
+}
+
+void print_json_number(double number) {
+    if (isfinite(number))
+        printf("%.17g", number);
+    else
+        printf("\"%s\"", isnan(number) ? "nan" : number < 0 ? "-inf" : "inf");
+}

@@ -1,0 +1,142 @@
+# The command line itself: options anywhere, both ways of writing them, `--`, and where the answer goes.
+import itertools
+import os
+import subprocess
+
+import pytest
+
+from expected import numbers
+from folder import tool
+
+
+@pytest.fixture
+def pair(folder):
+    folder.p, folder.t = numbers(61, (20, 30)), numbers(62, (20, 30))
+    folder.save("p.npy", folder.p), folder.save("t.npy", folder.t)
+    return folder
+
+
+def test_options_anywhere(pair):
+    wanted = pair.hex("smooth_l1", "p.npy", "t.npy", "--beta", "0.5", "--reduction", "sum")
+    parts = [["--beta", "0.5"], ["--reduction=sum"], ["p.npy"], ["t.npy"], ["--hex"]]
+    for order in itertools.permutations(range(5)):
+        if order.index(2) < order.index(3):
+            words = [word for part in order for word in parts[part]]
+            assert pair.answer("smooth_l1", *words) == wanted
+
+
+def test_options_before_the_loss(pair):
+    """`onepass --json mse p t`: as if they stood behind it, or refused; never something else."""
+    result = pair.run("--hex", "mse", "p.npy", "t.npy")
+    assert result.out.strip() == pair.hex("mse", "p.npy", "t.npy") or result.status == 2, result
+
+
+@pytest.mark.parametrize("value", ["0.5", ".5", "5e-1", "0.50000", "+0.5"])
+def test_numbers_may_be_written_in_many_ways(pair, value):
+    wanted = pair.hex("smooth_l1", "p.npy", "t.npy", "--beta", "0.5")
+    assert pair.hex("smooth_l1", "p.npy", "t.npy", "--beta", value) == wanted
+    assert pair.hex("smooth_l1", "p.npy", "t.npy", f"--beta={value}") == wanted
+
+
+def test_a_negative_value_is_a_value(pair):
+    wanted = pair.json("hinge", "p.npy", "t.npy", "--margin=-0.25")
+    assert pair.json("hinge", "--margin", "-0.25", "p.npy", "t.npy")["bits"] == wanted["bits"]
+
+
+def test_every_option_with_an_equals_sign(pair):
+    pair.save("w.npy", numbers(63, (20, 30)) ** 2)
+    command = "--reduction=mean --weight=w.npy --grad=g.npy --none=n.npy --device=cpu --threads=2 --beta=1".split()
+    reply = pair.json("smooth_l1", *command, "p.npy", "t.npy")
+    assert reply["grad"] == "g.npy" and reply["none"] == "n.npy" and reply["device"] == "cpu"
+    assert pair.load("g.npy").shape == (20, 30)
+
+
+def test_a_name_with_an_equals_sign(pair):
+    pair.answer("mse", "p.npy", "t.npy", "--grad=a=b.npy")
+    assert pair.load("a=b.npy").shape == (20, 30)
+
+
+def test_after_two_dashes_all_are_files(pair):
+    os.rename(pair / "p.npy", pair / "--json")
+    os.rename(pair / "t.npy", pair / "-t.npy")
+    wanted = pair.hex("mse", "./--json", "./-t.npy")
+    assert pair.answer("mse", "--hex", "--", "--json", "-t.npy") == wanted
+    assert pair.answer("mse", "./--json", "--hex", "--", "-t.npy") == wanted
+
+
+def test_devices(pair):
+    assert pair.json("mse", "p.npy", "t.npy")["device"] == "cpu"
+    for device in ("auto", "cpu"):
+        assert pair.json("mse", "p.npy", "t.npy", "--device", device)["device"] == "cpu"
+
+
+def test_cuda(pair):
+    wanted = pair.hex("mse", "p.npy", "t.npy", "--grad", "g.npy")
+    gradient = (pair / "g.npy").read_bytes()
+    os.remove(pair / "g.npy")
+    command = ["mse", "p.npy", "t.npy", "--grad", "g.npy", "--device"]
+    if pair.json("info")["gpus"] > 0:
+        reply = pair.json(*command, "cuda:0")
+        assert reply["bits"] == wanted and reply["device"] == "cuda:0"
+        assert (pair / "g.npy").read_bytes() == gradient
+    else:
+        for device in ("cuda", "cuda:0", "cuda:1"):
+            sentence = pair.refuse(*command, device, status=1)
+            assert any(word in sentence for word in ("GPU", "CUDA", "driver")), sentence
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5, 1000])
+def test_threads(pair, threads):
+    reply = pair.json("mse", "p.npy", "t.npy", "--threads", threads)
+    assert 1 <= reply["threads"] <= threads
+    assert reply["bits"] == pair.hex("mse", "p.npy", "t.npy")
+
+
+def test_an_instruction_set_by_name(pair):
+    """The variable is the library's; one that is not there is an error, as everywhere."""
+    available = pair.json("info")["instruction_set"]
+    assert pair.hex("mse", "p.npy", "t.npy", env={"ONEPASS_ISA": available}) == pair.hex("mse", "p.npy", "t.npy")
+    pair.refuse("mse", "p.npy", "t.npy", env={"ONEPASS_ISA": "abacus"}, says="abacus")
+
+
+# ---------------------------------------------------------- standard output --
+
+
+def test_a_full_disk_behind_standard_output(pair):
+    for arguments in (
+        ["mse", "p.npy", "t.npy"],
+        ["mse", "p.npy", "t.npy", "--json"],
+        ["list"],
+        ["--help"],
+        ["--version"],
+    ):
+        with open("/dev/full", "w") as full:
+            result = pair.run(*arguments, stdout=full)
+        assert result.status not in (0, -6, -11), arguments
+        assert result.err.startswith("onepass: ") and result.err.count("\n") == 1, result
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_a_closed_standard_output(pair, closed):
+    """The first file that is opened would get its number: nothing is printed into it, and the run fails."""
+    before = [(pair / name).read_bytes() for name in ("p.npy", "t.npy")]
+    script = f'exec "$0" mse p.npy t.npy --grad g.npy {closed}'
+    done = subprocess.run(["bash", "-c", script, tool()], cwd=pair.path, capture_output=True, timeout=60)
+    assert done.returncode in (1, 2)
+    assert before == [(pair / name).read_bytes() for name in ("p.npy", "t.npy")]
+    left = set(os.listdir(pair.path)) - {"p.npy", "t.npy"}
+    assert left <= {"g.npy"}
+    if left:
+        assert pair.load("g.npy").shape == (20, 30) and len((pair / "g.npy").read_bytes()) == 128 + 2400
+
+
+def test_nobody_reads_the_answer(pair):
+    reader, writer = os.pipe()
+    os.close(reader)
+    result = pair.run("mse", "p.npy", "t.npy", stdout=writer)
+    os.close(writer)
+    assert result.status != 0
+
+
+def test_nothing_on_standard_error_that_is_no_terminal(pair):
+    assert pair.run("mse", "p.npy", "t.npy", "--grad", "g.npy").err == ""

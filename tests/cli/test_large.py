@@ -1,0 +1,150 @@
+# Files larger than memory allows: the number is right, the memory stays small, and a file may shrink meanwhile.
+import os
+import resource
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from folder import QUICK, assert_sentence
+from sparse import LARGE, MIB, ended, save_sparse, start, wait_until, watch_memory
+
+ALLOWED = 256 * MIB
+COUNT = LARGE // 4
+
+
+def spots(count, seed):
+    """Elements here and there, the first and the last among them, whose squares add up without rounding."""
+    rng = np.random.default_rng(seed)
+    places = [0, count - 1, *map(int, rng.integers(0, count, 500))]
+    return {place: int(rng.integers(-64, 65)) / 8 for place in places}
+
+
+def sum_of_squares(p, t):
+    return sum((p.get(place, 0) - t.get(place, 0)) ** 2 for place in p.keys() | t.keys())
+
+
+def run_small(folder, *arguments):
+    """A run with little address space, watched. Two threads, since each takes address space for its stack."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (700 * MIB, 700 * MIB))
+
+    with ended(start(folder, *arguments, "--threads", "2", preexec_fn=limit)) as process:
+        peak, own = watch_memory(process)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, b""), err
+    assert peak < ALLOWED and own < ALLOWED, f"{peak >> 20} MiB, of which {own >> 20} its own"
+    return out.decode().strip()
+
+
+def test_two_large_files(folder):
+    p, t = spots(COUNT, 81), spots(COUNT, 82)
+    save_sparse(folder / "p.npy", (COUNT,), p), save_sparse(folder / "t.npy", (COUNT,), t)
+    begun = time.monotonic()
+    assert np.float32(run_small(folder, "mse", "p.npy", "t.npy")) == np.float32(sum_of_squares(p, t) / COUNT)
+    assert time.monotonic() - begun < 60
+
+
+def test_a_large_file_and_one_number(folder):
+    """All the terms are 1 or near it, so that every tile counts."""
+    p = spots(COUNT // 4, 83)
+    save_sparse(folder / "p.npy", (COUNT // 4,), p)
+    folder.save("t.npy", np.ones((), np.float32))
+    wanted = COUNT // 4 + sum(max(1 - value, 0) - 1 for value in p.values())
+    assert np.float32(run_small(folder, "hinge", "p.npy", "t.npy", "--reduction", "sum")) == np.float32(wanted)
+
+
+@pytest.mark.parametrize("shape", [(4096, 4096), (64, 512, 512), (2, 2**23), (2**23, 2)], ids=str)
+def test_fortran_order(folder, shape):
+    count = int(np.prod(shape))
+    p, t = spots(count, 84), spots(count, 85)
+    save_sparse(folder / "p.npy", shape, p, fortran=True), save_sparse(folder / "t.npy", shape, t)
+    text = run_small(folder, "mse", "p.npy", "t.npy")
+    assert np.float32(text) == np.float32(sum_of_squares(p, t) / count)
+
+
+@pytest.mark.parametrize("rows", [2**14, 2**8, 3])
+def test_a_large_file_in_fortran_order(folder, rows):
+    """The elements of a row are far from each other, so that a piece of the work has parts of it all over the file."""
+    shape = (rows, (2**26 if QUICK else 2**28) // rows)
+    count = shape[0] * shape[1]
+    p = spots(count, 86)
+    save_sparse(folder / "p.npy", shape, p, fortran=True)
+    folder.save("t.npy", np.zeros((rows, 1), np.float32))
+    text = run_small(folder, "mse", "p.npy", "t.npy")
+    assert np.float32(text) == np.float32(sum_of_squares(p, {}) / count)
+
+
+def test_outputs(folder):
+    count = 48 * MIB // 4
+    p, t = spots(count, 87), spots(count, 88)
+    save_sparse(folder / "p.npy", (count,), p), save_sparse(folder / "t.npy", (count,), t)
+    run_small(folder, "mse", "p.npy", "t.npy", "--reduction", "sum", "--grad", "g.npy", "--none", "n.npy")
+    gradient, losses = folder.load("g.npy"), folder.load("n.npy")
+    assert np.count_nonzero(gradient) == np.count_nonzero(losses)
+    for place in p.keys() | t.keys():
+        x = p.get(place, 0) - t.get(place, 0)
+        assert gradient[place] == 2 * x and losses[place] == x * x
+
+
+def test_outputs_larger_than_the_memory_that_is_allowed(folder):
+    """An output of 512 MiB from a number for each row and one for each column."""
+    side = 4096 if QUICK else 11585
+    folder.save("p.npy", np.arange(side, dtype=np.float32)[:, None])
+    folder.save("t.npy", np.arange(side, dtype=np.float32))
+    run_small(folder, "smooth_l1", "p.npy", "t.npy", "--reduction", "sum", "--grad", "g.npy")
+    gradient = np.load(folder / "g.npy", mmap_mode="r")
+    assert gradient.shape == (side, side)
+    for row in (0, 1, side // 2, side - 1):
+        assert (gradient[row] == np.sign(row - np.arange(side))).all()
+
+
+# ---------------------------------------------------- files that shrink ----
+
+
+@pytest.mark.parametrize("victim", ["p.npy", "t.npy", "w.npy"])
+@pytest.mark.parametrize("fortran", [False, True], ids=["C", "fortran"])
+def test_a_file_that_shrinks(folder, victim, fortran):
+    """It is stopped in the middle and the file cut short: a sentence, not a crash, and nothing is left behind."""
+    side = 2**13 if fortran else 2**15
+    for name in ("p.npy", "t.npy", "w.npy"):
+        save_sparse(folder / name, (side, side), {1: 1}, fortran)
+    before = set(os.listdir(folder.path))
+    with ended(start(folder, "mse", "p.npy", "t.npy", "--weight", "w.npy", "--threads", "1")) as process:
+        assert wait_until(lambda: mapped(process, "p.npy"), process), "it was over before it could be stopped"
+        process.send_signal(signal.SIGSTOP)
+        os.truncate(folder / victim, 4096)
+        process.send_signal(signal.SIGCONT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode in (1, 2), (process.returncode, err)
+    assert out == b""
+    assert_sentence(err.decode(), victim)
+    assert set(os.listdir(folder.path)) == before
+
+
+def mapped(process, name):
+    """Whether the process has begun to read a file, by mapping it or otherwise."""
+    try:
+        with open(f"/proc/{process.pid}/maps") as file:
+            return name in file.read()
+    except OSError:
+        return False
+
+
+def test_a_file_that_shrinks_while_a_gradient_is_written(folder):
+    side = 2**14
+    for name in ("p.npy", "t.npy"):
+        save_sparse(folder / name, (side, side), {1: 1})
+    folder.write("g.npy", b"earlier")
+    with ended(start(folder, "mse", "p.npy", "t.npy", "--grad", "g.npy", "--threads", "1")) as process:
+        assert wait_until(lambda: len(os.listdir(folder.path)) > 3, process), "no output was begun"
+        process.send_signal(signal.SIGSTOP)
+        os.truncate(folder / "p.npy", 4096)
+        process.send_signal(signal.SIGCONT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode in (1, 2) and out == b"", (process.returncode, err)
+    assert_sentence(err.decode(), "p.npy")
+    assert sorted(os.listdir(folder.path)) == ["g.npy", "p.npy", "t.npy"]
+    assert (folder / "g.npy").read_bytes() == b"earlier"

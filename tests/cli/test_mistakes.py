@@ -1,0 +1,342 @@
+# Mistakes: each is refused with a sentence that names it, nothing is printed or written, and the status is 2.
+import ctypes
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import pathlib
+
+import numpy as np
+import pytest
+
+from expected import LOSSES, numbers
+from folder import Folder, assert_sentence, tool
+
+OUTPUTS = ["--grad", "g.npy", "--none", "n.npy"]
+
+
+@pytest.fixture
+def pair(folder):
+    folder.save("p.npy", numbers(71, (20, 30))), folder.save("t.npy", numbers(72, (20, 30)))
+    return folder
+
+
+# ---------------------------------------------------------------- commands --
+
+
+def test_no_arguments(folder):
+    result = folder.run()
+    assert result.status == 2 and result.out == ""
+    assert "onepass LOSS" in result.err
+
+
+@pytest.mark.parametrize(
+    "word, near", [("mes", "mse"), ("mse_loss", "mse"), ("MSE", "mse"), ("smoothl1", "smooth_l1"), ("hing", "hinge")]
+)
+def test_an_unknown_loss(pair, word, near):
+    pair.refuse(word, "p.npy", "t.npy", *OUTPUTS, says=[word, near])
+
+
+def test_a_loss_like_nothing_else(pair):
+    sentence = pair.refuse("xyzzy", "p.npy", "t.npy", says="xyzzy")
+    assert "onepass list" in sentence or all(loss in sentence for loss in LOSSES)
+
+
+def test_a_file_in_place_of_a_loss(pair):
+    pair.refuse("p.npy", "t.npy", says="p.npy")
+
+
+@pytest.mark.parametrize("files", [[], ["p.npy"], ["p.npy", "t.npy", "p.npy"]], ids=len)
+def test_too_few_and_too_many_files(pair, files):
+    pair.refuse("mse", *files, *OUTPUTS)
+
+
+@pytest.mark.parametrize("option", ["--frobnicate", "--gard", "--gard=g.npy", "-x", "--betta=3", "---", "--Grad"])
+def test_an_unknown_option(pair, option):
+    pair.refuse("mse", "p.npy", "t.npy", option, says=option.split("=")[0])
+
+
+@pytest.mark.parametrize("option", ["--reduction", "--beta", "--weight", "--grad", "--none", "--device", "--threads"])
+def test_an_option_without_its_value(pair, option):
+    pair.refuse("smooth_l1", "p.npy", "t.npy", option, says=option)
+
+
+@pytest.mark.parametrize("option", ["--reduction", "--beta", "--weight", "--grad", "--none", "--device", "--threads"])
+def test_an_option_with_an_empty_value(pair, option):
+    pair.refuse("smooth_l1", "p.npy", "t.npy", f"{option}=", says=option)
+
+
+@pytest.mark.parametrize("option", ["--json", "--hex", "--bf16"])
+def test_a_value_for_an_option_that_has_none(pair, option):
+    pair.refuse("mse", "p.npy", "t.npy", f"{option}=1", says=option)
+
+
+@pytest.mark.parametrize("value", ["", "x", "1x", "1 2", "0.5,", "1,5", "nan", "-1", "-1e-300", "--json", "0.5.5", "١"])
+def test_a_bad_number(pair, value):
+    pair.refuse("smooth_l1", "p.npy", "t.npy", "--beta", value, *OUTPUTS, says="beta")
+    pair.refuse("smooth_l1", "p.npy", "t.npy", f"--beta={value}", *OUTPUTS, says="beta")
+
+
+@pytest.mark.parametrize(
+    "loss, option", [("mse", "--beta"), ("mse", "--margin"), ("hinge", "--beta"), ("smooth_l1", "--margin")]
+)
+def test_a_parameter_of_another_loss(pair, loss, option):
+    pair.refuse(loss, "p.npy", "t.npy", option, "0.5", *OUTPUTS, says=[option, loss])
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "x", "1.5", "", "2x", "99999999999999999999", "1e3"])
+def test_a_bad_number_of_threads(pair, value):
+    pair.refuse("mse", "p.npy", "t.npy", "--threads", value, *OUTPUTS, says="--threads")
+
+
+@pytest.mark.parametrize("value", ["Mean", "avg", "me", "mean,sum"])
+def test_a_bad_reduction(pair, value):
+    sentence = pair.refuse("mse", "p.npy", "t.npy", "--reduction", value, *OUTPUTS, says=["--reduction", value])
+    assert all(word in sentence for word in ("mean", "sum", "none"))
+
+
+@pytest.mark.parametrize("value", ["tpu", "cuda:", "cuda:x", "cuda:-1", "cuda0", "cuda:99999999999999999999", "cpu:0"])
+def test_a_bad_device(pair, value):
+    pair.refuse("mse", "p.npy", "t.npy", "--device", value, *OUTPUTS, says=["--device", value])
+
+
+# ------------------------------------------------------------------- files --
+
+
+@pytest.mark.parametrize(
+    "place", [["mse", "X", "t.npy"], ["mse", "p.npy", "X"], ["mse", "p.npy", "t.npy", "--weight", "X"]], ids=len
+)
+def test_files_that_cannot_be_read(pair, place):
+    os.mkdir(pair / "folder.npy")
+    os.symlink("nowhere", pair / "dangling.npy")
+    for name in ("missing.npy", "folder.npy", "dangling.npy", "p.npy/x", "missing.safetensors:name", "/dev/null", ""):
+        command = [name if word == "X" else word for word in place]
+        pair.refuse(*command, *OUTPUTS, says=name.removesuffix(":name"))
+
+
+def test_a_file_without_permission():
+    """As root everything can be read, so then the tool runs as nobody, from a copy."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Folder(pathlib.Path(place))
+        os.chmod(place, 0o777)
+        folder.save("p.npy", numbers(1, 5)), folder.save("secret.npy", numbers(2, 5))
+        os.chmod(folder / "secret.npy", 0)
+        shutil.copy(tool(), folder / "tool")
+        os.mkdir(folder / "closed", 0o555)
+        other = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+
+        def run(*arguments):
+            command = [folder / "tool", *arguments]
+            return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=60, **other)
+
+        assert run("mse", "p.npy", "p.npy").returncode == 0
+        for files in (("secret.npy", "p.npy"), ("p.npy", "secret.npy")):
+            result = run("mse", *files, "--grad", "g.npy")
+            assert (result.returncode, result.stdout) == (2, "")
+            assert_sentence(result.stderr, "secret.npy", "ermission")
+        result = run("mse", "p.npy", "p.npy", "--grad", "closed/g.npy")
+        assert (result.returncode, result.stdout, os.listdir(folder / "closed")) == (2, "", [])
+        assert_sentence(result.stderr, "closed/g.npy", "ermission")
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [((3, 4), (5,)), ((4, 3), (4,)), ((2, 3), (3, 2)), ((2, 0), (3,)), ((7,), (8,)), ((2, 1, 4), (3, 5))],
+    ids=str,
+)
+def test_shapes_that_do_not_broadcast(folder, shapes):
+    folder.save("p.npy", np.zeros(shapes[0])), folder.save("t.npy", np.zeros(shapes[1]))
+    folder.refuse("mse", "p.npy", "t.npy", *OUTPUTS, says=[str(shape) for shape in shapes])
+
+
+def test_standard_input_twice(pair):
+    pair.refuse("mse", "-", "-", input=(pair / "p.npy").read_bytes())
+    pair.refuse("mse", "-", "t.npy", "--weight", "-", input=(pair / "p.npy").read_bytes())
+
+
+def test_standard_input_that_is_empty_or_cut_short(pair):
+    content = (pair / "p.npy").read_bytes()
+    for cut in (0, 1, 60, len(content) - 1):
+        pair.refuse("mse", "-", "t.npy", *OUTPUTS, input=content[:cut], says="-: ")
+
+
+def test_names_that_are_long_or_odd(pair):
+    for name in ("x" * 5000, "a/" * 3000, "no\nsuch\nfile.npy", "%s%n%d.npy", "\x1b[31mred.npy"):
+        result = pair.run("mse", name, "t.npy")
+        assert result.status == 2 and result.out == "" and result.err.startswith("onepass: "), result
+        assert result.err.count("\n") <= 1 + name.count("\n")
+
+
+# ------------------------------------------------------------ safetensors --
+
+
+def test_a_tensor_that_is_not_there(pair):
+    pair.save_tensors("f.safetensors", logits=numbers(1, 5), target=numbers(2, 5))
+    for command in (["mse", "f.safetensors:nope", "t.npy"], ["mse", "f.safetensors", "t.npy"]):
+        pair.refuse(*command, *OUTPUTS, says=["f.safetensors", "logits", "target"])
+    pair.refuse("mse", "f.safetensors:logit", "t.npy", says=["logit", "logits"])
+    pair.refuse("mse", "f.safetensors:", "t.npy", says="f.safetensors")
+
+
+def test_one_tensor_and_another_name(pair):
+    pair.save_tensors("f.safetensors", logits=numbers(1, 5))
+    pair.refuse("mse", "f.safetensors:nope", "t.npy", says=["nope", "logits"])
+
+
+def test_a_file_without_tensors(pair):
+    pair.save_tensors("f.safetensors")
+    pair.refuse("mse", "f.safetensors", "t.npy", says="f.safetensors")
+    pair.refuse("mse", "f.safetensors:a", "t.npy", says="f.safetensors")
+
+
+def test_very_many_tensors(pair):
+    """The sentence stays one of a readable length."""
+    pair.save_tensors("f.safetensors", **{f"layer.{i}.weight": numbers(1, 1) for i in range(3000)})
+    assert len(pair.refuse("mse", "f.safetensors:nope", "t.npy", says=["f.safetensors", "layer."])) < 2000
+    assert float(pair.answer("mse", "f.safetensors:layer.2999.weight", "f.safetensors:layer.0.weight")) == 0
+
+
+def test_a_name_in_a_file_that_has_none(pair):
+    pair.refuse("mse", "p.npy:logits", "t.npy", says="p.npy")
+    pair.save("really.npy.safetensors", numbers(71, (20, 30)))
+    pair.refuse("mse", "really.npy.safetensors:logits", "t.npy", says="really.npy.safetensors")
+
+
+# ---------------------------------------------------------------- outputs --
+
+
+@pytest.mark.parametrize("option", ["--grad", "--none"])
+def test_an_output_that_is_an_input(pair, option):
+    os.symlink("t.npy", pair / "link.npy")
+    os.link(pair / "t.npy", pair / "hard.npy")
+    os.mkdir(pair / "sub")
+    pair.save("w.npy", numbers(73, (20, 30)) ** 2)
+    pair.save_tensors("f.safetensors", a=numbers(74, (20, 30)))
+    for name in ("p.npy", "t.npy", "./p.npy", pair / "p.npy", "sub/../t.npy", "w.npy", "link.npy", "hard.npy"):
+        pair.refuse("mse", "p.npy", "t.npy", "--weight", "w.npy", option, name, says=str(name))
+    pair.refuse("mse", "f.safetensors:a", "t.npy", option, "f.safetensors", says="f.safetensors")
+
+
+def test_an_output_that_is_standard_input(pair):
+    with open(pair / "p.npy", "rb") as file:
+        result = pair.run("mse", "-", "t.npy", "--grad", "p.npy", stdin=file)
+    assert result.status == 2, result
+    assert pair.load("p.npy").tobytes() == numbers(71, (20, 30)).tobytes()
+
+
+@pytest.mark.parametrize("option", ["--grad", "--none"])
+def test_an_output_that_is_no_plain_file(pair, option):
+    os.mkdir(pair / "folder")
+    os.mkfifo(pair / "pipe")
+    os.symlink("/dev/null", pair / "null.npy")
+    for name in ("folder", "folder/", ".", "pipe", "/dev/null", "/dev/full", "/dev/stdout", "null.npy", "-"):
+        pair.refuse("mse", "p.npy", "t.npy", option, name, says=name.rstrip("/"))
+
+
+@pytest.mark.parametrize("option", ["--grad", "--none"])
+def test_an_output_in_a_folder_that_is_not_there(pair, option):
+    for name in ("missing/g.npy", "p.npy/g.npy"):
+        pair.refuse("mse", "p.npy", "t.npy", option, name, says=name)
+
+
+def test_one_file_for_two_outputs(pair):
+    os.mkdir(pair / "sub")
+    os.symlink(".", pair / "here")
+    for other in ("g.npy", "./g.npy", "sub/../g.npy", pair / "g.npy", "here/g.npy"):
+        pair.refuse("mse", "p.npy", "t.npy", "--grad", "g.npy", "--none", other, says="g.npy")
+    pair.write("g.npy", b"earlier")
+    for other in ("g.npy", "here/g.npy"):
+        pair.refuse("mse", "p.npy", "t.npy", "--grad", "g.npy", "--none", other, says="g.npy")
+
+
+def test_a_wrong_command_is_found_before_anything_is_written(pair):
+    pair.write("g.npy", b"earlier")
+    pair.refuse("mse", "p.npy", "t.npy", "--grad", "g.npy", "--none", "missing/n.npy", says="missing/n.npy")
+    pair.refuse("mse", "p.npy", "missing.npy", "--grad", "g.npy", says="missing.npy")
+    assert (pair / "g.npy").read_bytes() == b"earlier"
+
+
+# -------------------------------------------------------------- full disks --
+
+
+@pytest.fixture
+def larger(folder):
+    folder.save("p.npy", numbers(75, 100_000)), folder.save("t.npy", numbers(76, 100_000))
+    return folder
+
+
+def failed(folder, *arguments, says, **options):
+    """Refused: the status is not 0, and it is not a crash either."""
+    before = folder.state()
+    result = folder.run(*arguments, **options)
+    assert result.status in (1, 2) and result.out == "", result
+    assert_sentence(result.err, says)
+    assert folder.state() == before
+
+
+@pytest.mark.parametrize("option", ["--grad", "--none"])
+@pytest.mark.parametrize("ignored", [True, False], ids=["signal ignored", "signal as it is"])
+def test_a_limit_on_the_size_of_files(larger, option, ignored):
+    """As `ulimit -f` sets it. The signal that comes with it may end the tool, but nothing is left behind."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN if ignored else signal.SIG_DFL)
+
+    before = larger.state()
+    result = larger.run("mse", "p.npy", "t.npy", option, "g.npy", preexec_fn=limit)
+    assert result.status in ((1, 2) if ignored else (1, 2, -signal.SIGXFSZ)) and result.out == "", result
+    if result.status > 0:
+        assert_sentence(result.err, "g.npy")
+    assert larger.state() == before
+
+
+def test_a_limit_on_the_size_of_files_and_a_pipe(larger):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    content = (larger / "p.npy").read_bytes()
+    result = larger.run("mse", "-", "t.npy", input=content, preexec_fn=limit, env={"TMPDIR": str(larger.path)})
+    assert result.status in (1, 2) and result.out == "", result
+    assert sorted(os.listdir(larger.path)) == ["p.npy", "t.npy"]
+
+
+def mount(where, kilobytes):
+    """A small file system in memory, or why there is none."""
+    if not sys.platform.startswith("linux") or os.geteuid() != 0:
+        return "only root on Linux can mount a small file system"
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"tmpfs", str(where).encode(), b"tmpfs", 0, f"size={kilobytes}k".encode()) != 0:
+        return f"mounting a small file system: {os.strerror(ctypes.get_errno())}"
+    return ""
+
+
+@pytest.fixture
+def full(larger):
+    os.mkdir(larger / "small")
+    problem = mount(larger / "small", 64)
+    if problem:
+        pytest.skip(problem)
+    yield larger
+    ctypes.CDLL(None).umount2(str(larger / "small").encode(), 2)
+
+
+@pytest.mark.parametrize("option", ["--grad", "--none"])
+def test_a_full_disk(full, option):
+    (full / "small/g.npy").write_bytes(b"earlier")
+    failed(full, "mse", "p.npy", "t.npy", option, "small/g.npy", says="small/g.npy")
+    assert os.listdir(full / "small") == ["g.npy"]
+
+
+def test_a_full_disk_for_one_of_two_outputs(full):
+    for command in (["--grad", "g.npy", "--none", "small/n.npy"], ["--none", "n.npy", "--grad", "small/g.npy"]):
+        failed(full, "mse", "p.npy", "t.npy", *command, says=command[-1])
+
+
+def test_a_full_disk_for_a_pipe(full):
+    content = (full / "p.npy").read_bytes()
+    failed(full, "mse", "-", "t.npy", input=content, env={"TMPDIR": str(full / "small")}, says="-: ")

@@ -1,0 +1,199 @@
+# What is written: the gradient and the losses of the elements, complete or not at all.
+import os
+import stat
+
+import numpy as np
+import pytest
+
+from expected import TYPES, assert_array, cases, exact, expected, numbers, options
+from folder import bits
+
+SHAPE = (13, 211)
+
+
+def save_pair(folder, types=("f32", "f32"), shapes=(SHAPE, SHAPE)):
+    p, t = numbers(41, shapes[0], types[0]), numbers(42, shapes[1], types[1])
+    folder.save("p.npy", p), folder.save("t.npy", t)
+    return p, t
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("loss, given", list(cases()), ids=str)
+def test_gradient_and_losses(folder, loss, given, reduction):
+    p, t = save_pair(folder)
+    command = [loss, "p.npy", "t.npy", *options(given), "--reduction", reduction]
+    result = folder.run(*command, "--grad", "g.npy", "--none", "n.npy")
+    assert result.status == 0 and result.err == "", result
+    assert_array(folder.load("g.npy"), expected(loss, p, t, reduction, given=given).gradients[0], "f32", SHAPE)
+    assert_array(folder.load("n.npy"), expected(loss, p, t, "none", given=given).value, "f32", SHAPE)
+    if reduction == "none":
+        assert result.out == ""
+    else:
+        assert result.out == folder.answer(*command) + "\n"  # the number does not depend on what else is wanted
+
+
+@pytest.mark.parametrize("of_target", TYPES)
+@pytest.mark.parametrize("of_prediction", TYPES)
+def test_types(folder, of_prediction, of_target):
+    p, t = save_pair(folder, (of_prediction, of_target))
+    for reduction in ("mean", "sum"):
+        answer = expected("mse", p, t, reduction)
+        folder.answer("mse", "p.npy", "t.npy", "--reduction", reduction, "--grad", "g.npy", "--none", "n.npy")
+        assert_array(folder.load("g.npy"), answer.gradients[0], of_prediction, SHAPE)
+        assert_array(folder.load("n.npy"), expected("mse", p, t, "none").value, answer.result_type, SHAPE)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((40, 50), (50,)),
+        ((50,), (40, 50)),
+        ((40, 1), (50,)),
+        ((), (3, 4)),
+        ((3, 1, 50), (40, 1)),
+        ((0, 3), (3,)),
+        ((), ()),
+    ],
+    ids=str,
+)
+def test_the_common_shape(folder, shapes):
+    p, t = save_pair(folder, shapes=shapes)
+    common = np.broadcast_shapes(*shapes)
+    folder.answer("smooth_l1", "p.npy", "t.npy", "--grad", "g.npy", "--none", "n.npy")
+    assert_array(folder.load("g.npy"), expected("smooth_l1", p, t).gradients[0], "f32", common)
+    assert_array(folder.load("n.npy"), expected("smooth_l1", p, t, "none").value, "f32", common)
+
+
+def test_c_order_whatever_the_inputs_have(folder):
+    p, t = save_pair(folder)
+    folder.answer("mse", "p.npy", "t.npy", "--grad", "g.npy", "--none", "n.npy")
+    folder.save("p.npy", np.asfortranarray(p)), folder.save("t.npy", t.astype(">f4"))
+    folder.answer("mse", "p.npy", "t.npy", "--grad", "fg.npy", "--none", "fn.npy")
+    for plain, other in (("g.npy", "fg.npy"), ("n.npy", "fn.npy")):
+        assert (folder / plain).read_bytes() == (folder / other).read_bytes()
+        assert np.load(folder / plain).flags.c_contiguous
+
+
+@pytest.mark.parametrize("type_name", TYPES)
+def test_the_files_are_numpys_version_1(folder, type_name):
+    save_pair(folder, (type_name, type_name))
+    folder.answer("mse", "p.npy", "t.npy", "--grad", "g.npy")
+    content = (folder / "g.npy").read_bytes()
+    assert content[:8] == b"\x93NUMPY\x01\x00"
+    length = 10 + int.from_bytes(content[8:10], "little")
+    assert length % 64 == 0 and content[length - 1 : length] == b"\n"
+    # NumPy writes the same bytes for the same array; only the room in the header differs, if anything.
+    folder.save("again.npy", folder.load("g.npy"))
+    again = (folder / "again.npy").read_bytes()
+    assert content[10:length].rstrip() == again[10 : 10 + int.from_bytes(again[8:10], "little")].rstrip()
+    assert content[length:] == folder.load("g.npy").tobytes()
+
+
+@pytest.mark.parametrize("type_name", TYPES)
+def test_a_mapped_output(folder, type_name):
+    """NumPy can map it into memory, as people do with large ones."""
+    p, t = save_pair(folder, (type_name, "f32"))
+    folder.answer("mse", "p.npy", "t.npy", "--grad", "g.npy")
+    assert np.load(folder / "g.npy", mmap_mode="r").shape == SHAPE
+
+
+def test_an_output_is_an_input_of_the_next_run(folder):
+    p, t = save_pair(folder, ("bf16", "bf16"))
+    folder.answer("mse", "p.npy", "t.npy", "--grad", "g.npy")
+    assert folder.json("mse", "g.npy", "t.npy")["type"] == "bf16"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8, 100])
+def test_the_same_bytes_with_any_number_of_threads(folder, threads):
+    save_pair(folder, shapes=((300, 701), (300, 701)))
+    wanted = folder.hex("hinge", "p.npy", "t.npy", "--grad", "g.npy", "--none", "n.npy")
+    outputs = ["--grad", "g2.npy", "--none", "n2.npy"]
+    assert folder.hex("hinge", "p.npy", "t.npy", *outputs, "--threads", threads) == wanted
+    for one, other in (("g.npy", "g2.npy"), ("n.npy", "n2.npy")):
+        assert (folder / one).read_bytes() == (folder / other).read_bytes()
+
+
+def test_nan_has_one_face(folder):
+    p, t = save_pair(folder)
+    p.view("u4")[3, 5:9] = 0xFFC12345
+    folder.save("p.npy", p)
+    assert folder.answer("mse", "p.npy", "t.npy", "--grad", "g.npy", "--none", "n.npy") == "nan"
+    for name in ("g.npy", "n.npy"):
+        array = folder.load(name)
+        assert (bits(array)[np.isnan(array)] == 0x7FC00000).all() and np.isnan(array).sum() == 4
+
+
+def test_infinity(folder):
+    p, t = np.array([np.inf, -np.inf, 1, np.inf], np.float32), np.array([0, 0, np.inf, np.inf], np.float32)
+    folder.save("p.npy", p), folder.save("t.npy", t)
+    for loss, given in cases():
+        command = [loss, "p.npy", "t.npy", *options(given), "--reduction", "sum"]
+        folder.answer(*command, "--grad", "g.npy", "--none", "n.npy")
+        assert_array(folder.load("g.npy"), expected(loss, p, t, "sum", given=given).gradients[0], "f32", (4,))
+        assert_array(folder.load("n.npy"), expected(loss, p, t, "none", given=given).value, "f32", (4,))
+
+
+# ------------------------------------------------------------ no reduction --
+
+
+def test_no_reduction_prints_nothing(folder):
+    p, t = save_pair(folder)
+    folder.quiet("mse", "p.npy", "t.npy", "--reduction", "none", "--none", "n.npy")
+    folder.quiet("mse", "p.npy", "t.npy", "--reduction=none", "--grad", "g.npy")
+    assert_array(folder.load("g.npy"), expected("mse", p, t, "none").gradients[0], "f32", SHAPE)
+
+
+def test_no_reduction_needs_an_output(folder):
+    save_pair(folder)
+    folder.refuse("mse", "p.npy", "t.npy", "--reduction", "none", says=["--none"])
+
+
+def test_the_losses_add_up_to_the_sum(folder):
+    save_pair(folder, ("f32", "f64"))
+    text = folder.answer("mse", "p.npy", "t.npy", "--reduction", "sum", "--none", "n.npy")
+    assert np.isclose(float(text), exact(folder.load("n.npy")).sum(), rtol=1e-13)
+
+
+# ----------------------------------------------------------------- renaming --
+
+
+def test_an_earlier_file_is_replaced(folder):
+    save_pair(folder)
+    folder.write("g.npy", b"something else, " * 10_000)
+    folder.answer("mse", "p.npy", "t.npy", "--grad", "g.npy")
+    assert folder.load("g.npy").shape == SHAPE
+    assert sorted(os.listdir(folder.path)) == ["g.npy", "p.npy", "t.npy"]
+
+
+def test_whoever_had_the_earlier_file_open_keeps_it(folder):
+    save_pair(folder)
+    folder.write("g.npy", b"earlier")
+    with open(folder / "g.npy", "rb") as earlier:
+        folder.answer("mse", "p.npy", "t.npy", "--grad", "g.npy")
+        assert earlier.read() == b"earlier"
+
+
+def test_other_folders(folder):
+    save_pair(folder)
+    os.makedirs(folder / "a/b c")
+    folder.answer("mse", "p.npy", "t.npy", "--grad", "a/g.npy", "--none", folder / "a/b c/n.npy")
+    assert folder.load("a/g.npy").shape == folder.load("a/b c/n.npy").shape == SHAPE
+    assert os.listdir(folder / "a/b c") == ["n.npy"]
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_permissions_are_those_of_new_files(folder, mask):
+    save_pair(folder)
+    folder.answer("mse", "p.npy", "t.npy", "--grad", "g.npy", preexec_fn=lambda: os.umask(mask))
+    assert stat.S_IMODE(os.stat(folder / "g.npy").st_mode) == 0o666 & ~mask
+
+
+def test_a_long_name(folder):
+    save_pair(folder)
+    name = "g" * 240 + ".npy"  # with .XXXXXX.part it is too long for most file systems
+    result = folder.run("mse", "p.npy", "t.npy", "--grad", name)
+    if result.status == 0:
+        assert folder.load(name).shape == SHAPE
+    else:
+        assert result.status == 2 and result.err.startswith("onepass: "), result
+        assert sorted(os.listdir(folder.path)) == ["p.npy", "t.npy"]

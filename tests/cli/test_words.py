@@ -1,0 +1,208 @@
+# What the tool says of itself: help, the losses, the machine, the version; and that help, manual page, completion and
+# docs/tool.md know the same options.
+import os
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from expected import LOSSES, PARAMETERS, numbers
+from test_completion import complete
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), os.pardir, os.pardir))
+COMMANDS = ["list", "info", "bench", "plot"]
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+
+
+def text_of(*path):
+    with open(os.path.join(ROOT, *path), encoding="utf-8") as file:
+        return file.read()
+
+
+def section(title):
+    """A section of docs/tool.md."""
+    return text_of("docs", "tool.md").split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+def table_options(title):
+    """The options that the table of a section of docs/tool.md lists, in the first cells of its rows."""
+    rows = [line.split("|")[1] for line in section(title).splitlines() if line.startswith("| `--")]
+    return {option for row in rows for option in OPTION.findall(row)}
+
+
+def documented(command):
+    """All options of a command, by docs/tool.md."""
+    if command in LOSSES:
+        own = {f"--{name}" for name in PARAMETERS[command]}
+        return table_options("A loss of two files") - {"--beta", "--margin"} | own
+    return {"bench": table_options("Measuring") | {"--help"}, "plot": {"--out", "--help"}}.get(
+        command, {"--json", "--help"}
+    )
+
+
+def help_of(folder, *command):
+    result = folder.run(*command, "--help")
+    assert result.status == 0 and result.err == "", result
+    assert result.out.endswith("\n") and "\t" not in result.out
+    assert all(len(line) <= 120 for line in result.out.splitlines()), "lines that fit a terminal"
+    return result.out
+
+
+# ------------------------------------------------------------------- help --
+
+
+def test_help(folder):
+    text = help_of(folder)
+    assert "onepass LOSS PREDICTIONS TARGETS" in text
+    for word in [*COMMANDS, "--help", "--version"]:
+        assert word in text, word
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_help_of_a_loss(folder, loss):
+    text = help_of(folder, loss)
+    (info,) = [info for info in losses(folder) if info["name"] == loss]
+    assert info["value"] in text and info["meaning"] in text
+    assert f"onepass {loss} " in text, "an example"
+    for parameter in info["parameters"]:
+        assert f"--{parameter['name']}" in text and parameter["meaning"] in text
+
+
+@pytest.mark.parametrize("command", LOSSES + ["bench"])
+def test_the_help_has_every_documented_option_and_no_other(folder, command):
+    found = set(OPTION.findall(help_of(folder, command)))
+    assert found - {"--version"} == documented(command)
+
+
+@pytest.mark.parametrize("command", ["list", "info", "plot"])
+def test_the_help_of_other_commands(folder, command):
+    text = help_of(folder, command).replace("bench --json", "").replace("compare.py --json", "")
+    found = set(OPTION.findall(text))
+    assert found <= documented(command) and found >= documented(command) - {"--help"}
+
+
+def test_help_wins_over_everything_else(folder):
+    assert folder.run("mse", "missing.npy", "--help").out == help_of(folder, "mse")
+    assert folder.run("--help", "mse").status in (0, 2)
+
+
+def test_usage(folder):
+    result = folder.run()
+    assert result.status == 2 and result.out == ""
+    assert "onepass LOSS PREDICTIONS TARGETS" in result.err and "--help" in result.err
+
+
+def test_version(folder):
+    header = text_of("include", "onepass.h")
+    version = ".".join(re.search(rf"VERSION_{part} (\d+)", header)[1] for part in ("MAJOR", "MINOR", "PATCH"))
+    assert folder.answer("--version") == f"onepass {version}"
+
+
+# ------------------------------------------------------------ list and info --
+
+
+def losses(folder):
+    reply = folder.json("list")
+    return reply["losses"] if isinstance(reply, dict) else reply
+
+
+def test_list(folder):
+    found = {info["name"]: info for info in losses(folder)}
+    assert list(found) == LOSSES, "a new loss needs its line in expected.py"
+    assert found["mse"]["value"] == "x*x" and found["mse"]["slope"] == "2*x" and found["mse"]["parameters"] == []
+    for name, info in found.items():
+        assert [parameter["name"] for parameter in info["parameters"]] == list(PARAMETERS[name])
+    (beta,) = found["smooth_l1"]["parameters"]
+    assert beta["default"] == 1 and beta["least"] == 0
+
+
+def test_list_as_text(folder):
+    result = folder.run("list")
+    assert result.status == 0 and result.err == ""
+    for info in losses(folder):
+        assert info["name"] in result.out and info["value"] in result.out
+        assert all(parameter["name"] in result.out for parameter in info["parameters"])
+
+
+def test_info(folder):
+    reply = folder.json("info")
+    assert reply["version"] == folder.answer("--version").split()[1]
+    assert reply["cores"] >= 1 and reply["cpu"] and (reply["gpus"] > 0) != bool(reply["gpu_reason"])
+    assert reply["threads"] >= 1 and reply["instruction_set"] in reply["instruction_sets"]
+    text = folder.run("info")
+    assert text.status == 0 and text.err == ""
+    assert reply["instruction_set"] in text.out and str(reply["threads"]) in text.out
+    assert "GPU" in text.out
+
+
+def test_info_of_another_instruction_set(folder):
+    result = folder.run("info", env={"ONEPASS_ISA": "abacus"})
+    assert result.status in (1, 2) and "abacus" in result.err and result.err.startswith("onepass: ")
+
+
+@pytest.mark.parametrize("command", ["list", "info"])
+def test_what_list_and_info_do_not_take(folder, command):
+    folder.refuse(command, "extra.npy", says="extra.npy")
+    folder.refuse(command, "--grad", "g.npy", says="--grad")
+    folder.refuse(command, "--jsn", says="--jsn")
+
+
+# -------------------------------------------------- manual page, completion --
+
+
+def manual():
+    """The manual page without its fonts, and with plain dashes."""
+    return re.sub(r"\\f[BIRP]", " ", text_of("cli", "onepass.1")).replace("\\-", "-")
+
+
+def test_the_manual_page_has_every_option_and_no_other():
+    wanted = table_options("A loss of two files") | table_options("Measuring") | {"--out", "--version", "--help"}
+    assert set(OPTION.findall(manual())) == wanted
+
+
+def test_the_manual_page_has_every_command_and_key():
+    text = manual()
+    for word in COMMANDS + LOSSES:
+        assert re.search(rf"^\.BR? (onepass )?{word}\b", text, re.MULTILINE), word
+    for key in re.findall(r"`(\w+)`", section("A loss of two files").split("**JSON**")[1].split("\n\n")[0]):
+        assert re.search(rf"\b{key}\b", text), key
+
+
+def test_the_manual_page_is_well_formed():
+    page = os.path.join(ROOT, "cli", "onepass.1")
+    if shutil.which("mandoc"):
+        command = ["mandoc", "-T", "lint", page]
+    elif shutil.which("groff"):
+        command = ["groff", "-man", "-ww", "-Tutf8", "-z", page]
+    else:
+        pytest.skip("neither mandoc nor groff is here")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0 and done.stdout == done.stderr == ""
+
+
+@pytest.mark.parametrize("command", LOSSES + COMMANDS)
+def test_the_completion_has_every_option_and_no_other(folder, command):
+    assert set(complete(folder, command, "--")) == documented(command)
+
+
+def test_the_document_has_the_parameters_of_every_loss():
+    assert {f"--{name}" for own in PARAMETERS.values() for name in own} <= table_options("A loss of two files")
+
+
+# --------------------------------------------------------------- the document --
+
+
+def test_the_examples_of_the_document(folder):
+    """The commands at the top of docs/tool.md, with files of those names."""
+    folder.save("pred.npy", numbers(1, (4, 5))), folder.save("target.npy", numbers(2, (4, 5)))
+    folder.save_tensors("run.safetensors", logits=numbers(3, (4, 5)), other=np.zeros(3))
+    block = re.search(r"```sh\n(.*?)```", text_of("docs", "tool.md"), re.DOTALL)[1]
+    commands = [line.split("#")[0].split() for line in block.splitlines()]
+    assert len(commands) == 4
+    for name, *arguments in commands:
+        assert name == "onepass"
+        result = folder.run(*arguments)
+        assert result.status == 0 and result.err == "", result
+    assert folder.load("gradient.npy").shape == (4, 5)
