@@ -154,7 +154,7 @@ def measure(arguments, contenders, report, timer):
                 for count in counts:
                     work = Work(loss, mode, type, p[:count], t[:count])
                     taking_part = contenders.of(work)
-                    clock.measure(taking_part, timer, work.bytes)
+                    clock.measure(taking_part, timer, work.bytes, work.bytes // 3 if mode == "both" else 0)
                     reject_wrong(work, taking_part)
                     report.add(work, taking_part)
                     contenders.forget_compiled()
@@ -195,7 +195,8 @@ def main():
     report.heading()
     with tempfile.TemporaryDirectory() as folder:
         build_limits(contenders, folder)
-        measure(arguments, contenders, report, clock.GpuClock(contenders.torch) if device == "cuda" else clock.WallClock())
+        timer = clock.GpuClock(contenders.torch) if device == "cuda" else clock.WallClock()
+        measure(arguments, contenders, report, timer)
     if arguments.json:
         report.write(arguments.json)
         print(f"written to {arguments.json}")

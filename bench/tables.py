@@ -203,10 +203,47 @@ def package():
     return table(["work", "beside", "goal", "mse", "smooth_l1", "hinge, target (32768,)"], rows)
 
 
+# ------------------------------------------------------------------ pictures --
+
+PEERS = ("numpy", "pytorch", "torch.compile", "jax")
+
+
+def compared(record):
+    """Ours over each peer's time, at the largest size that was measured."""
+    with open(os.path.join(ROOT, "bench", "results", record + ".json"), encoding="utf-8") as file:
+        points = json.load(file)["points"]
+    largest = max(point["elements"] for point in points)
+    rows = []
+    for mode, called in (("forward", "value"), ("both", "value and gradient")):
+        for loss in LOSSES:
+            seconds = {point["series"]: point["seconds"] for point in points
+                       if (point["loss"], point["mode"], point["elements"]) == (loss, mode, largest)}
+            rows.append([f"{called}, {loss}"] +
+                        [figure(seconds["onepass"] / seconds[peer], 2) if peer in seconds else "" for peer in PEERS])
+    return table([f"2^{largest.bit_length() - 1} elements, f32", *PEERS], rows)
+
+
+def compare_cpu():
+    return compared("compare-neoverse-n1")
+
+
+def compare_gpu():
+    return compared("compare-nvidia-h200")
+
+
+def files():
+    rows = read_rows("files-neoverse-n1")
+    rate, start, memory = (row["ratio"] for row in rows)
+    return table(["work", "goal", "measured"],
+                 [["two files of 4 GiB in the page cache, beside the library in memory", "0.85", f"{rate:.2f}"],
+                  ["two files of 1 KiB, from start to end", "10 ms", f"{start:.1f} ms"],
+                  ["largest resident set, windows of the files included", "256 MiB", f"{memory:.0f} MiB"]])
+
+
 # ------------------------------------------------------------- the documents --
 
 TABLES = {function.__name__: function
-          for function in (cpu, cpu_short, gpu, gpu_short, gpu_small, gpu_layouts, package)}
+          for function in (cpu, cpu_short, gpu, gpu_short, gpu_small, gpu_layouts, package, compare_cpu, compare_gpu, files)}
 MARKED = re.compile(r"(<!-- bench/tables\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-# The parsers of the tool's files: tables of good and bad headers, and a fuzzer each.
+# The tool's parts: its parsers of files, with tables of good and bad headers and a fuzzer each, and its pictures.
 
 set(file_parsers layout json npy safetensors)
 list(TRANSFORM file_parsers PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/../cli/files/)
@@ -6,6 +6,11 @@ list(TRANSFORM file_parsers APPEND .c)
 
 onepass_test(test_files)
 target_sources(test_files PRIVATE ${file_parsers})
+
+# Where the labels and the ticks of a picture go.
+onepass_test(test_plot)
+target_sources(test_plot PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/../cli/plot/plot_labels.c
+  ${CMAKE_CURRENT_SOURCE_DIR}/../cli/plot/plot_scale.c)
 
 foreach(format npy safetensors)
   set(fuzzer fuzz_${format})

@@ -59,6 +59,8 @@ case $capability in
 esac
 has cmake || give_up "cmake is not here."
 has nvcc || give_up "nvcc, the compiler of the CUDA toolkit, is not here, so there would be no kernels to test."
+# "NVIDIA H200" is nvidia-h200 in file names.
+gpu_name=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr "A-Z " "a-z-")
 [ $architectures = all ] || architectures=$capability
 [ -z "$quick" ] || export ONEPASS_TEST_QUICK=1
 mkdir -p $folder
@@ -102,7 +104,7 @@ step_build() {
         -DONEPASS_PYTHON="$(has_python_headers && echo ON || echo OFF)" || return 1
     grep 'onepass:' $folder/configure.log
     quietly $folder/build.log within 600 cmake --build $folder -j "$jobs" --target onepass_shared golden golden_shared \
-        test_losses test_order test_cuda $(has_python_headers && echo onepass_python) || return 1
+        test_losses test_order test_cuda onepass_tool $(has_python_headers && echo onepass_python) || return 1
     ls -lL $folder/src/libonepass.so
 }
 
@@ -165,6 +167,29 @@ step_python() {
     PYTHONPATH=$folder/python within 400 python3 -m pytest tests/python -q -p no:cacheprovider
 }
 
+# The command-line tool: its files on the GPU, and all the rest as elsewhere.
+step_tool() {
+    for module in pytest numpy hypothesis safetensors ml_dtypes; do
+        has python3 && python3 -c "import $module" >/dev/null 2>&1 || leave_out "python3 has no $module" || return
+    done
+    workers=
+    python3 -c "import xdist" >/dev/null 2>&1 && workers="-n $jobs"
+    # shellcheck disable=SC2086 # an option or none
+    ONEPASS_TOOL=$folder/cli/onepass PYTHONPATH=$folder/python within 300 python3 -m pytest tests/cli -q -rs \
+        -p no:cacheprovider $workers
+}
+
+# The pictures of the README.
+step_pictures() {
+    [ $bench ] || leave_out "by --no-bench" || return
+    mkdir -p "$results"
+    within 300 $folder/cli/onepass bench --device cuda --json "$results/speed-$gpu_name.json" \
+        --plot "$results/speed-$gpu_name.svg" || return 1
+    python3 -c 'import torch' >/dev/null 2>&1 || return 0
+    PYTHONPATH=$folder/python within 400 python3 bench/compare.py --device cuda --tool $folder/cli/onepass \
+        --json "$results/compare-$gpu_name.json" --plot "$results/compare-$gpu_name.svg"
+}
+
 step_bench() {
     [ $bench ] || leave_out "by --no-bench" || return
     has python3 || leave_out "python3 is not here" || return
@@ -185,6 +210,8 @@ heading() {
     racecheck) echo "racecheck: races in shared memory" ;;
     initcheck) echo "initcheck: reads of memory that nobody wrote" ;;
     synccheck) echo "synccheck: barriers that are not reached by all" ;;
+    tool) echo "tool: the command-line tool's tests" ;;
+    pictures) echo "pictures: the library and its peers over sizes, measured and drawn" ;;
     python) echo "python: the package's tests, on the CPU and on the GPU" ;;
     bench) echo "bench: ours and the peers beside the memory's limit" ;;
     esac
@@ -193,7 +220,7 @@ heading() {
 : >$folder/summary
 failures=0
 built=
-for step in build cpu gpu python memcheck racecheck initcheck synccheck bench; do
+for step in build cpu gpu python tool memcheck racecheck initcheck synccheck bench pictures; do
     printf '\n=== %s\n' "$(heading $step)"
     start=$(date +%s)
     # In a shell of its own, so that what a step exports ends with it.

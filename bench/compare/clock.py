@@ -1,8 +1,8 @@
 """How contenders are timed: all of them in turn, round after round, and the median of each.
 
-On the CPU by the wall clock, with the call's own costs, as a user meets it. On a GPU by its own clock, around a few calls
-that follow each other on the stream: the stream is kept busy before, so that the host is ahead and nothing waits for it.
-JAX has a stream of its own there, so its calls are timed by the wall clock until the last one is done.
+On the CPU by the wall clock, with the call's own costs, as a user meets it. On a GPU by its own clock, around a few
+calls that follow each other on the stream: the stream is kept busy before, so that the host is ahead and nothing waits
+for it. JAX has a stream of its own there, so its calls are timed by the wall clock until the last one is done.
 """
 
 import dataclasses
@@ -14,11 +14,11 @@ from typing import Any, Callable, Optional
 TURN_SECONDS = 1e-3  # of a turn on the CPU: shorter calls are repeated
 REST_SECONDS = 1e-3  # of short calls before a turn on the CPU that are not timed
 SHORT_SECONDS = 10e-3
-WALL_SECONDS = 5e-3  # the same for JAX on a GPU, where the waiting at the end counts too
+WALL_SECONDS = 50e-3  # the same for JAX on a GPU, where the waiting at the end counts too
 ROUNDS_SECONDS = 1.0
 LEAST_ROUNDS, MOST_ROUNDS = 3, 25
 MOST_CALLS = 1 << 14
-IN_FLIGHT_BYTES = 8 << 30  # of gradients that JAX may have on a GPU at once
+IN_FLIGHT_BYTES = 24 << 30  # of gradients that JAX may have on a GPU at once
 GPU_CYCLES = 2.2e9  # a second, or fewer: only how long the stream is kept busy depends on it
 
 
@@ -66,10 +66,11 @@ def attempt(contender, action):
         return None
 
 
-def measure(contenders, clock, bytes):
-    """Fills in the times of each; those that fail at any time become missing."""
+def measure(contenders, clock, bytes, held):
+    """Fills in the times of each; those that fail at any time become missing. A call moves `bytes`, and what it returns
+    holds some of them."""
     for contender in contenders:
-        attempt(contender, lambda contender: clock.start(contender, bytes))
+        attempt(contender, lambda contender: clock.start(contender, bytes, held))
     end = time.perf_counter() + ROUNDS_SECONDS
     for turn in range(MOST_ROUNDS):
         if turn >= LEAST_ROUNDS and time.perf_counter() > end:
@@ -95,7 +96,7 @@ class WallClock:
     Not with a pause: a program that wakes up may find its threads on one core, and they stay there.
     """
 
-    def start(self, contender, bytes):
+    def start(self, contender, bytes, held):
         contender.run = contender.make()
         for warm_up in range(2):
             keep_value(contender, self.call(contender))
@@ -130,14 +131,14 @@ class GpuClock:
     def __init__(self, torch):
         self.torch = torch
 
-    def start(self, contender, bytes):
+    def start(self, contender, bytes, held):
         contender.run = contender.make()
         for warm_up in range(3):
             keep_value(contender, contender.run())
             self.torch.cuda.synchronize()
         contender.calls = 16 if bytes <= 1 << 24 else 4
         if contender.wait:
-            self.choose_calls(contender, bytes)
+            self.choose_calls(contender, held)
             return
         begin = time.perf_counter()
         for _ in range(contender.calls):
@@ -145,12 +146,12 @@ class GpuClock:
         contender.host_seconds = (time.perf_counter() - begin) / contender.calls
         self.torch.cuda.synchronize()
 
-    def choose_calls(self, contender, bytes):
+    def choose_calls(self, contender, held):
         """As many as make the waiting at the end count for little, within what memory holds."""
         contender.wait(contender.run())
         contender.calls = 1
         seconds = max(self.turn(contender), 1e-6)
-        contender.calls = max(1, min(1000, math.ceil(WALL_SECONDS / seconds), int(IN_FLIGHT_BYTES // max(bytes, 1))))
+        contender.calls = max(1, min(1000, math.ceil(WALL_SECONDS / seconds), IN_FLIGHT_BYTES // max(held, 1)))
 
     def turn(self, contender):
         return self.wall_turn(contender) if contender.wait else self.event_turn(contender)

@@ -76,7 +76,8 @@ class Report:
         threads = f", {facts['threads']} threads, {facts['instruction_set']}" if "threads" in facts else ""
         versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
         print(f"{facts['hardware']}{threads}\n{versions}\n"
-              "Ratios are onepass's time over the peer's: below 1 onepass is faster. All take turns; medians.", flush=True)
+              "Ratios are onepass's time over the peer's: below 1 onepass is faster. All take turns; medians.",
+              flush=True)
 
     def columns(self):
         peers = "".join(f" {name:>{max(8, len(name))}}" for name in self.names[1:] if name != "limit")

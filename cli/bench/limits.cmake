@@ -1,6 +1,6 @@
-# The limits that `onepass bench` measures. Loops of the CPU: compiled so that they are vectorised. Kernels: compiled by
-# nvcc for what src/cuda/kernels.cmake has found, and joined to a fat binary that gpu_limits.c takes in. The source is
-# compiled anew for each architecture, since later ones have more hints for the caches.
+# The limits that `onepass bench` measures. Loops of the CPU: compiled so that they are vectorised. Kernels: compiled to
+# PTX by what src/cuda/kernels.cmake has found, which takes seconds; the driver makes machine code of it when the benchmark
+# begins. Twice, since later architectures have more hints for the caches.
 set_source_files_properties(bench/limits.c PROPERTIES COMPILE_OPTIONS -O3)
 
 foreach(variable missing nvcc_flags nvcc_architectures fatbinary_flags)
@@ -13,9 +13,9 @@ else()
   set(limits_source ${CMAKE_CURRENT_SOURCE_DIR}/bench/limits.cu)
   list(GET nvcc_architectures 0 lowest)
   set(targets -gencode arch=compute_${lowest},code=compute_${lowest})
-  foreach(architecture ${nvcc_architectures})
-    list(APPEND targets -gencode arch=compute_${architecture},code=sm_${architecture})
-  endforeach()
+  if(lowest LESS 80)
+    list(APPEND targets -gencode arch=compute_80,code=compute_80)
+  endif()
   list(REMOVE_ITEM fatbinary_flags -64) # which nvcc says itself
   list(TRANSFORM fatbinary_flags PREPEND -Xfatbin=)
   add_custom_command(OUTPUT ${limits_image}
