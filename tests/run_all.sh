@@ -67,6 +67,28 @@ check() {
     return $status
 }
 
+# find_python MODULE...: sets `python` to an interpreter that has pytest and these, and `workers` to pytest's option for
+# all cores; or leaves the step out.
+find_python() {
+    python=${PYTHON:-$work/venv/bin/python}
+    has "$python" || python=python3
+    has "$python" || leave_out "python3 is not here" || return
+    for module in pytest "$@"; do
+        "$python" -c "import $module" >/dev/null 2>&1 ||
+            leave_out "$("$python" --version) has no $module (make venv installs what the tests need)" || return
+    done
+    workers=
+    ! "$python" -c "import xdist" >/dev/null 2>&1 || workers="-n $jobs"
+}
+
+# Instruction sets that this machine does not have, and that sanitizers would take minutes to compile for nothing.
+not_here() {
+    case $(uname -m) in
+    aarch64) grep -qw sve /proc/cpuinfo || echo sve ;;
+    x86_64) for set in avx2 avx512f; do grep -qw $set /proc/cpuinfo || echo ${set%f}; done | paste -s -d ';' - ;;
+    esac
+}
+
 # Whether a compiler can build and run a program with these options.
 can_build() {
     echo 'int main(void) { return 0; }' >$work/probe.c
@@ -76,8 +98,9 @@ can_build() {
 # ---------------------------------------------------------------- the steps
 
 # With kernels for every architecture if nvcc is here, as users get them. The other steps have no use for kernels.
+# Kernels for one architecture: the step that looks at their machine code makes it for all.
 step_release() {
-    build $work/release all -DONEPASS_WERROR=ON || return
+    build $work/release all -DONEPASS_WERROR=ON -DONEPASS_CUDA_ARCHITECTURES=75 || return
     # What the build goes without: nvcc, or a C++ compiler for the kernels on the CPU.
     sed -n 's/^-- onepass: \(no .*\|built without .*\)/\1/p' $work/release/configure.log | tee -a $work/skipped
     check $work/release
@@ -87,7 +110,7 @@ step_sanitize() {
     can_build "${CC:-cc}" -fsanitize=address,undefined ||
         leave_out "${CC:-cc} has no address and undefined-behaviour sanitizers" || return
     build $work/sanitize all -DONEPASS_WERROR=ON -DONEPASS_SANITIZE=address,undefined -DONEPASS_CUDA=OFF \
-        -DONEPASS_BENCH=OFF || return
+        -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF -DONEPASS_LEAVE_OUT="$(not_here)" || return
     export ONEPASS_TEST_QUICK=1 UBSAN_OPTIONS=print_stacktrace=1
     # A search for leaks takes seconds at the end of each process on some machines. On the CPU only accumulators allocate,
     # and what the CUDA engine keeps is counted by its own tests.
@@ -112,7 +135,7 @@ step_thread() {
     echo "a planted race was found"
     programs="losses order accumulator arguments tensors asking cuda_host cuda_host_failures"
     build $work/thread "$(echo " $programs" | sed 's/ / test_/g')" -DCMAKE_C_COMPILER=clang -DONEPASS_SANITIZE=thread \
-        -DONEPASS_CUDA=OFF -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF &&
+        -DONEPASS_CUDA=OFF -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF -DONEPASS_LEAVE_OUT="$(not_here)" &&
         ONEPASS_TEST_QUICK=1 check $work/thread -R "^test_($(echo "$programs" | tr ' ' '|'))\$"
 }
 
@@ -167,36 +190,20 @@ step_lint() {
 # The Python package as a user gets it: a wheel, installed somewhere else than the sources. Without kernels, which need a
 # GPU to be of use.
 step_python() {
-    python=${PYTHON:-$work/venv/bin/python}
-    has "$python" || python=python3
-    has "$python" || leave_out "python3 is not here" || return
-    for module in pytest torch numpy hypothesis scikit_build_core; do
-        "$python" -c "import $module" >/dev/null 2>&1 ||
-            leave_out "$("$python" --version) has no $module (make venv installs what the tests need)" || return
-    done
+    find_python torch numpy hypothesis scikit_build_core || return
     rm -rf $work/wheel $work/site
     quietly $work/wheel.log "$python" -m pip wheel . --no-deps --no-build-isolation --wheel-dir $work/wheel \
         --config-settings=cmake.define.ONEPASS_CUDA=OFF --config-settings=cmake.define.ONEPASS_WERROR=ON || return 1
     ls $work/wheel
     quietly $work/site.log "$python" -m pip install --no-deps --no-index --target $work/site $work/wheel/*.whl || return 1
-    workers=
-    "$python" -c "import xdist" >/dev/null 2>&1 && workers="-n $jobs"
     # shellcheck disable=SC2086 # an option or none
     PYTHONPATH=$work/site "$python" -m pytest tests/python -q -p no:cacheprovider $workers
 }
 
 # The release step has left the tool; the python step, if it ran, the package whose bits are compared.
 step_tool() {
-    python=${PYTHON:-$work/venv/bin/python}
-    has "$python" || python=python3
-    has "$python" || leave_out "python3 is not here" || return
-    for module in pytest numpy hypothesis safetensors ml_dtypes; do
-        "$python" -c "import $module" >/dev/null 2>&1 ||
-            leave_out "$("$python" --version) has no $module (make venv installs what the tests need)" || return
-    done
+    find_python numpy hypothesis safetensors ml_dtypes || return
     build $work/release onepass_tool -DONEPASS_WERROR=ON || return 1
-    workers=
-    "$python" -c "import xdist" >/dev/null 2>&1 && workers="-n $jobs"
     # shellcheck disable=SC2086 # an option or none
     ONEPASS_TOOL=$work/release/cli/onepass PYTHONPATH=$work/site "$python" -m pytest tests/cli -q -rs \
         -p no:cacheprovider $workers

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-/* As many rounds as fit into the time, which is what keeps a whole run below a minute or so; three of what takes long.
- */
+/* As many rounds as fit into the time, which is what keeps a whole run below a minute or so; five of what takes
+ * long. */
 #define SECONDS_OF_ROUNDS 0.25
 enum {
     LEAST_ROUNDS = 5,

@@ -1,0 +1,58 @@
+# The commands that the documents, the help and the man page show, run on files of the names that they use.
+import os
+import re
+import shlex
+
+import numpy as np
+import pytest
+
+from folder import strict_json
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir)
+LOSS_COMMAND = re.compile(r"\s*(onepass (?:mse|smooth_l1|hinge) .*\.npy.*)")
+
+
+def commands_in(text):
+    """Those for two files, a line each, without the words behind them."""
+    found = [LOSS_COMMAND.fullmatch(line) for line in text.splitlines()]
+    return [re.split(r"\s{2,}|\s#", match.group(1))[0] for match in found if match]
+
+
+def shown_in(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return commands_in(file.read())
+
+
+@pytest.fixture
+def files(folder):
+    """The README's four numbers."""
+    p, t = np.float32([2.5, 0, 2, 8]), np.float32([3, -0.5, 2, 7])
+    for name, array in (("pred", p), ("target", t), ("weight", np.ones(4, "f4"))):
+        folder.save(f"{name}.npy", array)
+    for name in ("run", "model"):
+        folder.save_tensors(f"{name}.safetensors", logits=p)
+    return folder
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/tool.md"])
+def test_documents(files, path):
+    commands = shown_in(path)
+    assert len(commands) >= 3
+    for command in commands:
+        done = files.run(*shlex.split(command)[1:])
+        assert done.status == 0 and done.err == "", command
+
+
+def test_the_number_of_the_readme(files):
+    assert files.answer("mse", "pred.npy", "target.npy") == "0.375"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["mse", "--help"], ["smooth_l1", "--help"], ["hinge", "--help"]])
+def test_help(files, arguments):
+    commands = commands_in(files.run(*arguments).out)
+    assert len(commands) >= 3
+    for command in commands:
+        done = files.run(*shlex.split(command)[1:])
+        assert done.status == 0, (command, done.err)
+        if "--json" in command:
+            assert strict_json(done.out)["loss"] == shlex.split(command)[1]
