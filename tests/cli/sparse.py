@@ -1,4 +1,5 @@
 # Large files that take no room: zeros, but for a few numbers; and a watch on the memory of a running tool.
+import signal
 import subprocess
 import time
 
@@ -26,11 +27,19 @@ def save_sparse(path, shape, spots, fortran=False):
     return path.name
 
 
+def as_in_a_shell():
+    """For a child: signals as a person's shell leaves them. What runs in the background, or under nohup, has some of them
+    ignored, its children inherit that, and the tool respects it."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def start(folder, *arguments, **options):
     """Starts the tool in the folder; a test that fails must not leave it behind, so use `with ended(...)`."""
     options.setdefault("stdin", subprocess.DEVNULL)
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("stderr", subprocess.PIPE)
+    options.setdefault("preexec_fn", as_in_a_shell)
     return subprocess.Popen([tool(), *map(str, arguments)], cwd=folder.path, **options)
 
 

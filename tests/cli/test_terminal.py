@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from sparse import ended, save_sparse, start, wait_until
+from sparse import as_in_a_shell, ended, save_sparse, start, wait_until
 
 #: elements of a file that takes longer than a moment, but no room
 LONG = 1 << 28
@@ -217,6 +217,7 @@ def test_interrupted_as_a_shell_sees_it(large):
         cwd=large.path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=as_in_a_shell,
         start_new_session=True,
     )
     with ended(shell):
