@@ -12,7 +12,7 @@ SOURCES = $(shell find include src cli bench examples tests python -name '*.[ch]
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all help demo test test-python test-tool test-oldest venv gpu bench record record-python record-files record-pictures package cross lint format check-format install clean \
+.PHONY: all help demo test test-python test-tool test-oldest venv gpu bench record record-python record-files record-pictures package cross all-floats lint format check-format install clean \
 	configure
 .DEFAULT_GOAL := all
 
@@ -78,6 +78,10 @@ record-files: package all ## the tool on files of 4 GiB beside the library in me
 
 cross: ## the golden bits on the other architecture, cross-compiled and emulated, in full
 	@JOBS=$(JOBS) CROSS=full tests/run_all.sh cross
+
+all-floats: configure ## every one of the 2^32 floats through the elementary functions: their largest errors (minutes)
+	@cmake --build $(BUILD) -j $(JOBS) --target all_floats
+	@$(BUILD)/tests/all_floats
 
 lint: ## static analysis
 	@JOBS=$(JOBS) tests/run_all.sh lint

@@ -1,0 +1,389 @@
+/*
+ * The elementary functions of src/transcendental.h, in float or (ONEPASS_REAL_F64) in double: special values, the error
+ * of many arguments against libm in a wider type, no steps back where one region meets the next, a vectorised loop
+ * against single calls, and a checksum of results that is the same on every machine.
+ *
+ *     test_transcendental_f64 [TIMES]     asks TIMES as many arguments (tests/all_floats.c asks every float)
+ */
+#include "check.h"
+#include "loss.h"
+#include "transcendental.h"
+
+#include <float.h>
+#include <math.h>
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+/* The type and the functions of the reference. A long double that is no wider than double is none. */
+#if defined(ONEPASS_REAL_F64)
+typedef long double wide;
+#define WIDE(function) function##l
+#define DIGITS         53
+#define HAVE_REFERENCE (LDBL_MANT_DIG >= 64)
+#else
+typedef double wide;
+#define WIDE(function) function
+#define DIGITS         24
+#define HAVE_REFERENCE 1
+#endif
+
+enum {
+    BLOCK = 4096
+};
+
+/* ------------------------------------------------------------- functions -- */
+
+static wide wide_exp(wide x) {
+    return WIDE(exp)(x);
+}
+static wide wide_log(wide x) {
+    return WIDE(log)(x);
+}
+static wide wide_log1p(wide x) {
+    return WIDE(log1p)(x);
+}
+static wide wide_tanh(wide x) {
+    return WIDE(tanh)(x);
+}
+static wide wide_sigmoid(wide x) {
+    return x < 0 ? WIDE(exp)(x) / (1 + WIDE(exp)(x)) : 1 / (1 + WIDE(exp)(-x));
+}
+static wide wide_softplus(wide x) {
+    return x > 0 ? x + WIDE(log1p)(WIDE(exp)(-x)) : WIDE(log1p)(WIDE(exp)(x));
+}
+
+/* One call at a time, and a loop that the compiler vectorises. */
+#define FUNCTION(name)                                                                                                 \
+    __attribute__((noinline)) static real call_##name(real x) {                                                        \
+        return real_##name(x);                                                                                         \
+    }                                                                                                                  \
+    __attribute__((noinline)) static void loop_##name(const real *x, real *y, int64_t count) {                         \
+        _Pragma("omp simd") for (int64_t i = 0; i < count; i++) y[i] = real_##name(x[i]);                              \
+    }
+FUNCTION(exp)
+FUNCTION(log)
+FUNCTION(log1p)
+FUNCTION(tanh)
+FUNCTION(sigmoid)
+FUNCTION(softplus)
+
+typedef struct function {
+    const char *name;
+    real (*call)(real x);
+    void (*loop)(const real *x, real *y, int64_t count);
+    wide (*reference)(wide x);
+    uint64_t checksum[2]; /* in float and in double */
+} function;
+
+#define OF(name) #name, call_##name, loop_##name, wide_##name
+static const function functions[] = {
+    {OF(exp), {UINT64_C(0xab7c3e4abe47792a), UINT64_C(0xc7ef14a5ac88a56e)}},
+    {OF(log), {UINT64_C(0xbda5482dcbcf1c79), UINT64_C(0x7b4c861cfabcd5ce)}},
+    {OF(log1p), {UINT64_C(0x61f87f42b94ab258), UINT64_C(0x3623fec75ece407f)}},
+    {OF(tanh), {UINT64_C(0xcb3db271708ca643), UINT64_C(0x827091dbc41a73af)}},
+    {OF(sigmoid), {UINT64_C(0x1f096ee061da0ea7), UINT64_C(0xe34755119f8ec8a2)}},
+    {OF(softplus), {UINT64_C(0xd1bcfbf0a7d227fe), UINT64_C(0x1ba7c9a228e87c2a)}},
+};
+
+static const function *function_named(const char *name) {
+    for (int i = 0; i < COUNT(functions); i++) {
+        if (strcmp(functions[i].name, name) == 0) {
+            return &functions[i];
+        }
+    }
+    return NULL;
+}
+
+/* -------------------------------------------------------- special values -- */
+
+#define INF       ((real)INFINITY)
+#define MIN       REAL_SMALLEST
+#define TINY      real_of(1) /* the smallest denormal number */
+#define ONE_BELOW real_of(bits_of((real)1) - 1)
+
+static void test_special_values(void) {
+    static const struct special {
+        const char *name;
+        double x, y;
+    } specials[] = {
+        {"exp", 0, 1},
+        {"exp", -0.0, 1},
+        {"exp", INFINITY, INFINITY},
+        {"exp", -INFINITY, 0},
+        {"exp", NAN, NAN},
+        {"exp", 1e30, INFINITY},
+        {"exp", -1e30, 0},
+        {"log", 1, 0},
+        {"log", 0, -INFINITY},
+        {"log", -0.0, -INFINITY},
+        {"log", -1, NAN},
+        {"log", -1e-40, NAN},
+        {"log", -INFINITY, NAN},
+        {"log", INFINITY, INFINITY},
+        {"log", NAN, NAN},
+        {"log1p", 0, 0},
+        {"log1p", -0.0, -0.0},
+        {"log1p", -1, -INFINITY},
+        {"log1p", -2, NAN},
+        {"log1p", -INFINITY, NAN},
+        {"log1p", INFINITY, INFINITY},
+        {"log1p", NAN, NAN},
+        {"tanh", 0, 0},
+        {"tanh", -0.0, -0.0},
+        {"tanh", 20, 1},
+        {"tanh", -20, -1},
+        {"tanh", INFINITY, 1},
+        {"tanh", -INFINITY, -1},
+        {"tanh", NAN, NAN},
+        {"sigmoid", 0, 0.5},
+        {"sigmoid", -0.0, 0.5},
+        {"sigmoid", 40, 1},
+        {"sigmoid", INFINITY, 1},
+        {"sigmoid", -INFINITY, 0},
+        {"sigmoid", -1000, 0},
+        {"sigmoid", NAN, NAN},
+        {"softplus", INFINITY, INFINITY},
+        {"softplus", -INFINITY, 0},
+        {"softplus", -1000, 0},
+        {"softplus", 1000, 1000},
+        {"softplus", 1e30, 1e30},
+        {"softplus", NAN, NAN},
+    };
+    for (int i = 0; i < COUNT(specials); i++) {
+        const real x = (real)specials[i].x, y = (real)specials[i].y;
+        char what[64];
+        snprintf(what, sizeof what, "%s(%g)", specials[i].name, specials[i].x);
+        CHECK_BITS(bits_of(canonical(y)), bits_of(canonical(function_named(specials[i].name)->call(x))), what);
+    }
+    /* Denormal numbers: those that come out as they went in, those that come out of a normal argument, and the
+     * logarithm of the least of all. */
+    for (real_bits bits = 1; bits < bits_of(MIN); bits = bits * 3 + 1) {
+        for (int sign = 0; sign < 2; sign++) {
+            const real x = sign ? -real_of(bits) : real_of(bits);
+            CHECK_BITS(bits_of(x), bits_of(call_log1p(x)), "log1p of a denormal number");
+            CHECK_BITS(bits_of(x), bits_of(call_tanh(x)), "tanh of a denormal number");
+            CHECK_BITS(bits_of((real)1), bits_of(call_exp(x)), "exp of a denormal number");
+            CHECK_BITS(bits_of((real)0.5), bits_of(call_sigmoid(x)), "sigmoid of a denormal number");
+        }
+    }
+    const real log_tiny = sizeof(real) == 4 ? (real)-0x1.9d1dap+6 : (real)-0x1.74385446d71c3p+9;
+    CHECK_BITS(bits_of(log_tiny), bits_of(call_log(TINY)), "log of the smallest denormal number");
+    /* The last argument whose exponential is finite, and the first whose is not. */
+    const real last = sizeof(real) == 4 ? (real)0x1.62e42ep+6 : (real)0x1.62e42fefa39efp+9;
+    CHECK(call_exp(last) < INF, "expected exp(%a) to be finite", (double)last);
+    CHECK(call_exp(real_of(bits_of(last) + 1)) == INF, "expected exp to overflow just above %a", (double)last);
+    CHECK(call_log1p(-ONE_BELOW) > -INF, "expected log1p just above -1 to be finite");
+}
+
+/* -------------------------------------------------------------- accuracy -- */
+
+/* In units in the last place of a `real` near the exact result; infinite where only one of the two is a number. */
+static double error_in_ulp(real got, wide exact) {
+    const real nearest = (real)exact;
+    if (exact != exact || got != got) {
+        return exact != exact && got != got ? 0 : (double)INFINITY;
+    }
+    if (nearest == INF || nearest == -INF || got == INF || got == -INF) {
+        return got == nearest ? 0 : (double)INFINITY;
+    }
+    int exponent;
+    WIDE(frexp)(exact, &exponent);
+    const int least = sizeof(real) == 4 ? FLT_MIN_EXP : DBL_MIN_EXP;
+    return (double)WIDE(fabs)(WIDE(ldexp)((wide)got - exact, DIGITS - (exponent < least ? least : exponent)));
+}
+
+typedef struct worst {
+    double error;
+    real x;
+    int64_t count;
+} worst;
+
+static void ask(const function *f, const real *x, int count, worst *worst) {
+    real y[BLOCK];
+    f->loop(x, y, count);
+    for (int i = 0; i < count; i++) {
+        const double error = error_in_ulp(y[i], f->reference((wide)x[i]));
+        if (error > worst->error) {
+            worst->error = error;
+            worst->x = x[i];
+        }
+    }
+    worst->count += count;
+}
+
+static uint64_t random_bits(uint64_t *state) {
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    uint64_t x = *state;
+    x = (x ^ (x >> 32)) * UINT64_C(0xd6e8feb86659fd93);
+    return x ^ (x >> 32);
+}
+
+/* A number with any mantissa and sign, and an exponent from 2^low to 2^high. */
+static real random_between(uint64_t *state, int low, int high) {
+    const uint64_t bits = random_bits(state);
+    const real_bits mantissa = (real_bits)(bits >> 8) & (((real_bits)1 << REAL_MANTISSA_BITS) - 1);
+    const real_bits exponent = (real_bits)((int64_t)REAL_BIAS + low + (int64_t)(bits % 127) % (high - low + 1));
+    const real_bits sign = bits >> 63 ? REAL_SIGN_BIT : 0;
+    return real_of(sign | exponent << REAL_MANTISSA_BITS | mantissa);
+}
+
+static real random_argument(uint64_t *state, int64_t i) {
+    switch (i % 4) {
+    case 0:
+        return real_of((real_bits)(random_bits(state) >> (sizeof(real) == 4 ? 32 : 0)));
+    case 1: /* everything happens here */
+        return random_between(state, -3, 3);
+    case 2: /* where exponentials leave the range of numbers */
+        return random_between(state, sizeof(real) == 4 ? 4 : 7, sizeof(real) == 4 ? 6 : 9);
+    default:
+        return random_between(state, -30, 1);
+    }
+}
+
+static void test_accuracy(int64_t count) {
+    for (int k = 0; k < COUNT(functions); k++) {
+        worst worst = {0, 0, 0};
+        uint64_t state = 1;
+        real x[BLOCK];
+        for (int64_t done = 0; done < count; done += BLOCK) {
+            for (int i = 0; i < BLOCK; i++) {
+                x[i] = random_argument(&state, i);
+                if (strcmp(functions[k].name, "log") == 0 && i % 4) {
+                    x[i] = magnitude(x[i]);
+                }
+            }
+            ask(&functions[k], x, BLOCK, &worst);
+        }
+        printf("%-8s  at most %.4f ulp, at %a, of %lld arguments\n", functions[k].name, worst.error, (double)worst.x,
+               (long long)worst.count);
+        CHECK(worst.error <= 1, "%s(%a): expected at most 1 ulp, got %g", functions[k].name, (double)worst.x,
+              worst.error);
+    }
+}
+
+/* ------------------------------------------------------------ boundaries -- */
+
+/* Where a function changes from one way of computing to another; the powers of two of e^x lie at odd multiples of half
+ * of log(2), those of log at the powers of two times 11/16. */
+static const double boundaries[] = {
+    0.34657359027997264,
+    1.0397207708399179,
+    -0.34657359027997264,
+    -1.0397207708399179,
+    0.17328679513998632,
+    0.51986038541995897,
+    20.1,
+    -20.1,
+    0.6875,
+    1.375,
+    0.75,
+    1,
+    2.75,
+    -0.3125,
+    0.375,
+    -0.65625,
+    1.75,
+    0.98082925301172619,
+    -0.98082925301172619,
+    0.69314718055994529,
+    0x1p-13,
+    0x1p-28,
+    9.0109133472792,
+    19.061547465398498,
+    16.635532333438688,
+    36.736800569677101,
+    88.722839,
+    -87.336544,
+    -103.97208,
+    709.78271289338397,
+    -708.39641853226408,
+    -745.13321910194122,
+    0x1p-126,
+    0x1p-1022,
+    0x1.6p127,
+    0x1.6p1023,
+};
+
+static void test_boundaries(void) {
+    for (int k = 0; k < COUNT(functions); k++) {
+        const function *f = &functions[k];
+        worst worst = {0, 0, 0};
+        long back = 0;
+        for (int b = 0; b < COUNT(boundaries); b++) {
+            real x[BLOCK], y[BLOCK];
+            const real middle = (real)boundaries[b];
+            if (middle == 0 || middle == INF) {
+                continue; /* of the other type */
+            }
+            for (int i = 0; i < BLOCK; i++) { /* in the order of bits: upwards or, if negative, downwards */
+                x[i] = real_of(bits_of(middle) + (real_bits)i - BLOCK / 2);
+            }
+            if (HAVE_REFERENCE) {
+                ask(f, x, BLOCK / (sizeof(real) == 4 ? 1 : 4), &worst);
+            }
+            f->loop(x, y, BLOCK);
+            for (int i = 1; i < BLOCK; i++) {
+                const real low = middle < 0 ? y[i] : y[i - 1], high = middle < 0 ? y[i - 1] : y[i];
+                back += low > high;
+                /* Two errors of less than 1 ulp cannot step back by more than one. */
+                CHECK(!(low > high) || bits_of(low) - bits_of(high) == 1 || bits_of(high) - bits_of(low) == 1,
+                      "%s steps back by more than 1 ulp near %a", f->name, (double)x[i]);
+            }
+        }
+        printf("%-8s  at most %.4f ulp near boundaries, %ld steps back\n", f->name, worst.error, back);
+        CHECK(worst.error <= 1, "%s(%a): expected at most 1 ulp, got %g", f->name, (double)worst.x, worst.error);
+    }
+}
+
+/* ------------------------------------------------------------- same bits -- */
+
+/* Single calls and the vectorised loop, from an odd address on and with a remainder; and the checksum. */
+static void test_same_bits(void) {
+    enum {
+        ARGUMENTS = 100003
+    };
+    real *x = malloc(ARGUMENTS * sizeof *x), *y = malloc(ARGUMENTS * sizeof *y);
+    if (!x || !y) {
+        perror("malloc");
+        exit(1);
+    }
+    uint64_t state = 2;
+    for (int64_t i = 0; i < ARGUMENTS; i++) {
+        x[i] = random_argument(&state, i);
+    }
+    for (int k = 0; k < COUNT(functions); k++) {
+        const function *f = &functions[k];
+        uint64_t checksum = UINT64_C(0xcbf29ce484222325); /* FNV-1a, a result at a time */
+        long differ = 0;
+        y[0] = f->call(x[0]);
+        f->loop(x + 1, y + 1, ARGUMENTS - 1);
+        for (int64_t i = 0; i < ARGUMENTS; i++) {
+            differ += bits_of(canonical(y[i])) != bits_of(canonical(f->call(x[i])));
+            checksum = (checksum ^ bits_of(canonical(y[i]))) * UINT64_C(0x100000001b3);
+        }
+        CHECK(differ == 0, "%s: expected the loop's bits to be those of single calls; %ld differ", f->name, differ);
+        CHECK_BITS(f->checksum[sizeof(real) == 8], checksum, f->name);
+    }
+    free(x);
+    free(y);
+}
+
+int main(int argc, char **argv) {
+    /* On Arm long double is computed by software, a microsecond or more a function. */
+    int64_t count = sizeof(real) == 4 ? 3000000 : LDBL_MANT_DIG == 64 ? 2000000 : 200000;
+    if (check_quick("most of the arguments")) {
+        count /= 50;
+    }
+    if (argc > 1) {
+        count *= atoll(argv[1]);
+    }
+    test_special_values();
+    if (HAVE_REFERENCE) {
+        test_accuracy(count);
+    } else {
+        printf("left out: the errors, for which long double is not wide enough here\n");
+    }
+    test_boundaries();
+    test_same_bits();
+    return check_finish();
+}

@@ -1,0 +1,27 @@
+# The elementary functions of src/transcendental.h: tests in float and in double, and a program that asks every float,
+# which `make all-floats` runs.
+set(transcendental_flags -O3 -fopenmp-simd)
+if(ONEPASS_SANITIZE AND CMAKE_C_COMPILER_ID MATCHES Clang)
+  list(APPEND transcendental_flags -Wno-pass-failed) # instrumented loops are not vectorised, and need not be
+endif()
+
+foreach(real f32 f64)
+  string(TOUPPER ${real} REAL)
+  set(name test_transcendental_${real})
+  add_executable(${name} test_transcendental.c)
+  target_compile_definitions(${name} PRIVATE ONEPASS_REAL_${REAL})
+  target_compile_options(${name} PRIVATE ${transcendental_flags})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${name} PRIVATE onepass_test_cases Threads::Threads)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+endforeach()
+
+add_executable(all_floats all_floats.c)
+target_compile_options(all_floats PRIVATE ${transcendental_flags} -ffp-contract=off)
+target_include_directories(all_floats PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(all_floats PRIVATE m)
+find_package(OpenMP COMPONENTS C)
+if(OpenMP_C_FOUND)
+  target_link_libraries(all_floats PRIVATE OpenMP::OpenMP_C)
+endif()
