@@ -36,6 +36,15 @@ for file in libonepass.a libonepass.so "$soname" pkgconfig/onepass.pc cmake/onep
 done
 pass "header, libraries, CMake package and pkg-config file are there"
 
+# A build for another architecture may go without the tool.
+if [ -e "$build/cli/onepass" ]; then
+    [ "$("$prefix/bin/onepass" --version)" = "onepass $version" ] || fail "bin/onepass does not say its version"
+    for file in man/man1/onepass.1 bash-completion/completions/onepass; do
+        [ -s "$prefix/share/$file" ] || fail "no share/$file"
+    done
+    pass "the tool, its man page and its completion are there"
+fi
+
 if command -v readelf >/dev/null; then
     readelf -d "$library" | grep -q "SONAME.*\[$soname\]" || fail "the soname is not $soname"
     pass "the soname is $soname"
