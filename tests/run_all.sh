@@ -200,13 +200,18 @@ step_python() {
     PYTHONPATH=$work/site "$python" -m pytest tests/python -q -p no:cacheprovider $workers
 }
 
-# The release step has left the tool; the python step, if it ran, the package whose bits are compared.
+# The release step has left the tool; the sanitize step, if it ran, one that watches itself, for the tests that bring odd
+# files; the python step, if it ran, the package whose bits are compared.
 step_tool() {
     find_python numpy hypothesis safetensors ml_dtypes || return
     build $work/release onepass_tool -DONEPASS_WERROR=ON || return 1
     # shellcheck disable=SC2086 # an option or none
     ONEPASS_TOOL=$work/release/cli/onepass PYTHONPATH=$work/site "$python" -m pytest tests/cli -q -rs \
-        -p no:cacheprovider $workers
+        -p no:cacheprovider $workers || return 1
+    [ -x $work/sanitize/cli/onepass ] || return 0
+    # shellcheck disable=SC2086
+    ASAN_OPTIONS=detect_leaks=0 ONEPASS_TOOL=$work/sanitize/cli/onepass "$python" -m pytest tests/cli/test_files.py \
+        tests/cli/test_broken_files.py tests/cli/test_random.py tests/cli/test_outputs.py -q -p no:cacheprovider $workers
 }
 
 step_format() {
