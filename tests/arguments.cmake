@@ -23,7 +23,7 @@ if(ONEPASS_FUZZ)
   # New inputs go to the build folder; the seeds in the source folder stay as they are.
   file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/found)
   add_test(NAME fuzz_arguments
-    COMMAND fuzz_arguments -runs=200000 -max_total_time=20 -max_len=512 -seed=1 -print_final_stats=1
+    COMMAND fuzz_arguments -runs=200000 -max_total_time=12 -max_len=512 -seed=1 -print_final_stats=1
       -artifact_prefix=${CMAKE_CURRENT_BINARY_DIR}/ ${CMAKE_CURRENT_BINARY_DIR}/found
       ${CMAKE_CURRENT_SOURCE_DIR}/corpus/arguments)
   set_tests_properties(fuzz_arguments PROPERTIES TIMEOUT 120)

@@ -23,7 +23,7 @@ foreach(format npy safetensors)
     target_link_options(${fuzzer} PRIVATE -fsanitize=fuzzer)
     file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/found_${format})
     add_test(NAME ${fuzzer}
-      COMMAND ${fuzzer} -max_total_time=15 -max_len=4096 -seed=1 -print_final_stats=1
+      COMMAND ${fuzzer} -max_total_time=10 -max_len=4096 -seed=1 -print_final_stats=1
         -artifact_prefix=${CMAKE_CURRENT_BINARY_DIR}/${format}- ${CMAKE_CURRENT_BINARY_DIR}/found_${format}
         ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${format})
     set_tests_properties(${fuzzer} PROPERTIES TIMEOUT 120)
