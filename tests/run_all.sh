@@ -237,12 +237,11 @@ emulate() {
 }
 
 # list_emulated ARCHITECTURE FOLDER EXCEPT: what to emulate, a line each: every instruction set that emulation offers
-# and EXCEPT does not name. Emulation is slow: the golden file is checked with each set, the order of summation only with
-# the other architecture's first, and all else with CROSS=full.
+# and EXCEPT does not name. Emulation is slow: the golden file is checked with each set, the other tests only with the
+# other architecture's first, unless CROSS=full.
 list_emulated() {
     sets=$(qemu-"$1" -cpu max -L "/usr/$1-linux-gnu" "$2/tests/list_instruction_sets") || return
-    others=test_order
-    [ "${CROSS:-}" != full ] || others="test_order test_losses"
+    others="test_order test_losses"
     [ "$1" != "$(uname -m)" ] || [ "${CROSS:-}" = full ] || others=
     for set in $sets; do
         case " $3 " in *" $set "*) continue ;; esac
