@@ -15,8 +15,8 @@
 # except that nothing runs without a build. JOBS is the number of processes to build with.
 #
 # Estimates for an H200 with 16 cores, in seconds: build 60 (nvcc), cpu 20, gpu 60 (a third of it the CPU's part in 2^30
-# and more elements), each sanitizer 20, bench 120. Each step has a limit of several times that, so that a kernel which
-# hangs does not hold the GPU.
+# and more elements), python 270, tool 30, each sanitizer 20, bench 120, pictures 120. Most steps have a limit of several
+# times that, so that a kernel which hangs does not hold the GPU.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
