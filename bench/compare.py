@@ -22,7 +22,7 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(min(8, os.cpu_count()
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 from compare import clock
-from compare.contenders import NAMES, SIZES, Contenders, Work, installed
+from compare.contenders import LOSSES, NAMES, SIZES, Contenders, Work, installed
 from compare.report import Report, count_text
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -53,11 +53,11 @@ def names_among(known):
     return names
 
 
-def parse(losses):
+def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto",
                         help="auto is the GPU if PyTorch finds one, else the CPU")
-    parser.add_argument("--losses", type=names_among(losses), default=losses, help=", ".join(losses))
+    parser.add_argument("--losses", type=names_among(LOSSES), default=list(LOSSES), help=", ".join(LOSSES))
     parser.add_argument("--type", type=names_among(list(SIZES)), default=["f32"], help="f32 unless said otherwise")
     parser.add_argument("--modes", type=names_among(MODES), default=list(MODES),
                         help="forward: the value; both: the value and its gradient, as a training step has it")
@@ -184,8 +184,8 @@ def command_line(arguments):
 
 
 def main():
-    package = find_package()
-    arguments = parse([loss["name"] for loss in package.losses()])
+    find_package()
+    arguments = parse()
     tool = find_tool(arguments.tool) if arguments.plot else None
     if not installed("torch") and not installed("numpy"):
         sys.exit("compare.py: neither PyTorch nor NumPy is installed")

@@ -9,8 +9,9 @@ fails is named with the reason. A missed bar is shown, not an error: machines di
 call of ours that fails, or a wrong result, is an error.
 
 The bars are those that the library has set itself for an NVIDIA H200, on arrays of
-32768 x 32768 elements. It needs PyTorch with CUDA, about 64 GiB of the device's memory,
-and nvcc for the limits; the rest is optional.
+32768 x 32768 elements; the section "family", which has all losses, is on 16384 x 16384.
+It needs PyTorch with CUDA, about 64 GiB of the device's memory, and nvcc for the limits;
+the rest is optional.
 """
 
 import argparse
@@ -31,7 +32,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import torch
 
-from gpu import large, package, peers, small
+from gpu import family, large, package, peers, small
 from gpu.bench import LARGEST_ERROR, Bench, reference_mean
 from gpu.limits import Build, Limits
 from gpu.onepass_c import Call, Failed, Library
@@ -49,6 +50,7 @@ SECTIONS = {
     "forward": large.measure_forward,
     "types": large.measure_types,
     "gradient": large.measure_gradient,
+    "family": family.measure_family,
     "small": small.measure_small,
     "shapes": large.measure_shapes,
     "host": small.measure_host,
@@ -60,7 +62,8 @@ METHOD = ("Times are medians; ranges leave out the tenth at either end. All cont
           "its own stream: wall clock over several dispatches in a row that end in block_until_ready, at least 50 ms "
           "or as many as 24 GiB of gradients allow, the device idle before. Small arrays: replays of a graph of 64 "
           "calls (16 above 2^20 elements) over up to 8 sets of operands. ours and beside are in the given unit; a "
-          "ratio of rate is ours over the peer's rate, a ratio of time is ours over the peer's time.")
+          "ratio of rate is ours over the peer's rate, a ratio of time is ours over the peer's time. runs is the "
+          "number of turns.")
 
 
 def parse():
@@ -70,9 +73,12 @@ def parse():
                         help="write the results to this .json, or to gpu-<name>.json in this folder")
     parser.add_argument("--quick", action="store_true", help="arrays of 2^26 elements, no bars: to see that it runs")
     parser.add_argument("--only", metavar="NAMES", help=f"some sections, with commas between: {', '.join(SECTIONS)}")
+    parser.add_argument("--losses", metavar="NAMES",
+                        help="some losses of the section family, with commas between; all unless said otherwise")
     parser.add_argument("--ours", action="store_true", help="leave PyTorch and JAX out: ours beside the limits alone")
     parser.add_argument("--build", metavar="FOLDER", help="keep the compiled limits there instead of building anew")
     arguments = parser.parse_args()
+    arguments.losses = arguments.losses.split(",") if arguments.losses else []
     arguments.sections = arguments.only.split(",") if arguments.only else list(SECTIONS)
     for name in arguments.sections:
         if name not in SECTIONS:
@@ -80,6 +86,12 @@ def parse():
     if not os.path.exists(arguments.library):
         parser.error(f"--library: there is no file {arguments.library}")
     return arguments
+
+
+def check_names(names, known):
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        sys.exit(f"--losses: there is no loss {unknown[0]!r}; there are {', '.join(known)}")
 
 
 # ------------------------------------------------------------- the machine --
@@ -128,7 +140,7 @@ def facts_of(arguments, bench):
              "python": platform.python_version()}
     facts.update(peers.versions())
     facts.update({"quick": arguments.quick, "sections": arguments.sections, "frameworks": not arguments.ours,
-                  "elements": bench.p.numel(), "rounds": bench.rounds, "method": METHOD,
+                  "elements": bench.p.numel(), "rounds": bench.rounds, "losses": arguments.losses, "method": METHOD,
                   "clocks_before": clocks()})
     return facts
 
@@ -194,7 +206,8 @@ class Run:
         path = self.arguments.json
         if path.endswith(".json"):
             return path
-        whole = not (self.arguments.quick or self.arguments.only or self.arguments.ours)
+        given = self.arguments
+        whole = not (given.quick or given.only or given.losses or given.ours)
         return os.path.join(path, file_name(self.facts["hardware"], whole))
 
     def write(self):
@@ -212,8 +225,10 @@ def main():
         build = Build(arguments.build or temporary, nvcc_path())
         peers.set_up_torch()
         library = Library(os.path.abspath(arguments.library))
+        check_names(arguments.losses, [loss.name for loss in library.losses()])
         side = QUICK_SIDE if arguments.quick else SIDE
-        bench = Bench(library, Report(), side, ROUNDS, judged=not arguments.quick, with_frameworks=not arguments.ours)
+        bench = Bench(library, Report(), side, ROUNDS, judged=not arguments.quick, with_frameworks=not arguments.ours,
+                      losses=arguments.losses)
         run = Run(arguments, bench)
         print(f"onepass {run.facts['onepass']} on {run.facts['hardware']}, driver {run.facts['driver']}, "
               f"{run.facts['compiler']}, PyTorch {run.facts['torch']}, JAX {run.facts['jax']}\n"

@@ -95,46 +95,57 @@ __device__ inline void add_block(float s, float *sum) {
     }
 }
 
-/* Adds the magnitudes of all numbers in one array (ARRAYS 1) or two to *sum. */
+/* What a kernel reads: one, two or three arrays. */
+typedef struct operands {
+    const float4 *array[3];
+} operands;
+
+/* Adds the magnitudes of all numbers in the arrays to *sum. */
 template <int ARRAYS, int IN_FLIGHT, int LOAD>
-__global__ void read_arrays(const float4 *a, const float4 *b, int64_t count, int64_t chunks, float *sum) {
+__global__ void read_arrays(operands from, int64_t count, int64_t chunks, float *sum) {
     float s = 0;
     for (int64_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
         const int64_t first = chunk * IN_FLIGHT * blockDim.x + threadIdx.x;
-        float4 x[IN_FLIGHT], y[IN_FLIGHT];
-        fetch_chunk<IN_FLIGHT, LOAD>(a, first, count, x);
-        if (ARRAYS == 2)
-            fetch_chunk<IN_FLIGHT, LOAD>(b, first, count, y);
+        float4 x[ARRAYS][IN_FLIGHT];
 #pragma unroll
-        for (int k = 0; k < IN_FLIGHT; k++)
-            s += ARRAYS == 2 ? magnitude(x[k]) + magnitude(y[k]) : magnitude(x[k]);
+        for (int a = 0; a < ARRAYS; a++)
+            fetch_chunk<IN_FLIGHT, LOAD>(from.array[a], first, count, x[a]);
+#pragma unroll
+        for (int k = 0; k < IN_FLIGHT; k++) {
+            float m = magnitude(x[0][k]);
+#pragma unroll
+            for (int a = 1; a < ARRAYS; a++)
+                m += magnitude(x[a][k]);
+            s += m;
+        }
     }
     add_block(s, sum);
 }
 
 /* -------------------------------------------------------------- writing -- */
 
-/* c = a * scale (ARRAYS 1) or a * scale + b * scale. */
+/* to = the arrays' sum * scale. */
 template <int ARRAYS, int IN_FLIGHT, int LOAD, int STORE>
-__global__ void write_array(const float4 *a, const float4 *b, float4 *c, int64_t count, int64_t chunks, float scale) {
+__global__ void write_array(operands from, float4 *to, int64_t count, int64_t chunks, float scale) {
     for (int64_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
         const int64_t first = chunk * IN_FLIGHT * blockDim.x + threadIdx.x;
-        float4 x[IN_FLIGHT], y[IN_FLIGHT];
-        fetch_chunk<IN_FLIGHT, LOAD>(a, first, count, x);
-        if (ARRAYS == 2)
-            fetch_chunk<IN_FLIGHT, LOAD>(b, first, count, y);
+        float4 x[ARRAYS][IN_FLIGHT];
+#pragma unroll
+        for (int a = 0; a < ARRAYS; a++)
+            fetch_chunk<IN_FLIGHT, LOAD>(from.array[a], first, count, x[a]);
 #pragma unroll
         for (int k = 0; k < IN_FLIGHT; k++) {
-            float4 v = make_float4(x[k].x * scale, x[k].y * scale, x[k].z * scale, x[k].w * scale);
-            if (ARRAYS == 2) {
-                v.x += y[k].x * scale;
-                v.y += y[k].y * scale;
-                v.z += y[k].z * scale;
-                v.w += y[k].w * scale;
+            float4 v = make_float4(0, 0, 0, 0);
+#pragma unroll
+            for (int a = 0; a < ARRAYS; a++) {
+                v.x += x[a][k].x * scale;
+                v.y += x[a][k].y * scale;
+                v.z += x[a][k].z * scale;
+                v.w += x[a][k].w * scale;
             }
             const int64_t i = first + (int64_t)k * blockDim.x;
             if (i < count)
-                put<STORE>(c + i, v);
+                put<STORE>(to + i, v);
         }
     }
 }
@@ -168,20 +179,19 @@ static int64_t chunks_of(int64_t count, int in_flight, int threads) {
 }
 
 template <int ARRAYS, int IN_FLIGHT, int LOAD>
-static cudaError_t launch_read(const void *a, const void *b, int64_t count, float *sum, const launch_shape *shape,
+static cudaError_t launch_read(operands from, int64_t count, float *sum, const launch_shape *shape,
                                cudaStream_t stream) {
     const int64_t chunks = chunks_of(count, IN_FLIGHT, shape->threads);
     unsigned blocks = 0;
     const cudaError_t error = choose_grid(read_arrays<ARRAYS, IN_FLIGHT, LOAD>, shape, chunks, &blocks);
     if (error != cudaSuccess)
         return error;
-    read_arrays<ARRAYS, IN_FLIGHT, LOAD>
-        <<<blocks, shape->threads, 0, stream>>>((const float4 *)a, (const float4 *)b, count, chunks, sum);
+    read_arrays<ARRAYS, IN_FLIGHT, LOAD><<<blocks, shape->threads, 0, stream>>>(from, count, chunks, sum);
     return cudaGetLastError();
 }
 
 template <int ARRAYS, int IN_FLIGHT, int LOAD, int STORE>
-static cudaError_t launch_write(const void *a, const void *b, void *c, int64_t count, const launch_shape *shape,
+static cudaError_t launch_write(operands from, void *to, int64_t count, const launch_shape *shape,
                                 cudaStream_t stream) {
     const int64_t chunks = chunks_of(count, IN_FLIGHT, shape->threads);
     unsigned blocks = 0;
@@ -189,69 +199,69 @@ static cudaError_t launch_write(const void *a, const void *b, void *c, int64_t c
     if (error != cudaSuccess)
         return error;
     write_array<ARRAYS, IN_FLIGHT, LOAD, STORE>
-        <<<blocks, shape->threads, 0, stream>>>((const float4 *)a, (const float4 *)b, (float4 *)c, count, chunks, 0.5f);
+        <<<blocks, shape->threads, 0, stream>>>(from, (float4 *)to, count, chunks, 0.5f);
     return cudaGetLastError();
 }
 
 /* From a shape's numbers to a kernel: one step for each number that the compiler must know. */
 template <int ARRAYS, int IN_FLIGHT>
-static cudaError_t read_with_load(const void *a, const void *b, int64_t count, float *sum, const launch_shape *shape,
+static cudaError_t read_with_load(operands from, int64_t count, float *sum, const launch_shape *shape,
                                   cudaStream_t stream) {
     switch (shape->load) {
     case PLAIN:
-        return launch_read<ARRAYS, IN_FLIGHT, PLAIN>(a, b, count, sum, shape, stream);
+        return launch_read<ARRAYS, IN_FLIGHT, PLAIN>(from, count, sum, shape, stream);
     case STREAMING:
-        return launch_read<ARRAYS, IN_FLIGHT, STREAMING>(a, b, count, sum, shape, stream);
+        return launch_read<ARRAYS, IN_FLIGHT, STREAMING>(from, count, sum, shape, stream);
     case NO_ALLOCATE:
-        return launch_read<ARRAYS, IN_FLIGHT, NO_ALLOCATE>(a, b, count, sum, shape, stream);
+        return launch_read<ARRAYS, IN_FLIGHT, NO_ALLOCATE>(from, count, sum, shape, stream);
     default:
         return cudaErrorInvalidValue;
     }
 }
 
 template <int ARRAYS>
-static cudaError_t read_in_flight(const void *a, const void *b, int64_t count, float *sum, const launch_shape *shape,
+static cudaError_t read_in_flight(operands from, int64_t count, float *sum, const launch_shape *shape,
                                   cudaStream_t stream) {
     switch (shape->in_flight) {
     case 1:
-        return read_with_load<ARRAYS, 1>(a, b, count, sum, shape, stream);
+        return read_with_load<ARRAYS, 1>(from, count, sum, shape, stream);
     case 2:
-        return read_with_load<ARRAYS, 2>(a, b, count, sum, shape, stream);
+        return read_with_load<ARRAYS, 2>(from, count, sum, shape, stream);
     case 4:
-        return read_with_load<ARRAYS, 4>(a, b, count, sum, shape, stream);
+        return read_with_load<ARRAYS, 4>(from, count, sum, shape, stream);
     case 8:
-        return read_with_load<ARRAYS, 8>(a, b, count, sum, shape, stream);
+        return read_with_load<ARRAYS, 8>(from, count, sum, shape, stream);
     default:
         return cudaErrorInvalidValue;
     }
 }
 
 template <int ARRAYS, int IN_FLIGHT>
-static cudaError_t write_with_hints(const void *a, const void *b, void *c, int64_t count, const launch_shape *shape,
+static cudaError_t write_with_hints(operands from, void *to, int64_t count, const launch_shape *shape,
                                     cudaStream_t stream) {
     if (shape->load == PLAIN && shape->store == PLAIN)
-        return launch_write<ARRAYS, IN_FLIGHT, PLAIN, PLAIN>(a, b, c, count, shape, stream);
+        return launch_write<ARRAYS, IN_FLIGHT, PLAIN, PLAIN>(from, to, count, shape, stream);
     if (shape->load == PLAIN && shape->store == STREAMING)
-        return launch_write<ARRAYS, IN_FLIGHT, PLAIN, STREAMING>(a, b, c, count, shape, stream);
+        return launch_write<ARRAYS, IN_FLIGHT, PLAIN, STREAMING>(from, to, count, shape, stream);
     if (shape->load == STREAMING && shape->store == STREAMING)
-        return launch_write<ARRAYS, IN_FLIGHT, STREAMING, STREAMING>(a, b, c, count, shape, stream);
+        return launch_write<ARRAYS, IN_FLIGHT, STREAMING, STREAMING>(from, to, count, shape, stream);
     if (shape->load == NO_ALLOCATE && shape->store == STREAMING)
-        return launch_write<ARRAYS, IN_FLIGHT, NO_ALLOCATE, STREAMING>(a, b, c, count, shape, stream);
+        return launch_write<ARRAYS, IN_FLIGHT, NO_ALLOCATE, STREAMING>(from, to, count, shape, stream);
     return cudaErrorInvalidValue;
 }
 
 template <int ARRAYS>
-static cudaError_t write_in_flight(const void *a, const void *b, void *c, int64_t count, const launch_shape *shape,
+static cudaError_t write_in_flight(operands from, void *to, int64_t count, const launch_shape *shape,
                                    cudaStream_t stream) {
     switch (shape->in_flight) {
     case 1:
-        return write_with_hints<ARRAYS, 1>(a, b, c, count, shape, stream);
+        return write_with_hints<ARRAYS, 1>(from, to, count, shape, stream);
     case 2:
-        return write_with_hints<ARRAYS, 2>(a, b, c, count, shape, stream);
+        return write_with_hints<ARRAYS, 2>(from, to, count, shape, stream);
     case 4:
-        return write_with_hints<ARRAYS, 4>(a, b, c, count, shape, stream);
+        return write_with_hints<ARRAYS, 4>(from, to, count, shape, stream);
     case 8:
-        return write_with_hints<ARRAYS, 8>(a, b, c, count, shape, stream);
+        return write_with_hints<ARRAYS, 8>(from, to, count, shape, stream);
     default:
         return cudaErrorInvalidValue;
     }
@@ -289,19 +299,45 @@ static cudaError_t cub_sum(void *temporary, size_t *bytes, Items items, float *s
 
 /* ------------------------------------------------------------- entrances -- */
 
-extern "C" {
-
-/* Adds the magnitudes of `bytes` bytes of float at a, and at b if that is not null, to *sum. */
-int limit_read(const void *a, const void *b, int64_t bytes, float *sum, const launch_shape *shape,
-               cudaStream_t stream) {
-    const int64_t count = bytes / (int64_t)sizeof(float4);
-    return b ? read_in_flight<2>(a, b, count, sum, shape, stream) : read_in_flight<1>(a, b, count, sum, shape, stream);
+static operands operands_of(const void *const *from, int arrays) {
+    operands o = {};
+    for (int a = 0; a < arrays; a++)
+        o.array[a] = (const float4 *)from[a];
+    return o;
 }
 
-/* Writes `bytes` bytes of half of a, plus half of b if that is not null, to c. */
-int limit_write(const void *a, const void *b, void *c, int64_t bytes, const launch_shape *shape, cudaStream_t stream) {
+extern "C" {
+
+/* Adds the magnitudes of `bytes` bytes of float at each of `arrays` addresses to *sum. */
+int limit_read(const void *const *from, int arrays, int64_t bytes, float *sum, const launch_shape *shape,
+               cudaStream_t stream) {
     const int64_t count = bytes / (int64_t)sizeof(float4);
-    return b ? write_in_flight<2>(a, b, c, count, shape, stream) : write_in_flight<1>(a, b, c, count, shape, stream);
+    switch (arrays) {
+    case 1:
+        return read_in_flight<1>(operands_of(from, 1), count, sum, shape, stream);
+    case 2:
+        return read_in_flight<2>(operands_of(from, 2), count, sum, shape, stream);
+    case 3:
+        return read_in_flight<3>(operands_of(from, 3), count, sum, shape, stream);
+    default:
+        return cudaErrorInvalidValue;
+    }
+}
+
+/* Writes half of the sum of `bytes` bytes of float at each of `arrays` addresses to `to`. */
+int limit_write(const void *const *from, int arrays, void *to, int64_t bytes, const launch_shape *shape,
+                cudaStream_t stream) {
+    const int64_t count = bytes / (int64_t)sizeof(float4);
+    switch (arrays) {
+    case 1:
+        return write_in_flight<1>(operands_of(from, 1), to, count, shape, stream);
+    case 2:
+        return write_in_flight<2>(operands_of(from, 2), to, count, shape, stream);
+    case 3:
+        return write_in_flight<3>(operands_of(from, 3), to, count, shape, stream);
+    default:
+        return cudaErrorInvalidValue;
+    }
 }
 
 int limit_copy(void *to, const void *from, int64_t bytes, cudaStream_t stream) {

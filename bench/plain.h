@@ -2,7 +2,7 @@
  * The plain loops that a user would write instead of calling onepass, and the
  * same formulas in double precision to check against.
  *
- * This is the only place in bench/ that knows a formula. A loss that has none here
+ * This is the only place in C of bench/ that knows a formula. A loss that has none here
  * is left out of the benchmark and not checked by the demo; giving it one costs
  * three small functions, an include and an entry of the table in plain.c.
  */

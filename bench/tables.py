@@ -7,6 +7,7 @@
 A table stands between the lines `<!-- bench/tables.py: NAME -->` and `<!-- end -->` of README.md or docs/*.md.
 """
 
+import functools
 import glob
 import json
 import os
@@ -19,6 +20,7 @@ XEON, N1, H200 = "cpu-intel-xeon", "cpu-neoverse-n1", "gpu-nvidia-h200"
 ROW = ", target (32768,)"
 
 
+@functools.lru_cache(maxsize=None)
 def read_rows(record):
     with open(os.path.join(ROOT, "bench", "results", record + ".json"), encoding="utf-8") as file:
         return json.load(file)["results"]
@@ -203,6 +205,69 @@ def package():
     return table(["work", "beside", "goal", "mse", "smooth_l1", "hinge, target (32768,)"], rows)
 
 
+# ---------------------------------------------------------------- every loss --
+
+NOT_MEASURED = ["Not measured yet."]
+
+
+def family_rows(record):
+    """The rows of the section that has every loss, by work and peer; empty where the record has none."""
+    return {(row["work"], row["peer"]): row for row in read_rows(record) if row.get("section") == "family"}
+
+
+def judged(row, digits):
+    """A row's ratio; bold where it misses its goal."""
+    if row is None or row["ratio"] is None:
+        return ""
+    text = figure(row["ratio"], digits)
+    return f"**{text}**" if row.get("met") is False else text
+
+
+def goals(rows):
+    """One word for all the goals of a loss."""
+    met = [row["met"] for row in rows if row and row.get("met") is not None]
+    return "" if not met else "met" if all(met) else "missed"
+
+
+def family_gpu():
+    rows = family_rows(H200)
+    if not rows:
+        return NOT_MEASURED
+    works = list(dict.fromkeys(work.rpartition(": ")[0] for work, _ in rows if not work.endswith(": error")))
+    lines = []
+    for loss in works:
+        forward, both = f"{loss}: forward", f"{loss}: value and gradient"
+        plain = next((row for (work, peer), row in rows.items() if work == forward and peer.startswith("plain")), None)
+        limit = next((row for (work, peer), row in rows.items() if work == both and peer.startswith("plain")), None)
+        compiled = rows.get((forward, "torch.compile"))
+        trained = rows.get((both, "torch.compile autograd"))
+        lines.append([loss, judged(plain, 3), f"{plain['bar']:.2f}" if plain and "bar" in plain else "",
+                      judged(compiled, 3), judged(trained, 3),
+                      f"{trained['bar']:g}" if trained and "bar" in trained else "", judged(limit, 3),
+                      goals((plain, compiled, trained, limit))])
+    return table(["16384 x 16384, f32", "forward, rate of a plain read", "goal", "forward, time of torch.compile",
+                  "value and gradient, time of torch.compile with autograd", "goal",
+                  "value and gradient, rate of a plain read and write", "goals"], lines)
+
+
+def family_cpu():
+    """Those machines that were measured share a cell."""
+    machines = {name: rows for name, record in (("Neoverse N1", "package-neoverse-n1"), ("Xeon", "package-intel-xeon"))
+                if (rows := family_rows(record))}
+    if not machines:
+        return NOT_MEASURED
+    works = list(dict.fromkeys(work.rpartition(": ")[0] for rows in machines.values() for work, _ in rows))
+    columns = [(work, peer) for peer in ("torch.compile", "torch eager")
+               for work in ("forward", "forward and backward")]
+    lines = []
+    for loss in works:
+        found = [[rows.get((f"{loss}: {work}", peer)) for rows in machines.values()] for work, peer in columns]
+        lines.append([loss] + [", ".join(judged(row, 2) for row in cell) for cell in found] +
+                     [goals([row for cell in found for row in cell])])
+    heading = [f"{work}, time of {peer}" for work, peer in columns]
+    return table([f"4096 x 4096, f32; {', '.join(machines)}"] + heading + ["goals"], lines)
+
+
 # ------------------------------------------------------------------ pictures --
 
 PEERS = ("numpy", "pytorch", "torch.compile", "jax")
@@ -243,7 +308,8 @@ def files():
 # ------------------------------------------------------------- the documents --
 
 TABLES = {function.__name__: function
-          for function in (cpu, cpu_short, gpu, gpu_short, gpu_small, gpu_layouts, package, compare_cpu, compare_gpu, files)}
+          for function in (cpu, cpu_short, gpu, gpu_short, gpu_small, gpu_layouts, package, family_gpu, family_cpu,
+                           compare_cpu, compare_gpu, files)}
 MARKED = re.compile(r"(<!-- bench/tables\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

@@ -1,28 +1,25 @@
 # Completion for bash: commands, losses, options, their values, and files. The losses and their parameters are asked of
-# the tool itself (a few milliseconds), so that a new loss needs no edit here.
+# the tool itself (a few milliseconds), a line a loss, so that a new loss needs no edit here.
 
-# The losses, a line each: the name, and the names of its parameters after it.
+# The losses, a line each: the name, and after it the options that are its own, a gradient for each operand but the
+# first and its parameters.
 _onepass_losses() {
-    local text name depth=0 line=
+    local text name options
     text=$("${1/#\~/$HOME}" list --json 2>/dev/null) || return
-    while [[ $text =~ ^[^]\"[]*(\"name\":\ *\"([^\"]*)\"|\"[^\"]*\"|[][]) ]]; do
-        text=${text:${#BASH_REMATCH[0]}}
-        name=${BASH_REMATCH[2]}
-        case ${BASH_REMATCH[1]} in
-            '[') depth=$((depth + 1)) ;;
-            ']') depth=$((depth - 1)) ;;
-            '"name"'*)
-                # A name within a loss's own list is a parameter's.
-                if [ $depth -gt 1 ]; then
-                    line+=" --$name"
-                else
-                    [ -z "$line" ] || printf '%s\n' "$line"
-                    line=$name
-                fi
-                ;;
-        esac
-    done
-    [ -z "$line" ] || printf '%s\n' "$line"
+    while read -r text; do
+        [[ $text =~ \"name\":\ *\"([^\"]*)\" ]] || continue
+        name=${BASH_REMATCH[1]} options=
+        text=${text#*"${BASH_REMATCH[0]}"}
+        if [[ $text =~ \"operands\":\ *\[\"[^\"]*\"([^]]*)\] ]]; then
+            options=${BASH_REMATCH[1]//[\",]/}
+            options=${options// / --grad-}
+        fi
+        while [[ $text =~ \"name\":\ *\"([^\"]*)\" ]]; do
+            options+=" --${BASH_REMATCH[1]}"
+            text=${text#*"${BASH_REMATCH[0]}"}
+        done
+        printf '%s\n' "$name$options"
+    done <<<"$text"
 }
 
 # Completes a list of words, and, where there are commas, its last one.
@@ -48,7 +45,7 @@ _onepass_files() {
 }
 
 _onepass() {
-    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} losses parameters
+    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} losses own
     COMPREPLY=()
     losses=$(_onepass_losses "$1")
     if [ "$COMP_CWORD" -eq 1 ]; then
@@ -64,19 +61,21 @@ _onepass() {
     fi
 
     case $command/$previous in
-        */--reduction) _onepass_words 'mean sum none' ;;
+        */--reduction) _onepass_words 'mean sum none batchmean' ;;
         bench/--device) _onepass_words 'cpu cuda' ;;
         */--device) _onepass_words 'auto cpu cuda' ;;
-        bench/--loss) _onepass_list "$(cut -d ' ' -f 1 <<<"$losses")" ;;
+        bench/--loss) # those of two operands
+            _onepass_list "$(grep -v -e '--grad-.*--grad-' <<<"$losses" | cut -d ' ' -f 1)"
+            ;;
         bench/--type) _onepass_list 'f16 bf16 f32 f64' ;;
         bench/--mode) _onepass_list 'forward both' ;;
         bench/--json) _onepass_files json ;;
         bench/--plot | plot/--out) _onepass_files svg ;;
-        */--grad | */--none) _onepass_files npy ;;
-        */--weight) _onepass_files npy safetensors ;;
+        */--grad | */--grad-* | */--none) _onepass_files npy ;;
+        */--weight | */--mask) _onepass_files npy safetensors ;;
         */--threads | bench/--min | bench/--max) ;; # numbers
         *)
-            parameters=$(sed -n "s/^$command //p" <<<"$losses")
+            own=$(sed -n "s/^$command //p" <<<"$losses")
             _onepass_otherwise
             ;;
     esac
@@ -84,7 +83,7 @@ _onepass() {
 
 # Where no option waits for its value.
 _onepass_otherwise() {
-    if [[ " $parameters " == *" $previous "* && -n $parameters ]]; then
+    if [[ " $own " == *" $previous "* && -n $own ]]; then
         return # a number
     elif [[ $word == -* ]]; then
         case $command in
@@ -92,8 +91,8 @@ _onepass_otherwise() {
             bench) _onepass_words '--device --loss --type --mode --min --max --threads --json --plot --help' ;;
             plot) _onepass_words '--out --help' ;;
             *)
-                _onepass_words "--reduction --weight --grad --none --bf16 --device --threads --hex --json --help
-                    $parameters"
+                _onepass_words "--reduction --weight --mask --grad --none --bf16 --device --threads --hex --json --help
+                    $own"
                 ;;
         esac
     elif [ "$command" = plot ]; then

@@ -1,34 +1,43 @@
 /* What the tool says of itself. */
 #include "loss_options.h"
+#include "operands.h"
 
 #include <stdio.h>
+#include <string.h>
 
-static void print_loss_names(FILE *file) {
+static void print_loss_names(void) {
     const onepass_loss_info *loss;
-    for (int32_t i = 0; (loss = onepass_loss_at(i)) != NULL; i++)
-        fprintf(file, "%s%s", i ? ", " : "", loss->name);
+    char names[2048] = "";
+    size_t used = 0;
+    for (int32_t i = 0; (loss = onepass_loss_at(i)) != NULL && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", loss->name);
+    fputs("  ", stdout);
+    print_wrapped(2, names);
+    putchar('\n');
 }
 
 void print_usage(bool to_error) {
     FILE *file = to_error ? stderr : stdout;
-    fputs("usage: onepass LOSS PREDICTIONS TARGETS [OPTION...]\n"
+    fputs("usage: onepass LOSS PREDICTION TARGET [OPTION...]\n"
           "       onepass list | info | bench | plot [OPTION...]\n"
           "       onepass --help | --version\n",
           file);
 }
 
 void print_help(void) {
-    fputs("onepass: the loss of two files of numbers, and its gradient, in one pass over them\n\n", stdout);
+    fputs("onepass: the loss of files of numbers, and its gradient, in one pass over them\n\n", stdout);
     print_usage(false);
-    fputs("\nLOSS is one of ", stdout);
-    print_loss_names(stdout);
-    fputs(". PREDICTIONS and TARGETS are .npy files, or tensors of .safetensors files\n"
-          "(file.safetensors:name). Files may be larger than memory. The answer has the same bits on every machine.\n\n"
+    fputs("\nLOSS is one of\n\n", stdout);
+    print_loss_names();
+    fputs("\nPREDICTION and TARGET are .npy files, or tensors of .safetensors files (file.safetensors:name); a few "
+          "losses\n"
+          "take a third file. Files may be larger than memory. The answer has the same bits on every machine.\n\n"
           "  onepass mse pred.npy target.npy                          the mean squared error, with all its digits\n"
           "  onepass smooth_l1 pred.npy target.npy --beta 0.5         a loss's own parameters are options\n"
           "  onepass mse pred.npy target.npy --grad gradient.npy      the gradient too, from the same pass\n"
           "  onepass hinge run.safetensors:logits target.npy --json   the answer for programs\n"
-          "  onepass mse pred.npy target.npy --reduction sum --hex    the sum, as its bits\n\n"
+          "  onepass mse pred.npy target.npy --reduction sum --hex    the sum, as its bits\n"
+          "  onepass bce pred.npy target.npy --mask mask.npy          only where the mask is not 0\n\n"
           "  onepass LOSS --help      the loss: its formula, its parameters, all options\n"
           "  onepass list             the losses\n"
           "  onepass info             this machine, as the library sees it\n"
@@ -39,31 +48,62 @@ void print_help(void) {
           stdout);
 }
 
-static void print_range(const onepass_parameter_info *parameter) {
-    printf("  %s: %s. %g unless said otherwise; from %g%s to %g%s\n", parameter->name, parameter->meaning,
-           parameter->standard, parameter->least, parameter->above_least ? " (excluded)" : "", parameter->greatest,
-           parameter->below_greatest ? " (excluded)" : "");
+/* "p the prediction, t the target and x = p - t". */
+static void print_symbols(const onepass_loss_info *loss) {
+    static const char *const symbols[ONEPASS_MAX_OPERANDS] = {"p", "t", "v", "w"};
+    for (int32_t k = 0; k < loss->operand_count; k++)
+        printf("%s%s the %s", k ? ", " : "", symbols[k], loss->operand[k]);
+    printf(" and x = p - t");
+}
+
+static void print_formula(const char *name, const char *formula) {
+    printf("  %-5s  ", name);
+    print_wrapped(9, formula);
+    putchar('\n');
+}
+
+/* The names that the examples give to files: pred.npy, target.npy, variance.npy. */
+static void print_files(const onepass_loss_info *loss, const char *first) {
+    for (int32_t k = 0; k < loss->operand_count; k++)
+        if (k == 0 && first)
+            printf(" %s", first);
+        else
+            printf(" %s.npy", strcmp(loss->operand[k], "prediction") == 0 ? "pred" : loss->operand[k]);
+}
+
+static void print_example(const onepass_loss_info *loss, const char *first, const char *options) {
+    printf("  onepass %s", loss->name);
+    print_files(loss, first);
+    puts(options);
+}
+
+static void print_examples(const onepass_loss_info *loss) {
+    char option[96];
+    print_example(loss, NULL, "");
+    if (loss->parameter_count > 0) {
+        const double standard = loss->parameter[0].standard;
+        snprintf(option, sizeof option, " --%s %g", loss->parameter[0].name, standard == 0 ? 1 : standard / 2);
+        print_example(loss, NULL, option);
+    }
+    snprintf(option, sizeof option, " --grad g.npy --grad-%s h.npy", loss->operand[ONEPASS_TARGET]);
+    print_example(loss, "model.safetensors:logits", option);
+    print_example(loss, NULL, " --weight weight.npy --reduction sum --json");
 }
 
 void print_loss_help(const onepass_loss_info *loss) {
-    printf("onepass %s: %s\n\n", loss->name, loss->meaning);
-    printf("usage: onepass %s PREDICTIONS TARGETS [OPTION...]\n\n", loss->name);
-    printf("For each element, with p the prediction, t the target and x = p - t:\n\n");
-    printf("  loss   %s\n  slope  %s\n\n", loss->value, loss->slope);
-    if (loss->parameter_count > 0) {
-        for (int32_t i = 0; i < loss->parameter_count; i++)
-            print_range(&loss->parameter[i]);
-        putchar('\n');
-    }
-    printf("PREDICTIONS and TARGETS are .npy files (f2, f4, f8, bfloat16 as V2), or tensors of .safetensors files\n"
+    char files[OPERANDS_TEXT];
+    write_operands_as_files(files, loss);
+    print_wrapped(printf("onepass %s: ", loss->name), loss->meaning);
+    printf("\n\nusage: onepass %s %s [OPTION...]\n\n", loss->name, files);
+    printf("For each element, with ");
+    print_symbols(loss);
+    printf(":\n\n");
+    print_formula("loss", loss->value);
+    print_formula("slope", loss->slope);
+    printf("\nThe files are .npy files (f2, f4, f8, bfloat16 as V2), or tensors of .safetensors files\n"
            "(file.safetensors:name); - is standard input. Their types may differ, their shapes are broadcast.\n\n"
            "options:\n");
     print_loss_options(loss);
     printf("\nexamples:\n");
-    printf("  onepass %s pred.npy target.npy\n", loss->name);
-    if (loss->parameter_count > 0)
-        printf("  onepass %s pred.npy target.npy --%s %g\n", loss->name, loss->parameter[0].name,
-               loss->parameter[0].standard / 2);
-    printf("  onepass %s model.safetensors:logits target.npy --grad gradient.npy\n", loss->name);
-    printf("  onepass %s pred.npy target.npy --weight weight.npy --reduction sum --json\n", loss->name);
+    print_examples(loss);
 }

@@ -1,64 +1,147 @@
 /* onepass list: the losses, as the library describes them. */
+#include "operands.h"
 #include "tool.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static void print_bound(const char *key, double bound) {
+/* ---------------------------------------------------------------- for programs -- */
+
+static void print_bound(const char *key, double bound, bool is_excluded) {
+    printf(", \"%s\": ", key);
     if (isfinite(bound))
-        printf(", \"%s\": %.17g", key, bound);
+        print_json_number(bound);
     else
-        printf(", \"%s\": null", key);
+        printf("null");
+    printf(", \"%s_excluded\": %s", key, is_excluded ? "true" : "false");
+}
+
+static void print_parameter(const onepass_parameter_info *parameter) {
+    printf("{\"name\": \"%s\", \"meaning\": ", parameter->name);
+    print_json_string(parameter->meaning);
+    printf(", \"default\": ");
+    print_json_number(parameter->standard);
+    print_bound("least", parameter->least, parameter->above_least);
+    print_bound("greatest", parameter->greatest, parameter->below_greatest);
+    printf("}");
 }
 
 static void print_as_json(const onepass_loss_info *loss) {
     printf("  {\"name\": \"%s\", \"meaning\": ", loss->name);
     print_json_string(loss->meaning);
-    printf(", \"value\": ");
+    printf(", \"operands\": [");
+    for (int32_t k = 0; k < loss->operand_count; k++)
+        printf("%s\"%s\"", k ? ", " : "", loss->operand[k]);
+    printf("], \"value\": ");
     print_json_string(loss->value);
     printf(", \"slope\": ");
     print_json_string(loss->slope);
     printf(", \"parameters\": [");
     for (int32_t i = 0; i < loss->parameter_count; i++) {
-        const onepass_parameter_info *parameter = &loss->parameter[i];
-        printf("%s{\"name\": \"%s\", \"meaning\": ", i ? ", " : "", parameter->name);
-        print_json_string(parameter->meaning);
-        printf(", \"default\": %.17g", parameter->standard);
-        print_bound("least", parameter->least);
-        print_bound("greatest", parameter->greatest);
-        printf("}");
+        if (i > 0)
+            printf(", ");
+        print_parameter(&loss->parameter[i]);
     }
     printf("]}");
 }
 
-static void print_as_text(const onepass_loss_info *loss) {
-    printf("%s: %s\n  loss   %s\n  slope  %s\n", loss->name, loss->meaning, loss->value, loss->slope);
-    for (int32_t i = 0; i < loss->parameter_count; i++)
-        printf("  --%s  %s (%g unless said otherwise)\n", loss->parameter[i].name, loss->parameter[i].meaning,
-               loss->parameter[i].standard);
+static void print_all_as_json(void) {
+    const onepass_loss_info *loss;
+    puts("[");
+    for (int32_t i = 0; (loss = onepass_loss_at(i)) != NULL; i++) {
+        if (i > 0)
+            puts(",");
+        print_as_json(loss);
+    }
+    puts("\n]");
 }
+
+/* ------------------------------------------------------------------ for people -- */
+
+enum {
+    PARAMETERS_TEXT = 128
+};
+
+/* "alpha=0.25, gamma=2": as they are unless said otherwise. */
+static void write_parameters(char text[PARAMETERS_TEXT], const onepass_loss_info *loss) {
+    text[0] = '\0';
+    for (int32_t i = 0; i < loss->parameter_count; i++) {
+        const size_t used = strlen(text);
+        snprintf(text + used, PARAMETERS_TEXT - used, "%s%s=%g", i ? ", " : "", loss->parameter[i].name,
+                 loss->parameter[i].standard);
+    }
+}
+
+/* The columns' widths: of the names, and of the parameters. */
+typedef struct widths {
+    int name, parameters;
+} widths;
+
+static widths measure(void) {
+    const onepass_loss_info *loss;
+    char parameters[PARAMETERS_TEXT];
+    widths most = {0};
+    for (int32_t i = 0; (loss = onepass_loss_at(i)) != NULL; i++) {
+        write_parameters(parameters, loss);
+        const int name = (int)strlen(loss->name), own = (int)strlen(parameters);
+        most.name = name > most.name ? name : most.name;
+        most.parameters = own > most.parameters ? own : most.parameters;
+    }
+    return most;
+}
+
+static void print_row(const onepass_loss_info *loss, const widths *widths) {
+    char parameters[PARAMETERS_TEXT];
+    write_parameters(parameters, loss);
+    printf("  %-*s  %-*s  ", widths->name, loss->name, widths->parameters, parameters);
+    print_wrapped(widths->name + widths->parameters + 6, loss->meaning);
+    putchar('\n');
+}
+
+/* The first loss with these operands, which is `first`, and those after it that have them too. */
+static void print_group(int32_t first, const char *operands, const widths *widths) {
+    const onepass_loss_info *loss;
+    char own[OPERANDS_TEXT];
+    printf("%sonepass LOSS %s\n\n", first ? "\n" : "", operands);
+    for (int32_t i = first; (loss = onepass_loss_at(i)) != NULL; i++) {
+        write_operands_as_files(own, loss);
+        if (strcmp(own, operands) == 0)
+            print_row(loss, widths);
+    }
+}
+
+static bool is_first_of_its_operands(int32_t index, char operands[OPERANDS_TEXT]) {
+    char earlier[OPERANDS_TEXT];
+    write_operands_as_files(operands, onepass_loss_at(index));
+    for (int32_t i = 0; i < index; i++) {
+        write_operands_as_files(earlier, onepass_loss_at(i));
+        if (strcmp(earlier, operands) == 0)
+            return false;
+    }
+    return true;
+}
+
+static void print_all_as_text(void) {
+    char operands[OPERANDS_TEXT];
+    const widths widths = measure();
+    for (int32_t i = 0; onepass_loss_at(i) != NULL; i++)
+        if (is_first_of_its_operands(i, operands))
+            print_group(i, operands, &widths);
+    puts("\nonepass LOSS --help shows the formula of a loss, what its parameters mean, and all options.");
+}
+
+/* ----------------------------------------------------------------- the command -- */
 
 int list_command(int argc, char **argv) {
     const bool as_json = argc == 2 && strcmp(argv[1], "--json") == 0;
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-        puts("usage: onepass list [--json]\n\nThe losses: formula, slope and parameters, with p the prediction, t the "
-             "target and x = p - t.");
+        puts("usage: onepass list [--json]\n\nThe losses, by their operands: name, parameters as they are unless said "
+             "otherwise, and meaning.\nThe JSON has the formulas too, with p, t and v the operands and x = p - t.");
         return close_output();
     }
     if (argc > 1 && !as_json)
         return complain(WRONG, "%s: onepass list takes --json and nothing else", argv[1]);
-    const onepass_loss_info *loss;
-    if (as_json)
-        puts("[");
-    else
-        puts("p is the prediction, t the target, x = p - t.\n");
-    for (int32_t i = 0; (loss = onepass_loss_at(i)) != NULL; i++) {
-        if (i > 0)
-            puts(as_json ? "," : "");
-        (as_json ? print_as_json : print_as_text)(loss);
-    }
-    if (as_json)
-        puts("\n]");
+    (as_json ? print_all_as_json : print_all_as_text)();
     return close_output();
 }

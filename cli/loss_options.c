@@ -1,9 +1,10 @@
 #include "loss_options.h"
+#include "operands.h"
+#include "option_values.h"
 
-#include <errno.h>
 #include <getopt.h>
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* -------------------------------------------------------------------- the list -- */
@@ -11,6 +12,7 @@
 typedef enum option_name {
     REDUCTION = 1, /* getopt's 0 has a meaning */
     WEIGHT,
+    MASK,
     GRAD,
     NONE,
     BF16,
@@ -19,15 +21,19 @@ typedef enum option_name {
     HEX,
     JSON,
     HELP,
-    FIRST_PARAMETER /* and from here on the loss's own */
+    FIRST_PARAMETER,                                           /* and from here on the loss's own */
+    FIRST_GRADIENT = FIRST_PARAMETER + ONEPASS_MAX_PARAMETERS, /* by operand; the first one's is GRAD */
+    END = FIRST_GRADIENT + ONEPASS_MAX_OPERANDS
 } option_name;
 
 static const struct {
     const char *name, *value, *meaning;
 } options_list[] = {
-    [REDUCTION] = {"reduction", "HOW", "mean (the default), sum or none"},
+    [REDUCTION] = {"reduction", "HOW",
+                   "mean (the default), sum, none, or batchmean: the sum divided by the first extent"},
     [WEIGHT] = {"weight", "FILE", "multiplies each element's loss; broadcast to the others' shape"},
-    [GRAD] = {"grad", "FILE", "writes the gradient for the predictions, as .npy, in the same pass"},
+    [MASK] = {"mask", "FILE", "booleans: elements where it is 0 take no part; broadcast to the others' shape"},
+    [GRAD] = {"grad", "FILE", NULL},
     [NONE] = {"none", "FILE", "writes the loss of each element, as .npy"},
     [BF16] = {"bf16", NULL, "16-bit unsigned integers in .npy files are bfloat16 numbers"},
     [DEVICE] = {"device", "WHERE", "auto (the default: the CPU), cpu, cuda, or cuda:N for the GPU number N"},
@@ -39,111 +45,146 @@ static const struct {
 
 enum {
     LISTED = sizeof options_list / sizeof *options_list,
-    MOST_OPTIONS = LISTED + ONEPASS_MAX_PARAMETERS
+    LONGEST_NAME = 64
 };
 
-void print_loss_options(const onepass_loss_info *loss) {
-    char called[40];
+/* Of any option, the loss's own included. */
+static const char *name_option(char text[LONGEST_NAME], const onepass_loss_info *loss, int name) {
+    if (name > FIRST_GRADIENT)
+        snprintf(text, LONGEST_NAME, "grad-%s", loss->operand[name - FIRST_GRADIENT]);
+    else
+        snprintf(text, LONGEST_NAME, "%s",
+                 name >= FIRST_PARAMETER ? loss->parameter[name - FIRST_PARAMETER].name : options_list[name].name);
+    return text;
+}
+
+static bool is_there(const onepass_loss_info *loss, int name) {
+    if (name < LISTED)
+        return options_list[name].name != NULL;
+    if (name < FIRST_GRADIENT)
+        return name - FIRST_PARAMETER < loss->parameter_count;
+    return name > FIRST_GRADIENT && name - FIRST_GRADIENT < loss->operand_count;
+}
+
+/* ------------------------------------------------------------------------ help -- */
+
+static void print_option(const onepass_loss_info *loss, int name, const char *value, const char *meaning) {
+    char called[LONGEST_NAME], text[LONGEST_NAME + 16];
+    snprintf(text, sizeof text, "--%s %s", name_option(called, loss, name), value ? value : "");
+    printf("  %-22s ", text);
+    print_wrapped(25, meaning);
+    putchar('\n');
+}
+
+/* "; above 0", "; from 0 to 1"; nothing where any number will do. */
+static void write_range(char *text, size_t size, const onepass_parameter_info *parameter) {
+    const bool has_least = isfinite(parameter->least), has_greatest = isfinite(parameter->greatest);
+    text[0] = '\0';
+    if (has_least && has_greatest && parameter->above_least && parameter->below_greatest)
+        snprintf(text, size, "; above %g and below %g", parameter->least, parameter->greatest);
+    else if (has_least && has_greatest)
+        snprintf(text, size, "; from %g%s to %g%s", parameter->least, parameter->above_least ? " (excluded)" : "",
+                 parameter->greatest, parameter->below_greatest ? " (excluded)" : "");
+    else if (has_least)
+        snprintf(text, size, "; %s %g", parameter->above_least ? "above" : "at least", parameter->least);
+    else if (has_greatest)
+        snprintf(text, size, "; %s %g", parameter->below_greatest ? "below" : "at most", parameter->greatest);
+}
+
+static void print_parameters(const onepass_loss_info *loss) {
+    char range[96], meaning[512];
     for (int32_t i = 0; i < loss->parameter_count; i++) {
         const onepass_parameter_info *parameter = &loss->parameter[i];
-        snprintf(called, sizeof called, "--%s X", parameter->name);
-        printf("  %-20s %s (%g unless said otherwise)\n", called, parameter->meaning, parameter->standard);
-    }
-    for (int i = REDUCTION; i < LISTED; i++) {
-        snprintf(called, sizeof called, "--%s %s", options_list[i].name,
-                 options_list[i].value ? options_list[i].value : "");
-        printf("  %-20s %s\n", called, options_list[i].meaning);
+        write_range(range, sizeof range, parameter);
+        snprintf(meaning, sizeof meaning, "%s (%g unless said otherwise%s)", parameter->meaning, parameter->standard,
+                 range);
+        print_option(loss, FIRST_PARAMETER + i, "X", meaning);
     }
 }
 
-/* ------------------------------------------------------------------- their values -- */
-
-static int read_reduction(const char *text, onepass_call *call) {
-    static const char *const names[] = {"mean", "sum", "none"}; /* as onepass_reduction counts them */
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            call->reduction = i;
-            return RIGHT;
-        }
+static void print_gradients(const onepass_loss_info *loss) {
+    char meaning[128];
+    for (int32_t k = 0; k < loss->operand_count; k++) {
+        snprintf(meaning, sizeof meaning, "writes the gradient for the %s, as .npy, in the same pass",
+                 loss->operand[k]);
+        print_option(loss, k == 0 ? GRAD : FIRST_GRADIENT + k, "FILE", meaning);
     }
-    return complain(WRONG, "--reduction is \"%s\"; expected mean, sum or none", text);
 }
 
-static bool read_count(const char *text, long least, long most, int32_t *count) {
-    char *end;
-    errno = 0;
-    const long number = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || errno != 0 || number < least || number > most)
-        return false;
-    *count = (int32_t)number;
-    return true;
-}
-
-static int read_threads(const char *text, onepass_call *call) {
-    if (read_count(text, 1, INT32_MAX, &call->threads))
-        return RIGHT;
-    return complain(WRONG, "--threads is \"%s\"; expected a number from 1 on", text);
-}
-
-static int read_device(const char *text, onepass_call *call) {
-    if (strcmp(text, "auto") == 0 || strcmp(text, "cpu") == 0) {
-        call->device = ONEPASS_CPU;
-        return RIGHT;
-    }
-    call->device = ONEPASS_CUDA;
-    if (strcmp(text, "cuda") == 0 ||
-        (strncmp(text, "cuda:", 5) == 0 && read_count(text + 5, 0, INT32_MAX, &call->device_index)))
-        return RIGHT;
-    return complain(WRONG, "--device is \"%s\"; expected auto, cpu, cuda, or cuda:N for the GPU number N", text);
-}
-
-/* Whether the library will take it is for the library to say. */
-static int read_parameter(const char *text, const onepass_parameter_info *info, double *value) {
-    char *end;
-    *value = strtod(text, &end);
-    if (end == text || *end != '\0')
-        return complain(WRONG, "--%s is \"%s\"; expected a number", info->name, text);
-    return RIGHT;
+void print_loss_options(const onepass_loss_info *loss) {
+    print_parameters(loss);
+    for (int i = REDUCTION; i < LISTED; i++)
+        if (i == GRAD)
+            print_gradients(loss);
+        else
+            print_option(loss, i, options_list[i].value, options_list[i].meaning);
 }
 
 /* ---------------------------------------------------------------------- reading -- */
 
-static void fill_known(const onepass_loss_info *loss, struct option *known) {
+/* What getopt is to know. */
+typedef struct known {
+    struct option option[END];
+    char name[END][LONGEST_NAME];
+} known;
+
+static void fill_known(const onepass_loss_info *loss, known *known) {
     int count = 0;
-    for (int i = REDUCTION; i < LISTED; i++)
-        known[count++] =
-            (struct option){options_list[i].name, options_list[i].value ? required_argument : no_argument, NULL, i};
-    for (int32_t i = 0; i < loss->parameter_count; i++)
-        known[count++] = (struct option){loss->parameter[i].name, required_argument, NULL, FIRST_PARAMETER + i};
-    known[count] = (struct option){0};
+    for (int i = REDUCTION; i < END; i++)
+        if (is_there(loss, i))
+            known->option[count++] =
+                (struct option){.name = name_option(known->name[i], loss, i),
+                                .has_arg = i >= LISTED || options_list[i].value ? required_argument : no_argument,
+                                .val = i};
+    known->option[count] = (struct option){0};
 }
 
-/* A parameter of another loss is the likeliest mistake. */
+/* Whether the option, with its dashes and perhaps its value, is called so. */
+static bool is_called(const char *given, const char *name) {
+    const size_t length = strcspn(given, "=");
+    return strncmp(given, "--", 2) == 0 && length == strlen(name) + 2 && strncmp(given + 2, name, length - 2) == 0;
+}
+
+/* A parameter or an operand of another loss is the likeliest mistake. */
 static int complain_of_unknown(const onepass_loss_info *loss, const char *given) {
     const onepass_loss_info *other;
+    char operands[OPERANDS_TEXT];
     for (int32_t i = 0; (other = onepass_loss_at(i)) != NULL; i++)
         for (int32_t k = 0; k < other->parameter_count; k++)
-            if (strncmp(given, "--", 2) == 0 &&
-                strncmp(given + 2, other->parameter[k].name, strcspn(given + 2, "=")) == 0 &&
-                strlen(other->parameter[k].name) == strcspn(given + 2, "="))
+            if (is_called(given, other->parameter[k].name))
                 return complain(WRONG, "%s: %s has no such parameter, %s has (onepass %s --help lists the options)",
                                 given, loss->name, other->name, loss->name);
+    write_operands(operands, loss);
+    if (strncmp(given, "--grad-", 7) == 0)
+        return complain(WRONG, "%s: the operands of %s are %s (onepass %s --help lists the options)", given, loss->name,
+                        operands, loss->name);
     return complain(WRONG, "%s: there is no such option (onepass %s --help lists them)", given, loss->name);
 }
 
 static int take_option(loss_options *options, const onepass_loss_info *loss, int name, char *value) {
     onepass_call *call = &options->call;
+    char called[LONGEST_NAME];
     if (value && value[0] == '\0')
-        return complain(WRONG, "--%s has an empty value; expected one",
-                        name < LISTED ? options_list[name].name : loss->parameter[name - FIRST_PARAMETER].name);
+        return complain(WRONG, "--%s has an empty value; expected one", name_option(called, loss, name));
+    if (name > FIRST_GRADIENT && name < END) {
+        options->gradient[name - FIRST_GRADIENT] = value;
+        return RIGHT;
+    }
+    if (name >= FIRST_PARAMETER && name < FIRST_GRADIENT) {
+        const int parameter = name - FIRST_PARAMETER;
+        return read_parameter(value, &loss->parameter[parameter], &call->parameter[parameter]);
+    }
     switch (name) {
     case REDUCTION:
         return read_reduction(value, call);
     case WEIGHT:
         options->weight = value;
         return RIGHT;
+    case MASK:
+        options->mask = value;
+        return RIGHT;
     case GRAD:
-        options->gradient = value;
+        options->gradient[0] = value;
         return RIGHT;
     case NONE:
         options->losses = value;
@@ -161,48 +202,67 @@ static int take_option(loss_options *options, const onepass_loss_info *loss, int
     case JSON:
         options->as_json = true;
         return RIGHT;
-    case 'h':
-    case HELP:
+    default: /* HELP, or -h */
         options->wants_help = true;
         return RIGHT;
-    default: {
-        const int parameter = name - FIRST_PARAMETER;
-        return read_parameter(value, &loss->parameter[parameter], &call->parameter[parameter]);
-    }
     }
 }
 
-static int check_together(const loss_options *options) {
-    if (options->call.reduction == ONEPASS_NONE && !options->losses && !options->gradient)
+/* ------------------------------------------------------------------ all together -- */
+
+static int check_outputs(const loss_options *options, const onepass_loss_info *loss) {
+    char one[LONGEST_NAME], other[LONGEST_NAME];
+    const char *path[ONEPASS_MAX_OPERANDS + 1]; /* the losses come last */
+    int name[ONEPASS_MAX_OPERANDS + 1], count = 0;
+    for (int32_t k = 0; k < loss->operand_count; k++) {
+        path[count] = options->gradient[k];
+        name[count++] = k == 0 ? GRAD : FIRST_GRADIENT + k;
+    }
+    path[count] = options->losses;
+    name[count++] = NONE;
+    bool any = false;
+    for (int i = 0; i < count; i++) {
+        any = any || path[i];
+        for (int j = 0; j < i; j++)
+            if (path[i] && path[j] && strcmp(path[i], path[j]) == 0)
+                return complain(WRONG, "%s: is named by --%s and by --%s; expected two files", path[i],
+                                name_option(one, loss, name[j]), name_option(other, loss, name[i]));
+    }
+    if (options->call.reduction == ONEPASS_NONE && !any)
         return complain(WRONG, "--reduction none has no number to print; expected --none FILE or --grad FILE as well");
-    if (options->losses && options->gradient && strcmp(options->losses, options->gradient) == 0)
-        return complain(WRONG, "%s: is named by --grad and by --none; expected two files", options->losses);
-    if (options->as_hex && options->as_json)
-        return complain(WRONG, "--hex and --json are given; expected one of them (the JSON object has the bits too)");
-    int from_standard = strcmp(options->predictions, "-") == 0;
-    from_standard += strcmp(options->targets, "-") == 0;
-    from_standard += options->weight && strcmp(options->weight, "-") == 0;
-    if (from_standard > 1)
-        return complain(WRONG, "\"-\" is given %d times; standard input can be read once", from_standard);
     return RIGHT;
 }
 
+static int check_standard_input(const loss_options *options) {
+    int count =
+        (options->weight && strcmp(options->weight, "-") == 0) + (options->mask && strcmp(options->mask, "-") == 0);
+    for (int k = 0; k < ONEPASS_MAX_OPERANDS; k++)
+        count += options->operand[k] && strcmp(options->operand[k], "-") == 0;
+    return count <= 1 ? RIGHT : complain(WRONG, "\"-\" is given %d times; standard input can be read once", count);
+}
+
 static int take_files(loss_options *options, const onepass_loss_info *loss, int count, char **files) {
-    if (count != 2)
-        return complain(WRONG, "%d file%s given; expected two, predictions and targets: onepass %s PREDICTIONS TARGETS",
-                        count, count == 1 ? " is" : "s are", loss->name);
-    if (files[0][0] == '\0' || files[1][0] == '\0')
-        return complain(WRONG,
-                        "a file's name is empty; expected two, predictions and targets: onepass %s PREDICTIONS TARGETS",
-                        loss->name);
-    options->predictions = files[0];
-    options->targets = files[1];
-    return check_together(options);
+    char operands[OPERANDS_TEXT], usage[OPERANDS_TEXT];
+    write_operands(operands, loss);
+    write_operands_as_files(usage, loss);
+    if (count != loss->operand_count)
+        return complain(WRONG, "%d file%s given; expected %s, %s: onepass %s %s", count, count == 1 ? " is" : "s are",
+                        count_in_words(loss->operand_count), operands, loss->name, usage);
+    for (int k = 0; k < count; k++) {
+        if (files[k][0] == '\0')
+            return complain(WRONG, "a file's name is empty; expected %s, %s: onepass %s %s",
+                            count_in_words(loss->operand_count), operands, loss->name, usage);
+        options->operand[k] = files[k];
+    }
+    if (options->as_hex && options->as_json)
+        return complain(WRONG, "--hex and --json are given; expected one of them (the JSON object has the bits too)");
+    const int status = check_outputs(options, loss);
+    return status == RIGHT ? check_standard_input(options) : status;
 }
 
 int read_loss_options(loss_options *options, const onepass_loss_info *loss, int argc, char **argv) {
-    struct option known[MOST_OPTIONS];
-    fill_known(loss, known);
+    known known;
+    fill_known(loss, &known);
     *options = (loss_options){.call = {.size = sizeof options->call, .loss = loss->name}};
     options->call.parameter_count = loss->parameter_count;
     for (int32_t i = 0; i < loss->parameter_count; i++)
@@ -210,7 +270,7 @@ int read_loss_options(loss_options *options, const onepass_loss_info *loss, int 
     opterr = 0;
     optind = 1;
     for (;;) {
-        const int at = optind, name = getopt_long(argc, argv, ":h", known, NULL);
+        const int at = optind, name = getopt_long(argc, argv, ":h", known.option, NULL);
         if (name == -1)
             break;
         if (name == '?')

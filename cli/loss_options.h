@@ -1,13 +1,16 @@
-/* The options of `onepass LOSS PREDICTIONS TARGETS`. */
+/* The options of `onepass LOSS PREDICTION TARGET`. */
 #ifndef ONEPASS_CLI_LOSS_OPTIONS_H
 #define ONEPASS_CLI_LOSS_OPTIONS_H
 
 #include "tool.h"
 
+/* Files are null where there are none. */
 typedef struct loss_options {
     onepass_call call; /* the loss, its parameters, the reduction, the threads, the device */
-    const char *predictions, *targets;
-    const char *weight, *gradient, *losses; /* files; null: none */
+    const char *operand[ONEPASS_MAX_OPERANDS];
+    const char *weight, *mask;
+    const char *gradient[ONEPASS_MAX_OPERANDS]; /* by operand */
+    const char *losses;
     bool integers_are_bf16, as_hex, as_json, wants_help;
 } loss_options;
 

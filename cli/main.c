@@ -1,6 +1,7 @@
 /* onepass: losses of files, and what the library and this machine can do. Each command has a file of its own. */
 #include "tool.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,33 +38,43 @@ static int distance(const char *a, const char *b) {
 
 static void compare(const char *given, const char *name, const char **nearest, int *least) {
     const int off = distance(given, name);
-    if (off < *least) {
+    if (off < *least && off < (int)strlen(name)) {
         *least = off;
         *nearest = name;
+    }
+}
+
+/* As other libraries might have called it: "MSE", "l1_loss", "HuberLoss". */
+static void plain_word(const char *given, char word[LONGEST_NAME + 2]) {
+    static const char *const endings[] = {"_loss", "loss"};
+    size_t length = 0;
+    for (; length <= LONGEST_NAME && given[length]; length++)
+        word[length] = (char)tolower((unsigned char)given[length]);
+    word[length] = '\0';
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        const size_t ending = strlen(endings[i]);
+        if (length > ending && strcmp(word + length - ending, endings[i]) == 0)
+            word[length -= ending] = '\0';
     }
 }
 
 static int complain_of_command(const char *given) {
     const onepass_loss_info *loss;
     const char *nearest = NULL;
+    char word[LONGEST_NAME + 2];
     int least = 3; /* further off is another word */
-    char names[1024];
-    size_t used = 0;
-    for (int32_t i = 0; (loss = onepass_loss_at(i)) != NULL; i++) {
-        compare(given, loss->name, &nearest, &least);
-        if (used < sizeof names)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s, ", loss->name);
-    }
+    plain_word(given, word);
+    for (int32_t i = 0; (loss = onepass_loss_at(i)) != NULL; i++)
+        compare(word, loss->name, &nearest, &least);
     for (int i = 0; i < COMMANDS; i++)
-        compare(given, commands[i].name, &nearest, &least);
+        compare(word, commands[i].name, &nearest, &least);
     if (given[0] == '-')
         return complain(WRONG, "%s: there is no such option here; expected a loss or a command first (onepass --help)",
                         given);
     if (nearest)
         return complain(WRONG, "\"%s\" is neither a loss nor a command; did you mean \"%s\"?", given, nearest);
-    return complain(WRONG,
-                    "\"%s\" is neither a loss (%slisted by onepass list) nor a command (list, info, bench, plot)",
-                    given, names);
+    return complain(WRONG, "\"%s\" is neither a loss (onepass list names them) nor a command (list, info, bench, plot)",
+                    given);
 }
 
 int main(int argc, char **argv) {

@@ -13,8 +13,7 @@
 /* What is in the GPU's memory. */
 typedef struct residence {
     task *task;
-    void *input[INPUTS];
-    void *gradient, *losses, *value;
+    void *input[INPUTS], *output[OUTPUTS], *value;
     unsigned char *buffer; /* of the CPU, for a chunk */
     progress progress;
     uint64_t done_bytes;
@@ -24,19 +23,12 @@ static int complain_of_gpu(void) {
     return complain(FAILED, "%s", gpu_problem());
 }
 
-static uint64_t output_bytes(const task *task, int32_t dtype) {
-    return (uint64_t)task->common.count * dtype_bytes(dtype);
-}
-
 static uint64_t needed_bytes(const task *task) {
     uint64_t bytes = 0;
     for (int k = 0; k < INPUTS; k++)
-        if (task->input[k].file >= 0)
-            bytes += input_bytes(&task->input[k]);
-    if (task->gradient.file.name)
-        bytes += output_bytes(task, task->gradient_dtype);
-    if (task->losses.file.name)
-        bytes += output_bytes(task, task->value_dtype);
+        bytes += input_bytes(task, k);
+    for (int k = 0; k < OUTPUTS; k++)
+        bytes += output_bytes(task, k);
     return bytes;
 }
 
@@ -49,7 +41,7 @@ static void step_forward(residence *at, uint64_t bytes) {
 
 static int upload(residence *at, int k) {
     input *input = &at->task->input[k];
-    const uint64_t bytes = input_bytes(input);
+    const uint64_t bytes = input_bytes(at->task, k);
     const size_t size = dtype_bytes(input->layout.dtype);
     at->input[k] = gpu_allocate(bytes > 0 ? (size_t)bytes : 1);
     if (!at->input[k])
@@ -71,15 +63,16 @@ static int upload(residence *at, int k) {
     return RIGHT;
 }
 
-static int download(residence *at, output *output, const void *from, uint64_t bytes) {
+static int download(residence *at, int k) {
+    const uint64_t bytes = output_bytes(at->task, k);
     int status = RIGHT;
     for (uint64_t first = 0; first < bytes && status == RIGHT; first += CHUNK) {
         const uint64_t count = bytes - first < CHUNK ? bytes - first : CHUNK;
         if (stop_wanted())
             return FAILED;
-        if (!gpu_download(at->buffer, (const char *)from + first, (size_t)count))
+        if (!gpu_download(at->buffer, (const char *)at->output[k] + first, (size_t)count))
             return complain_of_gpu();
-        status = output_write(output, at->buffer, (size_t)count);
+        status = output_write(&at->task->output[k], at->buffer, (size_t)count);
         step_forward(at, count);
     }
     return status;
@@ -101,24 +94,23 @@ static onepass_tensor dense(const task *task, void *data, int32_t dtype) {
 
 static int run(residence *at) {
     const task *task = at->task;
-    onepass_tensor tensor[INPUTS];
+    onepass_tensor input[INPUTS], output[OUTPUTS];
     for (int k = 0; k < INPUTS; k++)
-        tensor[k] = tensor_of(&task->input[k], at->input[k]);
-    const onepass_tensor gradient = dense(task, at->gradient, task->gradient_dtype);
-    const onepass_tensor losses = dense(task, at->losses, task->value_dtype);
+        input[k] = tensor_of(&task->input[k], at->input[k]);
+    for (int k = 0; k < OUTPUTS; k++)
+        output[k] = dense(task, at->output[k], output_dtype(task, k));
     const onepass_tensor value = {.data = at->value, .dtype = task->value_dtype};
+    const onepass_tensor *losses = task_wants(task, LOSSES) ? &output[LOSSES] : NULL;
     const bool is_reduced = task->call.reduction != ONEPASS_NONE;
     onepass_call call = task->call;
-    call.operand[ONEPASS_PREDICTION] = &tensor[PREDICTIONS];
-    call.operand[ONEPASS_TARGET] = &tensor[TARGETS];
-    call.weight = task_is_weighted(task) ? &tensor[WEIGHTS] : NULL;
-    call.gradient[ONEPASS_PREDICTION] = task->gradient.file.name ? &gradient : NULL;
-    call.value = is_reduced ? &value : task->losses.file.name ? &losses : NULL;
+    point_call(task, input, output, &call);
+    call.value = is_reduced ? &value : losses;
     onepass_status status = onepass_run(&call);
-    if (status == ONEPASS_OK && is_reduced && task->losses.file.name) {
+    if (status == ONEPASS_OK && is_reduced && losses) {
         call.reduction = ONEPASS_NONE;
-        call.gradient[ONEPASS_PREDICTION] = NULL;
-        call.value = &losses;
+        for (int k = 0; k < ONEPASS_MAX_OPERANDS; k++)
+            call.gradient[k] = NULL;
+        call.value = losses;
         status = onepass_run(&call);
     }
     if (status != ONEPASS_OK)
@@ -141,12 +133,10 @@ static int make_room(residence *at) {
     if (!at->buffer)
         return complain(FAILED, "no memory for a piece of the files");
     at->value = gpu_allocate(sizeof(double));
-    if (task->gradient.file.name)
-        at->gradient = gpu_allocate((size_t)output_bytes(task, task->gradient_dtype) + 1);
-    if (task->losses.file.name)
-        at->losses = gpu_allocate((size_t)output_bytes(task, task->value_dtype) + 1);
-    const bool lacks =
-        !at->value || (task->gradient.file.name && !at->gradient) || (task->losses.file.name && !at->losses);
+    bool lacks = !at->value;
+    for (int k = 0; k < OUTPUTS && !lacks; k++)
+        if (task_wants(task, k))
+            lacks = !(at->output[k] = gpu_allocate((size_t)output_bytes(task, k) + 1));
     return lacks ? complain_of_gpu() : RIGHT;
 }
 
@@ -162,16 +152,15 @@ static int work(residence *at) {
     task *task = at->task;
     int status = make_room(at);
     for (int k = 0; k < INPUTS && status == RIGHT; k++)
-        if (task->input[k].file >= 0)
+        if (task_has(task, k))
             status = upload(at, k);
     if (status == RIGHT)
         status = run(at);
     if (status == RIGHT)
         status = fetch_value(at);
-    if (status == RIGHT && task->gradient.file.name)
-        status = download(at, &task->gradient, at->gradient, output_bytes(task, task->gradient_dtype));
-    if (status == RIGHT && task->losses.file.name)
-        status = download(at, &task->losses, at->losses, output_bytes(task, task->value_dtype));
+    for (int k = 0; k < OUTPUTS && status == RIGHT; k++)
+        if (task_wants(task, k))
+            status = download(at, k);
     return status;
 }
 
@@ -190,8 +179,8 @@ int compute_on_gpu(task *task) {
     progress_end(&at.progress);
     for (int k = 0; k < INPUTS; k++)
         gpu_release(at.input[k]);
-    gpu_release(at.gradient);
-    gpu_release(at.losses);
+    for (int k = 0; k < OUTPUTS; k++)
+        gpu_release(at.output[k]);
     gpu_release(at.value);
     free(at.buffer);
     return status;

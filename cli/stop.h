@@ -17,8 +17,8 @@ void stop_now(void);
 /* What a signal's handler has to know, since it must not search for it: windows of files that are mapped, and files
  * to take away. A null path or address ends the entry. */
 enum {
-    STOP_WINDOWS = 4,
-    STOP_FILES = 2
+    STOP_WINDOWS = 6,
+    STOP_FILES = 5
 };
 void stop_knows_window(int index, const char *path, const void *address, size_t bytes);
 void stop_knows_file(int index, const char *path);

@@ -4,17 +4,47 @@
 #include <omp.h>
 #endif
 
-bool task_is_weighted(const task *task) {
-    return task->input[WEIGHTS].file >= 0;
+bool task_has(const task *task, int input) {
+    return task->input[input].file >= 0;
 }
 
-bool task_sums_weights(const task *task) {
-    return task_is_weighted(task) && task->gradient.file.name && task->call.reduction == ONEPASS_MEAN &&
-           task->common.count > 0;
+bool task_wants(const task *task, int output) {
+    return task->output[output].file.name != NULL;
 }
 
-uint64_t input_bytes(const input *input) {
-    return (uint64_t)input->layout.count * dtype_bytes(input->layout.dtype);
+bool task_wants_gradient(const task *task) {
+    for (int k = 0; k < ONEPASS_MAX_OPERANDS; k++)
+        if (task_wants(task, k))
+            return true;
+    return false;
+}
+
+bool task_sums_first(const task *task) {
+    return (task_has(task, WEIGHT) || task_has(task, MASK)) && task_wants_gradient(task) &&
+           task->call.reduction == ONEPASS_MEAN && task->common.count > 0;
+}
+
+int32_t output_dtype(const task *task, int output) {
+    return output == LOSSES ? task->value_dtype : task->input[output].layout.dtype;
+}
+
+uint64_t input_bytes(const task *task, int input) {
+    const layout *layout = &task->input[input].layout;
+    return task_has(task, input) ? (uint64_t)layout->count * dtype_bytes(layout->dtype) : 0;
+}
+
+uint64_t output_bytes(const task *task, int output) {
+    return task_wants(task, output) ? (uint64_t)task->common.count * dtype_bytes(output_dtype(task, output)) : 0;
+}
+
+void point_call(const task *task, const onepass_tensor input[INPUTS], const onepass_tensor output[OUTPUTS],
+                onepass_call *call) {
+    for (int k = 0; k < ONEPASS_MAX_OPERANDS; k++) {
+        call->operand[k] = task_has(task, k) ? &input[k] : NULL;
+        call->gradient[k] = task_wants(task, k) ? &output[k] : NULL;
+    }
+    call->weight = task_has(task, WEIGHT) ? &input[WEIGHT] : NULL;
+    call->mask = task_has(task, MASK) ? &input[MASK] : NULL;
 }
 
 int task_threads(const task *task) {

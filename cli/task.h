@@ -1,36 +1,51 @@
-/* What `onepass LOSS PREDICTIONS TARGETS` is to do, once its files are open, and the two ways to do it. */
+/* What `onepass LOSS PREDICTION TARGET` is to do, once its files are open, and the two ways to do it. */
 #ifndef ONEPASS_CLI_TASK_H
 #define ONEPASS_CLI_TASK_H
 
 #include "number.h"
 #include "output.h"
 
+/* The inputs: the operands, as a call counts them, and then ... */
 enum {
-    PREDICTIONS,
-    TARGETS,
-    WEIGHTS,
+    WEIGHT = ONEPASS_MAX_OPERANDS,
+    MASK,
     INPUTS
 };
 
+/* The outputs: the operands' gradients, and then the elements' losses. */
+enum {
+    LOSSES = ONEPASS_MAX_OPERANDS,
+    OUTPUTS
+};
+
 typedef struct task {
-    onepass_call call;   /* the loss, its parameters, the reduction, the threads, the device; no tensors yet */
-    input input[INPUTS]; /* a file of -1: no weights */
+    onepass_call call;      /* the loss, its parameters, the reduction, the threads, the device; no tensors yet */
+    input input[INPUTS];    /* a file of -1: there is none */
+    output output[OUTPUTS]; /* a name of null: not wanted */
     extents common;
-    output gradient, losses; /* a name of null: not wanted */
-    int32_t gradient_dtype, value_dtype;
+    int32_t value_dtype; /* of the answer and of the elements' losses */
 
     number value;   /* the answer, unless the reduction is none */
     uint64_t bytes; /* that the files moved */
 } task;
 
-/* Whether there are weights. */
-bool task_is_weighted(const task *task);
+bool task_has(const task *task, int input);
+bool task_wants(const task *task, int output);
+bool task_wants_gradient(const task *task); /* of any operand */
 
-/* Whether the sum of the weights has to be known before the gradient. */
-bool task_sums_weights(const task *task);
+/* Whether weights or a mask have to be added up before the gradients, which are divided by their sum. */
+bool task_sums_first(const task *task);
 
-/* Bytes of an input's elements. */
-uint64_t input_bytes(const input *input);
+/* The type of an output: a gradient has its operand's. */
+int32_t output_dtype(const task *task, int output);
+
+/* Bytes of an input's or an output's elements. */
+uint64_t input_bytes(const task *task, int input);
+uint64_t output_bytes(const task *task, int output);
+
+/* Points a call to those of the tensors that there are, and to the gradients that are wanted. */
+void point_call(const task *task, const onepass_tensor input[INPUTS], const onepass_tensor output[OUTPUTS],
+                onepass_call *call);
 
 /* Both leave the value in the task and the outputs written, but without their names. Where the tool was asked to stop
  * they return FAILED without a word. */

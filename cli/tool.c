@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int complain(int status, const char *format, ...) {
@@ -31,6 +32,27 @@ int close_output(void) {
     return complain(FAILED, "standard output: %s", errno ? strerror(errno) : "could not be written");
 }
 
+enum {
+    LINE = 118 /* columns */
+};
+
+void print_wrapped(int column, const char *text) {
+    int at = column;
+    while (*text) {
+        const int word = (int)strcspn(text, " ");
+        if (at > column && at + 1 + word > LINE) {
+            printf("\n%*s", column, "");
+            at = column;
+        } else if (at > column) {
+            putchar(' ');
+            at++;
+        }
+        printf("%.*s", word, text);
+        at += word;
+        text += word + (text[word] == ' ');
+    }
+}
+
 void print_json_string(const char *text) {
     putchar('"');
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
@@ -45,8 +67,15 @@ void print_json_string(const char *text) {
 }
 
 void print_json_number(double number) {
-    if (isfinite(number))
-        printf("%.17g", number);
-    else
+    char digits[40];
+    if (!isfinite(number)) {
         printf("\"%s\"", isnan(number) ? "nan" : number < 0 ? "-inf" : "inf");
+        return;
+    }
+    for (int count = 15; count <= 17; count++) { /* as few as tell it from its neighbours */
+        snprintf(digits, sizeof digits, "%.*g", count, number);
+        if (strtod(digits, NULL) == number)
+            break;
+    }
+    fputs(digits, stdout);
 }

@@ -33,6 +33,10 @@ void print_usage(bool to_error);
 void print_help(void);
 void print_loss_help(const onepass_loss_info *loss);
 
+/* Writes text that begins at this column of a line, and goes on there on the next lines where it is too long for one.
+ * Without the last line's end. */
+void print_wrapped(int column, const char *text);
+
 /* Writes text as a JSON string, with its quotes. */
 void print_json_string(const char *text);
 

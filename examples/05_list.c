@@ -1,7 +1,7 @@
 /*
  * 05: what there is.
  *
- * Lists the losses with their formulas and parameters, and says what this machine has.
+ * Lists the losses with their operands, formulas and parameters, and says what this machine has.
  */
 #include <stdio.h>
 
@@ -22,11 +22,15 @@ int main(void) {
 
     const onepass_loss_info *loss;
     for (int32_t i = 0; (loss = onepass_loss_at(i)); i++) {
-        printf("%s: %s\n    value  %s\n    slope  %s\n", loss->name, loss->meaning, loss->value, loss->slope);
+        printf("%s of %s", loss->name, loss->operand[0]);
+        for (int32_t k = 1; k < loss->operand_count; k++)
+            printf(", %s", loss->operand[k]);
+        printf(": %s\n    value  %s\n    slope  %s\n", loss->meaning, loss->value, loss->slope);
         for (int32_t k = 0; k < loss->parameter_count; k++) {
             const onepass_parameter_info *parameter = &loss->parameter[k];
-            printf("    %-6s %s; from %g to %g, %g if not given\n", parameter->name, parameter->meaning,
-                   parameter->least, parameter->greatest, parameter->standard);
+            printf("    %-6s %s; %s %g, %s %g, %g if not given\n", parameter->name, parameter->meaning,
+                   parameter->above_least ? "above" : "from", parameter->least,
+                   parameter->below_greatest ? "below" : "up to", parameter->greatest, parameter->standard);
         }
     }
     printf("\nThat is all.\n");

@@ -26,11 +26,19 @@ loss = onepass.mse_loss(matrix.T[::2], np.zeros((2, 3)), reduction="sum")
 print(f"strided views     {loss}")
 assert loss == (matrix[:, ::2] ** 2).sum()
 
-# A weight of 0 takes the padding out of the mean.
-padded, counts = np.array([1.0, 2.0, 3.0, 77.0]), np.array([1.0, 1.0, 1.0, 0.0])
-loss = onepass.mse_loss(padded, np.zeros(4), weight=counts)
+# A mask takes the padding out of the mean, whatever stands there.
+padded = np.array([1.0, 2.0, 3.0, np.nan])
+loss = onepass.mse_loss(padded, np.zeros(4), mask=np.array([True, True, True, False]))
 print(f"without padding   {loss:.6f}")
 assert abs(loss - 14 / 3) < 1e-15
+
+# Losses that PyTorch lacks have functions too, and those with a third operand.
+loss = onepass.quantile_loss(prediction, target, tau=0.9)
+print(f"quantile, 0.9     {loss}")
+assert abs(loss - (0.9 * 0.5 + 0.1 * 0.5 + 0.1 * 1) / 4) < 1e-7
+loss = onepass.gaussian_nll_loss(prediction, target, np.full(4, 0.25, np.float32))
+print(f"gaussian_nll      {loss:.6f}")
+assert abs(loss - 0.5 * (np.log(0.25) + 1.5)) < 1e-6
 
 # Gradient descent: y = 3 x - 1 out of noisy points, a few of which are far off.
 rng = np.random.default_rng(94)

@@ -45,6 +45,16 @@ ours, theirs = onepass.mse_loss(half, torch.zeros_like(half)), F.mse_loss(half, 
 print(f"a mean in float16  {ours.item()} (PyTorch: {theirs.item()})")
 assert ours.item() == 90.25
 
+# Padding: a mask says what takes part, and what stands elsewhere does no harm, in the gradient neither.
+padded, mask = target.clone(), torch.rand(512, 1024, device=device) < 0.9
+padded[~mask] = float("nan")
+prediction.grad = None
+loss = onepass.l1_loss(prediction, padded, mask=mask)
+loss.backward()
+torch.testing.assert_close(loss, (prediction - target)[mask].abs().mean())
+assert (prediction.grad[~mask] == 0).all()
+print(f"l1_loss, masked    {loss.item():.8f}")
+
 # Labels of -1 and 1.
 labels = target.sign()
 loss = onepass.hinge_loss(prediction, labels)

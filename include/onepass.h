@@ -3,8 +3,8 @@
  *
  * The policy, before the first prototype:
  *
- * - One pass. Each input is read once (the weights of a mean twice, since their sum
- *   comes first). Nothing of the size of the inputs is allocated or written but the
+ * - One pass. Each input is read once (the weights and the mask of a mean twice, since
+ *   their sum comes first). Nothing of the size of the inputs is allocated or written but the
  *   outputs that were asked for.
  * - Same bits. A result depends on the inputs alone: not on the number of
  *   threads, the instruction set, the strides, or whether value and gradient
@@ -84,13 +84,15 @@ typedef enum onepass_dtype {
     ONEPASS_F16 = 1,  /* IEEE half */
     ONEPASS_BF16 = 2, /* bfloat16 */
     ONEPASS_F32 = 3,
-    ONEPASS_F64 = 4
+    ONEPASS_F64 = 4,
+    ONEPASS_BOOL = 5 /* a byte, for masks alone: 0 is no, all else is yes */
 } onepass_dtype;
 
 typedef enum onepass_reduction {
     ONEPASS_MEAN = 0, /* the sum divided by the number of elements, the sum of the weights or the call's divisor */
     ONEPASS_SUM = 1,
-    ONEPASS_NONE = 2 /* one value an element */
+    ONEPASS_NONE = 2,     /* one value an element */
+    ONEPASS_BATCHMEAN = 3 /* the sum divided by the first extent of the common shape */
 } onepass_reduction;
 
 typedef enum onepass_device {
@@ -106,10 +108,12 @@ enum onepass_flags {
     ONEPASS_UNLESS_ONE = 1
 };
 
-/* Which operand is which, for the arrays `operand` and `gradient` of a call. */
+/* Which operand is which, for the arrays `operand` and `gradient` of a call. Some losses have a third one;
+ * onepass_loss_info has the operands' names. */
 enum {
     ONEPASS_PREDICTION = 0,
-    ONEPASS_TARGET = 1
+    ONEPASS_TARGET = 1,
+    ONEPASS_THIRD = 2
 };
 
 /*
@@ -150,13 +154,13 @@ typedef struct onepass_call {
     int32_t parameter_count;
     double parameter[ONEPASS_MAX_PARAMETERS];
 
-    /* Inputs. `weight` multiplies each element's loss and is broadcast to the common
-     * shape of the operands, in which it has no say; null means 1. `upstream` is the
-     * gradient of whatever was computed from the value: one element for mean and sum,
-     * the common shape for none; null means 1. */
-    const onepass_tensor *operand[ONEPASS_MAX_OPERANDS]; /* prediction, target */
+    /* Inputs. `weight` multiplies each element's loss. `mask`, of ONEPASS_BOOL, says which elements take part: where it
+     * is 0 the value and the gradients are 0, whatever stands there, NaN included. Both are broadcast to the common
+     * shape of the operands, in which they have no say; null means 1. `upstream` is the gradient of whatever was
+     * computed from the value: one element for mean and sum, the common shape for none; null means 1. */
+    const onepass_tensor *operand[ONEPASS_MAX_OPERANDS]; /* prediction, target, and a third where the loss has one */
     const onepass_tensor *weight;
-    const onepass_tensor *mask; /* not yet: must be null */
+    const onepass_tensor *mask;
     const onepass_tensor *upstream;
 
     /* Outputs; null means not wanted. The value has one element for mean and sum
@@ -164,8 +168,8 @@ typedef struct onepass_call {
     const onepass_tensor *value;
     const onepass_tensor *gradient[ONEPASS_MAX_OPERANDS];
 
-    /* For mean: divide by this positive number; 0 means by the number of elements or, if there are weights, by their
-     * sum, whatever that is. */
+    /* For mean: divide by this positive number; 0 means by the number of elements that take part or, if there are
+     * weights, by the sum of theirs, whatever that is. */
     double divisor;
 
     /* Where and how. */
@@ -249,9 +253,11 @@ ONEPASS_API onepass_status onepass_prepare(int32_t device, int32_t device_index)
  * `from` as it is. Finish needs every element to have been added, writes one
  * element, and may be called again.
  *
- * The weights of a mean are summed beside the terms, so all its slices have weights
- * or none has. Their sum is known at the end only: gradients need it beforehand, as
- * the `divisor` of every call.
+ * The weights of a mean, or the elements that its mask leaves, are summed beside the
+ * terms, so all its slices have weights or none has, and the same holds for masks.
+ * Their sum is known at the end only: gradients need it beforehand, as the `divisor`
+ * of every call. The batch of a batchmean is not known here: give its size as the
+ * divisor of a mean.
  */
 typedef struct onepass_accumulator onepass_accumulator;
 
@@ -290,11 +296,12 @@ typedef struct onepass_parameter_info {
 typedef struct onepass_loss_info {
     const char *name;
     const char *meaning;
-    const char *value; /* the formula, in p, t and x = p - t */
+    const char *value; /* the formula, in p, t, x = p - t, v (the third operand) and the parameters' names */
     const char *slope; /* its derivative in p */
     int32_t operand_count;
     int32_t parameter_count;
     const onepass_parameter_info *parameter;
+    const char *const *operand; /* the operands' names */
 } onepass_loss_info;
 
 /* The losses, by index from 0 (null beyond the last) and by name (null if unknown). */

@@ -21,11 +21,13 @@ typedef struct node {
     double weights; /* 0 where nobody will divide by them */
 } node;
 
-/* A mean's slices have weights or none of them has; the first one that is added says so. */
+/* A mean's slices have weights or none of them has, and so with masks; the first one that is added says so. */
 typedef enum divided_by {
     UNDECIDED,
     COUNT, /* or the call's divisor */
-    WEIGHTS
+    MASKED_COUNT,
+    WEIGHTS,
+    MASKED_WEIGHTS
 } divided_by;
 
 struct onepass_accumulator {
@@ -146,7 +148,7 @@ static onepass_status check_slice(const onepass_accumulator *accumulator, const 
     if (call->value)
         return onepass_fail(ONEPASS_INVALID_ARGUMENT,
                             "value is set; expected null, since the value comes from onepass_accumulator_finish");
-    if (job->loss != whole->loss || job->reduction != whole->reduction || call->divisor != accumulator->divisor ||
+    if (job->loss != whole->loss || call->reduction != whole->reduction || call->divisor != accumulator->divisor ||
         memcmp(job->parameter, whole->parameter, sizeof job->parameter) != 0)
         return onepass_fail(ONEPASS_INVALID_ARGUMENT,
                             "the call's loss, parameters, reduction or divisor are not those that the accumulator "
@@ -171,22 +173,32 @@ static onepass_status check_slice(const onepass_accumulator *accumulator, const 
 static divided_by divided_by_of(const onepass_accumulator *accumulator, const job *job) {
     if (accumulator->whole.reduction != ONEPASS_MEAN || accumulator->divisor != 0)
         return COUNT;
+    if (job->mask.data)
+        return job->weight.data ? MASKED_WEIGHTS : MASKED_COUNT;
     return job->weight.data ? WEIGHTS : COUNT;
+}
+
+static const char *divided_by_text(divided_by which) {
+    static const char *const text[] = {"nothing", "neither weight nor mask", "a mask", "a weight",
+                                       "a weight and a mask"};
+    return text[which];
 }
 
 static onepass_status check_weight(const onepass_accumulator *accumulator, const job *job, divided_by own) {
     bool wants_gradient = false;
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
         wants_gradient |= job->gradient[k].data != NULL;
-    if (own == WEIGHTS && wants_gradient)
-        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
-                            "gradients of a weighted mean are divided by the sum of all weights, which is not known "
-                            "before the last slice; expected it as divisor, or no gradients");
+    if (own > COUNT && wants_gradient)
+        return onepass_fail(
+            ONEPASS_INVALID_ARGUMENT,
+            "gradients of a weighted or masked mean are divided by the sum of all weights or the number "
+            "of elements that take part, which is not known before the last slice; expected it as "
+            "divisor, or no gradients");
     if (accumulator->divided_by != UNDECIDED && accumulator->divided_by != own)
-        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
-                            "weight is %s, but the slices before had %s; expected a weight for every slice of a mean "
-                            "or for none",
-                            own == WEIGHTS ? "set" : "null", own == WEIGHTS ? "none" : "one");
+        return onepass_fail(
+            ONEPASS_INVALID_ARGUMENT,
+            "the slice has %s, but the slices before had %s; expected the same for every slice of a mean",
+            divided_by_text(own), divided_by_text(accumulator->divided_by));
     return ONEPASS_OK;
 }
 
@@ -241,7 +253,7 @@ ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_ca
     job.over_weights = false; /* not over those of a block */
     status = make_room(accumulator, MOST_BLOCKS);
     if (status == ONEPASS_OK)
-        status = run_blocks(&job, own == WEIGHTS, tile, end, block, &blocks);
+        status = run_blocks(&job, own > COUNT, tile, end, block, &blocks);
     if (status == ONEPASS_OK)
         accumulator->divided_by = own;
     for (int i = 0; i < blocks && status == ONEPASS_OK; i++)
@@ -264,6 +276,10 @@ ARITHMETIC onepass_status begin(onepass_accumulator **accumulator, const onepass
         status = check_place(&call);
     if (status != ONEPASS_OK)
         return status;
+    if (whole.reduction == ONEPASS_BATCHMEAN)
+        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
+                            "reduction is ONEPASS_BATCHMEAN, but the whole's batch is not known to an accumulator; "
+                            "expected ONEPASS_MEAN with its size as the divisor");
     if (whole.reduction == ONEPASS_NONE)
         return onepass_fail(ONEPASS_INVALID_ARGUMENT,
                             "reduction is ONEPASS_NONE, which has no sum; expected ONEPASS_MEAN or ONEPASS_SUM");
@@ -301,10 +317,9 @@ ARITHMETIC onepass_status merge(onepass_accumulator *into, const onepass_accumul
                             (long long)into->total, (long long)from->total);
     if (into->divided_by != from->divided_by && into->divided_by != UNDECIDED && from->divided_by != UNDECIDED)
         return onepass_fail(ONEPASS_INVALID_ARGUMENT,
-                            "the slices of %s have weights and those of %s have none; expected a weight for every "
-                            "slice of a mean or for none",
-                            into->divided_by == WEIGHTS ? "into" : "from",
-                            into->divided_by == WEIGHTS ? "from" : "into");
+                            "the slices of into have %s and those of from have %s; expected the same for every slice "
+                            "of a mean",
+                            divided_by_text(into->divided_by), divided_by_text(from->divided_by));
     for (int64_t i = 0; i < from->count; i++)
         if (was_added(into, from->node[i].first, node_end(from, &from->node[i])))
             return onepass_fail(ONEPASS_INVALID_ARGUMENT,
@@ -333,8 +348,7 @@ ARITHMETIC onepass_status finish(const onepass_accumulator *accumulator, const o
         return onepass_fail(ONEPASS_INCOMPLETE, "%lld of the %lld tiles of %d elements have been added; expected all",
                             (long long)known, (long long)accumulator->tiles, ORDER_TILE);
     const double sum = accumulator->count ? accumulator->node[0].sum : 0;
-    const double divisor =
-        accumulator->divided_by == WEIGHTS ? accumulator->node[0].weights : accumulator->whole.divisor;
+    const double divisor = accumulator->divided_by > COUNT ? accumulator->node[0].weights : accumulator->whole.divisor;
     onepass_cpu_finish(&view, sum, accumulator->whole.reduction, divisor);
     return ONEPASS_OK;
 }

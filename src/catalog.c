@@ -23,12 +23,27 @@
 #define ABOVE(x)     x, INFINITY, 1, 0
 #define WITHIN(a, b) a, b, 1, 1
 
-#define LOSS(name, meaning, value, slope, ...) static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;
+/* The operands' names, from (prediction, target) to {"prediction", "target"}. */
+#define NAMES_2(a, b)    #a, #b
+#define NAMES_3(a, b, c) #a, #b, #c
+#define NAMES(...)                                                                                                     \
+    { PASTE(NAMES_, OPERANDS_OF(__VA_ARGS__))(__VA_ARGS__) }
+
+#define LOSS(name, operands, meaning, value, slope, ...)                                                               \
+    static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;                                             \
+    static const char *const name##_operands[] = NAMES operands;
 #include "losses.def"
 #undef LOSS
 
-#define LOSS(name, meaning, value, slope, ...)                                                                         \
-    {#name, meaning, value, slope, 2, sizeof name##_parameters / sizeof *name##_parameters - 1, name##_parameters},
+#define LOSS(name, operands, meaning, value, slope, ...)                                                               \
+    {#name,                                                                                                            \
+     meaning,                                                                                                          \
+     value,                                                                                                            \
+     slope,                                                                                                            \
+     OPERANDS_OF operands,                                                                                             \
+     sizeof name##_parameters / sizeof *name##_parameters - 1,                                                         \
+     name##_parameters,                                                                                                \
+     name##_operands},
 static const onepass_loss_info losses[] = {
 #include "losses.def"
 };

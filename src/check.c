@@ -20,7 +20,10 @@
 #define FAIL_SHAPE(...)    return onepass_fail(ONEPASS_INVALID_SHAPE, __VA_ARGS__)
 #define FAIL_MEMORY(...)   return onepass_fail(ONEPASS_INVALID_MEMORY, __VA_ARGS__)
 
-const char *const onepass_operand_name[ONEPASS_MAX_OPERANDS] = {"prediction", "target", "operand[2]", "operand[3]"};
+const char *onepass_operand_name(const job *job, int32_t k) {
+    return job->loss >= 0 ? onepass_loss_at(job->loss)->operand[k] : "weight";
+}
+
 const char *const onepass_gradient_name[ONEPASS_MAX_OPERANDS] = {
     "gradient[0] (for the prediction)", "gradient[1] (for the target)", "gradient[2]", "gradient[3]"};
 
@@ -110,14 +113,12 @@ static onepass_status check_span(checked *tensor) {
     return ONEPASS_OK;
 }
 
-static onepass_status check_tensor(const onepass_tensor *given, const char *name, checked *tensor) {
+/* All but the type. */
+static onepass_status check_layout(const onepass_tensor *given, const char *name, checked *tensor) {
     tensor->name = name;
     tensor->data = given->data;
     tensor->dtype = given->dtype;
     tensor->ndim = given->ndim;
-    if (given->dtype < ONEPASS_F16 || given->dtype > ONEPASS_F64)
-        FAIL_ARGUMENT("%s has dtype %d; expected ONEPASS_F16 (1), ONEPASS_BF16 (2), ONEPASS_F32 (3) or ONEPASS_F64 (4)",
-                      name, given->dtype);
     if (given->ndim < 0 || given->ndim > ONEPASS_MAX_DIMENSIONS)
         FAIL_SHAPE("%s has ndim %d; expected 0 to %d dimensions", name, given->ndim, ONEPASS_MAX_DIMENSIONS);
     if (given->ndim > 0 && !given->shape)
@@ -130,6 +131,19 @@ static onepass_status check_tensor(const onepass_tensor *given, const char *name
     else
         fill_strides(tensor);
     return check_span(tensor);
+}
+
+static onepass_status check_tensor(const onepass_tensor *given, const char *name, checked *tensor) {
+    if (given->dtype < ONEPASS_F16 || given->dtype > ONEPASS_F64)
+        FAIL_ARGUMENT("%s has dtype %d; expected ONEPASS_F16 (1), ONEPASS_BF16 (2), ONEPASS_F32 (3) or ONEPASS_F64 (4)",
+                      name, given->dtype);
+    return check_layout(given, name, tensor);
+}
+
+static onepass_status check_mask(const onepass_tensor *given, checked *tensor) {
+    if (given->dtype != ONEPASS_BOOL)
+        FAIL_ARGUMENT("mask has dtype %d; expected ONEPASS_BOOL (5), a byte an element", given->dtype);
+    return check_layout(given, "mask", tensor);
 }
 
 /* No two elements of an output may share memory. Judged by strides that nest:
@@ -318,11 +332,7 @@ onepass_status onepass_read_call(const onepass_call *given, onepass_call *call) 
     return ONEPASS_OK;
 }
 
-static onepass_status check_not_yet(const onepass_call *call) {
-    if (call->mask)
-        return onepass_fail(ONEPASS_NOT_SUPPORTED,
-                            "mask is set; this version (%s) does not have it yet, so it must be null",
-                            onepass_version_text());
+static onepass_status check_flags(const onepass_call *call) {
     if (call->flags & ~ONEPASS_UNLESS_ONE)
         return onepass_fail(ONEPASS_NOT_SUPPORTED,
                             "flags is %d; this version (%s) knows ONEPASS_UNLESS_ONE (%d) alone, or 0", call->flags,
@@ -398,7 +408,7 @@ static onepass_status check_loss_name(const char *name) {
         FAIL_ARGUMENT("loss is null; expected a name, \"%s\" for one", onepass_loss_at(0)->name);
     if (onepass_loss_index(name) >= 0)
         return ONEPASS_OK;
-    char names[512];
+    char names[1024];
     size_t used = 0;
     for (int32_t i = 0; onepass_loss_at(i) && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", onepass_loss_at(i)->name);
@@ -419,7 +429,7 @@ static onepass_status check_parameter(const char *loss, const onepass_parameter_
 
 /* Loss, parameters, reduction and divisor: all of a call that has no tensors. */
 onepass_status onepass_plan_loss(const onepass_call *call, job *job) {
-    OK(check_not_yet(call));
+    OK(check_flags(call));
     OK(check_loss_name(call->loss));
     const onepass_loss_info *loss = onepass_loss_named(call->loss);
     job->loss = onepass_loss_index(call->loss);
@@ -435,8 +445,9 @@ onepass_status onepass_plan_loss(const onepass_call *call, job *job) {
         OK(check_parameter(loss->name, known, parameter));
         job->parameter[i] = parameter;
     }
-    if (call->reduction < ONEPASS_MEAN || call->reduction > ONEPASS_NONE)
-        FAIL_ARGUMENT("reduction is %d; expected ONEPASS_MEAN (0), ONEPASS_SUM (1) or ONEPASS_NONE (2)",
+    if (call->reduction < ONEPASS_MEAN || call->reduction > ONEPASS_BATCHMEAN)
+        FAIL_ARGUMENT("reduction is %d; expected ONEPASS_MEAN (0), ONEPASS_SUM (1), ONEPASS_NONE (2) or "
+                      "ONEPASS_BATCHMEAN (3)",
                       call->reduction);
     if (call->divisor != 0 && call->reduction != ONEPASS_MEAN)
         FAIL_ARGUMENT("divisor is %g, but only a mean is divided; expected 0 for this reduction", call->divisor);
@@ -457,11 +468,11 @@ onepass_status onepass_plan_scalar(const onepass_tensor *tensor, const char *nam
     return ONEPASS_OK;
 }
 
-/* The tensors of a call, checked one by one: operands first, then weight, upstream, value, gradients. The workspace is
- * none of them, but has a place in memory like them. */
+/* The tensors of a call, checked one by one: operands first, then weight, mask, upstream, value, gradients. The
+ * workspace is none of them, but has a place in memory like them. */
 typedef struct tensors {
     checked operand[ONEPASS_MAX_OPERANDS];
-    checked weight, upstream, value;
+    checked weight, mask, upstream, value;
     checked gradient[ONEPASS_MAX_OPERANDS];
     checked workspace;
     common common;
@@ -470,7 +481,8 @@ typedef struct tensors {
 /* An absent tensor spans nothing. The rest of it is never looked at, and zeroing all of it took a tenth of a small
  * call. */
 static void forget_absent(tensors *all) {
-    all->weight.begin = all->weight.end = all->upstream.begin = all->upstream.end = 0;
+    all->weight.begin = all->weight.end = all->mask.begin = all->mask.end = 0;
+    all->upstream.begin = all->upstream.end = 0;
     all->value.begin = all->value.end = 0;
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
         all->gradient[k].begin = all->gradient[k].end = 0;
@@ -490,8 +502,8 @@ static onepass_status plan_operands(const onepass_call *call, tensors *all, job 
         if (k >= job->operand_count)
             continue;
         if (!call->operand[k])
-            FAIL_ARGUMENT("operand[%d], the %s, is null; expected a tensor", k, onepass_operand_name[k]);
-        OK(check_tensor(call->operand[k], onepass_operand_name[k], &all->operand[k]));
+            FAIL_ARGUMENT("operand[%d], the %s, is null; expected a tensor", k, onepass_operand_name(job, k));
+        OK(check_tensor(call->operand[k], onepass_operand_name(job, k), &all->operand[k]));
     }
     OK(broadcast(all->operand, job->operand_count, &all->common));
     job->compute = ONEPASS_F32;
@@ -513,6 +525,16 @@ static onepass_status plan_weight(const onepass_call *call, tensors *all, job *j
     make_view(&all->weight, &all->common, &job->weight);
     if (all->weight.dtype == ONEPASS_F64)
         job->compute = ONEPASS_F64;
+    return ONEPASS_OK;
+}
+
+static onepass_status plan_mask(const onepass_call *call, tensors *all, job *job) {
+    job->mask.data = NULL;
+    if (!call->mask)
+        return ONEPASS_OK;
+    OK(check_mask(call->mask, &all->mask));
+    OK(check_reach(&all->mask, &all->common));
+    make_view(&all->mask, &all->common, &job->mask);
     return ONEPASS_OK;
 }
 
@@ -569,11 +591,27 @@ static onepass_status check_overlaps(const tensors *all, const job *job) {
             if (!(i == 1 + k && job->in_place[k]))
                 OK(check_apart(output[i], &all->operand[k]));
         OK(check_apart(output[i], &all->weight));
+        OK(check_apart(output[i], &all->mask));
         OK(check_apart(output[i], &all->upstream));
         for (int32_t j = 0; j < i; j++)
             OK(check_apart(output[i], output[j]));
     }
     return ONEPASS_OK;
+}
+
+/* What a mean is divided by. A batchmean is a mean with a divisor. */
+static void plan_divisor(const common *common, job *job) {
+    if (job->reduction == ONEPASS_BATCHMEAN) {
+        job->reduction = ONEPASS_MEAN;
+        job->divisor = common->ndim > 0 ? (double)common->shape[0] : 1;
+        job->over_weights = false;
+        return;
+    }
+    const bool own_divisor = job->reduction != ONEPASS_MEAN || job->divisor != 0;
+    /* The weights of no elements sum to what their count is. */
+    job->over_weights = !own_divisor && (job->weight.data || job->mask.data) && job->count > 0;
+    if (!own_divisor)
+        job->divisor = (double)job->count;
 }
 
 onepass_status onepass_plan(const onepass_call *given, job *job) {
@@ -585,6 +623,7 @@ onepass_status onepass_plan(const onepass_call *given, job *job) {
     place_workspace(&call, &all.workspace);
     OK(plan_operands(&call, &all, job));
     OK(plan_weight(&call, &all, job));
+    OK(plan_mask(&call, &all, job));
     OK(plan_reduced(call.upstream, "upstream", &all.common, &all.upstream, job, &job->upstream));
     OK(plan_reduced(call.value, "value", &all.common, &all.value, job, &job->value));
     if (call.value)
@@ -596,51 +635,49 @@ onepass_status onepass_plan(const onepass_call *given, job *job) {
     job->first = 0;
     job->count = all.common.count;
     job->sum = NULL;
-    /* The weights of no elements sum to what their count is. */
-    const bool own_divisor = job->reduction != ONEPASS_MEAN || job->divisor != 0;
-    job->over_weights = !own_divisor && job->weight.data && job->count > 0;
-    if (!own_divisor)
-        job->divisor = (double)job->count;
+    plan_divisor(&all.common, job);
     return ONEPASS_OK;
 }
 
-/* The second operand is not looked at. It is one number for all, which costs an engine least. */
+/* Without weights the mask itself is added up: its elements count as 0 and 1. */
 void onepass_plan_weights(const job *weighted, job *weights) {
-    const view *weight = &weighted->weight;
+    const bool has_weight = weighted->weight.data;
     *weights = (struct job){.loss = ONEPASS_WEIGHTS_ONLY,
-                            .operand_count = 2,
+                            .operand_count = 1,
                             .reduction = ONEPASS_SUM,
                             .compute = weighted->compute,
                             .first = weighted->first,
                             .count = weighted->count,
-                            .operand = {*weight, {.data = weight->data, .dtype = weight->dtype, .ndim = 1}},
+                            .operand = {has_weight ? weighted->weight : weighted->mask},
                             .divisor = 1,
                             .threads = weighted->threads};
-    weights->operand[1].shape[0] = weighted->first + weighted->count;
+    if (has_weight)
+        weights->mask = weighted->mask;
 }
 
 /* ----------------------------------------------------------------- scale -- */
 
 /* A call that only scales gradients describes nothing else; a field that is set was meant for another function. */
 static onepass_status check_scale_only(const onepass_call *call) {
-    const char *name = call->loss                               ? "loss"
-                       : call->parameter_count                  ? "parameter_count"
-                       : call->reduction                        ? "reduction"
-                       : call->divisor != 0                     ? "divisor"
-                       : call->operand[0]                       ? "operand[0], the prediction,"
-                       : call->operand[1]                       ? "operand[1], the target,"
-                       : call->operand[2] || call->operand[3]   ? "operand[2] or operand[3]"
-                       : call->weight                           ? "weight"
-                       : call->value                            ? "value"
-                       : call->gradient[2] || call->gradient[3] ? "gradient[2] or gradient[3]"
-                       : call->flags                            ? "flags"
-                                                                : NULL;
+    const char *name = call->loss                             ? "loss"
+                       : call->parameter_count                ? "parameter_count"
+                       : call->reduction                      ? "reduction"
+                       : call->divisor != 0                   ? "divisor"
+                       : call->operand[0]                     ? "operand[0], the prediction,"
+                       : call->operand[1]                     ? "operand[1], the target,"
+                       : call->operand[2] || call->operand[3] ? "operand[2] or operand[3]"
+                       : call->weight                         ? "weight"
+                       : call->mask                           ? "mask"
+                       : call->value                          ? "value"
+                       : call->gradient[MOST_OPERANDS]        ? "gradient[3]"
+                       : call->flags                          ? "flags"
+                                                              : NULL;
     if (name)
-        FAIL_ARGUMENT("%s is set; onepass_scale multiplies gradient[0] and gradient[1] by upstream and takes nothing "
-                      "else, so it must be null or 0",
+        FAIL_ARGUMENT("%s is set; onepass_scale multiplies gradients by upstream and takes nothing else, so it must be "
+                      "null or 0",
                       name);
-    if (!call->gradient[0] && !call->gradient[1])
-        FAIL_ARGUMENT("nothing is to be scaled: gradient[0] and gradient[1] are null; expected at least one");
+    if (!call->gradient[0] && !call->gradient[1] && !call->gradient[2])
+        FAIL_ARGUMENT("nothing is to be scaled: gradient[0] to gradient[2] are null; expected at least one");
     return ONEPASS_OK;
 }
 
@@ -668,7 +705,7 @@ static onepass_status check_pair(const checked *first, const checked *second) {
 }
 
 static onepass_status plan_scaled(const onepass_call *call, checked *gradient, job *job) {
-    for (int32_t k = 0; k < 2; k++) {
+    for (int32_t k = 0; k < MOST_OPERANDS; k++) {
         if (!call->gradient[k])
             continue;
         OK(check_tensor(call->gradient[k], onepass_gradient_name[k], &gradient[k]));
@@ -679,15 +716,18 @@ static onepass_status plan_scaled(const onepass_call *call, checked *gradient, j
         make_view(&gradient[k], &own, &job->gradient[k]);
         job->compute = gradient[k].dtype;
         job->count = gradient[k].count;
+        for (int32_t j = 0; j < k; j++)
+            if (call->gradient[j])
+                OK(check_pair(&gradient[j], &gradient[k]));
     }
-    return call->gradient[0] && call->gradient[1] ? check_pair(&gradient[0], &gradient[1]) : ONEPASS_OK;
+    return ONEPASS_OK;
 }
 
 onepass_status onepass_plan_scale(const onepass_call *given, job *job) {
     onepass_call call;
-    checked gradient[2], upstream;
+    checked gradient[MOST_OPERANDS], upstream;
     OK(onepass_read_call(given, &call));
-    OK(check_not_yet(&call));
+    OK(check_flags(&call));
     OK(check_scale_only(&call));
     *job = (struct job){.loss = ONEPASS_SCALE_ONLY, .reduction = ONEPASS_SUM, .divisor = 1};
     OK(plan_place(&call, job));
@@ -695,7 +735,7 @@ onepass_status onepass_plan_scale(const onepass_call *given, job *job) {
         FAIL_ARGUMENT("upstream is null; expected a tensor of one element");
     OK(plan_scaled(&call, gradient, job));
     OK(plan_reduced(call.upstream, "upstream", NULL, &upstream, job, &job->upstream));
-    for (int32_t k = 0; k < 2; k++)
+    for (int32_t k = 0; k < MOST_OPERANDS; k++)
         if (call.gradient[k])
             OK(check_apart(&gradient[k], &upstream));
     return ONEPASS_OK;

@@ -26,7 +26,7 @@ typedef __fp16 native_half;
 #endif
 
 ALWAYS_INLINE size_t dtype_size(int32_t dtype) {
-    return dtype == ONEPASS_F64 ? 8 : dtype == ONEPASS_F32 ? 4 : 2;
+    return dtype == ONEPASS_F64 ? 8 : dtype == ONEPASS_F32 ? 4 : dtype == ONEPASS_BOOL ? 1 : 2;
 }
 
 ALWAYS_INLINE uint32_t f32_bits(float x) {
@@ -152,6 +152,10 @@ ALWAYS_INLINE real load_f64(const void *data, int64_t i) {
     return (real)((const double *)data)[i];
 }
 
+ALWAYS_INLINE real load_bool(const void *data, int64_t i) {
+    return ((const unsigned char *)data)[i] != 0;
+}
+
 /* ------------------------------------------- one number, any type, f64 -- */
 
 /* For scalars: the upstream gradient and the value. */
@@ -163,6 +167,8 @@ ALWAYS_INLINE double load_scalar(const void *data, int32_t dtype) {
         return (double)f32_of_bf16(*(const uint16_t *)data);
     case ONEPASS_F32:
         return (double)*(const float *)data;
+    case ONEPASS_BOOL:
+        return *(const unsigned char *)data != 0;
     default:
         return *(const double *)data;
     }
@@ -173,17 +179,14 @@ ALWAYS_INLINE void store_scalar(void *data, int32_t dtype, double x) {
     if (x != x)
         memcpy(&x, &nan, sizeof x);
     switch (dtype) {
-    case ONEPASS_F16:
-        *(uint16_t *)data = f16_of_f64(x);
-        break;
-    case ONEPASS_BF16:
-        *(uint16_t *)data = bf16_of_f64(x);
-        break;
     case ONEPASS_F32:
         *(float *)data = (float)x;
         break;
-    default:
+    case ONEPASS_F64:
         *(double *)data = x;
+        break;
+    default: /* both in one, since every kernel has this code */
+        *(uint16_t *)data = dtype == ONEPASS_F16 ? f16_of_f64(x) : bf16_of_f64(x);
     }
 }
 

@@ -27,6 +27,9 @@ typedef struct view {
     int64_t stride[ONEPASS_MAX_DIMENSIONS]; /* in elements */
 } view;
 
+/* A loss of this version has so many operands at most; the header has room for more. */
+#define MOST_OPERANDS 3
+
 typedef struct job {
     int32_t loss; /* index into losses.def */
     int32_t operand_count;
@@ -40,6 +43,7 @@ typedef struct job {
 
     view operand[ONEPASS_MAX_OPERANDS];
     view weight;
+    view mask;
     view upstream; /* one element for mean and sum */
     view value;    /* one element for mean and sum */
     view gradient[ONEPASS_MAX_OPERANDS];
@@ -47,7 +51,8 @@ typedef struct job {
 
     bool unless_one;   /* nothing is done where the upstream gradient is 1 */
     double divisor;    /* of a mean, unless ... */
-    bool over_weights; /* ... it is the sum of the weights, which is computed first */
+    bool over_weights; /* ... it is the sum of the weights, or the number of elements that the mask leaves, computed
+                          first */
     double *sum;       /* if not null: the plain sum goes here as well */
     int32_t threads;
 
@@ -61,7 +66,7 @@ typedef struct job {
 /* The loss of a job that computes none: it multiplies its gradients by the upstream gradient, in place. */
 #define ONEPASS_SCALE_ONLY (-1)
 
-/* ... and of one that adds up its first operand: the weights of a mean. */
+/* ... and of one that adds up its first operand where its mask, if it has one, says so: what a mean is divided by. */
 #define ONEPASS_WEIGHTS_ONLY (-2)
 
 /* `run` is called in the state of src/float_state.h, which the public functions enter; an engine's own threads enter it
@@ -80,7 +85,8 @@ ONEPASS_INTERNAL onepass_status onepass_read_call(const onepass_call *given, one
 ONEPASS_INTERNAL onepass_status onepass_plan_loss(const onepass_call *call, job *job);
 ONEPASS_INTERNAL onepass_status onepass_plan_scalar(const onepass_tensor *tensor, const char *name, view *view);
 
-/* The job that adds up the weights of a job. Its sum is the caller's to ask for. */
+/* The job that adds up the weights of a job, or counts the elements that its mask leaves. Its sum is the caller's to
+ * ask for. */
 ONEPASS_INTERNAL void onepass_plan_weights(const job *weighted, job *weights);
 
 /* The same as onepass_plan for a call of onepass_scale. */
@@ -90,7 +96,7 @@ ONEPASS_INTERNAL onepass_status onepass_plan_scale(const onepass_call *call, job
 ONEPASS_INTERNAL onepass_status onepass_check_device(int32_t device, int32_t device_index);
 
 /* What messages call the tensors of a job. */
-ONEPASS_INTERNAL extern const char *const onepass_operand_name[ONEPASS_MAX_OPERANDS];
+ONEPASS_INTERNAL const char *onepass_operand_name(const job *job, int32_t k);
 ONEPASS_INTERNAL extern const char *const onepass_gradient_name[ONEPASS_MAX_OPERANDS];
 
 /* src/catalog.c: the index of a loss in losses.def, or -1. */

@@ -6,8 +6,13 @@
  *
  * A loss `name` defines name_value, name_slope_p and name_slope_t, each a
  * LOSS_FUNCTION of (real p, real t, const real *parameter), and ends with a line
- * LOSS(...) outside its include guard. Whoever includes losses.def defines LOSS
- * first and so gets one expansion a loss. docs/adding-a-loss.md is the recipe.
+ *
+ *     LOSS(name, (prediction, target), meaning, formula, formula of slope_p, parameters)
+ *
+ * outside its include guard. A loss of three operands names the third one in that
+ * line, its functions take (real p, real t, real v, const real *parameter), and there is
+ * a name_slope_v. Whoever includes losses.def defines LOSS first and so gets one
+ * expansion a loss. docs/adding-a-loss.md is the recipe.
  */
 #ifndef ONEPASS_LOSS_H
 #define ONEPASS_LOSS_H
@@ -48,6 +53,12 @@ typedef uint32_t real_bits;
 #define ALWAYS_INLINE static inline __attribute__((always_inline, unused))
 #endif
 #define LOSS_FUNCTION ALWAYS_INLINE
+
+/* For the list of operands in a line of losses.def: how many they are, and what is made of so many. */
+#define OPERANDS_COUNTED(a, b, c, d, count, ...) count
+#define OPERANDS_OF(...)                         OPERANDS_COUNTED(__VA_ARGS__, 4, 3, 2, 1)
+#define PASTE_OF(a, b)                           a##b
+#define PASTE(a, b)                              PASTE_OF(a, b)
 
 LOSS_FUNCTION real_bits bits_of(real x) {
     real_bits bits;
@@ -104,6 +115,15 @@ LOSS_FUNCTION real quotient(real a, real b) {
 LOSS_FUNCTION real sign(real x) {
     const real one = real_of((bits_of(x) & REAL_SIGN_BIT) | bits_of((real)1));
     return choose(x == 0, 0, one);
+}
+
+/* Rounded once, by IEEE 754, on every machine. */
+LOSS_FUNCTION real square_root(real x) {
+#if defined(__CUDACC__)
+    return sizeof(real) == sizeof(float) ? (real)__fsqrt_rn((float)x) : (real)__dsqrt_rn((double)x);
+#else
+    return sizeof(real) == sizeof(float) ? (real)__builtin_sqrtf((float)x) : (real)__builtin_sqrt((double)x);
+#endif
 }
 
 /* Hardware differs in the NaN that it makes; what is stored has one face. */

@@ -1,14 +1,20 @@
 /*
  * Elementary functions of a `real`, for losses that need them: included after loss.h, and like it compiled as C and as
  * CUDA C, in float and in double. libm and CUDA's library have other bits on every machine; these have the same ones
- * everywhere by construction, because nothing is used but what IEEE 754 fixes to the last bit: sums, products,
- * comparisons and the bits of a number. No fused multiply-add (SSE2 has none, so contraction must be off), no
- * division, no conversion, no table, no branch: loops over them vectorise (but doubles on SSE2 by gcc 12, which
- * choose() stops), and a GPU runs straight through. Rounding is to nearest, as the engines see to.
+ * everywhere by construction, because nothing is used but what IEEE 754 fixes to the last bit: sums, products, fused
+ * multiply-adds, comparisons and the bits of a number. A product is fused with a sum where fused() says so and nowhere
+ * else (so contraction must be off); a machine without such an instruction computes the same bits in more steps. No
+ * division, no table, no branch on data: loops over them vectorise (but doubles on SSE2 by gcc 12, which choose()
+ * stops), and a GPU runs straight through. Rounding is to nearest, as the engines see to.
  *
- * Every result is within 1 unit in the last place of the exact one, denormal numbers included: tests/all_floats.c asks
- * all 2^32 floats, tests/test_transcendental.c many doubles; docs/numerics.md has the figures. NaN gives NaN, of any
- * face. tests/derive_polynomials.py derives the coefficients.
+ * Results of real_exp, real_log, real_log1p, real_tanh and real_sigmoid are within 1 unit in the last place of the
+ * exact ones, those of real_softplus within 2, denormal numbers included: tests/all_floats.c asks all 2^32 floats,
+ * tests/test_transcendental.c many doubles; docs/numerics.md has the figures. NaN gives NaN, of any face.
+ * tests/derive_polynomials.py derives the coefficients.
+ *
+ * What is saved is instructions: a GPU loads and stores numbers so fast that a loss has room for a few dozen. Integer
+ * operations, comparisons and choices, of which it does half as many at a time as of sums and products, are the
+ * dearest.
  *
  * Figures in comments are for float, with those for double in parentheses.
  */
@@ -18,273 +24,469 @@
 #if defined(ONEPASS_REAL_F64)
 #define REAL_MANTISSA_BITS 52
 #define REAL_BIAS          ((real_bits)1023)
-#define REAL_SHORT_MASK    (~(real_bits)0x7ffffff) /* leaves 26 digits: products of two such are exact */
-#define REAL_SMALLEST      ((real)0x1p-1022)       /* the smallest number that is not denormal */
-#define REAL_SHIFT         ((real)0x1p54)          /* makes a denormal number a normal one */
-#define REAL_SHIFT_POWER   ((real)54)
-#define EXP_LOWEST         ((real)-746)    /* e^-745.14 is half of the smallest denormal number */
-#define EXP_HIGHEST        ((real)710)     /* e^709.79 is infinite */
-#define TANH_LINEAR        ((real)0x1p-28) /* below, tanh(x) = x: x^2 / 3 is less than 2^-57 */
+#define REAL_SMALLEST      ((real)0x1p-1022) /* the smallest number that is not denormal */
+#define REAL_SHIFT         ((real)0x1p54)    /* makes a denormal number a normal one */
+#define REAL_SHIFT_BITS    ((real_bits)54 << 52)
+#define EXP_LOWEST         ((real)-746) /* e^-745.14 is half of the smallest denormal number */
 #define LOG2_E             ((real)0x1.71547652b82fep+0)
-#define LN_2_HIGH          ((real)0x1.62e42fefa38p-1) /* 42 digits: times an exponent it is exact */
-#define LN_2_LOW           ((real)0x1.ef35793c7673p-45)
+#define LN_2               ((real)0x1.62e42fefa39efp-1)
+#define LN_2_LOW           ((real)0x1.abc9e3b39803fp-56)
 #else
 #define REAL_MANTISSA_BITS 23
 #define REAL_BIAS          ((real_bits)127)
-#define REAL_SHORT_MASK    (~(real_bits)0xfff) /* leaves 12 digits: products of two such are exact */
 #define REAL_SMALLEST      ((real)0x1p-126)
 #define REAL_SHIFT         ((real)0x1p24)
-#define REAL_SHIFT_POWER   ((real)24)
-#define EXP_LOWEST         ((real)-104)    /* e^-103.98 is half of the smallest denormal number */
-#define EXP_HIGHEST        ((real)89)      /* e^88.73 is infinite */
-#define TANH_LINEAR        ((real)0x1p-13) /* x^2 / 3 is less than 2^-27 */
+#define REAL_SHIFT_BITS    ((real_bits)24 << 23)
+#define EXP_LOWEST         ((real)-104) /* e^-103.98 is half of the smallest denormal number */
 #define LOG2_E             ((real)0x1.715476p+0)
-#define LN_2_HIGH          ((real)0x1.62e4p-1) /* 16 digits */
-#define LN_2_LOW           ((real)0x1.7f7d1cp-20)
+#define LN_2               ((real)0x1.62e43p-1)
+#define LN_2_LOW           ((real)-0x1.05c61p-29)
 #endif
 
 #define REAL_INFINITY real_of(REAL_EXPONENT_BITS)
 #define REAL_NAN      real_of(REAL_NAN_BITS)
 
-/* The sum of a number and of another, much smaller one: what rounding took from the first. */
-typedef struct real_pair {
-    real head, tail;
-} real_pair;
+/* ---------------------------------------------------- fused multiply-add -- */
 
-/* a + b, exactly, for |a| >= |b| or a = 0 (or an a so short that a - sum is exact all the same). */
-ALWAYS_INLINE real_pair fast_sum(real a, real b) {
-    const real sum = a + b;
-    const real_pair exact = {sum, (a - sum) + b};
-    return exact;
+/* a + b, rounded to odd: where the sum is not a number of the type, it is the one of its two neighbours whose last bit
+ * is set. A second rounding, to fewer digits or of a sum in which this is the small term, then gives what one rounding
+ * of the exact sum would have given. Infinity stays what it is. */
+ALWAYS_INLINE double sum_rounded_to_odd(double a, double b) {
+    const double sum = a + b, of_b = sum - a;
+    const double error = (a - (sum - of_b)) + (b - of_b);
+    uint64_t bits, error_bits;
+    memcpy(&bits, &sum, sizeof bits);
+    memcpy(&error_bits, &error, sizeof error_bits);
+    const uint64_t exponent = bits & UINT64_C(0x7ff0000000000000);
+    const uint64_t infinite = (exponent + UINT64_C(0x0010000000000000)) >> 63;
+    const uint64_t size = error_bits << 1;
+    const uint64_t inexact = ((size | (0 - size)) >> 63) & (infinite ^ 1);
+    const uint64_t too_large = (bits ^ error_bits) >> 63; /* away from zero */
+    bits = (bits - (inexact & too_large)) | inexact;
+    double odd;
+    memcpy(&odd, &bits, sizeof odd);
+    return odd;
 }
 
-/* 2^(biased - REAL_BIAS), for exponents of normal numbers. */
-ALWAYS_INLINE real power_of_two(real_bits biased) {
-    return real_of(biased << REAL_MANTISSA_BITS);
+/* Not inlined where every loss would have it dozens of times: it would be two thirds of the library. */
+#if defined(__CUDACC__)
+#define EMULATION ALWAYS_INLINE
+#else
+#define EMULATION static __attribute__((noinline, unused))
+#endif
+
+/* fused() where no instruction does it. In float for any arguments, since the product is exact in double. In double for
+ * all that this header asks: the product must not be so small that its last digits are lost, below 2^-900, unless c is
+ * much larger, nor |b| so large that it is nearly infinite. Boldo and Melquiond's way: the product as two numbers, by
+ * splitting the factors in halves of 26 digits, and exact sums. */
+EMULATION real fused_emulated(real a, real b, real c) {
+#if defined(ONEPASS_REAL_F64)
+    const real plain = a * b + c;
+    const bool large = magnitude(a) > (real)0x1p900;
+    a = choose(large, a * (real)0x1p-120, a);
+    b = choose(large, b * (real)0x1p120, b);
+    const real_bits half = 0x4000000, mask = ~(2 * half - 1);
+    const real a_high = real_of((bits_of(a) + half) & mask), a_low = a - a_high;
+    const real b_high = real_of((bits_of(b) + half) & mask), b_low = b - b_high;
+    const real product = a * b;
+    const real rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;
+    /* c + rest and then product + that, both exactly; what they leave is rounded to odd */
+    const real low = c + rest, low_of_rest = low - c;
+    const real low_left = (c - (low - low_of_rest)) + (rest - low_of_rest);
+    const real high = product + low, high_of_low = high - product;
+    const real high_left = (product - (high - high_of_low)) + (low - high_of_low);
+    const real sum = high + sum_rounded_to_odd(low_left, high_left);
+    return choose((plain - plain == 0) & (sum != 0), sum, plain); /* infinite, NaN, or a zero of some sign */
+#else
+    return (real)sum_rounded_to_odd((double)a * (double)b, (double)c);
+#endif
+}
+
+#if !defined(ONEPASS_EMULATE_FMA) && !defined(__FMA__) && !defined(__ARM_FEATURE_FMA) && !defined(__aarch64__) &&      \
+    !(defined(__FP_FAST_FMA) && defined(__FP_FAST_FMAF)) && !defined(__CUDACC__)
+#define ONEPASS_EMULATE_FMA
+#endif
+
+/* a * b + c, rounded once. */
+ALWAYS_INLINE real fused(real a, real b, real c) {
+#if defined(__CUDACC__)
+    return sizeof(real) == sizeof(float) ? (real)__fmaf_rn((float)a, (float)b, (float)c)
+                                         : (real)__fma_rn((double)a, (double)b, (double)c);
+#elif defined(ONEPASS_EMULATE_FMA)
+    return fused_emulated(a, b, c);
+#else
+    return sizeof(real) == sizeof(float) ? (real)__builtin_fmaf((float)a, (float)b, (float)c)
+                                         : (real)__builtin_fma((double)a, (double)b, (double)c);
+#endif
+}
+
+/* a * b + c where a * b may be denormal, which fused_emulated() cannot do in double. */
+ALWAYS_INLINE real fused_if_float(real a, real b, real c) {
+#if defined(ONEPASS_REAL_F64)
+    return a * b + c;
+#else
+    return fused(a, b, c);
+#endif
 }
 
 /* ----------------------------------------------------------- polynomials -- */
 
 /* Coefficients from the highest power down, in groups that do not wait for each other: one after the other, Horner's
- * way, took twice as long on a Neoverse N1. In float the groups are pairs, which cost no operation more. */
+ * way, took twice as long on a Neoverse N1. With the square at hand, as it mostly is, pairs cost no operation more. */
 ALWAYS_INLINE real linear(real c1, real c0, real x) {
-    return c1 * x + c0;
+    return fused(c1, x, c0);
 }
 
 ALWAYS_INLINE real cubic(real c3, real c2, real c1, real c0, real x, real x2) {
-    return linear(c3, c2, x) * x2 + linear(c1, c0, x);
+    return fused(linear(c3, c2, x), x2, linear(c1, c0, x));
 }
 
-/* (e^r - 1 - r - r^2/2) / r^3 for |r| <= log(2)/2. The error, times r^3 / (e^r - 1), is below 2^-29.8 (2^-59.5). */
+/* (e^r - 1 - r) / r^2 for r in [log(3/4), log(3/2)]. The error, times r^2 / e^r, is below 2^-27.7 (2^-62.9). */
 ALWAYS_INLINE real exp_polynomial(real r, real r2) {
 #if defined(ONEPASS_REAL_F64)
     const real r4 = r2 * r2;
-    real p = linear(0x1.1ef53b62163f8p-29, 0x1.af5e861a0e5a2p-26, r);
-    p = p * r4 +
-        cubic(0x1.27e52bad24c59p-22, 0x1.71ddf898a1af7p-19, 0x1.a01a01828c324p-16, 0x1.a01a01afb8064p-13, r, r2);
-    return p * r4 +
-           cubic(0x1.6c16c16c1cf06p-10, 0x1.111111110f75bp-7, 0x1.5555555555549p-5, 0x1.5555555555559p-3, r, r2);
+    real p = fused(0x1.2f00fc6dc4ea6p-29, r2, linear(0x1.aec90472c59e1p-26, 0x1.27dd6434131dbp-22, r));
+    p = fused(p, r4,
+              cubic(0x1.71de395f509bfp-19, 0x1.a01a0444239b8p-16, 0x1.a01a019c87fdep-13, 0x1.6c16c16bb1dp-10, r, r2));
+    return fused(p, r4, cubic(0x1.1111111111a75p-7, 0x1.55555555556p-5, 0x1.5555555555554p-3, 0x1p-1, r, r2));
 #else
-    const real p = 0x1.9fbdaap-13f * r2 + linear(0x1.6d421cp-10f, 0x1.1111cep-7f, r);
-    return p * r2 + linear(0x1.5554fp-5f, 0x1.555554p-3f, r);
+    const real p = fused(0x1.7c1a28p-10f, r2, linear(0x1.11ef72p-7f, 0x1.554b4cp-5f, r));
+    return fused(p, r2, linear(0x1.5554d8p-3f, 0x1p-1f, r));
 #endif
 }
 
-/* (log(1+f) - f + f^2/2) / f^3 for f in [-5/16, 3/8]. The error, times f^3 / log(1+f), is below 2^-27.3 (2^-56.5). */
-ALWAYS_INLINE real log_polynomial(real f, real f2) {
+/* log(1+f) for f in [-1/4, 1/2], plus `low` in double; float has no use for it. From a polynomial for
+ * (log(1+f) - f) / f^2, whose error, times f^2 / log(1+f), is below 2^-29.5 (2^-56.4). In double a term more is kept
+ * apart from it, so that the sum with `low` is rounded where it is small. In float the coefficients of odd powers, the
+ * highest among them, are positive, so that infinity gives infinity. */
+ALWAYS_INLINE real log_of_sum(real f, real low) {
+    const real f2 = f * f;
 #if defined(ONEPASS_REAL_F64)
     const real f4 = f2 * f2;
-    real p = 0x1.7826c8626d198p-5 * f2 + linear(-0x1.3affbb9c5c9d8p-4, 0x1.f436d5ccd2483p-5, f);
-    p = p * f4 + cubic(-0x1.99ec5eca639ap-5, 0x1.ce84090ac36d3p-5, -0x1.025fd265d725ep-4, 0x1.1258c2c4035p-4, f, f2);
-    p = p * f4 + cubic(-0x1.246e91b341ecdp-4, 0x1.3afadd99bb575p-4, -0x1.5556796b1725p-4, 0x1.745e39c1a7e96p-4, f, f2);
-    p = p * f4 + cubic(-0x1.9999958e4840dp-4, 0x1.c71c69d6e80fbp-4, -0x1.fffffffcb13f1p-4, 0x1.249249342f203p-3, f, f2);
-    return p * f4 +
-           cubic(-0x1.5555555571e96p-3, 0x1.999999997bb4bp-3, -0x1.ffffffffffd1dp-3, 0x1.55555555555fp-2, f, f2);
+    real p = fused(0x1.091f2d48450bp-7, f2, linear(-0x1.e1815463d3b5bp-6, 0x1.9f4c363b13d16p-5, f));
+    p = fused(p, f4,
+              cubic(-0x1.e8e7f3d4f5676p-5, 0x1.f252ab1899ab4p-5, -0x1.fffcddd685a44p-5, 0x1.101cafdbf21a7p-4, f, f2));
+    p = fused(p, f4,
+              cubic(-0x1.246575df046c2p-4, 0x1.3b1f033bfdd72p-4, -0x1.5559395e3dd25p-4, 0x1.745cec1f1d7ecp-4, f, f2));
+    p = fused(p, f4,
+              cubic(-0x1.999972ca78de8p-4, 0x1.c71c70dea6c55p-4, -0x1.00000063deef9p-3, 0x1.2492492974e2ep-3, f, f2));
+    p = fused(p, f4,
+              cubic(-0x1.555555545924ap-3, 0x1.999999998c6d3p-3, -0x1.0000000000772p-2, 0x1.55555555555ap-2, f, f2));
+    return f + fused(-0.5, f2, fused(f * p, f2, low));
 #else
-    real p = linear(-0x1.934e6ep-4f, 0x1.167ccap-3f, f);
-    p = p * f2 + linear(-0x1.063f06p-3f, 0x1.202ecap-3f, f);
-    p = p * f2 + linear(-0x1.54cfdep-3f, 0x1.99bed8p-3f, f);
-    return p * f2 + linear(-0x1.00016cp-2f, 0x1.555526p-2f, f);
+    (void)low;
+    real p = linear(0x1.349dc2p-5f, -0x1.7565fap-4f, f);
+    p = fused(p, f2, linear(0x1.df422p-4f, -0x1.04aa32p-3f, f));
+    p = fused(p, f2, linear(0x1.24609ep-3f, -0x1.5519b8p-3f, f));
+    p = fused(p, f2, linear(0x1.999788p-3f, -0x1.00007p-2f, f));
+    p = fused(p, f2, linear(0x1.55555ap-2f, -0x1p-1f, f));
+    return fused(p, f2, f);
 #endif
 }
 
-/* 1/d for d in [1, 2], to a relative 2^-18 and 2^-36: Chebyshev's cubic to 2^-9.2, then Newton's step, which squares
- * the error. Its users correct a quotient that has half of its digits already, so this need not be exact. */
-ALWAYS_INLINE real near_reciprocal(real d) {
-    real r = (real)-0x1.c65285fd56843p-3;
-    r = r * d + (real)0x1.54bde47e00e33p+0;
-    r = r * d - (real)0x1.783c56f5cba58p+1;
-    r = r * d + (real)0x1.6a09c2c5e0f16p+1;
-    r = r * (2 - d * r);
+/* log(1+f) for f in [0, 1], in the same manner; the polynomial's error is below 2^-26.6 (2^-57.2). */
+ALWAYS_INLINE real log_of_wide_sum(real f) {
+    const real f2 = f * f;
 #if defined(ONEPASS_REAL_F64)
-    r = r * (2 - d * r);
+    const real f4 = f2 * f2;
+    real p = cubic(-0x1.24a35ca3e5661p-16, 0x1.b537f22793864p-13, -0x1.368afc8222eaap-10, 0x1.185def3cc6d44p-8, f, f2);
+    p = fused(p, f4,
+              cubic(-0x1.6bc57121a3f06p-7, 0x1.6cca50d1c6edfp-6, -0x1.2a5367b2e1eeap-5, 0x1.a0d88bfeb442cp-5, f, f2));
+    p = fused(p, f4,
+              cubic(-0x1.03f32356838c5p-4, 0x1.2d87944ed2cd1p-4, -0x1.50c2aa8c6ee35p-4, 0x1.73201d79aaa27p-4, f, f2));
+    p = fused(p, f4,
+              cubic(-0x1.9955d30662716p-4, 0x1.c71139698a2cbp-4, -0x1.fffe9949ce78p-4, 0x1.249238d672bcfp-3, f, f2));
+    p = fused(p, f4,
+              cubic(-0x1.5555544ee5a1ap-3, 0x1.9999998f0ef19p-3, -0x1.ffffffffc3bc7p-3, 0x1.55555555550fcp-2, f, f2));
+    return f + fused(-0.5, f2, f * p * f2);
+#else
+    real p = fused(-0x1.e20458p-9f, f2, linear(0x1.6668ccp-6f, -0x1.f31234p-5f, f));
+    p = fused(p, f2, linear(0x1.c3973p-4f, -0x1.3edd5p-3f, f));
+    p = fused(p, f2, linear(0x1.94fa72p-3f, -0x1.ff7d72p-3f, f));
+    p = fused(p, f2, linear(0x1.55527ep-2f, -0x1p-1f, f));
+    return fused(p, f2, f);
 #endif
-    return r;
+}
+
+/* (tanh(x) - x) / x^3 of z = x^2, for |x| <= TANH_EDGE. The error, times x^3 / tanh(x), is below 2^-27.1 (2^-56.9). */
+#define TANH_EDGE ((real)0.65)
+
+ALWAYS_INLINE real tanh_polynomial(real z) {
+#if defined(ONEPASS_REAL_F64)
+    const real z2 = z * z, z4 = z2 * z2;
+    real p = cubic(0x1.78658accc793ap-18, -0x1.e982de908d66cp-16, 0x1.7bb7615d0bb1fp-14, -0x1.efcb7ce2ccbd6p-13, z, z2);
+    p = fused(p, z4,
+              cubic(0x1.34ed4e1b95dd1p-11, -0x1.7d98880e6f196p-10, 0x1.d6d30e8df8491p-9, -0x1.226e30d12513dp-7, z, z2));
+    return fused(
+        p, z4, cubic(0x1.664f485fdee5fp-6, -0x1.ba1ba1b97e889p-5, 0x1.11111111105f5p-3, -0x1.555555555554dp-2, z, z2));
+#else
+    real p = linear(-0x1.69718p-8f, 0x1.4f5f1p-6f, z);
+    p = linear(p, -0x1.b7cff8p-5f, z);
+    p = linear(p, 0x1.1103f2p-3f, z);
+    return linear(p, -0x1.555524p-2f, z);
+#endif
+}
+
+/* (log(cosh(x)) - x^2/2) / x^4 of z = x^2, for |x| <= TANH_EDGE: tanh's polynomial integrated, term by term. */
+ALWAYS_INLINE real log_cosh_polynomial(real z) {
+#if defined(ONEPASS_REAL_F64)
+    const real z2 = z * z, z4 = z2 * z2;
+    real p = cubic(0x1.cf41e5e858182p-23, -0x1.46573f0b08ef3p-20, 0x1.142846cf4e52ep-18, -0x1.8ca2ca4f0a312p-17, z, z2);
+    p = fused(
+        p, z4,
+        cubic(0x1.129a0c8a4c52cp-15, -0x1.7d98880e6f196p-14, 0x1.0d0ae3bed7053p-12, -0x1.833d966c316fcp-11, z, z2));
+    return fused(
+        p, z4, cubic(0x1.1ea5d37fe584cp-9, -0x1.ba1ba1b97e889p-8, 0x1.6c16c16c15d47p-6, -0x1.555555555554dp-4, z, z2));
+#else
+    real p = linear(-0x1.e1ecaap-12f, 0x1.0c4c0cp-9f, z);
+    p = linear(p, -0x1.b7cff8p-8f, z);
+    p = linear(p, 0x1.6c0542p-6f, z);
+    return linear(p, -0x1.555524p-4f, z);
+#endif
+}
+
+/* a = 1/d for d in [1, 2], to a relative 2^-14 (2^-29): a parabola to 2^-6.5, then Newton's step, which squares the
+ * error and leaves it on one side; half of that is added again. Its users correct it by what a product of a and d
+ * leaves of 1: since a is at least 1/2, also for d = 2, and at most just above 1, 1 - a is exact, and d - 1 need not be
+ * rounded. */
+ALWAYS_INLINE real near_reciprocal(real d) {
+    real a = linear(linear((real)0x1.426d8ap-2, (real)-0x1.6e5bd2p+0, d), (real)0x1.0d7fe4p+1, d);
+    a = fused(a, fused(-d, a, (real)0x1.0003cap+0), a);
+#if defined(ONEPASS_REAL_F64)
+    a = fused(a, fused(-d, a, 0x1.0000000754p+0), a);
+#endif
+    return a;
 }
 
 /* ----------------------------------------------------------- exponential -- */
 
-/* e^x = 2^k (1 + first - low + r^2/2 + curve). The lowest bits of `power`, as many as an exponent and a sign have, are
- * k + bias. */
-typedef struct reduced {
-    real first, low, square, curve;
-    real_bits power;
-} reduced;
+/* Adding a number whose last digit is worth 1 rounds to an integer, and leaves it, plus `bias`, in the lowest bits. */
+#define ROUNDER(bias) ((real)3 * (real)((real_bits)1 << (REAL_MANTISSA_BITS - 1)) + (real)(bias))
+/* Subtracted first, so that x / log(2) is rounded to the k with x - k log(2) in [log(3/4), log(3/2)]: below 1 numbers
+ * lie twice as close as above, and an error counts twice, so the interval of e^r reaches half as far there. */
+#define ROUNDED_FROM ((real)0.0849625)
 
-/* For EXP_LOWEST <= x <= EXP_HIGHEST, or NaN. The bias is the caller's, so that k + bias is not negative. */
-ALWAYS_INLINE reduced reduce(real x, real_bits bias) {
-    /* Adding a number whose last digit is worth 1 rounds to an integer, and leaves it in the lowest bits. */
-    const real magic = (real)3 * (real)((real_bits)1 << (REAL_MANTISSA_BITS - 1)) + (real)bias;
-    const real shifted = x * LOG2_E + magic;
-    const real k = shifted - magic;
-    /* k * LN_2_HIGH is exact for its few digits. So is the difference: both are multiples of the last digit of x or
-     * of 2^-16 (2^-42), and it is at most 0.35. */
-    const real first = x - k * LN_2_HIGH;
-    const real low = k * LN_2_LOW;
-    const real r = first - low, r2 = r * r;
-    const reduced e = {first, low, (real)0.5 * r2, r2 * (r * exp_polynomial(r, r2)), bits_of(shifted)};
-    return e;
+/* x - k log(2), of which the first step is exact. */
+ALWAYS_INLINE real remainder_of(real x, real k) {
+    return fused(k, -LN_2_LOW, fused(k, -LN_2, x));
 }
 
-/* 1 + first - low + square + curve, smaller terms first; off by at most 2^-26.2 (2^-55.3). */
-ALWAYS_INLINE real_pair significand_of(const reduced e) {
-    const real_pair sum = fast_sum(1, e.first);
-    return fast_sum(sum.head, ((sum.tail - e.low) + e.curve) + e.square);
+/* e^r - 1 = sum = r + curvature * r2 */
+typedef struct grown {
+    real r, r2, curvature, sum;
+} grown;
+
+ALWAYS_INLINE grown growth_of(real r) {
+    grown g;
+    g.r = r;
+    g.r2 = r * r;
+    g.curvature = exp_polynomial(r, g.r2);
+    g.sum = fused(g.curvature, g.r2, r);
+    return g;
 }
+
+ALWAYS_INLINE real at_most_one(real x) {
+#if defined(__CUDACC__) && !defined(ONEPASS_REAL_F64)
+    return __saturatef(x); /* which costs nothing; what is below 0 or NaN does not matter here */
+#else
+    return choose(x > 1, 1, x);
+#endif
+}
+
+/* e^x = 2^k e^r. 2^k is a product of two, since k may lie beyond the exponents of numbers; only the last product can
+ * round, and only to a denormal number. Where x is too large k is not, but r, and its polynomial gives a number that is
+ * large enough, or infinity. */
+#define EXP_POWERS ((real)(sizeof(real) == 4 ? 288 : 2112)) /* k is from LEAST to LEAST + POWERS */
+#define EXP_LEAST  ((real)(sizeof(real) == 4 ? -158 : -1086))
 
 ALWAYS_INLINE real real_exp(real x) {
-    const real above = choose(x < EXP_LOWEST, EXP_LOWEST, x); /* NaN comes through */
-    const reduced e = reduce(choose(above > EXP_HIGHEST, EXP_HIGHEST, above), 2 * REAL_BIAS);
-    /* 2^k as a product of two, since k may lie beyond the exponents of numbers. Only the last product can round, and
-     * only to a denormal number. */
-    const real_bits power = e.power & (4 * REAL_BIAS + 3), half = power >> 1;
-    return significand_of(e).head * power_of_two(half) * power_of_two(power - half);
+    const real within = choose(x < EXP_LOWEST, EXP_LOWEST, x); /* NaN comes through */
+    const real place = at_most_one(fused(within, LOG2_E / EXP_POWERS, (-EXP_LEAST - ROUNDED_FROM) / EXP_POWERS));
+    const real rounded = fused(place, EXP_POWERS, ROUNDER(2 * REAL_BIAS) + EXP_LEAST);
+    const real growth = growth_of(remainder_of(within, rounded - ROUNDER(2 * REAL_BIAS))).sum;
+    const real_bits power = bits_of(rounded) << REAL_MANTISSA_BITS;
+    const real_bits half = (bits_of(rounded) << (REAL_MANTISSA_BITS - 1)) & (REAL_SIGN_BIT | REAL_EXPONENT_BITS);
+    return (1 + growth) * real_of(half) * real_of(power - half);
 }
 
-/* e^-d = significand * scale for a distance d >= 0. */
+/* y = e^-d = (1 + growth) * scale for a distance d >= 0. */
 typedef struct decay {
-    real_pair significand;
-    real scale;
+    grown growth;
+    real scale, y;
 } decay;
 
 ALWAYS_INLINE decay decay_of(real d) {
-    const reduced e = reduce(-choose(d > -EXP_LOWEST, -EXP_LOWEST, d), REAL_BIAS + 64);
+    const real within = choose(d > -EXP_LOWEST, -EXP_LOWEST, d); /* NaN comes through */
+    const real rounded = fused(within, -LOG2_E, -ROUNDED_FROM) + ROUNDER(REAL_BIAS + 64);
+    decay e;
+    e.growth = growth_of(remainder_of(-within, rounded - ROUNDER(REAL_BIAS + 64)));
     /* 2^k may be denormal, which a product makes it. (2^-150, half of the smallest denormal number, becomes 0.) */
-    const decay y = {significand_of(e), power_of_two(e.power) * (real)0x1p-64};
-    return y;
+    e.scale = real_of(bits_of(rounded) << REAL_MANTISSA_BITS) * (real)0x1p-64;
+    e.y = fused_if_float(e.growth.sum, e.scale, e.scale);
+    return e;
 }
 
-ALWAYS_INLINE real_pair scaled(const decay y) {
-    const real_pair number = {y.significand.head * y.scale, y.significand.tail * y.scale};
-    return number;
-}
-
-/* ------------------------------------------------------------- quotients -- */
-
-/* numerator / (1 + y), for y in [0, 1]. With half of the digits in the quotient and in the divisor their product is
- * exact, and so is what is left of the numerator. */
-ALWAYS_INLINE real ratio(real_pair numerator, real_pair y) {
-    const real divisor = 1 + y.head;
-    const real reciprocal = near_reciprocal(divisor);
-    const real quotient = real_of(bits_of(numerator.head * reciprocal) & REAL_SHORT_MASK);
-    const real high = real_of(bits_of(divisor) & REAL_SHORT_MASK);
-    const real low = ((1 - high) + y.head) + y.tail;
-    const real left = (numerator.head - quotient * high) + (numerator.tail - quotient * low);
-    return quotient + left * reciprocal;
-}
-
-/* 1 / (1 + e^-x). With y = e^-|x| it is 1 / (1 + y) for positive x and y / (1 + y) for negative; the latter is scaled
- * last, so that it loses nothing where it is denormal. */
+/* 1 / (1 + e^-x). With y = e^-|x| it is y / (1+y) for negative x and 1 - y / (1+y) for others. The terms of y are taken
+ * anew where y itself, rounded, would cost a rounding; and the scale comes last, so that nothing is lost where the
+ * result is denormal. */
 ALWAYS_INLINE real real_sigmoid(real x) {
-    const decay y = decay_of(magnitude(x));
-    const bool negative = x < 0;
-    const real_pair numerator = {choose(negative, y.significand.head, 1), choose(negative, y.significand.tail, 0)};
-    const real q = ratio(numerator, scaled(y));
-    return choose(negative, q * y.scale, q);
+    const decay e = decay_of(magnitude(x));
+    const grown g = e.growth;
+    const real a = near_reciprocal(1 + e.y);
+    const real left = fused(-a, g.sum * e.scale, fused(-a, e.scale, 1 - a));
+    const real more = fused(g.sum, left, left); /* (1 + g.sum) (1 + left) - 1 = g.sum + more */
+    const real share = fused(a, g.r + fused(g.curvature, g.r2, more), a) * e.scale;
+    return choose(x < 0, share, 1 - share);
 }
 
-/* (1 - y) / (1 + y) with y = e^-2|x|, and the sign of x. Where |x| is small the numerator's head has few digits left,
- * but these are exact, and the tail has the others. */
+/* 1 - 2 y / (1+y) with y = e^-2|x|, or a polynomial where that would cancel; and the sign of x. NaN takes the latter.
+ * The distance is written as real_softplus(-2 * magnitude(x)) has it, so that a loss that needs both has one
+ * exponential. */
 ALWAYS_INLINE real real_tanh(real x) {
-    const real distance = magnitude(x);
-    const real_pair y = scaled(decay_of(2 * distance));
-    real_pair numerator = fast_sum(1, -y.head);
-    numerator.tail = numerator.tail - y.tail;
-    const real q = ratio(numerator, y);
-    return choose(distance < TANH_LINEAR, x, real_of(bits_of(q) | (bits_of(x) & REAL_SIGN_BIT)));
+    const real d = magnitude(x), z = d * d;
+    const real y = decay_of(magnitude(-2 * d)).y;
+    const real a = near_reciprocal(1 + y);
+    const real large = fused(-2 * y, fused(a, fused(-a, y, 1 - a), a), 1);
+    const real small = fused(z * tanh_polynomial(z), d, d);
+    return real_of(bits_of(choose(d > TANH_EDGE, large, small)) | (bits_of(x) & REAL_SIGN_BIT));
+}
+
+/* log(1 + e^-d) for a distance d >= 0 */
+ALWAYS_INLINE real softplus_of_minus(real d) {
+    return log_of_wide_sum(decay_of(d).y);
+}
+
+ALWAYS_INLINE real positive_part(real x) {
+#if defined(__CUDACC__)
+    return sizeof(real) == sizeof(float) ? (real)fmaxf((float)x, 0.0f) : (real)fmax((double)x, 0.0);
+#else
+    return choose(x > 0, x, 0); /* 0 for NaN */
+#endif
+}
+
+/* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|). */
+ALWAYS_INLINE real real_softplus(real x) {
+    return positive_part(x) + softplus_of_minus(magnitude(x));
+}
+
+/* log(cosh(x)) = |x| + log(1 + e^-2|x|) - log(2), or a polynomial where that would cancel, which NaN takes. The
+ * distance is written as real_tanh() has it. */
+ALWAYS_INLINE real real_log_cosh(real x) {
+    const real d = magnitude(x), z = d * d;
+    const real large = d + (softplus_of_minus(magnitude(-2 * d)) - LN_2);
+    const real small = z * fused(z, log_cosh_polynomial(z), (real)0.5);
+    return choose(d > TANH_EDGE, large, small);
 }
 
 /* ------------------------------------------------------------- logarithm -- */
 
-/* base + log(1 + f) for f in [-5/16, 3/8], where |base| > |f| or base = 0. The square, which is the largest term of the
- * rest, is added last, so that only two roundings count: its own and that of the rest. The interval is where the rest
- * is below 2^-4, and so they are at most 2^-28 and 2^-29 (2^-57 and 2^-58). */
-ALWAYS_INLINE real plus_log(real_pair base, real f) {
-    const real_pair sum = fast_sum(base.head, f);
-    const real f2 = f * f;
-    const real rest = (f2 * (f * log_polynomial(f, f2)) + (sum.tail + base.tail)) - (real)0.5 * f2;
-    return sum.head + rest;
+/* Of the bits of 2^k m with m in [3/4, 3/2): minus k, at the place of the exponent. */
+ALWAYS_INLINE real_bits opposite_exponent(real_bits bits) {
+    const real_bits below = ((real_bits)1 << REAL_MANTISSA_BITS) - 1;
+    return (bits_of((real)0.75) + below - bits) & ~below;
 }
 
-/* With x = 2^k m and m in [11/16, 11/8): the bits of 2^k times 1 + (m - 11/16), in the format of numbers. */
-ALWAYS_INLINE real_bits split(real x) {
-    return bits_of(x) - bits_of((real)0.6875) + (REAL_BIAS << REAL_MANTISSA_BITS);
+/* rest + k log(2), with k as the opposite of it, a number that is in float as large as the exponent's place makes it.
+ * Its factor is OF_OPPOSITE(LN_2). */
+typedef struct logarithm {
+    real opposite, rest;
+} logarithm;
+
+#if defined(ONEPASS_REAL_F64)
+#define OF_OPPOSITE(x) (-(x))
+#else
+#define OF_OPPOSITE(x) (-(x) * (real)0x1p-23)
+#endif
+
+ALWAYS_INLINE real number_of(real_bits exponent) {
+#if defined(ONEPASS_REAL_F64)
+    /* Becomes the lowest bits of a number whose last digit is worth 1: few machines convert 64-bit integers. */
+    const real_bits biased = (exponent + ((real_bits)1100 << REAL_MANTISSA_BITS)) >> REAL_MANTISSA_BITS;
+    return real_of(bits_of((real)0x1p52) | biased) - (real)(0x1p52 + 1100);
+#else
+    return (real)(int32_t)exponent;
+#endif
 }
 
-/* k log(2), of what split() gave: k + bias becomes the lowest bits of a number whose last digit is worth 1. `origin` is
- * what that number is for k = 0. */
-#define LOG_ORIGIN ((real)((real_bits)1 << REAL_MANTISSA_BITS) + (real)REAL_BIAS)
+/* k log(2) + log(1+f) for f in [-1/4, 1/2]. In float what k * LN_2 lacks is less than 2^-28 of the sum. */
+ALWAYS_INLINE logarithm logarithm_of(real_bits opposite, real f) {
+    logarithm l;
+    l.opposite = number_of(opposite);
+    l.rest = log_of_sum(f, l.opposite * OF_OPPOSITE(LN_2_LOW));
+    return l;
+}
 
-ALWAYS_INLINE real_pair log_of_power(real_bits split, real origin) {
-    const real_bits magic = bits_of((real)((real_bits)1 << REAL_MANTISSA_BITS));
-    const real k = real_of(magic | (split >> REAL_MANTISSA_BITS)) - origin;
-    const real_pair product = {k * LN_2_HIGH, k * LN_2_LOW};
-    return product;
+/* Where k is 1 or -1 and the sum is below 1/2 it is exact, and elsewhere it is so much larger than the rest that the
+ * latter's rounding counts for half. For k = 0 the product is -0, to which a rest of -0 may be added. */
+ALWAYS_INLINE real sum_of(const logarithm l) {
+    return fused(l.opposite, OF_OPPOSITE(LN_2), l.rest);
+}
+
+/* Of a number above 0 and below infinity. */
+ALWAYS_INLINE logarithm logarithm_of_number(real x) {
+    /* A denormal number's exponent, below all that a number can have, only exists as an integer. */
+    const real shifted = real_of(bits_of(x * REAL_SHIFT) - REAL_SHIFT_BITS);
+    const real_bits bits = bits_of(choose(x < REAL_SMALLEST, shifted, x));
+    const real_bits opposite = opposite_exponent(bits);
+    return logarithm_of(opposite, real_of(bits + opposite) - 1);
+}
+
+/* log(x) for x above 0 and below infinity, a third cheaper than real_log(): for a loss that sees to other numbers
+ * itself. +0 gives a number that is less than any logarithm of others, below -104 (-745); all else gives some number.
+ */
+ALWAYS_INLINE real real_log_of_positive(real x) {
+    return sum_of(logarithm_of_number(x));
 }
 
 ALWAYS_INLINE real real_log(real x) {
-    const bool denormal = x < REAL_SMALLEST;
-    const real_bits parts = split(choose(denormal, x * REAL_SHIFT, x));
-    const real m = real_of((parts & ~(REAL_SIGN_BIT | REAL_EXPONENT_BITS)) + bits_of((real)0.6875));
-    const real origin = choose(denormal, LOG_ORIGIN + REAL_SHIFT_POWER, LOG_ORIGIN);
-    const real result = plus_log(log_of_power(parts, origin), m - 1);
-    const real edge = choose(x == 0, -REAL_INFINITY, REAL_NAN);
-    return choose(x > 0, choose(x == REAL_INFINITY, x, result), edge);
+    /* Infinity and NaN as they are; NaN for negative numbers */
+    const real edge = fused(x, REAL_INFINITY, REAL_INFINITY);
+    const real result = choose(bits_of(x) >= REAL_EXPONENT_BITS, edge, real_log_of_positive(x));
+    return choose(x == 0, -REAL_INFINITY, result);
 }
 
-/* base + log(1 + f). The derivative, 1 / (1+f), is near enough to 1 - f for what the tail contributes. */
-ALWAYS_INLINE real plus_log_of_sum(real_pair base, real_pair f) {
-    base.tail = base.tail + f.tail * (1 - f.head);
-    return plus_log(base, f.head);
-}
-
-/* log(1+x) = k log(2) + log(1+f) with 1+f = (1+x) / 2^k, so f = (1 / 2^k - 1) + x / 2^k. Both terms are exact up to
- * k = 24 (53), beyond which 1 is nothing to x, and fast_sum is exact too: they are opposite and within a factor of 2 of
- * each other unless k = 1 and x < 1/2, when the first is the larger. So 1+x, rounded, is good enough to find k. */
+/* log(1+x) = k log(2) + log(1+f) with 1+f = (1+x) / 2^k, so f = x / 2^k - (1 - 1 / 2^k), where the product is exact and
+ * so, up to k = 24 (53), beyond which 1 is nothing to x, is the difference. So 1+x, rounded, is good enough to find k.
+ * For k = 0 it is x - 0, which leaves -0 as it is. */
 ALWAYS_INLINE real real_log1p(real x) {
-    const real_bits parts = split(1 + x);
-    const real_bits k = (parts & REAL_EXPONENT_BITS) - (REAL_BIAS << REAL_MANTISSA_BITS);
-    /* k = 0 wherever x is so small that it must not lose bits here; four times 1 / 2^k is a number for all k. */
-    const real reduced_x = real_of(bits_of(x) - k);
-    const real scale = real_of(bits_of((real)4) - k) * (real)0.25;
-    const real result = plus_log_of_sum(log_of_power(parts, LOG_ORIGIN), fast_sum(scale - 1, reduced_x));
+    const real_bits opposite = opposite_exponent(bits_of(1 + x));
+    const real scale = real_of(bits_of((real)4) + opposite) * (real)0.25; /* which may be denormal */
+    const real result = sum_of(logarithm_of(opposite, fused(x, scale, -(1 - scale))));
     const real edge = choose(x == -1, -REAL_INFINITY, REAL_NAN);
-    /* x + x == x: the zeros, whose sign is kept, and infinity */
-    return choose(x > -1, choose(x + x == x, x, result), edge);
+#if defined(ONEPASS_REAL_F64)
+    return choose(x > -1, choose(x == REAL_INFINITY, x, result), edge);
+#else
+    return choose(x > -1, result, edge); /* infinity came through */
+#endif
 }
 
-/* log(1 + e^x) = max(x, 0) + log(1+y) with y = e^-|x|, and log(1+y) = log(2) + log(1 + (y-1)/2) where y > 3/8. */
-ALWAYS_INLINE real real_softplus(real x) {
-    const real_pair y = scaled(decay_of(magnitude(x)));
-    const bool large = y.head > (real)0.375;
-    const real half = choose(large, (real)0.5, 1);
-    real_pair f = fast_sum(half - 1, y.head * half);
-    f.tail = f.tail + y.tail * half;
-    /* Exact although x may be larger, up to 1: LN_2_HIGH has so few digits. */
-    real_pair base = fast_sum(choose(large, LN_2_HIGH, 0), choose(x > 0, x, 0));
-    base.tail = base.tail + choose(large, LN_2_LOW, 0);
-    /* Beyond, x is its own softplus, infinity included, which the sums would make a NaN. */
-    return choose(x > -EXP_LOWEST, x, plus_log_of_sum(base, f));
+/* e^(gamma log(u)), with the logarithm and the product as sums of two numbers each. */
+ALWAYS_INLINE real general_power(real u, real gamma) {
+    const logarithm l = logarithm_of_number(u);
+    const real high = sum_of(l), product = gamma * high;
+    real low = fused(l.opposite, OF_OPPOSITE(LN_2), -high) + l.rest;
+#if !defined(ONEPASS_REAL_F64)
+    low = fused(l.opposite, OF_OPPOSITE(LN_2_LOW), low);
+#endif
+    const real power = real_exp(product);
+    const real exact = fused_if_float(power, fused(gamma, low, fused(gamma, high, -product)), power);
+    const real result = choose((product > EXP_LOWEST) & (power < REAL_INFINITY), exact, power);
+    return choose((u > 0) & (u < REAL_INFINITY), result, u);
+}
+
+/* u^gamma for u >= 0 and a parameter gamma >= 0, within a few units in the last place; the powers that parameters
+ * mostly ask for are a product or less. A GPU branches; gcc would not vectorise a loop with a branch. */
+ALWAYS_INLINE real real_power(real u, real gamma) {
+#if defined(__CUDACC__)
+    if (gamma == 2)
+        return u * u;
+    if (gamma == 1)
+        return u;
+    return gamma == 0 ? 1 : general_power(u, gamma);
+#else
+    const real product = choose(gamma == 2, u * u, choose(gamma == 1, u, 1));
+    return choose((gamma == 0) | (gamma == 1) | (gamma == 2), product, general_power(u, gamma));
+#endif
 }
 
 #endif

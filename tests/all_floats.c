@@ -1,7 +1,7 @@
 /*
  * Every float there is, through each float function of src/transcendental.h, on all cores: the largest error and where,
  * and how often a function steps back where it should rise. The reference is libm in double. Takes minutes, so `make
- * test` does not run it; ends with 1 if an error is larger than 1 unit in the last place.
+ * test` does not run it; ends with 1 if an error is larger than 1 unit in the last place, or than 2 for softplus.
  *
  *     all_floats [FUNCTION...]     exp log log1p tanh sigmoid softplus
  */
@@ -36,13 +36,14 @@ static const struct function {
     const char *name;
     void (*loop)(const float *x, float *y, int64_t count);
     double (*exact)(double x);
+    int limit; /* of the error, in units in the last place */
 } functions[] = {
-    {"exp", loop_exp, exp},
-    {"log", loop_log, log},
-    {"log1p", loop_log1p, log1p},
-    {"tanh", loop_tanh, tanh},
-    {"sigmoid", loop_sigmoid, exact_sigmoid},
-    {"softplus", loop_softplus, exact_softplus},
+    {"exp", loop_exp, exp, 1},
+    {"log", loop_log, log, 1},
+    {"log1p", loop_log1p, log1p, 1},
+    {"tanh", loop_tanh, tanh, 1},
+    {"sigmoid", loop_sigmoid, exact_sigmoid, 1},
+    {"softplus", loop_softplus, exact_softplus, 2},
 };
 
 enum {
@@ -140,7 +141,7 @@ int main(int argc, char **argv) {
             printf("%-8s  at most %.4f ulp, at %a; %lld steps back\n", functions[k].name, r.error, (double)r.at,
                    (long long)r.back);
             fflush(stdout);
-            status |= !(r.error <= 1);
+            status |= !(r.error <= functions[k].limit);
             asked++;
         }
     }

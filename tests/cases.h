@@ -1,7 +1,8 @@
 /*
  * The list of cases that several tests share: what to compute, on which types,
  * layout, size and data. A case is a small description; case_prepare turns it
- * into a call on real memory, always with the same bytes.
+ * into a call on real memory, always with the same bytes. cases.c makes the list,
+ * case_memory.c the calls, case_data.c the numbers.
  */
 #ifndef ONEPASS_TESTS_CASES_H
 #define ONEPASS_TESTS_CASES_H
@@ -10,6 +11,7 @@
 #include <stdint.h>
 
 #include "onepass.h"
+#include "oracle.h"
 
 /* ----------------------------------------------------------------- axes -- */
 
@@ -17,7 +19,8 @@ enum {
     WANT_VALUE = 1,
     WANT_PREDICTION = 2, /* the gradient in the prediction */
     WANT_TARGET = 4,
-    WANT_ALL = 7
+    WANT_THIRD = 8,
+    WANT_ALL = 15 /* that the loss has */
 };
 
 enum {
@@ -38,7 +41,8 @@ enum {
     DATA_COUNT
 };
 
-/* How a weight lies, if there is one; the rows of the table are in cases.c. */
+/* How a weight lies, if there is one; the rows of the table are in case_memory.c. A mask lies in the same ways, and so
+ * does a third operand, which lies as the target does if nothing is said. */
 enum {
     WEIGHT_ABSENT,
     WEIGHT_DENSE,
@@ -66,20 +70,32 @@ enum {
     WEIGHTS_COUNT
 };
 
-/* How the tensors lie; the rows of the table are in cases.c. */
+/* What a mask is made of. */
+enum {
+    MASKS_HALF,
+    MASKS_SPARSE, /* mostly 0 */
+    MASKS_ALL,
+    MASKS_NONE,
+    MASKS_OVER_NAN, /* half; where it is 0 stands NaN or infinity, if each element has its own prediction */
+    MASKS_COUNT
+};
+
+/* How the tensors lie; the rows of the table are in case_memory.c. */
 enum {
     LAYOUT_DENSE,
     LAYOUT_UNALIGNED
 };
 int case_layout_count(void);
+int case_layout_rank(int layout);
 const char *case_layout_name(int layout);
 int case_layout_named(const char *name); /* ends the program if there is none */
+const char *case_weight_name(int weight);
 
 typedef struct test_case {
     const char *group; /* the axis that varies; the golden file has a line for each group and loss */
     const char *loss;
     int32_t parameter_count;
-    double parameter;
+    double parameter[ONEPASS_MAX_PARAMETERS];
     int32_t prediction, target, gradient, value, upstream_dtype; /* onepass_dtype */
     int32_t reduction;
     int32_t wanted;
@@ -88,6 +104,8 @@ typedef struct test_case {
     int64_t rows, columns; /* layouts of one dimension have rows * columns elements */
     int32_t data;
     int32_t weight, weight_dtype, weights; /* how it lies, its onepass_dtype, what it is made of */
+    int32_t third, third_dtype;            /* how it lies, its onepass_dtype; 0: as the target */
+    int32_t mask, masks;                   /* how it lies, what it is made of */
     double divisor;
     int32_t threads;
     uint64_t seed;
@@ -98,11 +116,14 @@ typedef struct test_case {
 enum {
     TENSOR_PREDICTION,
     TENSOR_TARGET,
+    TENSOR_THIRD,
     TENSOR_UPSTREAM,
     TENSOR_VALUE,
     TENSOR_GRADIENT_PREDICTION,
     TENSOR_GRADIENT_TARGET,
+    TENSOR_GRADIENT_THIRD,
     TENSOR_WEIGHT,
+    TENSOR_MASK,
     TENSOR_COUNT
 };
 
@@ -132,6 +153,12 @@ int case_equal(const prepared_case *expected, const prepared_case *got, char *te
 /* The whole list, built on first use, freed by nobody: it lives as long as the test. */
 const test_case *case_list(size_t *count);
 
+/* Whether the list has all cases of a loss, and not a sample of them. */
+int case_loss_is_swept(const char *loss);
+
+/* What is wanted of a case, of what its loss has: the value if nothing else is left. */
+int32_t case_wanted(const test_case *c);
+
 /* Whether it is computed in double. */
 int case_in_double(const test_case *c);
 
@@ -146,8 +173,13 @@ uint64_t random_bits(uint64_t *state);
 /* A whole number from 0 to below - 1. */
 int64_t random_below(uint64_t *state, int64_t below);
 
-/* One element's bits. No function of libm has a part in it, since those differ
- * between machines. */
+/* One element's bits. */
 uint64_t random_element(uint64_t *state, int32_t data, int32_t dtype, double parameter);
+
+/* The same for an operand of a domain. The special values and the kinks go beyond it. */
+uint64_t random_operand(uint64_t *state, int32_t data, oracle_domain domain, int32_t dtype, double parameter);
+
+uint64_t random_weight(uint64_t *state, int32_t weights, int32_t dtype);
+uint64_t random_mask(uint64_t *state, int32_t masks);
 
 #endif

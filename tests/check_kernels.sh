@@ -1,13 +1,15 @@
 #!/bin/sh
-# The kernels' machine code, for every architecture that the build knows: fails if a kernel spills registers, has a
-# stack frame or uses local memory, any of which costs trips to memory that the source does not show.
+# The kernels' machine code: fails if a kernel has a stack frame of its own, uses local memory or spills more than ten
+# registers, any of which costs trips to memory that the source does not show. Losses of many operations may spill some,
+# which stay in the cache: with more registers fewer warps would fit.
 #
 #   tests/check_kernels.sh [FOLDER]
 #
 #   FOLDER    where a build has left pairwise_f32.ptx and pairwise_f64.ptx; they are used if no source is newer
 #
-# Needs nvcc, which ONEPASS_NVCC may name. Flags and architectures are those of src/cuda/kernels.cmake. JOBS is the
-# number of processes; with two of them it takes a minute or two.
+# Needs nvcc, which ONEPASS_NVCC may name. Flags are those of src/cuda/kernels.cmake. ARCHITECTURES are those to look at,
+# by default all that the build knows. JOBS is the number of processes; with two of them it takes a minute or two an
+# architecture.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -40,7 +42,7 @@ read_log() {
             if (registers > most) most = registers
             memory = number_before("lmem") + number_before("cumulative stack size")
             if (memory > frame) frame = memory
-            if (frame + spill > 0)
+            if (frame > 40 || (frame > 0 && spill == 0))
                 bad = bad sprintf("%s: %d bytes of stack frame or local memory, %d of spills, %d registers\n", name,
                                   frame, spill, registers)
             frames += frame
@@ -122,7 +124,7 @@ rm -f $work/*.log $work/*.cubin $work/*.ptx
 
 known=" $("$nvcc" --list-gpu-arch | tr '\n' ' ') "
 architectures=
-for architecture in 75 80 90 100 120; do
+for architecture in ${ARCHITECTURES:-75 80 90 100 120}; do
     case $known in *" compute_$architecture "*) architectures="$architectures $architecture" ;; esac
 done
 # shellcheck disable=SC2086 # words

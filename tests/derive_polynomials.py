@@ -8,8 +8,9 @@ its interval (Remez's exchange). Its coefficients are then rounded to numbers of
 whose roundings count, both neighbours are tried, and the set that errs least is taken.
 
 The reciprocal needs no search. For a polynomial p of degree n the error of p(d) relative to 1/d is 1 - d p(d), a
-polynomial of degree n + 1 that is 1 at 0; the one that deviates least from 0 on [1, 2] is Chebyshev's,
-T(3 - 2d) / T(3).
+polynomial of degree n + 1 that is 1 at 0; the one that deviates least from 0 on an interval is Chebyshev's, moved to
+there. Newton's step turns an error e into e^2, so half of the largest e^2 is added to the step's 1: the error is then
+as large on either side. The interval reaches a little beyond 2, so that e is smaller there and the sum, at 2, is above.
 """
 
 import itertools
@@ -104,50 +105,94 @@ def series(terms, x):
 
 
 def exponential(x):
-    """(e^x - 1 - x) / x^2, whose first coefficient is to be 1/2; the header's polynomial has the others"""
+    """(e^x - 1 - x) / x^2, whose first coefficient is to be 1/2"""
     return series(lambda i: 1 / mp.factorial(i + 2), x) if abs(x) < 0.1 else (mp.exp(x) - 1 - x) / x**2
 
 
 def exponential_weight(x):
-    """x^2 / |e^x - 1|: the error counts relative to e^x - 1, for tanh"""
-    return abs(x) / (1 + x * exponential(x))
+    """The error counts relative to e^x."""
+    return x**2 / mp.exp(x)
 
 
 def logarithm(f):
-    """(log(1 + f) - f + f^2 / 2) / f^3"""
-    return series(lambda i: (-1) ** i / mpf(i + 3), f) if abs(f) < 0.1 else (mp.log(1 + f) - f + f**2 / 2) / f**3
+    """(log(1 + f) - f) / f^2, whose first coefficient is to be -1/2"""
+    return series(lambda i: (-1) ** (i + 1) / mpf(i + 2), f) if abs(f) < 0.1 else (mp.log(1 + f) - f) / f**2
 
 
 def logarithm_weight(f):
-    """f^3 / log(1 + f), which is nowhere negative"""
-    return f**2 / series(lambda i: (-1) ** i / mpf(i + 1), f) if abs(f) < 0.1 else f**3 / mp.log(1 + f)
+    """f^2 / |log(1 + f)|"""
+    return abs(f) / series(lambda i: (-1) ** i / mpf(i + 1), f) if abs(f) < 0.1 else f**2 / abs(mp.log(1 + f))
 
 
-def reciprocal(degree, digits):
-    """p with 1 - d p(d) = T(3 - 2d) / T(3), and the largest of that."""
-    n = degree + 1
-    # Through n + 1 points it is exact: solve for the coefficients of T(3 - 2d).
-    points = [mpf(1) + mpf(i) / n for i in range(n + 1)]
-    values = [mp.chebyt(n, 3 - 2 * x) / mp.chebyt(n, 3) for x in points]
-    matrix = mp.matrix([[x**i for i in range(n + 1)] for x in points])
-    of_error = mp.lu_solve(matrix, mp.matrix(values))
-    coefficients = [rounded(-of_error[i], digits) for i in range(1, n + 1)]
-    grid = [mpf(1) + mpf(i) / 1000 for i in range(1001)]
-    return coefficients, max(abs(1 - x * sum(c * x**i for i, c in enumerate(coefficients))) for x in grid)
+TANGENT = mp.taylor(mp.tanh, 0, 61)
+
+
+def tangent(z):
+    """(tanh(x) - x) / x^3 of z = x^2"""
+    x = mp.sqrt(z)
+    return mp.fsum(TANGENT[2 * i + 3] * z**i for i in range(25)) if x < 0.1 else (mp.tanh(x) - x) / x**3
+
+
+def tangent_weight(z):
+    """x^3 / tanh(x)"""
+    return z / (1 + z * tangent(z))
+
+
+def reciprocal(low, high, digits):
+    """The parabola p with 1 - d p(d) = T(d) / T(0), where T is Chebyshev's cubic, moved to the interval."""
+    middle, half = (low + high) / 2, (high - low) / 2
+    # Through four points it is exact: solve for the coefficients of T(d) / T(0).
+    points = [mpf(1 + i) for i in range(4)]
+    values = [mp.chebyt(3, (x - middle) / half) / mp.chebyt(3, -middle / half) for x in points]
+    of_error = mp.lu_solve(mp.matrix([[x**i for i in range(4)] for x in points]), mp.matrix(values))
+    return [rounded(-of_error[i], digits) for i in range(1, 4)]
+
+
+def largest(function):
+    return max(abs(function(1 + mpf(i) / 1000)) for i in range(1001))
+
+
+def show_reciprocal():
+    coefficients = reciprocal(mpf(1), mpf("2.03"), 24)
+
+    def error(d):
+        return 1 - d * mp.polyval(coefficients[::-1], d)
+
+    first = rounded(1 + largest(error) ** 2 / 2, 24)
+
+    def after_first(d):
+        return 1 - (1 - error(d)) * (error(d) + first)
+
+    second = rounded(1 + largest(after_first) ** 2 / 2, 41)
+
+    def after_second(d):
+        return 1 - (1 - after_first(d)) * (after_first(d) + second)
+
+    assert after_first(mpf(2)) < 0 and after_second(mpf(2)) < 0
+    show("reciprocal", coefficients, largest(error), 53)
+    for name, one, left in (("first", first, after_first), ("second", second, after_second)):
+        print(f"the {name} step's 1, after which 2^{float(mp.log(largest(left), 2)):.1f} is left")
+        print(f"    {literal(one, 53)}")
 
 
 def main():
     ln2 = mp.log(2)
-    for name, digits, digits_of_k, exp_degree, log_degree in (("float", 24, 8, 5, 7), ("double", 53, 11, 10, 18)):
+    margin = mpf(2) ** -10  # for the rounding of k
+    above_0 = mpf(2) ** -60
+    degrees = (("float", 24, 4, 9, 8, 4), ("double", 53, 10, 19, 20, 11))
+    for name, digits, of_exp, of_log, of_softplus, of_tanh in degrees:
         print(f"==== {name}; the coefficients from the highest power down")
-        high = rounded(ln2, digits - digits_of_k)
-        print("log2(e), the high and the low part of log(2)")
-        for x in (rounded(1 / ln2, digits), high, rounded(ln2 - high, digits)):
-            print(f"    {literal(x, digits)}")
-        reach = ln2 / 2 + mpf(2) ** -10
-        show("exp", *fitted(exponential, exponential_weight, -reach, reach, exp_degree, digits, [mpf(1) / 2]), digits)
-        show("log", *fitted(logarithm, logarithm_weight, mpf(-5) / 16, mpf(3) / 8, log_degree, digits), digits)
-        show("reciprocal", *reciprocal(3, 53), 53)
+        print("log2(e), log(2), and what the latter lacks")
+        for x in (1 / ln2, ln2, ln2 - rounded(ln2, digits)):
+            print(f"    {literal(rounded(x, digits), digits)}")
+        for title, function, weight, low, high, degree, fixed in (
+                ("exp", exponential, exponential_weight, mp.log(mpf("0.75")) - margin, mp.log(mpf("1.5")) + margin,
+                 of_exp, [mpf("0.5")]),
+                ("log", logarithm, logarithm_weight, mpf("-0.25"), mpf("0.5"), of_log, [mpf("-0.5")]),
+                ("softplus", logarithm, logarithm_weight, above_0, mpf(1), of_softplus, [mpf("-0.5")]),
+                ("tanh", tangent, tangent_weight, above_0, mpf("0.65") ** 2, of_tanh, [])):
+            show(title, *fitted(function, weight, low, high, degree, digits, fixed), digits)
+    show_reciprocal()
 
 
 main()

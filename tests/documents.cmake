@@ -38,3 +38,11 @@ endfunction()
 
 add_document(${PROJECT_SOURCE_DIR}/README.md readme_program)
 add_document(${PROJECT_SOURCE_DIR}/docs/api.md api_piece)
+
+# What they say of the losses, pictures included, is what the library says. Python cannot load a library with a
+# sanitizer in it, nor one for another machine.
+find_program(ONEPASS_PYTHON3 python3)
+if(ONEPASS_PYTHON3 AND NOT ONEPASS_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+  add_test(NAME losses_page_fresh
+    COMMAND ${ONEPASS_PYTHON3} ${PROJECT_SOURCE_DIR}/docs/make_losses.py --check $<TARGET_FILE:onepass_shared>)
+endif()

@@ -4,7 +4,8 @@
  *
  * All tensors lie in a few arenas between guard zones. What a tensor may touch is worked out here, byte by byte and
  * without the library's help. A tensor that would leave its arena, or a call that would take too long, is made odd (an
- * odd address fits no element type), so that the library must refuse it but has to look at its shape first. Then:
+ * odd address fits no type of number), so that the library must refuse it but has to look at its shape first; a mask,
+ * whose bytes may lie anywhere, is made one of numbers. Then:
  *
  * - an error has a message and changes no byte of any arena, a success has none;
  * - a success writes nothing but the elements of its outputs, and no byte of an output belongs to anything else,
@@ -177,7 +178,7 @@ typedef struct fuzzed_tensor {
 } fuzzed_tensor;
 
 static size_t element_size(int32_t dtype) {
-    return dtype == ONEPASS_F64 ? 8 : dtype == ONEPASS_F32 ? 4 : 2;
+    return dtype == ONEPASS_F64 ? 8 : dtype == ONEPASS_F32 ? 4 : dtype == ONEPASS_BOOL ? 1 : 2;
 }
 
 /* The first tensor of a call has a shape of its own; later ones mostly take it, or a change of it that broadcasts. */
@@ -223,7 +224,7 @@ static void take_strides(source *source, fuzzed_tensor *t) {
 
 /* Whether the library may take the tensor for a sound one at all; what is unsound it must refuse. */
 static bool is_sound(const onepass_tensor *tensor) {
-    if (tensor->dtype < ONEPASS_F16 || tensor->dtype > ONEPASS_F64 || tensor->ndim < 0 ||
+    if (tensor->dtype < ONEPASS_F16 || tensor->dtype > ONEPASS_BOOL || tensor->ndim < 0 ||
         tensor->ndim > ONEPASS_MAX_DIMENSIONS || (tensor->ndim > 0 && tensor->shape == NULL))
         return false;
     for (int32_t d = 0; d < tensor->ndim; d++)
@@ -300,6 +301,9 @@ enum {
     GRADIENT_P,
     GRADIENT_T,
     WEIGHT,
+    MASK,
+    THIRD,
+    GRADIENT_V,
     TENSORS
 };
 
@@ -316,14 +320,16 @@ typedef struct fuzzed_call {
 
 static void take_tensors(source *source, fuzzed_call *f) {
     onepass_call *call = &f->call;
-    const onepass_tensor **const places[TENSORS] = {&call->operand[0], &call->operand[1],  &call->upstream,
-                                                    &call->value,      &call->gradient[0], &call->gradient[1],
-                                                    &call->weight};
-    uint8_t absent = take_byte(source);
-    for (int i = 0; i < TENSORS; i++) {
+    const onepass_tensor **const places[TENSORS] = {
+        &call->operand[0],  &call->operand[1], &call->upstream, &call->value,      &call->gradient[0],
+        &call->gradient[1], &call->weight,     &call->mask,     &call->operand[2], &call->gradient[2]};
+    const onepass_loss_info *info = onepass_loss_named(call->loss);
+    const bool has_third = info != NULL && info->operand_count > ONEPASS_THIRD;
+    const unsigned absent = take_byte(source);
+    for (int i = 0; i < (has_third ? TENSORS : THIRD); i++) {
         fuzzed_tensor *t = &f->tensors[i];
         uint8_t choice = take_byte(source);
-        t->tensor.dtype = choice < 248 ? ONEPASS_F16 + choice % 4 : (int32_t)choice - 250;
+        t->tensor.dtype = choice >= 248 ? (int32_t)choice - 250 : i == MASK ? ONEPASS_BOOL : ONEPASS_F16 + choice % 4;
         bool single = call->reduction != ONEPASS_NONE && (i == UPSTREAM || i == VALUE);
         if (single && choice % 16 != 0)
             memset(t->shape, 0, sizeof t->shape);
@@ -331,13 +337,15 @@ static void take_tensors(source *source, fuzzed_call *f) {
             take_shape(source, t, i == PREDICTION ? NULL : &f->tensors[PREDICTION]);
         take_strides(source, t);
         take_place(source, t, i % ARENAS);
-        if ((i == GRADIENT_P || i == GRADIENT_T) && choice % 8 == 7)
-            *t = f->tensors[i - GRADIENT_P]; /* in place */
+        if ((i == GRADIENT_P || i == GRADIENT_T || i == GRADIENT_V) && choice % 8 == 7)
+            *t = f->tensors[i == GRADIENT_V ? THIRD : i - GRADIENT_P]; /* in place */
         if (t->tensor.strides != NULL)
             t->tensor.strides = t->strides;
         if (t->tensor.shape != NULL)
             t->tensor.shape = t->shape;
-        bool is_absent = i < UPSTREAM ? absent >= 250 && absent % TENSORS == i : (absent >> i) % 2 == 1;
+        const bool is_operand = i < UPSTREAM || i == THIRD;
+        bool is_absent = is_operand ? absent >= 250 && absent % TENSORS == (unsigned)i
+                                    : (i == GRADIENT_V ? choice / 8 : absent >> i) % 2 == 1;
         *places[i] = is_absent ? NULL : &t->tensor;
     }
 }
@@ -353,12 +361,13 @@ static void take_call(source *source, fuzzed_call *f) {
     uint8_t choice = take_byte(source);
     call->size = sizeof *call;
     call->loss = choice < 252 ? onepass_loss_at(choice % losses)->name : wrong[choice - 252];
-    call->reduction = take_byte(source) % 3;
+    call->reduction = take_byte(source) % 4;
     uint8_t how = take_byte(source);
     call->threads = how % 4;
     if (choice >= 128 && choice % 3 != 0) {
-        call->parameter_count = 1;
-        call->parameter[0] = take_real(source);
+        call->parameter_count = choice % 3;
+        for (int i = 0; i < call->parameter_count; i++)
+            call->parameter[i] = take_real(source);
     }
     take_tensors(source, f);
     if (how % 8 == 7) {
@@ -414,7 +423,7 @@ static void take_call(source *source, fuzzed_call *f) {
         break;
     case 244:
         call->weight = take_byte(source) % 2 == 1 ? &f->tensors[TARGET].tensor : NULL;
-        call->mask = take_byte(source) % 2 == 1 ? &f->tensors[TARGET].tensor : NULL;
+        call->mask = take_byte(source) % 2 == 1 ? &f->tensors[TARGET].tensor : call->mask;
         break;
     default:
         break;
@@ -426,8 +435,8 @@ static bool is_quick(const fuzzed_call *f) {
     int64_t work = 1;
     for (int from_last = 1; from_last <= ONEPASS_MAX_DIMENSIONS; from_last++) {
         int64_t most = 1;
-        for (int i = PREDICTION; i <= TARGET; i++) {
-            const onepass_tensor *tensor = &f->tensors[i].tensor;
+        for (int k = 0; k < 3 && (k < 2 || f->call.operand[k] != NULL); k++) {
+            const onepass_tensor *tensor = &f->tensors[k < 2 ? PREDICTION + k : THIRD].tensor;
             if (!is_sound(tensor) || elements_up_to(tensor, 1) == 0)
                 return true; /* refused, or nothing to compute */
             if (from_last <= tensor->ndim && tensor->shape[tensor->ndim - from_last] > most)
@@ -444,6 +453,8 @@ static void make_odd(fuzzed_call *f, int i) {
     onepass_tensor *tensor = &f->tensors[i].tensor;
     if (is_sound(tensor) && elements_up_to(tensor, 1) == 0)
         return;
+    if (i == MASK)
+        tensor->dtype = ONEPASS_F16;
     if (tensor->data != NULL)
         tensor->data = (void *)((uintptr_t)tensor->data | 1);
     f->must_fail = true;
@@ -453,7 +464,8 @@ static void make_odd(fuzzed_call *f, int i) {
 static void tame(fuzzed_call *f) {
     const onepass_call *call = &f->call;
     const onepass_tensor *const given[TENSORS] = {call->operand[0],  call->operand[1],  call->upstream, call->value,
-                                                  call->gradient[0], call->gradient[1], call->weight};
+                                                  call->gradient[0], call->gradient[1], call->weight,   call->mask,
+                                                  call->operand[2],  call->gradient[2]};
     bool quick = is_quick(f);
     for (int i = 0; i < TENSORS; i++)
         if (given[i] != NULL && (!fits(given[i]) || (!quick && i <= TARGET)))
@@ -536,12 +548,13 @@ static void check_board(const onepass_call *call, onepass_status status) {
     if (status == ONEPASS_OK) {
         bool apart = true;
         memset(uses, 0, BOARD);
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < 3; k++)
             if (!is_same(call->operand[k], call->gradient[k]))
                 mark(call->operand[k], INPUT);
         mark(call->weight, INPUT);
+        mark(call->mask, INPUT);
         mark(call->upstream, INPUT);
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < 3; k++)
             apart &= mark(call->gradient[k], OUTPUT);
         apart &= mark(call->value, OUTPUT);
         fuzz_check(apart, "outputs were accepted that overlap");
@@ -622,10 +635,12 @@ static void fuzz_scale(source *source) {
     if (take_byte(source) < 240) {
         f.call.loss = NULL;
         f.call.reduction = f.call.parameter_count = 0;
-        f.call.operand[0] = f.call.operand[1] = f.call.weight = f.call.value = NULL;
+        f.call.operand[0] = f.call.operand[1] = f.call.operand[2] = NULL;
+        f.call.weight = f.call.mask = f.call.value = NULL;
     }
     tame(&f);
-    const onepass_call as_run = {.upstream = f.call.upstream, .gradient = {f.call.gradient[0], f.call.gradient[1]}};
+    const onepass_call as_run = {.upstream = f.call.upstream,
+                                 .gradient = {f.call.gradient[0], f.call.gradient[1], f.call.gradient[2]}};
     onepass_status status = onepass_scale(&f.call);
     fuzz_check(status != ONEPASS_OK || !f.must_fail, "gradients were accepted that leave their memory");
     check_message(status);
@@ -642,7 +657,7 @@ static void fuzz_accumulator(source *source) {
         if (take_byte(source) < 240) {
             memset(begin.operand, 0, sizeof begin.operand);
             memset(begin.gradient, 0, sizeof begin.gradient);
-            begin.weight = begin.upstream = begin.value = NULL;
+            begin.weight = begin.mask = begin.upstream = begin.value = NULL;
         }
         begin.size = begin.size > sizeof begin ? sizeof begin : begin.size; /* the tail is not copied */
         check_message(onepass_accumulator_begin(&accumulators[i], &begin, take_number(source, 200)));

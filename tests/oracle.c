@@ -24,6 +24,7 @@ static const format *format_of(int32_t dtype) {
     static const format brain = {"bf16", 2, 8, 8, -133};
     static const format single = {"f32", 4, 24, 8, -149};
     static const format twice = {"f64", 8, 53, 11, -1074};
+    static const format byte = {.name = "bool", .size = 1};
     switch (dtype) {
     case ONEPASS_F16:
         return &half;
@@ -33,6 +34,8 @@ static const format *format_of(int32_t dtype) {
         return &single;
     case ONEPASS_F64:
         return &twice;
+    case ONEPASS_BOOL:
+        return &byte;
     default:
         abort();
     }
@@ -51,6 +54,8 @@ uint64_t oracle_load_bits(int32_t dtype, const void *address) {
     uint32_t four;
     uint64_t eight;
     switch (format_of(dtype)->size) {
+    case 1:
+        return *(const unsigned char *)address;
     case 2:
         memcpy(&two, address, 2);
         return two;
@@ -67,6 +72,9 @@ void oracle_store_bits(int32_t dtype, void *address, uint64_t bits) {
     const uint16_t two = (uint16_t)bits;
     const uint32_t four = (uint32_t)bits;
     switch (format_of(dtype)->size) {
+    case 1:
+        *(unsigned char *)address = (unsigned char)bits;
+        break;
     case 2:
         memcpy(address, &two, 2);
         break;
@@ -154,10 +162,16 @@ static uint64_t convert(const format *from, const format *to, uint64_t bits) {
 }
 
 double oracle_decode(int32_t dtype, uint64_t bits) {
+    if (dtype == ONEPASS_BOOL) {
+        return bits != 0;
+    }
     return oracle_double_from_bits(convert(format_of(dtype), format_of(ONEPASS_F64), bits));
 }
 
 uint64_t oracle_encode(int32_t dtype, double value) {
+    if (dtype == ONEPASS_BOOL) {
+        return value != 0;
+    }
     return convert(format_of(ONEPASS_F64), format_of(dtype), oracle_double_bits(value));
 }
 
@@ -171,27 +185,36 @@ void oracle_store(int32_t dtype, void *address, double value) {
 
 /* ----------------------------------------------------------- the losses -- */
 
-#define ORACLE_FORMULA(suffix, name, names, value, slope_p, slope_t)                                                   \
-    static void name##_in_##suffix(suffix p, suffix t, const suffix *k, suffix result[3]) {                            \
-        typedef suffix T;                                                                                              \
-        const T x = p - t;                                                                                             \
-        const T half = (T)0.5;                                                                                         \
-        names;                                                                                                         \
-        result[0] = value;                                                                                             \
-        result[1] = slope_p;                                                                                           \
-        result[2] = slope_t;                                                                                           \
-        (void)x, (void)half, (void)k;                                                                                  \
-    }
-
-#define ORACLE_LOSS(name, standard, names, value, slope_p, slope_t)                                                    \
-    ORACLE_FORMULA(float, name, names, value, slope_p, slope_t)                                                        \
-    ORACLE_FORMULA(double, name, names, value, slope_p, slope_t)
+/* Behind a number that stands for nothing, so that a loss without parameters has an array, too. */
+#define STANDARD(...)                                                                                                  \
+    { 0, __VA_ARGS__ }
+/* What oracle_float.c, oracle_double.c and oracle_wide.c make of the same lines. */
+#define ORACLE_LOSS(name, domains, defaults, ...)                                                                      \
+    static const double name##_standard[] = STANDARD defaults;                                                         \
+    oracle_formula_float oracle_##name##_in_float;                                                                     \
+    oracle_formula_double oracle_##name##_in_double;                                                                   \
+    oracle_formula_wide oracle_##name##_in_wide;
 #include "oracle_losses.def"
 #undef ORACLE_LOSS
 
+#define ANY           ORACLE_ANY
+#define POSITIVE      ORACLE_POSITIVE
+#define PROBABILITY   ORACLE_PROBABILITY
+#define SIGN          ORACLE_SIGN
+#define COUNT_OF(...) (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int))
+#define LIST(...)                                                                                                      \
+    { __VA_ARGS__ }
+
 static const oracle_loss losses[] = {
-#define ORACLE_LOSS(name, standard, names, value, slope_p, slope_t)                                                    \
-    {#name, standard, name##_in_float, name##_in_double},
+#define ORACLE_LOSS(name, domains, defaults, ...)                                                                      \
+    {#name,                                                                                                            \
+     COUNT_OF domains,                                                                                                 \
+     (int)(sizeof name##_standard / sizeof name##_standard[0]) - 1,                                                    \
+     LIST domains,                                                                                                     \
+     name##_standard + 1,                                                                                              \
+     oracle_##name##_in_float,                                                                                         \
+     oracle_##name##_in_double,                                                                                        \
+     oracle_##name##_in_wide},
 #include "oracle_losses.def"
 #undef ORACLE_LOSS
 };
@@ -209,18 +232,29 @@ const oracle_loss *oracle_loss_named(const char *name) {
     return NULL;
 }
 
-void oracle_term(const oracle_loss *loss, int in_float, double p, double t, const double *k, double result[3]) {
+void oracle_parameters(const oracle_loss *loss, int count, const double *given, double all[ONEPASS_MAX_PARAMETERS]) {
+    for (int i = 0; i < ONEPASS_MAX_PARAMETERS; i++) {
+        all[i] = i < count ? given[i] : i < loss->parameter_count ? loss->standard[i] : 0;
+    }
+}
+
+void oracle_term(const oracle_loss *loss, int in_float, const double operand[ORACLE_OPERANDS], const double *k,
+                 double result[ORACLE_PARTS]) {
     if (!in_float) {
-        loss->in_double(p, t, k, result);
+        loss->in_double(operand, k, result);
         return;
     }
     float parameter[ONEPASS_MAX_PARAMETERS];
     for (int i = 0; i < ONEPASS_MAX_PARAMETERS; i++) {
         parameter[i] = (float)k[i];
     }
-    float rounded[3];
-    loss->in_float((float)p, (float)t, parameter, rounded);
-    for (int i = 0; i < 3; i++) {
+    float number[ORACLE_OPERANDS];
+    for (int i = 0; i < ORACLE_OPERANDS; i++) {
+        number[i] = i < loss->operand_count ? (float)operand[i] : 0;
+    }
+    float rounded[ORACLE_PARTS];
+    loss->in_float(number, parameter, rounded);
+    for (int i = 0; i < 1 + loss->operand_count; i++) {
         result[i] = rounded[i];
     }
 }
@@ -357,8 +391,20 @@ static int64_t stride_of(const onepass_tensor *tensor, int dimension) {
     return stride;
 }
 
+/* Whether an offset is the index: the rule, not its result, would take most of the tests' time. */
+static int is_plain(const onepass_tensor *tensor, int32_t ndim, const int64_t *shape) {
+    int plain = !tensor->strides && tensor->ndim == ndim;
+    for (int d = 0; d < ndim && plain; d++) {
+        plain = tensor->shape[d] == shape[d];
+    }
+    return plain;
+}
+
 int64_t oracle_offset(const onepass_tensor *tensor, int32_t ndim, const int64_t *shape, int64_t index) {
     int64_t offset = 0;
+    if (is_plain(tensor, ndim, shape)) {
+        return index;
+    }
     for (int d = ndim - 1; d >= 0; d--) {
         const int64_t coordinate = index % shape[d];
         const int own = d - (ndim - tensor->ndim);
@@ -371,16 +417,19 @@ int64_t oracle_offset(const onepass_tensor *tensor, int32_t ndim, const int64_t 
 }
 
 int64_t oracle_common_shape(const onepass_call *call, int32_t *ndim, int64_t shape[ONEPASS_MAX_DIMENSIONS]) {
-    const onepass_tensor *p = call->operand[ONEPASS_PREDICTION];
-    const onepass_tensor *t = call->operand[ONEPASS_TARGET];
     int64_t count = 1;
-    *ndim = p->ndim > t->ndim ? p->ndim : t->ndim;
+    *ndim = 0;
+    for (int i = 0; i < ONEPASS_MAX_OPERANDS && call->operand[i]; i++) {
+        *ndim = call->operand[i]->ndim > *ndim ? call->operand[i]->ndim : *ndim;
+    }
     for (int d = 0; d < *ndim; d++) {
-        const int of_p = d - (*ndim - p->ndim);
-        const int of_t = d - (*ndim - t->ndim);
-        const int64_t length_p = of_p < 0 ? 1 : p->shape[of_p];
-        const int64_t length_t = of_t < 0 ? 1 : t->shape[of_t];
-        shape[d] = length_p == 1 ? length_t : length_p;
+        shape[d] = 1;
+        for (int i = 0; i < ONEPASS_MAX_OPERANDS && call->operand[i]; i++) {
+            const int own = d - (*ndim - call->operand[i]->ndim);
+            if (own >= 0 && call->operand[i]->shape[own] != 1) {
+                shape[d] = call->operand[i]->shape[own];
+            }
+        }
         count *= shape[d];
     }
     return count;
@@ -410,12 +459,23 @@ static double product(double a, double b, int in_float) {
     return a * b;
 }
 
-/* What a mean is divided by: the sum of the weights if there are any. */
-static double divisor_of(const onepass_call *call, const common_shape *common, const double *weight, int in_float) {
-    if (call->divisor != 0) {
-        return call->divisor;
+/* The terms of a call, weighted, and what each of them counts for in a mean. */
+typedef struct parts {
+    double *part[ORACLE_PARTS]; /* the value and the slopes */
+    double *counts;             /* 0 where the mask says so; else the weight, or 1 */
+    char *hidden;               /* 1 where the mask says so */
+} parts;
+
+/* The sum divided by the divisor is the value; 1 / divisor scales the gradients. */
+static double divisor_of(const onepass_call *call, const common_shape *common, const parts *all, int in_float) {
+    if (call->reduction == ONEPASS_BATCHMEAN) {
+        return common->ndim ? (double)common->shape[0] : 1;
     }
-    return weight ? oracle_sum(weight, common->count, in_float) : (double)common->count;
+    return call->divisor != 0 ? call->divisor : oracle_sum(all->counts, common->count, in_float);
+}
+
+static int is_divided(const onepass_call *call) {
+    return call->reduction == ONEPASS_MEAN || call->reduction == ONEPASS_BATCHMEAN;
 }
 
 static void store_value(const onepass_call *call, const common_shape *common, const double *term, double divisor,
@@ -427,67 +487,93 @@ static void store_value(const onepass_call *call, const common_shape *common, co
         return;
     }
     double value = oracle_sum(term, common->count, in_float);
-    if (call->reduction == ONEPASS_MEAN) {
+    if (is_divided(call)) {
         value /= divisor;
     }
     oracle_store(call->value->dtype, call->value->data, value);
 }
 
-/* ((slope * w) * s) * g, left to right; the slopes come with their weight already. */
-static void store_gradient(const onepass_call *call, const common_shape *common, int which, const double *slope,
+/* ((slope * w) * s) * g, left to right; the slopes come with their weight already. What is hidden is 0. */
+static void store_gradient(const onepass_call *call, const common_shape *common, int which, const parts *all,
                            double divisor, int in_float) {
     const onepass_tensor *gradient = call->gradient[which];
+    const double *slope = all->part[1 + which];
     for (int64_t i = 0; i < common->count; i++) {
         double upstream = 1;
         if (call->upstream) {
             upstream = call->reduction == ONEPASS_NONE ? load_element(call->upstream, common, i)
                                                        : oracle_load(call->upstream->dtype, call->upstream->data);
         }
-        const double scaled = call->reduction == ONEPASS_MEAN ? product(slope[i], 1.0 / divisor, in_float) : slope[i];
-        oracle_store(gradient->dtype, element(gradient, common, i), product(scaled, upstream, in_float));
+        const double scaled = is_divided(call) ? product(slope[i], 1.0 / divisor, in_float) : slope[i];
+        const double whole = product(scaled, upstream, in_float);
+        oracle_store(gradient->dtype, element(gradient, common, i), all->hidden[i] ? 0 : whole);
     }
+}
+
+/* One element's terms. */
+static void compute(const onepass_call *call, const oracle_loss *loss, const double *parameter,
+                    const common_shape *common, int64_t i, int in_float, const parts *all) {
+    double operand[ORACLE_OPERANDS] = {0};
+    double result[ORACLE_PARTS];
+    for (int j = 0; j < loss->operand_count; j++) {
+        operand[j] = load_element(call->operand[j], common, i);
+    }
+    oracle_term(loss, in_float, operand, parameter, result);
+    const double weight = call->weight ? load_element(call->weight, common, i) : 1;
+    const int hidden = call->mask && load_element(call->mask, common, i) == 0;
+    for (int j = 0; j < 1 + loss->operand_count; j++) {
+        const double weighted = call->weight ? product(result[j], weight, in_float) : result[j];
+        all->part[j][i] = hidden ? 0 : weighted;
+    }
+    all->counts[i] = hidden ? 0 : weight;
+    all->hidden[i] = (char)hidden;
+}
+
+static int computed_in_float(const onepass_call *call) {
+    int in_float = !call->weight || call->weight->dtype != ONEPASS_F64;
+    for (int i = 0; i < ONEPASS_MAX_OPERANDS && call->operand[i]; i++) {
+        in_float &= call->operand[i]->dtype != ONEPASS_F64;
+    }
+    return in_float;
+}
+
+static void *allocate(size_t count, size_t size) {
+    void *memory = malloc((count ? count : 1) * size);
+    if (!memory) {
+        abort();
+    }
+    return memory;
 }
 
 void oracle_run(const onepass_call *call) {
     const oracle_loss *loss = oracle_loss_named(call->loss);
-    const onepass_tensor *p = call->operand[ONEPASS_PREDICTION];
-    const onepass_tensor *t = call->operand[ONEPASS_TARGET];
-    const onepass_tensor *w = call->weight;
-    const int in_float = p->dtype != ONEPASS_F64 && t->dtype != ONEPASS_F64 && (!w || w->dtype != ONEPASS_F64);
-    double parameter[ONEPASS_MAX_PARAMETERS] = {loss->standard};
+    const int in_float = computed_in_float(call);
     common_shape common;
     common.count = oracle_common_shape(call, &common.ndim, common.shape);
-    for (int i = 0; i < call->parameter_count; i++) {
-        parameter[i] = call->parameter[i];
-    }
 
     /* All terms before the first output: a gradient may lie over its operand. */
-    const size_t bytes = (size_t)(common.count ? common.count : 1) * sizeof(double);
-    double *part[3] = {malloc(bytes), malloc(bytes), malloc(bytes)};
-    double *weight = malloc(bytes);
-    if (!part[0] || !part[1] || !part[2] || !weight) {
-        abort();
+    parts all = {.counts = allocate((size_t)common.count, sizeof(double)), .hidden = allocate((size_t)common.count, 1)};
+    for (int j = 0; j < 1 + loss->operand_count; j++) {
+        all.part[j] = allocate((size_t)common.count, sizeof(double));
     }
+    double parameter[ONEPASS_MAX_PARAMETERS];
+    oracle_parameters(loss, call->parameter_count, call->parameter, parameter);
     for (int64_t i = 0; i < common.count; i++) {
-        double result[3];
-        oracle_term(loss, in_float, load_element(p, &common, i), load_element(t, &common, i), parameter, result);
-        weight[i] = w ? load_element(w, &common, i) : 1;
-        for (int j = 0; j < 3; j++) {
-            part[j][i] = w ? product(result[j], weight[i], in_float) : result[j];
-        }
+        compute(call, loss, parameter, &common, i, in_float, &all);
     }
 
-    const double divisor = divisor_of(call, &common, w ? weight : NULL, in_float);
+    const double divisor = divisor_of(call, &common, &all, in_float);
     if (call->value) {
-        store_value(call, &common, part[0], divisor, in_float);
+        store_value(call, &common, all.part[0], divisor, in_float);
     }
-    for (int which = 0; which < 2; which++) {
+    for (int which = 0; which < loss->operand_count; which++) {
         if (call->gradient[which]) {
-            store_gradient(call, &common, which, part[1 + which], divisor, in_float);
+            store_gradient(call, &common, which, &all, divisor, in_float);
         }
     }
-    free(weight);
-    for (int j = 0; j < 3; j++) {
-        free(part[j]);
+    free(all.counts);
+    free(all.hidden);
+    for (int j = 0; j < ORACLE_PARTS; j++) {
+        free(all.part[j]);
     }
 }

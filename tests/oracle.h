@@ -1,8 +1,9 @@
 /*
  * The oracle: what every result must be, bit for bit, by the slowest and most
- * obvious route. It shares no code with the library but the public structs.
+ * obvious route. It shares no code with the library but the public structs and
+ * the elementary functions of src/transcendental.h.
  *
- * Its translation unit must be compiled without contraction of a*b+c, and run
+ * Its translation units must be compiled without contraction of a*b+c, and run
  * with round-to-nearest and denormals on: both are part of its meaning.
  */
 #ifndef ONEPASS_TESTS_ORACLE_H
@@ -22,7 +23,7 @@ const char *oracle_dtype_name(int32_t dtype);
 uint64_t oracle_load_bits(int32_t dtype, const void *address);
 void oracle_store_bits(int32_t dtype, void *address, uint64_t bits);
 
-/* Every value of the four types is a double; a double rounds once, to nearest
+/* Every value of the types is a double; that of a ONEPASS_BOOL is 0 or 1. A double rounds once, to nearest
  * even, and NaN becomes the canonical one. Integer arithmetic only, so that it
  * holds whatever the floating-point state. */
 uint64_t oracle_double_bits(double value);
@@ -36,22 +37,44 @@ void oracle_store(int32_t dtype, void *address, double value);
 
 /* ----------------------------------------------------------- the losses -- */
 
-/* Writes the value, the slope in p and the slope in t. */
-typedef void oracle_formula_float(float p, float t, const float *k, float result[3]);
-typedef void oracle_formula_double(double p, double t, const double *k, double result[3]);
+/* Writes the value and the slope in each operand. There are ORACLE_OPERANDS operands, those that the loss does not have
+ * included. */
+enum {
+    ORACLE_OPERANDS = 3,
+    ORACLE_PARTS = 1 + ORACLE_OPERANDS
+};
+typedef void oracle_formula_float(const float *operand, const float *k, float *result);
+typedef void oracle_formula_double(const double *operand, const double *k, double *result);
+typedef void oracle_formula_wide(const long double *operand, const long double *k, long double *result);
+
+/* The numbers that an operand is made for. */
+typedef enum oracle_domain {
+    ORACLE_ANY,
+    ORACLE_POSITIVE,
+    ORACLE_PROBABILITY, /* 0 to 1 */
+    ORACLE_SIGN         /* -1 and 1 */
+} oracle_domain;
 
 typedef struct oracle_loss {
     const char *name;
-    double standard; /* the first parameter's default */
+    int operand_count;
+    int parameter_count;
+    oracle_domain domain[ORACLE_OPERANDS];
+    const double *standard; /* the parameters' defaults */
     oracle_formula_float *in_float;
     oracle_formula_double *in_double;
+    oracle_formula_wide *in_wide;
 } oracle_loss;
 
 const oracle_loss *oracle_loss_at(int index); /* null beyond the last */
 const oracle_loss *oracle_loss_named(const char *name);
 
-/* The term of one element as the library must compute it, in float or in double. */
-void oracle_term(const oracle_loss *loss, int in_float, double p, double t, const double *k, double result[3]);
+/* All parameters: the given ones, and the defaults of the others. */
+void oracle_parameters(const oracle_loss *loss, int count, const double *given, double all[ONEPASS_MAX_PARAMETERS]);
+
+/* The term of one element as the library must compute it, in float or in double. `k` has all parameters. */
+void oracle_term(const oracle_loss *loss, int in_float, const double operand[ORACLE_OPERANDS], const double *k,
+                 double result[ORACLE_PARTS]);
 
 /* ------------------------------------------------------------ the order -- */
 

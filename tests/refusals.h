@@ -41,7 +41,7 @@ typedef struct part {
 typedef struct scene {
     onepass_call call;
     unsigned char tail[16]; /* what a call of a later version would have behind ours */
-    part prediction, target, weight, upstream, value, gradient_p, gradient_t;
+    part prediction, target, third, weight, mask, upstream, value, gradient_p, gradient_t, gradient_v;
 } scene;
 
 static scene stage, before;
@@ -55,31 +55,47 @@ static inline void place_tensor(part *part, int32_t ndim) {
         part->shape[i] = 1;
 }
 
-/* The good call that all cases start from: mean squared error of (2, 3) floats, everything wanted, and a weight of 1.
- */
+/* The good call that most cases start from: mean squared error of (2, 3) floats, everything wanted, a weight of 1 and a
+ * mask that leaves all. */
 static inline scene *good_scene(void) {
     scene *s = &stage;
     memset(s, 0, sizeof *s);
     place_tensor(&s->prediction, 2);
     place_tensor(&s->target, 2);
+    place_tensor(&s->third, 2);
     place_tensor(&s->weight, 0);
+    place_tensor(&s->mask, 0);
     place_tensor(&s->upstream, 0);
     place_tensor(&s->value, 0);
     place_tensor(&s->gradient_p, 2);
     place_tensor(&s->gradient_t, 2);
+    place_tensor(&s->gradient_v, 2);
     memcpy(s->prediction.memory, (float[]){1, 2, 3, 4, 5, 6}, 6 * sizeof(float));
     memcpy(s->target.memory, (float[]){0, 0, 0, 1, 1, 1}, 6 * sizeof(float));
+    memcpy(s->third.memory, (float[]){1, 1, 1, 1, 1, 1}, 6 * sizeof(float));
     memcpy(s->weight.memory, (float[]){1, 1, 1, 1, 1, 1}, 6 * sizeof(float));
+    memcpy(s->mask.memory, (char[]){1, 1, 1, 1, 1, 1}, 6);
+    s->mask.tensor.dtype = ONEPASS_BOOL;
     memcpy(s->upstream.memory, (float[]){1}, sizeof(float));
     s->call.size = sizeof s->call;
     s->call.loss = "mse";
     s->call.operand[ONEPASS_PREDICTION] = &s->prediction.tensor;
     s->call.operand[ONEPASS_TARGET] = &s->target.tensor;
     s->call.weight = &s->weight.tensor;
+    s->call.mask = &s->mask.tensor;
     s->call.upstream = &s->upstream.tensor;
     s->call.value = &s->value.tensor;
     s->call.gradient[ONEPASS_PREDICTION] = &s->gradient_p.tensor;
     s->call.gradient[ONEPASS_TARGET] = &s->gradient_t.tensor;
+    return s;
+}
+
+/* The same for a loss of three operands, the third being a variance of 1. */
+static inline scene *third_scene(void) {
+    scene *s = good_scene();
+    s->call.loss = "gaussian_nll";
+    s->call.operand[ONEPASS_THIRD] = &s->third.tensor;
+    s->call.gradient[ONEPASS_THIRD] = &s->gradient_v.tensor;
     return s;
 }
 
@@ -217,9 +233,10 @@ static inline void expect(scene *s, const argument_case *argument_case, const ch
           argument_case->name, onepass_status_name(status), onepass_message());
 }
 
-static inline void run_cases(const argument_case *cases, size_t count, size_t base, const char *whose) {
+static inline void run_cases(scene *(*make)(void), const argument_case *cases, size_t count, size_t base,
+                             const char *whose) {
     for (size_t i = 0; i < count; i++) {
-        scene *s = good_scene();
+        scene *s = make();
         for (int e = 0; e < EDITS; e++)
             apply(s, &cases[i].edits[e], base);
         expect(s, &cases[i], whose);

@@ -156,11 +156,12 @@ step_clang() {
         ONEPASS_TEST_QUICK=1 check $work/clang -R '^(golden|golden_shared|test_(arguments|tensors|asking)|packaging)$'
 }
 
-# What ptxas made of the kernels. The release step has left their PTX.
+# What ptxas made of the kernels, for one architecture: all of them take ten minutes, by tests/check_kernels.sh alone. The
+# release step has left their PTX.
 step_kernels() {
     PATH=$PATH:/usr/local/cuda/bin
     has nvcc || leave_out "nvcc is not here" || return
-    JOBS=$jobs tests/check_kernels.sh $work/release/src/cuda
+    ARCHITECTURES=${ARCHITECTURES:-75} JOBS=$jobs tests/check_kernels.sh $work/release/src/cuda
 }
 
 sources() {
@@ -211,7 +212,7 @@ step_tool() {
     [ -x $work/sanitize/cli/onepass ] || return 0
     # shellcheck disable=SC2086
     ASAN_OPTIONS=detect_leaks=0 ONEPASS_TOOL=$work/sanitize/cli/onepass "$python" -m pytest tests/cli/test_files.py \
-        tests/cli/test_broken_files.py tests/cli/test_random.py tests/cli/test_outputs.py -q -p no:cacheprovider $workers
+        tests/cli/test_broken_files.py tests/cli/test_random.py tests/cli/test_outputs.py tests/cli/test_masks.py -q -p no:cacheprovider $workers
 }
 
 step_format() {
@@ -286,7 +287,7 @@ heading() {
     thread) echo "thread: the thread sanitizer, quick tests" ;;
     fuzz) echo "fuzz: libFuzzer on the argument checks and on the parsers of files, some seconds each" ;;
     clang) echo "clang: a build without warnings, the same bits" ;;
-    kernels) echo "kernels: machine code for every architecture, no spills and no local memory" ;;
+    kernels) echo "kernels: machine code, few spills and no local memory" ;;
     tool) echo "tool: the command-line tool, driven as a person would" ;;
     python) echo "python: the package, built as a wheel, and its tests" ;;
     lint) echo "lint: cppcheck or clang-tidy" ;;

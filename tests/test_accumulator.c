@@ -1,7 +1,7 @@
 /*
  * The accumulator: whatever the slices, their order and the number of partial
- * accumulators, the bits are those of one call over the whole, weighted or not;
- * and a refused slice leaves it as it was.
+ * accumulators, the bits are those of one call over the whole, weighted or masked
+ * or not; and a refused slice leaves it as it was.
  */
 #include "cases.h"
 #include "check.h"
@@ -15,14 +15,16 @@ typedef struct whole {
     int32_t operand_dtype;
     int32_t gradient_dtype;
     int32_t weight_dtype; /* 0: no weights */
+    int masked;
     double divisor;
     int64_t count;
-    char *p;
-    char *t;
+    int operands;
+    char *operand[ORACLE_OPERANDS];
     char *weight;
-    char *gradient[2];          /* what the slices wrote */
-    char *expected_gradient[2]; /* what one call writes */
-    double expected[2];         /* one call's value in f64 and, decoded, in f16 */
+    char *mask;
+    char *gradient[ORACLE_OPERANDS];          /* what the slices wrote */
+    char *expected_gradient[ORACLE_OPERANDS]; /* what one call writes */
+    double expected[2];                       /* one call's value in f64 and, decoded, in f16 */
 } whole;
 
 static char *allocate(size_t bytes) {
@@ -34,9 +36,9 @@ static char *allocate(size_t bytes) {
     return memory;
 }
 
-/* The gradients of a weighted mean need the sum of all weights, which slices do not know. */
+/* The gradients of a weighted or masked mean need the sum of all weights, which slices do not know. */
 static int has_gradients(const whole *w) {
-    return !w->weight_dtype || w->reduction == ONEPASS_SUM || w->divisor != 0;
+    return (!w->weight_dtype && !w->masked) || w->reduction == ONEPASS_SUM || w->divisor != 0;
 }
 
 static onepass_call call_of(const whole *w) {
@@ -44,33 +46,54 @@ static onepass_call call_of(const whole *w) {
     return call;
 }
 
+/* The tensors of a slice of the whole. */
+typedef struct slice {
+    int64_t count;
+    onepass_tensor operand[ORACLE_OPERANDS], gradient[ORACLE_OPERANDS], weight, mask;
+    onepass_call call;
+} slice;
+
+/* Elements first to last - 1; `gradient` is where theirs go, or null. */
+static void cut_slice(const whole *w, int64_t first, int64_t last, char *const *gradient, slice *s) {
+    const size_t at = (size_t)first, weight_size = w->weight_dtype ? oracle_size(w->weight_dtype) : 0;
+    s->count = last - first;
+    s->call = call_of(w);
+    for (int j = 0; j < w->operands; j++) {
+        s->operand[j] =
+            (onepass_tensor){w->operand[j] + at * oracle_size(w->operand_dtype), w->operand_dtype, 1, &s->count, NULL};
+        s->call.operand[j] = &s->operand[j];
+        if (gradient) {
+            s->gradient[j] = (onepass_tensor){gradient[j] + at * oracle_size(w->gradient_dtype), w->gradient_dtype, 1,
+                                              &s->count, NULL};
+            s->call.gradient[j] = &s->gradient[j];
+        }
+    }
+    s->weight = (onepass_tensor){w->weight + at * weight_size, w->weight_dtype, 1, &s->count, NULL};
+    s->mask = (onepass_tensor){w->mask + first, ONEPASS_BOOL, 1, &s->count, NULL};
+    s->call.weight = w->weight_dtype ? &s->weight : NULL;
+    s->call.mask = w->masked ? &s->mask : NULL;
+}
+
 /* One call over the whole; also checked against the oracle, so that the two routes cannot be wrong together. */
 static void run_whole(whole *w, int32_t value_dtype, double *value) {
     double stored = -1;
     double by_oracle = -1;
-    const onepass_tensor p = {w->p, w->operand_dtype, 1, &w->count, NULL};
-    const onepass_tensor t = {w->t, w->operand_dtype, 1, &w->count, NULL};
     const onepass_tensor v = {&stored, value_dtype, 0, NULL, NULL};
     const onepass_tensor o = {&by_oracle, value_dtype, 0, NULL, NULL};
-    const onepass_tensor gp = {w->expected_gradient[0], w->gradient_dtype, 1, &w->count, NULL};
-    const onepass_tensor gt = {w->expected_gradient[1], w->gradient_dtype, 1, &w->count, NULL};
-    const onepass_tensor weight = {w->weight, w->weight_dtype, 1, &w->count, NULL};
-    onepass_call call = call_of(w);
-    call.operand[0] = &p;
-    call.operand[1] = &t;
-    call.weight = w->weight_dtype ? &weight : NULL;
-    call.value = &o;
-    oracle_run(&call);
-    call.value = &v;
-    call.gradient[0] = &gp;
-    call.gradient[1] = &gt;
-    CHECK_OK(onepass_run(&call), "the whole in one call");
+    slice all;
+    cut_slice(w, 0, w->count, NULL, &all);
+    all.call.value = &o;
+    oracle_run(&all.call);
+    cut_slice(w, 0, w->count, w->expected_gradient, &all);
+    all.call.value = &v;
+    CHECK_OK(onepass_run(&all.call), "the whole in one call");
     CHECK_BITS(oracle_load_bits(value_dtype, &by_oracle), oracle_load_bits(value_dtype, &stored), "the whole");
     *value = oracle_load(value_dtype, &stored);
 }
 
 static whole make_whole(const char *loss, int32_t reduction, int32_t operand_dtype, int32_t gradient_dtype,
-                        int32_t weight_dtype, int64_t count, double divisor) {
+                        int32_t weight_dtype, int masked, int64_t count, double divisor) {
+    const oracle_loss *known = oracle_loss_named(loss);
     const size_t size = oracle_size(operand_dtype);
     const size_t gradient_bytes = (size_t)count * oracle_size(gradient_dtype);
     whole w = {.loss = loss,
@@ -78,25 +101,32 @@ static whole make_whole(const char *loss, int32_t reduction, int32_t operand_dty
                .operand_dtype = operand_dtype,
                .gradient_dtype = gradient_dtype,
                .weight_dtype = weight_dtype,
+               .masked = masked,
                .divisor = divisor,
-               .count = count};
+               .count = count,
+               .operands = known->operand_count};
     uint64_t state = 12 + (uint64_t)count;
-    w.p = allocate((size_t)count * size);
-    w.t = allocate((size_t)count * size);
-    for (int64_t i = 0; i < count; i++) {
-        const int32_t data = i % 5 ? DATA_NORMAL : DATA_WIDE;
-        oracle_store_bits(operand_dtype, w.p + (size_t)i * size, random_element(&state, data, operand_dtype, 0));
-        oracle_store_bits(operand_dtype, w.t + (size_t)i * size, random_element(&state, data, operand_dtype, 0));
+    for (int j = 0; j < w.operands; j++) {
+        w.operand[j] = allocate((size_t)count * size);
+        for (int64_t i = 0; i < count; i++) {
+            const int32_t data = i % 5 ? DATA_NORMAL : DATA_WIDE;
+            oracle_store_bits(operand_dtype, w.operand[j] + (size_t)i * size,
+                              random_operand(&state, data, known->domain[j], operand_dtype, 0));
+        }
     }
     w.weight = allocate((size_t)count * (weight_dtype ? oracle_size(weight_dtype) : 0));
     for (int64_t i = 0; i < count && weight_dtype; i++) {
         oracle_store_bits(weight_dtype, w.weight + (size_t)i * oracle_size(weight_dtype),
                           random_element(&state, i % 3 ? DATA_UNIFORM : DATA_WIDE, weight_dtype, 0));
     }
-    for (int which = 0; which < 2; which++) {
-        w.gradient[which] = allocate(gradient_bytes);
-        w.expected_gradient[which] = allocate(gradient_bytes);
-        memset(w.gradient[which], 0xa5, gradient_bytes);
+    w.mask = allocate((size_t)count);
+    for (int64_t i = 0; i < count && masked; i++) {
+        oracle_store_bits(ONEPASS_BOOL, w.mask + i, random_mask(&state, MASKS_HALF));
+    }
+    for (int j = 0; j < w.operands; j++) {
+        w.gradient[j] = allocate(gradient_bytes);
+        w.expected_gradient[j] = allocate(gradient_bytes);
+        memset(w.gradient[j], 0xa5, gradient_bytes);
     }
     run_whole(&w, ONEPASS_F64, &w.expected[0]);
     run_whole(&w, ONEPASS_F16, &w.expected[1]);
@@ -104,12 +134,12 @@ static whole make_whole(const char *loss, int32_t reduction, int32_t operand_dty
 }
 
 static void free_whole(whole *w) {
-    free(w->p);
-    free(w->t);
     free(w->weight);
-    for (int which = 0; which < 2; which++) {
-        free(w->gradient[which]);
-        free(w->expected_gradient[which]);
+    free(w->mask);
+    for (int j = 0; j < w->operands; j++) {
+        free(w->operand[j]);
+        free(w->gradient[j]);
+        free(w->expected_gradient[j]);
     }
 }
 
@@ -122,24 +152,11 @@ static onepass_accumulator *begin(const whole *w) {
     return accumulator;
 }
 
-/* Adds elements first to last - 1, with both gradients where slices can have them. */
+/* Adds elements first to last - 1, with all gradients where slices can have them. */
 static onepass_status add_slice(onepass_accumulator *accumulator, const whole *w, int64_t first, int64_t last) {
-    const int64_t count = last - first;
-    const size_t size = oracle_size(w->operand_dtype);
-    const size_t gradient_size = oracle_size(w->gradient_dtype);
-    const onepass_tensor p = {w->p + (size_t)first * size, w->operand_dtype, 1, &count, NULL};
-    const onepass_tensor t = {w->t + (size_t)first * size, w->operand_dtype, 1, &count, NULL};
-    const onepass_tensor gp = {w->gradient[0] + (size_t)first * gradient_size, w->gradient_dtype, 1, &count, NULL};
-    const onepass_tensor gt = {w->gradient[1] + (size_t)first * gradient_size, w->gradient_dtype, 1, &count, NULL};
-    const size_t weight_size = w->weight_dtype ? oracle_size(w->weight_dtype) : 0;
-    const onepass_tensor weight = {w->weight + (size_t)first * weight_size, w->weight_dtype, 1, &count, NULL};
-    onepass_call call = call_of(w);
-    call.operand[0] = &p;
-    call.operand[1] = &t;
-    call.weight = w->weight_dtype ? &weight : NULL;
-    call.gradient[0] = has_gradients(w) ? &gp : NULL;
-    call.gradient[1] = has_gradients(w) ? &gt : NULL;
-    return onepass_accumulator_add(accumulator, &call, first);
+    slice s;
+    cut_slice(w, first, last, has_gradients(w) ? w->gradient : NULL, &s);
+    return onepass_accumulator_add(accumulator, &s.call, first);
 }
 
 /* The value in f64 and f16, twice: finishing changes nothing. */
@@ -157,9 +174,9 @@ static void check_value(const onepass_accumulator *accumulator, const whole *w, 
 
 static void check_gradients(const whole *w, const char *what) {
     const size_t bytes = (size_t)w->count * oracle_size(w->gradient_dtype);
-    for (int which = 0; which < 2 && has_gradients(w); which++) {
+    for (int which = 0; which < w->operands && has_gradients(w); which++) {
         CHECK(memcmp(w->expected_gradient[which], w->gradient[which], bytes) == 0,
-              "%s: expected the gradient in %s of one call", what, which ? "t" : "p");
+              "%s: expected the gradient in %c of one call", what, "ptv"[which]);
     }
 }
 
@@ -221,17 +238,21 @@ static void test_slicing(void) {
     uint64_t state = 77;
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         for (int j = 0; oracle_loss_at(j); j++) {
-            for (int32_t reduction = ONEPASS_MEAN; reduction <= ONEPASS_SUM; reduction++) {
-                for (size_t k = 0; k < sizeof weights / sizeof weights[0]; k++) {
-                    const int32_t *dtype = dtypes[(i + (size_t)j) % 3];
-                    const double divisor = reduction == ONEPASS_MEAN && j == 1 ? 12345.5 : 0;
-                    whole w = make_whole(oracle_loss_at(j)->name, reduction, dtype[0], dtype[1], weights[k], counts[i],
-                                         divisor);
-                    for (int round = 0; round < rounds; round++) {
-                        random_slicing(&w, &state);
-                    }
-                    free_whole(&w);
+            const char *loss = oracle_loss_at(j)->name;
+            const int swept = case_loss_is_swept(loss);
+            for (int turn = 0; turn < 16; turn++) {
+                const int32_t reduction = turn % 2 ? ONEPASS_SUM : ONEPASS_MEAN;
+                const int32_t *dtype = dtypes[(i + (size_t)j) % 3];
+                const double divisor = reduction == ONEPASS_MEAN && j == 1 ? 12345.5 : 0;
+                if (!swept && (counts[i] < 2000 || counts[i] > 50000 || (turn + j) % 5)) {
+                    continue; /* slicing is the same for all losses */
                 }
+                whole w = make_whole(loss, reduction, dtype[0], dtype[1], weights[turn / 2 % 4], turn / 8, counts[i],
+                                     divisor);
+                for (int round = 0; round < (swept ? rounds : 2); round++) {
+                    random_slicing(&w, &state);
+                }
+                free_whole(&w);
             }
         }
     }
@@ -322,13 +343,9 @@ static void refuse_changed_calls(onepass_accumulator *accumulator, const whole *
     double value = -7;
     const int64_t count = ONEPASS_TILE;
     const onepass_tensor v = {&value, ONEPASS_F64, 0, NULL, NULL};
-    const onepass_tensor p = {w->p, w->operand_dtype, 1, &count, NULL};
-    const onepass_tensor t = {w->t, w->operand_dtype, 1, &count, NULL};
-    const onepass_tensor gp = {w->gradient[0], w->gradient_dtype, 1, &count, NULL};
-    onepass_call good = call_of(w);
-    good.operand[0] = &p;
-    good.operand[1] = &t;
-    good.gradient[0] = &gp;
+    slice first;
+    cut_slice(w, 0, count, w->gradient, &first);
+    const onepass_call good = first.call;
     onepass_call bad = good;
     bad.loss = "hinge";
     check_refused(onepass_accumulator_add(accumulator, &bad, 0), w, "another loss");
@@ -360,12 +377,9 @@ static void refuse_misplaced_slices(onepass_accumulator *accumulator, const whol
     check_refused(add_slice(accumulator, w, 1, 1025), w, "a slice that begins inside a tile");
     check_refused(add_slice(accumulator, w, 0, 100), w, "a slice that ends inside a tile, before the end");
     check_refused(add_slice(accumulator, w, 1024, 1024 + 1500), w, "a slice that ends inside a later tile");
-    const int64_t count = 2 * ONEPASS_TILE;
-    const onepass_tensor p = {w->p, w->operand_dtype, 1, &count, NULL};
-    const onepass_tensor t = {w->t, w->operand_dtype, 1, &count, NULL};
-    onepass_call call = call_of(w);
-    call.operand[0] = &p;
-    call.operand[1] = &t;
+    slice two;
+    cut_slice(w, 0, 2 * ONEPASS_TILE, NULL, &two);
+    const onepass_call call = two.call;
     check_refused(onepass_accumulator_add(accumulator, &call, -ONEPASS_TILE), w, "a slice before the beginning");
     check_refused(onepass_accumulator_add(accumulator, &call, 9 * ONEPASS_TILE), w, "a slice across the end");
     check_refused(onepass_accumulator_add(accumulator, &call, 100 * ONEPASS_TILE), w, "a slice behind the end");
@@ -378,6 +392,8 @@ static void refuse_bad_beginnings(const whole *w) {
     onepass_call call = call_of(w);
     call.reduction = ONEPASS_NONE;
     check_refused(onepass_accumulator_begin(&none, &call, 10), w, "begin with reduction none");
+    call.reduction = ONEPASS_BATCHMEAN;
+    check_refused(onepass_accumulator_begin(&none, &call, 10), w, "begin with reduction batchmean");
     CHECK(!none, "expected no accumulator from a refused begin");
     call = call_of(w);
     check_refused(onepass_accumulator_begin(&none, &call, -1), w, "begin with a negative total");
@@ -409,7 +425,7 @@ static void refuse_bad_merges(onepass_accumulator *accumulator, const whole *w) 
 
 /* Every refusal, before and between good slices; the result is still that of one call. */
 static void test_errors(void) {
-    whole w = make_whole("smooth_l1", ONEPASS_MEAN, ONEPASS_F32, ONEPASS_F32, 0, 10 * ONEPASS_TILE + 77, 0);
+    whole w = make_whole("smooth_l1", ONEPASS_MEAN, ONEPASS_F32, ONEPASS_F32, 0, 0, 10 * ONEPASS_TILE + 77, 0);
     whole poisoned = w; /* the gradients of refused slices must stay poison, so they have their own */
     const size_t bytes = (size_t)w.count * sizeof(float);
     for (int which = 0; which < 2; which++) {
@@ -458,19 +474,19 @@ static void test_errors(void) {
     free_whole(&w);
 }
 
-/* The first tile of the whole, with or without its weights and its gradient. */
-static onepass_status add_first_tile(onepass_accumulator *accumulator, const whole *w, int weighted, int gradient) {
-    const int64_t count = ONEPASS_TILE;
-    const onepass_tensor p = {w->p, w->operand_dtype, 1, &count, NULL};
-    const onepass_tensor t = {w->t, w->operand_dtype, 1, &count, NULL};
-    const onepass_tensor weight = {w->weight, w->weight_dtype, 1, &count, NULL};
-    const onepass_tensor gp = {w->gradient[0], w->gradient_dtype, 1, &count, NULL};
-    onepass_call call = call_of(w);
-    call.operand[0] = &p;
-    call.operand[1] = &t;
-    call.weight = weighted ? &weight : NULL;
-    call.gradient[0] = gradient ? &gp : NULL;
-    return onepass_accumulator_add(accumulator, &call, 0);
+/* The first tile of the whole, with or without its weights, its mask and its gradient. */
+enum {
+    WEIGHT = 1,
+    MASK = 2,
+    GRADIENT = 4
+};
+
+static onepass_status add_first_tile(onepass_accumulator *accumulator, const whole *w, int with) {
+    slice first;
+    cut_slice(w, 0, ONEPASS_TILE, with & GRADIENT ? w->gradient : NULL, &first);
+    first.call.weight = with & WEIGHT ? &first.weight : NULL;
+    first.call.mask = with & MASK ? &first.mask : NULL;
+    return onepass_accumulator_add(accumulator, &first.call, 0);
 }
 
 static void expect_words(onepass_status status, const whole *w, const char *words, const char *what) {
@@ -478,23 +494,27 @@ static void expect_words(onepass_status status, const whole *w, const char *word
     CHECK(strstr(onepass_message(), words) != NULL, "%s: expected \"%s\" in \"%s\"", what, words, onepass_message());
 }
 
-/* A mean's slices have weights or none of them has, and no gradients before the sum of the weights is known. */
-static void test_weighted_errors(void) {
-    whole w = make_whole("mse", ONEPASS_MEAN, ONEPASS_F32, ONEPASS_F32, ONEPASS_F32, 5 * ONEPASS_TILE + 9, 0);
+/* A mean's slices have weights or none of them has, and no gradients before the sum of the weights is known. The same
+ * holds for masks. */
+static void test_weighted_errors(int masked) {
+    whole w = make_whole("mse", ONEPASS_MEAN, ONEPASS_F32, ONEPASS_F32, masked ? 0 : ONEPASS_F32, masked,
+                         5 * ONEPASS_TILE + 9, 0);
+    const int with = masked ? MASK : WEIGHT;
+    const char *const name = masked ? "a mask" : "a weight", *const none = "neither weight nor mask";
     onepass_accumulator *weighted = begin(&w), *plain = begin(&w), *empty = begin(&w);
-    expect_words(add_first_tile(weighted, &w, 1, 1), &w, "divisor", "a gradient of a weighted mean");
+    expect_words(add_first_tile(weighted, &w, with | GRADIENT), &w, "divisor", "a gradient of a weighted mean");
     CHECK_OK(add_slice(weighted, &w, ONEPASS_TILE, 3 * ONEPASS_TILE), "tiles 1 and 2");
-    expect_words(add_first_tile(weighted, &w, 1, 1), &w, "divisor", "a gradient of a weighted mean, later");
-    expect_words(add_first_tile(weighted, &w, 0, 0), &w, "weight is null", "no weight after one");
-    CHECK_OK(add_first_tile(plain, &w, 0, 0), "tile 0 without a weight");
-    expect_words(add_slice(plain, &w, ONEPASS_TILE, w.count), &w, "weight is set", "a weight after none");
-    expect_words(onepass_accumulator_merge(weighted, plain), &w, "those of from have none", "a merge from none");
-    expect_words(onepass_accumulator_merge(plain, weighted), &w, "those of into have none", "a merge into none");
+    expect_words(add_first_tile(weighted, &w, with | GRADIENT), &w, "divisor", "a gradient of a weighted mean, later");
+    expect_words(add_first_tile(weighted, &w, 0), &w, none, "no weight after one");
+    CHECK_OK(add_first_tile(plain, &w, 0), "tile 0 without a weight");
+    expect_words(add_slice(plain, &w, ONEPASS_TILE, w.count), &w, name, "a weight after none");
+    expect_words(onepass_accumulator_merge(weighted, plain), &w, none, "a merge from none");
+    expect_words(onepass_accumulator_merge(plain, weighted), &w, none, "a merge into none");
     CHECK_OK(onepass_accumulator_merge(weighted, empty), "a merge from nothing");
     CHECK_OK(onepass_accumulator_merge(empty, weighted), "a merge into nothing");
-    expect_words(add_first_tile(empty, &w, 0, 0), &w, "weight is null", "no weight after a merge of one");
+    expect_words(add_first_tile(empty, &w, 0), &w, none, "no weight after a merge of one");
     CHECK_OK(add_slice(empty, &w, 3 * ONEPASS_TILE, w.count), "the rest");
-    CHECK_OK(add_first_tile(empty, &w, 1, 0), "tile 0");
+    CHECK_OK(add_first_tile(empty, &w, with), "tile 0");
     check_value(empty, &w, "after all refusals");
     onepass_accumulator_destroy(weighted);
     onepass_accumulator_destroy(plain);
@@ -502,17 +522,31 @@ static void test_weighted_errors(void) {
     free_whole(&w);
 }
 
-/* Where nobody divides by the weights, slices without them are as if they were 1. */
+/* Weights are not a mask, nor both of them one. */
+static void test_other_weights(void) {
+    whole w = make_whole("mse", ONEPASS_MEAN, ONEPASS_F32, ONEPASS_F32, ONEPASS_F32, 1, 3 * ONEPASS_TILE, 0);
+    onepass_accumulator *accumulator = begin(&w);
+    CHECK_OK(add_slice(accumulator, &w, ONEPASS_TILE, w.count), "tiles with a weight and a mask");
+    expect_words(add_first_tile(accumulator, &w, WEIGHT), &w, "a weight and a mask", "a weight after both");
+    expect_words(add_first_tile(accumulator, &w, MASK), &w, "a mask", "a mask after both");
+    CHECK_OK(add_first_tile(accumulator, &w, WEIGHT | MASK), "tile 0");
+    check_value(accumulator, &w, "after all refusals");
+    onepass_accumulator_destroy(accumulator);
+    free_whole(&w);
+}
+
+/* Where nobody divides by the weights, slices without them or without a mask are as if these were 1. */
 static void test_mixed_sum(void) {
-    whole w = make_whole("mse", ONEPASS_SUM, ONEPASS_F32, ONEPASS_F32, ONEPASS_F32, 3 * ONEPASS_TILE, 0);
+    whole w = make_whole("mse", ONEPASS_SUM, ONEPASS_F32, ONEPASS_F32, ONEPASS_F32, 1, 3 * ONEPASS_TILE, 0);
     for (int64_t i = 0; i < ONEPASS_TILE; i++) {
         oracle_store(ONEPASS_F32, w.weight + (size_t)i * sizeof(float), 1.0);
+        oracle_store(ONEPASS_BOOL, w.mask + i, 1.0);
     }
     run_whole(&w, ONEPASS_F64, &w.expected[0]);
     run_whole(&w, ONEPASS_F16, &w.expected[1]);
     onepass_accumulator *accumulator = begin(&w);
     CHECK_OK(add_slice(accumulator, &w, ONEPASS_TILE, w.count), "two tiles with weights");
-    CHECK_OK(add_first_tile(accumulator, &w, 0, 0), "one without");
+    CHECK_OK(add_first_tile(accumulator, &w, 0), "one without");
     check_value(accumulator, &w, "a sum of slices with and without weights");
     onepass_accumulator_destroy(accumulator);
     free_whole(&w);
@@ -522,7 +556,9 @@ int main(void) {
     test_slicing();
     test_shaped_slices();
     test_errors();
-    test_weighted_errors();
+    test_weighted_errors(0);
+    test_weighted_errors(1);
+    test_other_weights();
     test_mixed_sum();
     return check_finish();
 }

@@ -66,10 +66,49 @@ static const argument_case call_cases[] = {
      ONEPASS_OK,
      "",
      {TEXT(call.loss, "smooth_l1"), INTEGER(call.parameter_count, 1), REAL(call.parameter[0], 0)}},
+    {"delta 0",
+     ONEPASS_INVALID_ARGUMENT,
+     "delta|huber|0",
+     {TEXT(call.loss, "huber"), INTEGER(call.parameter_count, 1), REAL(call.parameter[0], 0)}},
+    {"tau 0",
+     ONEPASS_INVALID_ARGUMENT,
+     "tau|quantile",
+     {TEXT(call.loss, "quantile"), INTEGER(call.parameter_count, 1), REAL(call.parameter[0], 0)}},
+    {"tau 1",
+     ONEPASS_INVALID_ARGUMENT,
+     "tau|quantile",
+     {TEXT(call.loss, "quantile"), INTEGER(call.parameter_count, 1), REAL(call.parameter[0], 1)}},
+    {"tau barely below 1",
+     ONEPASS_OK,
+     "",
+     {TEXT(call.loss, "quantile"), INTEGER(call.parameter_count, 1), REAL(call.parameter[0], 1 - 0x1p-53)}},
+    {"alpha above 1",
+     ONEPASS_INVALID_ARGUMENT,
+     "alpha|focal|1.5",
+     {TEXT(call.loss, "focal"), INTEGER(call.parameter_count, 1), REAL(call.parameter[0], 1.5)}},
+    {"alpha negative, which means none",
+     ONEPASS_OK,
+     "",
+     {TEXT(call.loss, "focal"), INTEGER(call.parameter_count, 1), REAL(call.parameter[0], -1)}},
+    {"the second parameter negative",
+     ONEPASS_INVALID_ARGUMENT,
+     "gamma|focal|-1",
+     {TEXT(call.loss, "focal"), INTEGER(call.parameter_count, 2), REAL(call.parameter[0], 0.5),
+      REAL(call.parameter[1], -1)}},
+    {"two parameters",
+     ONEPASS_OK,
+     "",
+     {TEXT(call.loss, "focal"), INTEGER(call.parameter_count, 2), REAL(call.parameter[0], 0.5),
+      REAL(call.parameter[1], 1)}},
+    {"three parameters for two",
+     ONEPASS_INVALID_ARGUMENT,
+     "parameter|focal|3",
+     {TEXT(call.loss, "focal"), INTEGER(call.parameter_count, 3)}},
     {"a parameter that is not counted", ONEPASS_OK, "", {TEXT(call.loss, "smooth_l1"), REAL(call.parameter[0], NAN)}},
 
     /* Codes. */
-    {"reduction 3", ONEPASS_INVALID_ARGUMENT, "reduction|3", {INTEGER(call.reduction, 3)}},
+    {"reduction 4", ONEPASS_INVALID_ARGUMENT, "reduction|4|BATCHMEAN", {INTEGER(call.reduction, 4)}},
+    {"batchmean", ONEPASS_OK, "", {INTEGER(call.reduction, ONEPASS_BATCHMEAN)}},
     {"reduction -1", ONEPASS_INVALID_ARGUMENT, "reduction|-1", {INTEGER(call.reduction, -1)}},
     {"device 2", ONEPASS_INVALID_ARGUMENT, "device|2", {INTEGER(call.device, 2)}},
     {"device -1", ONEPASS_INVALID_ARGUMENT, "device|-1", {INTEGER(call.device, -1)}},
@@ -100,17 +139,19 @@ static const argument_case call_cases[] = {
      {NOTHING(call.value), NOTHING(call.gradient[0]), NOTHING(call.gradient[1])}},
     {"no prediction", ONEPASS_INVALID_ARGUMENT, "prediction|null", {NOTHING(call.operand[0])}},
     {"no target", ONEPASS_INVALID_ARGUMENT, "target|null", {NOTHING(call.operand[1])}},
+    {"no third operand", ONEPASS_INVALID_ARGUMENT, "operand[2]|variance|null", {TEXT(call.loss, "gaussian_nll")}},
     {"no weight", ONEPASS_OK, "", {NOTHING(call.weight)}},
+    {"no mask", ONEPASS_OK, "", {NOTHING(call.mask)}},
+    {"neither weight nor mask", ONEPASS_OK, "", {NOTHING(call.weight), NOTHING(call.mask)}},
     {"value alone", ONEPASS_OK, "", {NOTHING(call.gradient[0]), NOTHING(call.gradient[1]), NOTHING(call.upstream)}},
     {"gradients alone", ONEPASS_OK, "", {NOTHING(call.value)}},
     {"one gradient alone", ONEPASS_OK, "", {NOTHING(call.value), NOTHING(call.gradient[0])}},
 
-    /* Fields whose time has not come. */
+    /* More operands than the loss has. */
     {"third operand", ONEPASS_NOT_SUPPORTED, "operand", {MEMBER(call.operand[2], target.tensor)}},
     {"fourth operand", ONEPASS_NOT_SUPPORTED, "operand", {MEMBER(call.operand[3], target.tensor)}},
     {"third gradient", ONEPASS_NOT_SUPPORTED, "gradient", {MEMBER(call.gradient[2], gradient_t.tensor)}},
     {"fourth gradient", ONEPASS_NOT_SUPPORTED, "gradient", {MEMBER(call.gradient[3], gradient_t.tensor)}},
-    {"mask", ONEPASS_NOT_SUPPORTED, "mask", {MEMBER(call.mask, target.tensor)}},
 
     /* Streams and workspaces are a GPU's. */
     {"stream on the CPU", ONEPASS_INVALID_ARGUMENT, "stream|ONEPASS_CPU", {MEMBER(call.stream, tail)}},
@@ -143,6 +184,10 @@ static const argument_case call_cases[] = {
      ONEPASS_INVALID_MEMORY,
      "workspace|weight|overlap",
      {INTEGER(call.device, ONEPASS_CUDA), MEMBER(call.workspace, weight.memory), INTEGER(call.workspace_size, 64)}},
+    {"workspace over the mask",
+     ONEPASS_INVALID_MEMORY,
+     "workspace|mask|overlap",
+     {INTEGER(call.device, ONEPASS_CUDA), MEMBER(call.workspace, mask.memory), INTEGER(call.workspace_size, 64)}},
     {"workspace over a gradient",
      ONEPASS_INVALID_MEMORY,
      "workspace|gradient|overlap",
@@ -199,10 +244,48 @@ static const argument_case call_cases[] = {
      ONEPASS_INVALID_ARGUMENT,
      "divisor|mean",
      {REAL(call.divisor, 4), INTEGER(call.reduction, ONEPASS_SUM)}},
+    {"divisor with batchmean",
+     ONEPASS_INVALID_ARGUMENT,
+     "divisor|mean",
+     {REAL(call.divisor, 4), INTEGER(call.reduction, ONEPASS_BATCHMEAN)}},
     {"divisor with none",
      ONEPASS_INVALID_ARGUMENT,
      "divisor|mean",
      {REAL(call.divisor, 4), INTEGER(call.reduction, ONEPASS_NONE), SHAPE(value, 2, 2, 3), SHAPE(upstream, 2, 2, 3)}},
+};
+
+/* The same of a call of three operands. */
+static const argument_case third_cases[] = {
+    {"the good call", ONEPASS_OK, "", {{0}}},
+    {"no variance", ONEPASS_INVALID_ARGUMENT, "operand[2]|variance|null", {NOTHING(call.operand[2])}},
+    {"no target", ONEPASS_INVALID_ARGUMENT, "operand[1]|target|null", {NOTHING(call.operand[1])}},
+    {"the third gradient alone",
+     ONEPASS_OK,
+     "",
+     {NOTHING(call.value), NOTHING(call.gradient[0]), NOTHING(call.gradient[1])}},
+    {"nothing wanted",
+     ONEPASS_INVALID_ARGUMENT,
+     "value|gradient",
+     {NOTHING(call.value), NOTHING(call.gradient[0]), NOTHING(call.gradient[1]), NOTHING(call.gradient[2])}},
+    {"fourth operand", ONEPASS_NOT_SUPPORTED, "operand", {MEMBER(call.operand[3], target.tensor)}},
+    {"fourth gradient", ONEPASS_NOT_SUPPORTED, "gradient", {MEMBER(call.gradient[3], gradient_t.tensor)}},
+    {"a loss of two", ONEPASS_NOT_SUPPORTED, "operand", {TEXT(call.loss, "mse")}},
+    {"a loss of two, the gradient alone",
+     ONEPASS_NOT_SUPPORTED,
+     "gradient",
+     {TEXT(call.loss, "mse"), NOTHING(call.operand[2])}},
+    {"unless one, gradient[2] over the variance",
+     ONEPASS_INVALID_MEMORY,
+     "gradient[2]|operand|ONEPASS_UNLESS_ONE|its own",
+     {INTEGER(call.flags, ONEPASS_UNLESS_ONE), NOTHING(call.value), MEMBER(gradient_v.tensor.data, third.memory)}},
+    {"workspace over the variance",
+     ONEPASS_INVALID_MEMORY,
+     "workspace|variance|overlap",
+     {INTEGER(call.device, ONEPASS_CUDA), MEMBER(call.workspace, third.memory), INTEGER(call.workspace_size, 64)}},
+    {"workspace over the third gradient",
+     ONEPASS_INVALID_MEMORY,
+     "workspace|gradient[2]|overlap",
+     {INTEGER(call.device, ONEPASS_CUDA), MEMBER(call.workspace, gradient_v.memory), INTEGER(call.workspace_size, 8)}},
 };
 
 static void test_null_call(void) {
@@ -247,9 +330,10 @@ static void test_prepare(void) {
 static scene *scale_scene(void) {
     scene *s = good_scene();
     s->call.loss = NULL;
-    s->call.operand[0] = s->call.operand[1] = s->call.weight = s->call.value = NULL;
+    s->call.operand[0] = s->call.operand[1] = s->call.weight = s->call.mask = s->call.value = NULL;
     memset(s->gradient_p.memory, 0, ROOM);
     memset(s->gradient_t.memory, 0, ROOM);
+    memset(s->gradient_v.memory, 0, ROOM);
     return s;
 }
 
@@ -266,9 +350,9 @@ static const argument_case scale_cases[] = {
     {"a target", ONEPASS_INVALID_ARGUMENT, "target", {MEMBER(call.operand[1], target.tensor)}},
     {"a fourth operand", ONEPASS_INVALID_ARGUMENT, "operand[3]", {MEMBER(call.operand[3], target.tensor)}},
     {"a value", ONEPASS_INVALID_ARGUMENT, "value", {MEMBER(call.value, value.tensor)}},
-    {"a third gradient", ONEPASS_INVALID_ARGUMENT, "gradient[2]", {MEMBER(call.gradient[2], target.tensor)}},
+    {"a fourth gradient", ONEPASS_INVALID_ARGUMENT, "gradient[3]", {MEMBER(call.gradient[3], gradient_v.tensor)}},
     {"a weight", ONEPASS_INVALID_ARGUMENT, "weight|onepass_scale", {MEMBER(call.weight, weight.tensor)}},
-    {"mask", ONEPASS_NOT_SUPPORTED, "mask", {MEMBER(call.mask, target.tensor)}},
+    {"a mask", ONEPASS_INVALID_ARGUMENT, "mask|onepass_scale", {MEMBER(call.mask, mask.tensor)}},
     {"flags", ONEPASS_NOT_SUPPORTED, "flags is 2", {INTEGER(call.flags, 2)}},
     {"unless one", ONEPASS_INVALID_ARGUMENT, "flags|onepass_scale", {INTEGER(call.flags, ONEPASS_UNLESS_ONE)}},
     {"device 2", ONEPASS_INVALID_ARGUMENT, "device|2", {INTEGER(call.device, 2)}},
@@ -282,6 +366,27 @@ static const argument_case scale_cases[] = {
      "gradient[0]|gradient[1]|types",
      {INTEGER(gradient_t.tensor.dtype, ONEPASS_F64)}},
     {"two shapes", ONEPASS_INVALID_SHAPE, "gradient[0]|(2, 3)|gradient[1]|(6,)", {SHAPE(gradient_t, 1, 6)}},
+    {"two types of three",
+     ONEPASS_INVALID_ARGUMENT,
+     "gradient[0]|gradient[2]|types",
+     {MEMBER(call.gradient[2], gradient_v.tensor), INTEGER(gradient_v.tensor.dtype, ONEPASS_F64)}},
+    {"two shapes of three",
+     ONEPASS_INVALID_SHAPE,
+     "gradient[1]|(2, 3)|gradient[2]|(6,)",
+     {MEMBER(call.gradient[2], gradient_v.tensor), NOTHING(call.gradient[0]), SHAPE(gradient_v, 1, 6)}},
+    {"the third over the second",
+     ONEPASS_INVALID_MEMORY,
+     "gradient[1]|gradient[2]|overlap",
+     {MEMBER(call.gradient[2], gradient_v.tensor), MEMBER(gradient_v.tensor.data, gradient_t.memory)}},
+    {"upstream in the third",
+     ONEPASS_INVALID_MEMORY,
+     "gradient[2]|upstream|overlap",
+     {MEMBER(call.gradient[2], gradient_v.tensor), MEMBER(upstream.tensor.data, gradient_v.memory[4])}},
+    {"three gradients", ONEPASS_OK, "", {MEMBER(call.gradient[2], gradient_v.tensor)}},
+    {"the third alone",
+     ONEPASS_OK,
+     "",
+     {MEMBER(call.gradient[2], gradient_v.tensor), NOTHING(call.gradient[0]), NOTHING(call.gradient[1])}},
     {"upstream of six elements", ONEPASS_INVALID_SHAPE, "upstream|(2, 3)", {SHAPE(upstream, 2, 2, 3)}},
     {"zero strides", ONEPASS_INVALID_MEMORY, "gradient[0]|overlap", {STRIDES(gradient_p, 0, 1)}},
     {"no memory", ONEPASS_INVALID_ARGUMENT, "gradient[0]|null", {NOTHING(gradient_p.tensor.data)}},
@@ -343,6 +448,8 @@ static void test_short_functions(void) {
     onepass_status bad = ONEPASS_INVALID_ARGUMENT;
     expect_refusal(onepass_forward(NULL, ONEPASS_MEAN, p, t, v), bad, "loss|null", "forward, no loss");
     expect_refusal(onepass_forward("mze", ONEPASS_MEAN, p, t, v), bad, "loss|mze", "forward, unknown loss");
+    expect_refusal(onepass_forward("gaussian_nll", ONEPASS_MEAN, p, t, v), bad, "variance|null",
+                   "forward, a loss of three operands");
     expect_refusal(onepass_forward("mse", (onepass_reduction)9, p, t, v), bad, "reduction|9", "forward, reduction 9");
     expect_refusal(onepass_forward("mse", ONEPASS_MEAN, NULL, t, v), bad, "prediction|null", "forward, no prediction");
     expect_refusal(onepass_forward("mse", ONEPASS_MEAN, p, NULL, v), bad, "target|null", "forward, no target");
@@ -401,7 +508,8 @@ static scene *slice_scene(int64_t count) {
     s->call.loss = "smooth_l1";
     s->call.parameter_count = 1;
     s->call.parameter[0] = 0.5;
-    s->call.weight = s->call.upstream = s->call.value = s->call.gradient[0] = s->call.gradient[1] = NULL;
+    s->call.weight = s->call.mask = s->call.upstream = s->call.value = NULL;
+    s->call.gradient[0] = s->call.gradient[1] = NULL;
     return s;
 }
 
@@ -432,7 +540,11 @@ static const struct {
     {{"beta NaN", ONEPASS_INVALID_ARGUMENT, "beta", {REAL(call.parameter[0], NAN)}}, WHOLE},
     {{"two parameters", ONEPASS_INVALID_ARGUMENT, "parameter", {INTEGER(call.parameter_count, 2)}}, WHOLE},
     {{"divisor negative", ONEPASS_INVALID_ARGUMENT, "divisor", {REAL(call.divisor, -1)}}, WHOLE},
-    {{"mask", ONEPASS_NOT_SUPPORTED, "mask", {MEMBER(call.mask, target.tensor)}}, WHOLE},
+    {{"reduction batchmean",
+      ONEPASS_INVALID_ARGUMENT,
+      "BATCHMEAN|ONEPASS_MEAN|divisor",
+      {INTEGER(call.reduction, ONEPASS_BATCHMEAN)}},
+     WHOLE},
     {{"flags", ONEPASS_NOT_SUPPORTED, "flags is 2", {INTEGER(call.flags, 2)}}, WHOLE},
     {{"unless one", ONEPASS_NOT_SUPPORTED, "flags|accumulator", {INTEGER(call.flags, ONEPASS_UNLESS_ONE)}}, WHOLE},
     {{"a GPU", ONEPASS_NOT_SUPPORTED, "CUDA|CPU", {INTEGER(call.device, ONEPASS_CUDA)}}, WHOLE},
@@ -495,8 +607,20 @@ static const struct {
     {{"a target that does not broadcast", ONEPASS_INVALID_SHAPE, "target", {SHAPE(target, 1, 512)}}, 1024, 1024},
     {{"a weight, which the first slice had not",
       ONEPASS_INVALID_ARGUMENT,
-      "weight is set|none",
+      "has a weight|neither weight nor mask",
       {MEMBER(call.weight, weight.tensor)}},
+     1024,
+     1024},
+    {{"a mask, which the first slice had not",
+      ONEPASS_INVALID_ARGUMENT,
+      "has a mask|neither weight nor mask",
+      {MEMBER(call.mask, mask.tensor)}},
+     1024,
+     1024},
+    {{"a mask that does not broadcast",
+      ONEPASS_INVALID_SHAPE,
+      "mask|(7,)|(1024,)",
+      {MEMBER(call.mask, mask.tensor), SHAPE(mask, 1, 7)}},
      1024,
      1024},
     {{"a weight that does not broadcast",
@@ -637,7 +761,8 @@ static void test_accumulator_finish(void) {
 
 int main(void) {
     test_null_call();
-    run_cases(call_cases, COUNT(call_cases), 0, "");
+    run_cases(good_scene, call_cases, COUNT(call_cases), 0, "");
+    run_cases(third_scene, third_cases, COUNT(third_cases), 0, "");
     test_gpu();
     test_prepare();
     test_scale();

@@ -107,33 +107,54 @@ static void test_list_of_losses(void) {
     for (const onepass_loss_info *info; (info = onepass_loss_at(count)) != NULL; count++) {
         HOLDS(onepass_loss_named(info->name) == info);
         HOLDS(info->meaning[0] != '\0' && info->value[0] != '\0' && info->slope[0] != '\0');
+        HOLDS(info->operand_count >= 2 && info->operand_count <= ONEPASS_MAX_OPERANDS);
+        for (int32_t k = 0; k < info->operand_count; k++)
+            HOLDS(info->operand[k][0] != '\0');
     }
     CHECK(count >= (int32_t)COUNT(losses), "%d losses are listed", (int)count); /* these and later ones */
     HOLDS(onepass_loss_at(-1) == NULL && onepass_loss_at(INT32_MIN) == NULL && onepass_loss_at(INT32_MAX) == NULL);
     HOLDS(onepass_loss_named(NULL) == NULL && onepass_loss_named("") == NULL && onepass_loss_named("mze") == NULL);
     HOLDS(onepass_loss_named("smooth_l1")->parameter[0].least == 0);
+    const onepass_loss_info *ranking = onepass_loss_named("margin_ranking");
+    HOLDS(ranking->operand_count == 3 && strcmp(ranking->operand[0], "input1") == 0 &&
+          strcmp(ranking->operand[1], "input2") == 0 && strcmp(ranking->operand[2], "target") == 0);
+    HOLDS(strcmp(onepass_loss_named("mse")->operand[0], "prediction") == 0);
 }
 
-/* The list's word is the check's word: what it calls least is accepted, what is below is not, and NaN never is. */
-static void test_least_parameters(void) {
+/* Whether the call of a scene is accepted with that parameter. */
+static void expect_parameter(scene *s, const onepass_parameter_info *known, int32_t index, double parameter,
+                             bool accepted) {
+    s->call.parameter[index] = parameter;
+    if (accepted)
+        CHECK(onepass_run(&s->call) == ONEPASS_OK, "%s, %s = %g: \"%s\"", s->call.loss, known->name, parameter,
+              onepass_message());
+    else
+        expect_refusal(onepass_run(&s->call), ONEPASS_INVALID_ARGUMENT, known->name, s->call.loss);
+}
+
+/* The list's word is the check's word: what it calls least or greatest is accepted, unless it says otherwise, what is
+ * beyond is not, and NaN never is. */
+static void test_limits_of_parameters(void) {
     for (int32_t i = 0; onepass_loss_at(i) != NULL; i++) {
         const onepass_loss_info *info = onepass_loss_at(i);
         for (int32_t k = 0; k < info->parameter_count; k++) {
             const onepass_parameter_info *parameter = &info->parameter[k];
-            scene *s = good_scene();
+            const double least = parameter->least, greatest = parameter->greatest;
+            scene *s = info->operand_count > ONEPASS_THIRD ? third_scene() : good_scene();
             s->call.loss = info->name;
             s->call.parameter_count = k + 1;
             for (int32_t j = 0; j < k; j++)
                 s->call.parameter[j] = info->parameter[j].standard;
-            s->call.parameter[k] = parameter->least;
-            CHECK(onepass_run(&s->call) == ONEPASS_OK, "%s, %s = %g: \"%s\"", info->name, parameter->name,
-                  parameter->least, onepass_message());
-            s->call.parameter[k] = NAN;
-            expect_refusal(onepass_run(&s->call), ONEPASS_INVALID_ARGUMENT, parameter->name, info->name);
-            if (isinf(parameter->least))
-                continue;
-            s->call.parameter[k] = nextafter(parameter->least, -INFINITY);
-            expect_refusal(onepass_run(&s->call), ONEPASS_INVALID_ARGUMENT, parameter->name, info->name);
+            expect_parameter(s, parameter, k, parameter->standard, true);
+            expect_parameter(s, parameter, k, least, !parameter->above_least);
+            expect_parameter(s, parameter, k, nextafter(least, INFINITY), true);
+            expect_parameter(s, parameter, k, greatest, !parameter->below_greatest);
+            expect_parameter(s, parameter, k, nextafter(greatest, -INFINITY), true);
+            expect_parameter(s, parameter, k, NAN, false);
+            if (!isinf(least))
+                expect_parameter(s, parameter, k, nextafter(least, -INFINITY), false);
+            if (!isinf(greatest))
+                expect_parameter(s, parameter, k, nextafter(greatest, INFINITY), false);
         }
     }
 }
@@ -262,7 +283,7 @@ int main(int argc, char **argv) {
     test_long_names();
     test_names();
     test_list_of_losses();
-    test_least_parameters();
+    test_limits_of_parameters();
     test_machine();
     test_many_threads(argv[0]);
     test_instruction_set_variable(argv[0]);

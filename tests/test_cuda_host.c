@@ -254,8 +254,12 @@ static void test_lookups(void *unused) {
     int losses = 0;
     for (; onepass_loss_at(losses); losses++) {
         s.call.loss = onepass_loss_at(losses)->name;
+        const bool has_third = onepass_loss_at(losses)->operand_count > ONEPASS_THIRD;
+        s.call.operand[ONEPASS_THIRD] = has_third ? &s.target : NULL;
         CHECK_OK(onepass_run(&s.call), s.call.loss);
     }
+    s.call.loss = "mse";
+    s.call.operand[ONEPASS_THIRD] = NULL;
     CHECK(fake->lookups == losses + 1, "%d lookups for %d losses and scale", fake->lookups, losses);
     HOLDS(fake->loads == 1); /* f64 was not wanted */
 
@@ -404,6 +408,7 @@ static void test_launch(void *unused) {
         job job;
         static cuda_launch plan;
         s.call.loss = onepass_loss_at(i)->name;
+        s.call.operand[ONEPASS_THIRD] = onepass_loss_at(i)->operand_count > ONEPASS_THIRD ? &s.target : NULL;
         HOLDS(onepass_plan(&s.call, &job) == ONEPASS_OK);
         onepass_cuda_plan(&job, FAKE_MULTIPROCESSORS, &plan);
         CHECK_OK(run_on(&s, stream), s.call.loss);
@@ -413,6 +418,8 @@ static void test_launch(void *unused) {
         CHECK(strcmp(launch->kernel, onepass_cuda_kernel_name(plan.kernel)) == 0, "%s was launched for %s",
               launch->kernel, s.call.loss);
     }
+    s.call.loss = "mse";
+    s.call.operand[ONEPASS_THIRD] = NULL;
     make_f64(fake, &s);
     CHECK_OK(run_on(&s, stream), "f64");
     HOLDS(strstr(last_launch(fake)->kernel, "_f64") != NULL);
@@ -549,7 +556,7 @@ static void test_unless_one(void *unused) {
     s.call.flags = ONEPASS_UNLESS_ONE;
     CHECK_OK(onepass_run(&s.call), "unless one");
     HOLDS(fake->launches == 2 && last_launch(fake)->head.unless_one == 1);
-    HOLDS(strstr(last_launch(fake)->kernel, "direct") && !last_launch(fake)->head.workspace);
+    HOLDS(strstr(last_launch(fake)->kernel, "_general_") && !last_launch(fake)->head.workspace);
     HOLDS(last_launch(fake)->head.data[CUDA_UPSTREAM] == s.upstream.data && !last_launch(fake)->head.data[CUDA_VALUE]);
     s.gradient[1].dtype = ONEPASS_F16;
     CHECK_OK(onepass_run(&s.call), "unless one, in 16 bits");

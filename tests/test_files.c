@@ -97,44 +97,55 @@ static const struct good_npy {
     const char *dictionary;
     int major;
     char order; /* of the bytes: '<', '>' or '=' for the machine's */
-    bool integers_are_bf16;
+    purpose purpose;
     uint64_t data; /* bytes */
     const char *expected;
 } good_npy[] = {
     /* As NumPy writes them. */
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }    \n", 1, '<', false, 48, "f32 (3, 4) by (4, 1)"},
-    {"{'descr': '<f2', 'fortran_order': False, 'shape': (5,), }\n", 1, '<', false, 10, "f16 (5,) by (1,)"},
-    {"{'descr': '<f8', 'fortran_order': False, 'shape': (), }\n", 1, '<', false, 8, "f64 () by ()"},
-    {"{'descr': '>f8', 'fortran_order': False, 'shape': (2, 3), }\n", 1, '>', false, 48, "f64 (2, 3) by (3, 1)"},
-    {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3, 4), }\n", 1, '<', false, 96,
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }    \n", 1, '<', FOR_NUMBERS, 48,
+     "f32 (3, 4) by (4, 1)"},
+    {"{'descr': '<f2', 'fortran_order': False, 'shape': (5,), }\n", 1, '<', FOR_NUMBERS, 10, "f16 (5,) by (1,)"},
+    {"{'descr': '<f8', 'fortran_order': False, 'shape': (), }\n", 1, '<', FOR_NUMBERS, 8, "f64 () by ()"},
+    {"{'descr': '>f8', 'fortran_order': False, 'shape': (2, 3), }\n", 1, '>', FOR_NUMBERS, 48, "f64 (2, 3) by (3, 1)"},
+    {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3, 4), }\n", 1, '<', FOR_NUMBERS, 96,
      "f32 (2, 3, 4) by (1, 2, 6)"},
-    {"{'descr': '|V2', 'fortran_order': False, 'shape': (3,), }\n", 1, '=', false, 6, "bf16 (3,) by (1,)"},
-    {"{'descr': '<V2', 'fortran_order': False, 'shape': (3,), }\n", 1, '<', false, 6, "bf16 (3,) by (1,)"},
-    {"{'descr': '>V2', 'fortran_order': False, 'shape': (3,), }\n", 1, '>', false, 6, "bf16 (3,) by (1,)"},
-    {"{'descr': '<u2', 'fortran_order': False, 'shape': (3,), }\n", 1, '<', true, 6, "bf16 (3,) by (1,)"},
-    {"{'descr': '>u2', 'fortran_order': False, 'shape': (3,), }\n", 1, '>', true, 6, "bf16 (3,) by (1,)"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", 1, '<', true, 12, "f32 (3,) by (1,)"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n", 2, '<', false, 48, "f32 (3, 4) by (4, 1)"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n", 3, '<', false, 48, "f32 (3, 4) by (4, 1)"},
+    {"{'descr': '|V2', 'fortran_order': False, 'shape': (3,), }\n", 1, '=', FOR_NUMBERS, 6, "bf16 (3,) by (1,)"},
+    {"{'descr': '<V2', 'fortran_order': False, 'shape': (3,), }\n", 1, '<', FOR_NUMBERS, 6, "bf16 (3,) by (1,)"},
+    {"{'descr': '>V2', 'fortran_order': False, 'shape': (3,), }\n", 1, '>', FOR_NUMBERS, 6, "bf16 (3,) by (1,)"},
+    {"{'descr': '<u2', 'fortran_order': False, 'shape': (3,), }\n", 1, '<', FOR_NUMBERS_OR_BITS, 6,
+     "bf16 (3,) by (1,)"},
+    {"{'descr': '>u2', 'fortran_order': False, 'shape': (3,), }\n", 1, '>', FOR_NUMBERS_OR_BITS, 6,
+     "bf16 (3,) by (1,)"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", 1, '<', FOR_NUMBERS_OR_BITS, 12,
+     "f32 (3,) by (1,)"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n", 2, '<', FOR_NUMBERS, 48, "f32 (3, 4) by (4, 1)"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n", 3, '<', FOR_NUMBERS, 48, "f32 (3, 4) by (4, 1)"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2), }", 1, '<',
-     false, 8,
+     FOR_NUMBERS, 8,
      "f32 (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2) by (2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1)"},
 
     /* As others may. */
-    {"{\"shape\":(3,4),\"fortran_order\":False,\"descr\":\"=f4\"}", 1, '=', false, 48, "f32 (3, 4) by (4, 1)"},
-    {" {\t'fortran_order' :\r\n True\f,'descr' : \"f8\" , 'shape' : ( 2 , 3 , ) , } ", 1, '=', false, 48,
+    {"{\"shape\":(3,4),\"fortran_order\":False,\"descr\":\"=f4\"}", 1, '=', FOR_NUMBERS, 48, "f32 (3, 4) by (4, 1)"},
+    {" {\t'fortran_order' :\r\n True\f,'descr' : \"f8\" , 'shape' : ( 2 , 3 , ) , } ", 1, '=', FOR_NUMBERS, 48,
      "f64 (2, 3) by (1, 2)"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (3L, 4L), }", 1, '<', false, 48, "f32 (3, 4) by (4, 1)"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (3L, 4L), }", 1, '<', FOR_NUMBERS, 48, "f32 (3, 4) by (4, 1)"},
 
     /* Without elements, whatever the other extents. */
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (0,), }", 1, '<', false, 0, "f32 (0,) by (0,)"},
-    {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 0, 3), }", 1, '<', false, 0, "f32 (2, 0, 3) by (0, 0, 0)"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 0, 2), }", 1, '<', false, 0,
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (0,), }", 1, '<', FOR_NUMBERS, 0, "f32 (0,) by (0,)"},
+    {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 0, 3), }", 1, '<', FOR_NUMBERS, 0,
+     "f32 (2, 0, 3) by (0, 0, 0)"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 0, 2), }", 1, '<', FOR_NUMBERS, 0,
      "f32 (9223372036854775807, 0, 2) by (0, 0, 0)"},
 
     /* Larger than memory: only the header is looked at. */
-    {"{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776,), }", 1, '<', false, 8796093022208,
+    {"{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776,), }", 1, '<', FOR_NUMBERS, 8796093022208,
      "f64 (1099511627776,) by (1,)"},
+
+    /* Masks, whose elements have one byte and so no order. */
+    {"{'descr': '|b1', 'fortran_order': False, 'shape': (3, 4), }\n", 1, '=', FOR_MASK, 12, "bool (3, 4) by (4, 1)"},
+    {"{'descr': '|u1', 'fortran_order': True, 'shape': (3, 4), }\n", 1, '=', FOR_MASK, 12, "bool (3, 4) by (1, 3)"},
+    {"{'descr': '>b1', 'fortran_order': False, 'shape': (), }\n", 1, '=', FOR_MASK, 1, "bool () by ()"},
+    {"{'descr': 'u1', 'fortran_order': False, 'shape': (0, 4), }\n", 2, '=', FOR_MASK, 0, "bool (0, 4) by (0, 0)"},
 };
 
 /* A dictionary of version 1.0, followed by so many bytes. */
@@ -230,6 +241,21 @@ static const struct bad_npy {
     {"data without elements", "{'descr': '<f4', 'fortran_order': False, 'shape': (0,)}", 4, "too long|0 bytes|4 more"},
 };
 
+/* Masks of other types. */
+static const struct bad_npy bad_masks[] = {
+    {"numbers", "{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}", 12,
+     "holds floating-point numbers (type '<f4')|b1 (booleans)|u1 (bytes)|mask"},
+    {"integers of a byte", "{'descr': '|i1', 'fortran_order': False, 'shape': (3,)}", 3, "integers|i1'|b1|u1"},
+    {"unsigned integers", "{'descr': '<u2', 'fortran_order': False, 'shape': (3,)}", 6,
+     "unsigned integers|'<u2'|b1|u1"},
+    {"bfloat16", "{'descr': '|V2', 'fortran_order': False, 'shape': (3,)}", 6, "raw bytes|b1|u1"},
+    {"a byte too few", "{'descr': '|b1', 'fortran_order': False, 'shape': (3,)}", 2,
+     "cut short|(3,) of b1 needs 3|2 are"},
+    {"a byte too many", "{'descr': '|u1', 'fortran_order': False, 'shape': (3,)}", 4, "too long|3 bytes|1 more"},
+    {"bytes that overflow", "{'descr': '|b1', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", 0,
+     "absurd|(4294967296, 4294967296) of bool|63 bits"},
+};
+
 /* Files that go wrong before the dictionary begins. */
 static const struct bad_beginning {
     const char *bytes;
@@ -260,8 +286,7 @@ static void test_npy(void) {
     for (size_t i = 0; i < COUNT(good_npy); i++) {
         const struct good_npy *good = &good_npy[i];
         file file = npy_file(good->major, good->dictionary);
-        const bool parsed =
-            npy_parse(file.bytes, file.size, file.size + good->data, good->integers_are_bf16, &layout, &problem);
+        const bool parsed = npy_parse(file.bytes, file.size, file.size + good->data, good->purpose, &layout, &problem);
         check_array(good->dictionary, parsed, &layout, &problem, good->expected,
                     good->order == (machine_is_big_endian() ? '<' : '>'), file.size);
         CHECK(npy_is_meant(file.bytes, file.size), "%s: not taken for a .npy file", good->dictionary);
@@ -270,7 +295,14 @@ static void test_npy(void) {
     for (size_t i = 0; i < COUNT(bad_npy); i++) {
         const struct bad_npy *bad = &bad_npy[i];
         file file = npy_file(1, bad->dictionary);
-        const bool parsed = npy_parse(file.bytes, file.size, file.size + bad->data, false, &layout, &problem);
+        const bool parsed = npy_parse(file.bytes, file.size, file.size + bad->data, FOR_NUMBERS, &layout, &problem);
+        check_refusal(bad->what, parsed, &problem, bad->words);
+        free(file.bytes);
+    }
+    for (size_t i = 0; i < COUNT(bad_masks); i++) {
+        const struct bad_npy *bad = &bad_masks[i];
+        file file = npy_file(1, bad->dictionary);
+        const bool parsed = npy_parse(file.bytes, file.size, file.size + bad->data, FOR_MASK, &layout, &problem);
         check_refusal(bad->what, parsed, &problem, bad->words);
         free(file.bytes);
     }
@@ -278,7 +310,7 @@ static void test_npy(void) {
         const struct bad_beginning *bad = &bad_beginnings[i];
         file file = {0};
         append(&file, bad->bytes, bad->size);
-        const bool parsed = npy_parse(file.bytes, file.size, bad->file_size, false, &layout, &problem);
+        const bool parsed = npy_parse(file.bytes, file.size, bad->file_size, FOR_NUMBERS, &layout, &problem);
         check_refusal(bad->words, parsed, &problem, bad->words);
         free(file.bytes);
     }
@@ -340,7 +372,8 @@ static void test_writing(void) {
         for (int32_t d = 0; d < one->ndim; d++)
             count *= one->shape[d];
         const uint64_t bytes = (uint64_t)count * dtype_bytes(one->dtype);
-        const bool parsed = npy_parse((const unsigned char *)header, size, size + bytes, false, &layout, &problem);
+        const bool parsed =
+            npy_parse((const unsigned char *)header, size, size + bytes, FOR_NUMBERS, &layout, &problem);
         CHECK(parsed && layout.dtype == one->dtype && layout.ndim == one->ndim && layout.count == count &&
                   !layout.swapped && memcmp(layout.shape, one->shape, (size_t)one->ndim * sizeof *layout.shape) == 0,
               "%s: does not read back", one->text);
@@ -544,8 +577,8 @@ static void test_safetensors(void) {
     for (size_t i = 0; i < COUNT(good_safetensors); i++) {
         const struct good_safetensors *good = &good_safetensors[i];
         file file = safetensors_file(good->header);
-        const bool parsed =
-            safetensors_parse(file.bytes, file.size, file.size + good->data, good->name, &layout, &problem);
+        const bool parsed = safetensors_parse(file.bytes, file.size, file.size + good->data, good->name, FOR_NUMBERS,
+                                              &layout, &problem);
         check_array(good->header, parsed, &layout, &problem, good->expected, machine_is_big_endian(),
                     file.size + good->begin);
         CHECK(safetensors_is_meant(file.bytes, file.size), "%s: not taken for a safetensors file", good->header);
@@ -555,7 +588,7 @@ static void test_safetensors(void) {
         const struct bad_safetensors *bad = &bad_safetensors[i];
         file file = safetensors_file(bad->header);
         const bool parsed =
-            safetensors_parse(file.bytes, file.size, file.size + bad->data, bad->name, &layout, &problem);
+            safetensors_parse(file.bytes, file.size, file.size + bad->data, bad->name, FOR_NUMBERS, &layout, &problem);
         check_refusal(bad->what, parsed, &problem, bad->words);
         free(file.bytes);
     }
@@ -563,13 +596,44 @@ static void test_safetensors(void) {
         const struct bad_beginning *bad = &bad_safetensors_beginnings[i];
         file file = {0};
         append(&file, bad->bytes, bad->size);
-        const bool parsed = safetensors_parse(file.bytes, file.size, bad->file_size, NULL, &layout, &problem);
+        const bool parsed =
+            safetensors_parse(file.bytes, file.size, bad->file_size, NULL, FOR_NUMBERS, &layout, &problem);
         check_refusal(bad->words, parsed, &problem, bad->words);
         free(file.bytes);
     }
     CHECK(!safetensors_is_meant((const unsigned char *)"\x02\0\0\0\0\0\0\0", 8), "a length alone is taken for a file");
     CHECK(!safetensors_is_meant((const unsigned char *)"\x02\0\0\0\0\0\0\0[]", 10), "an array is taken for a header");
     CHECK(!safetensors_is_meant((const unsigned char *)"[1, 2, 3{", 9), "text is taken for a safetensors file");
+}
+
+/* Masks beside numbers: each is taken for what it is, and for nothing else. */
+static void test_masks_in_safetensors(void) {
+    file file = safetensors_file("{" TENSOR("p", "F32", "[2]", 0, 8) "," TENSOR("m", "BOOL", "[3,1]", 8, 11) "," TENSOR(
+        "b", "U8", "[2]", 11, 13) "," TENSOR("i", "I8", "[2]", 13, 15) "}");
+    static const struct {
+        const char *name;
+        purpose purpose;
+        uint64_t begin;
+        const char *expected; /* or the words of the sentence, if there is no beginning */
+    } cases[] = {
+        {"m", FOR_MASK, 8, "bool (3, 1) by (1, 1)"},
+        {"b", FOR_MASK, 11, "bool (2,) by (1,)"},
+        {"p", FOR_MASK, 0, "'p'|type F32|BOOL or U8"},
+        {"i", FOR_MASK, 0, "'i'|type I8|BOOL or U8"},
+        {"m", FOR_NUMBERS, 0, "'m'|type BOOL|F16, BF16, F32 or F64"},
+        {"b", FOR_NUMBERS_OR_BITS, 0, "'b'|type U8|F16, BF16, F32 or F64"},
+    };
+    layout layout;
+    problem problem;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const bool parsed = safetensors_parse(file.bytes, file.size, file.size + 15, cases[i].name, cases[i].purpose,
+                                              &layout, &problem);
+        if (cases[i].begin > 0)
+            check_array(cases[i].name, parsed, &layout, &problem, cases[i].expected, false, file.size + cases[i].begin);
+        else
+            check_refusal(cases[i].name, parsed, &problem, cases[i].expected);
+    }
+    free(file.bytes);
 }
 
 /* As many as the largest models have, and more, last ones first. A quadratic check would take minutes;
@@ -592,15 +656,16 @@ static void test_many_tensors(void) {
     layout layout;
     problem problem;
     const clock_t begun = clock();
-    const bool parsed =
-        safetensors_parse(file.bytes, file.size, file.size + 8ull * TENSORS, "layers.4711.weight", &layout, &problem);
+    const bool parsed = safetensors_parse(file.bytes, file.size, file.size + 8ull * TENSORS, "layers.4711.weight",
+                                          FOR_NUMBERS, &layout, &problem);
     const double seconds = (double)(clock() - begun) / CLOCKS_PER_SEC;
     check_array("many tensors", parsed, &layout, &problem, "f32 (1, 2) by (2, 1)", machine_is_big_endian(),
                 file.size + 8ull * 4711);
     CHECK(seconds < 20, "%d tensors took %g s", TENSORS, seconds);
-    check_refusal("an unknown name of many",
-                  safetensors_parse(file.bytes, file.size, file.size + 8ull * TENSORS, "x", &layout, &problem),
-                  &problem, "no tensor 'x'|'layers.0.weight', 'layers.1.weight'| and 999|more");
+    check_refusal(
+        "an unknown name of many",
+        safetensors_parse(file.bytes, file.size, file.size + 8ull * TENSORS, "x", FOR_NUMBERS, &layout, &problem),
+        &problem, "no tensor 'x'|'layers.0.weight', 'layers.1.weight'| and 999|more");
     free(file.bytes);
 }
 
@@ -888,6 +953,7 @@ int main(void) {
     test_writing();
     test_longest();
     test_safetensors();
+    test_masks_in_safetensors();
     test_many_tensors();
     test_json_tables();
     test_json_mismatches();

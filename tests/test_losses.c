@@ -1,8 +1,8 @@
 /*
  * Every case of the list against the oracle, bit for bit: values, gradients,
  * untouched memory. Then what the list cannot say: literal tables of NaN,
- * infinity and kinks, slopes against finite differences, and tensors that end
- * at the end of readable memory.
+ * infinity and kinks, weights and masks by hand, and tensors that end at the end
+ * of readable memory.
  */
 #define _DEFAULT_SOURCE
 #include "cases.h"
@@ -50,120 +50,287 @@ static void test_list(void) {
 
 /* ------------------------------------------------------------ the tables -- */
 
-/* One element in float, summed: the value and both slopes as they are. */
-static void one_element(const char *loss, int32_t parameter_count, double parameter, float p, float t,
-                        float result[3]) {
-    onepass_tensor tensor[5] = {{&p, ONEPASS_F32, 0, NULL, NULL},
-                                {&t, ONEPASS_F32, 0, NULL, NULL},
-                                {&result[0], ONEPASS_F32, 0, NULL, NULL},
-                                {&result[1], ONEPASS_F32, 0, NULL, NULL},
-                                {&result[2], ONEPASS_F32, 0, NULL, NULL}};
-    onepass_call call = {.size = sizeof call,
-                         .loss = loss,
-                         .reduction = ONEPASS_SUM,
-                         .parameter_count = parameter_count,
-                         .parameter = {parameter},
-                         .operand = {&tensor[0], &tensor[1]},
-                         .value = &tensor[2],
-                         .gradient = {&tensor[3], &tensor[4]}};
+/* One element in float, summed: the value and the slopes as they are. */
+static void one_element(const char *loss, int32_t parameter_count, const double *parameter, const float *operand,
+                        float result[ORACLE_PARTS]) {
+    float number[ORACLE_OPERANDS];
+    onepass_tensor in[ORACLE_OPERANDS], out[ORACLE_PARTS];
+    onepass_call call = {
+        .size = sizeof call, .loss = loss, .reduction = ONEPASS_SUM, .parameter_count = parameter_count};
+    memcpy(number, operand, sizeof number);
+    memcpy(call.parameter, parameter, (size_t)parameter_count * sizeof *parameter);
+    for (int i = 0; i < ORACLE_PARTS; i++) {
+        out[i] = (onepass_tensor){&result[i], ONEPASS_F32, 0, NULL, NULL};
+    }
+    call.value = &out[0];
+    for (int i = 0; i < oracle_loss_named(loss)->operand_count; i++) {
+        in[i] = (onepass_tensor){&number[i], ONEPASS_F32, 0, NULL, NULL};
+        call.operand[i] = &in[i];
+        call.gradient[i] = &out[1 + i];
+    }
     CHECK_OK(onepass_run(&call), loss);
 }
 
 typedef struct known {
     const char *loss;
     int32_t parameter_count;
-    double parameter;
-    float p, t;
-    float value, slope_p, slope_t;
+    double parameter[2];
+    float operand[ORACLE_OPERANDS];
+    float part[ORACLE_PARTS]; /* value, slope p, slope t, slope v */
 } known;
 
 /* Written out by hand, so that a slip in the oracle's formulas has a second witness. */
 static const known known_results[] = {
     /* A NaN stays NaN in value and slopes. */
-    {"mse", 0, 0, NAN, 1, NAN, NAN, NAN},
-    {"mse", 0, 0, 1, NAN, NAN, NAN, NAN},
-    {"smooth_l1", 0, 0, NAN, 1, NAN, NAN, NAN},
-    {"smooth_l1", 0, 0, 1, NAN, NAN, NAN, NAN},
-    {"smooth_l1", 1, 0, NAN, 1, NAN, NAN, NAN},
+    {"mse", 0, {0}, {NAN, 1}, {NAN, NAN, NAN}},
+    {"mse", 0, {0}, {1, NAN}, {NAN, NAN, NAN}},
+    {"smooth_l1", 0, {0}, {NAN, 1}, {NAN, NAN, NAN}},
+    {"smooth_l1", 0, {0}, {1, NAN}, {NAN, NAN, NAN}},
+    {"smooth_l1", 1, {0}, {NAN, 1}, {NAN, NAN, NAN}},
     /* Infinite differences, and infinity less itself. */
-    {"mse", 0, 0, INFINITY, 1, INFINITY, INFINITY, -INFINITY},
-    {"mse", 0, 0, 1, INFINITY, INFINITY, -INFINITY, INFINITY},
-    {"mse", 0, 0, INFINITY, INFINITY, NAN, NAN, NAN},
-    {"smooth_l1", 0, 0, INFINITY, 1, INFINITY, 1, -1},
-    {"smooth_l1", 0, 0, 1, INFINITY, INFINITY, -1, 1},
-    {"smooth_l1", 0, 0, -INFINITY, -INFINITY, NAN, NAN, NAN},
+    {"mse", 0, {0}, {INFINITY, 1}, {INFINITY, INFINITY, -INFINITY}},
+    {"mse", 0, {0}, {1, INFINITY}, {INFINITY, -INFINITY, INFINITY}},
+    {"mse", 0, {0}, {INFINITY, INFINITY}, {NAN, NAN, NAN}},
+    {"smooth_l1", 0, {0}, {INFINITY, 1}, {INFINITY, 1, -1}},
+    {"smooth_l1", 0, {0}, {1, INFINITY}, {INFINITY, -1, 1}},
+    {"smooth_l1", 0, {0}, {-INFINITY, -INFINITY}, {NAN, NAN, NAN}},
     /* The square overflows, the difference does not. */
-    {"mse", 0, 0, 1e30f, 0, INFINITY, 2e30f, -2e30f},
+    {"mse", 0, {0}, {1e30f, 0}, {INFINITY, 2e30f, -2e30f}},
     /* Plain numbers. */
-    {"mse", 0, 0, 3, 1, 4, 4, -4},
-    {"mse", 0, 0, -1, 2, 9, -6, 6},
-    {"mse", 0, 0, 2, 2, 0, 0, -0.0f},
-    {"smooth_l1", 0, 0, 3, 1, 1.5f, 1, -1},
-    {"smooth_l1", 0, 0, 1, 1.5f, 0.125f, -0.5f, 0.5f},
-    {"smooth_l1", 1, 4, 3, 1, 0.5f, 0.5f, -0.5f},
+    {"mse", 0, {0}, {3, 1}, {4, 4, -4}},
+    {"mse", 0, {0}, {-1, 2}, {9, -6, 6}},
+    {"mse", 0, {0}, {2, 2}, {0, 0, -0.0f}},
+    {"smooth_l1", 0, {0}, {3, 1}, {1.5f, 1, -1}},
+    {"smooth_l1", 0, {0}, {1, 1.5f}, {0.125f, -0.5f, 0.5f}},
+    {"smooth_l1", 1, {4}, {3, 1}, {0.5f, 0.5f, -0.5f}},
     /* On the kink of smooth_l1 both formulas agree in value; the slope is the sign. */
-    {"smooth_l1", 0, 0, 1, 0, 0.5f, 1, -1},
-    {"smooth_l1", 0, 0, -1, 0, 0.5f, -1, 1},
-    {"smooth_l1", 1, 2, 1, 3, 1, -1, 1},
+    {"smooth_l1", 0, {0}, {1, 0}, {0.5f, 1, -1}},
+    {"smooth_l1", 0, {0}, {-1, 0}, {0.5f, -1, 1}},
+    {"smooth_l1", 1, {2}, {1, 3}, {1, -1, 1}},
     /* beta = 0 is l1, whose slope at 0 is 0. */
-    {"smooth_l1", 1, 0, 5, 2, 3, 1, -1},
-    {"smooth_l1", 1, 0, 2, 5, 3, -1, 1},
-    {"smooth_l1", 1, 0, 2, 2, 0, 0, -0.0f},
-    {"smooth_l1", 1, 0, -0.0f, 0, 0, 0, -0.0f},
+    {"smooth_l1", 1, {0}, {5, 2}, {3, 1, -1}},
+    {"smooth_l1", 1, {0}, {2, 5}, {3, -1, 1}},
+    {"smooth_l1", 1, {0}, {2, 2}, {0, 0, -0.0f}},
+    {"smooth_l1", 1, {0}, {-0.0f, 0}, {0, 0, -0.0f}},
     /* hinge: wrong side, right side, within the margin, on the kink (slope 1, as clamp has it). */
-    {"hinge", 0, 0, -2, 1, 3, -1, 2},
-    {"hinge", 0, 0, 2, 1, 0, -0.0f, -0.0f},
-    {"hinge", 0, 0, 0.5f, -1, 1.5f, 1, -0.5f},
-    {"hinge", 0, 0, 1, 1, 0, -1, -1},
-    {"hinge", 0, 0, -1, -1, 0, 1, 1},
-    {"hinge", 1, 3, 2, 1, 1, -1, -2},
-    {"hinge", 1, 3, 3, 1, 0, -1, -3},
+    {"hinge", 0, {0}, {-2, 1}, {3, -1, 2}},
+    {"hinge", 0, {0}, {2, 1}, {0, -0.0f, -0.0f}},
+    {"hinge", 0, {0}, {0.5f, -1}, {1.5f, 1, -0.5f}},
+    {"hinge", 0, {0}, {1, 1}, {0, -1, -1}},
+    {"hinge", 0, {0}, {-1, -1}, {0, 1, 1}},
+    {"hinge", 1, {3}, {2, 1}, {1, -1, -2}},
+    {"hinge", 1, {3}, {3, 1}, {0, -1, -3}},
     /* a = 0 where margin - p*t is NaN; 0 times NaN or infinity is NaN all the same. */
-    {"hinge", 0, 0, NAN, 2, NAN, -0.0f, NAN},
-    {"hinge", 0, 0, 2, NAN, NAN, NAN, -0.0f},
-    {"hinge", 0, 0, 2, INFINITY, 0, NAN, -0.0f},
-    {"hinge", 0, 0, INFINITY, 2, 0, -0.0f, NAN},
-    {"hinge", 0, 0, -2, INFINITY, INFINITY, -INFINITY, 2},
-    {"hinge", 0, 0, 0, INFINITY, NAN, NAN, -0.0f},
+    {"hinge", 0, {0}, {NAN, 2}, {NAN, -0.0f, NAN}},
+    {"hinge", 0, {0}, {2, NAN}, {NAN, NAN, -0.0f}},
+    {"hinge", 0, {0}, {2, INFINITY}, {0, NAN, -0.0f}},
+    {"hinge", 0, {0}, {INFINITY, 2}, {0, -0.0f, NAN}},
+    {"hinge", 0, {0}, {-2, INFINITY}, {INFINITY, -INFINITY, 2}},
+    {"hinge", 0, {0}, {0, INFINITY}, {NAN, NAN, -0.0f}},
+    /* l1: NaN has no sign. */
+    {"l1", 0, {0}, {3, 1}, {2, 1, -1}},
+    {"l1", 0, {0}, {1, 3}, {2, -1, 1}},
+    {"l1", 0, {0}, {2, 2}, {0, 0, -0.0f}},
+    {"l1", 0, {0}, {-0.0f, 0}, {0, 0, -0.0f}},
+    {"l1", 0, {0}, {INFINITY, 1}, {INFINITY, 1, -1}},
+    {"l1", 0, {0}, {INFINITY, INFINITY}, {NAN, NAN, NAN}},
+    {"l1", 0, {0}, {NAN, 1}, {NAN, NAN, NAN}},
+    /* huber: line, parabola, kink. */
+    {"huber", 0, {0}, {3, 1}, {1.5f, 1, -1}},
+    {"huber", 0, {0}, {1, 1.5f}, {0.125f, -0.5f, 0.5f}},
+    {"huber", 1, {4}, {3, 1}, {2, 2, -2}},
+    {"huber", 0, {0}, {1, 0}, {0.5f, 1, -1}},
+    {"huber", 1, {2}, {1, 3}, {2, -2, 2}},
+    {"huber", 0, {0}, {-INFINITY, 1}, {INFINITY, -1, 1}},
+    {"huber", 0, {0}, {NAN, 1}, {NAN, NAN, NAN}},
+    {"log_cosh", 0, {0}, {2, 2}, {0, 0, -0.0f}},
+    {"log_cosh", 0, {0}, {1e-30f, 0}, {0, 1e-30f, -1e-30f}},
+    {"log_cosh", 0, {0}, {100, 0}, {99.3068528f, 1, -1}},
+    {"log_cosh", 0, {0}, {1, INFINITY}, {INFINITY, -1, 1}},
+    {"log_cosh", 0, {0}, {1, NAN}, {NAN, NAN, NAN}},
+    /* charbonnier: 3, 4, 5; eps = 0 is l1, whose slope at 0 is 0, also where the square underflows. */
+    {"charbonnier", 1, {3}, {6, 2}, {5, 0.8f, -0.8f}},
+    {"charbonnier", 1, {0}, {2, 5}, {3, -1, 1}},
+    {"charbonnier", 1, {0}, {2, 2}, {0, 0, -0.0f}},
+    {"charbonnier", 1, {0}, {0, 1e-30f}, {0, -1, 1}},
+    {"charbonnier", 0, {0}, {NAN, 2}, {NAN, NAN, NAN}},
+    /* quantile: below the target, above it, on it. */
+    {"quantile", 1, {0.75}, {1, 3}, {1.5f, -0.75f, 0.75f}},
+    {"quantile", 1, {0.75}, {3, 1}, {0.5f, 0.25f, -0.25f}},
+    {"quantile", 0, {0}, {2, 2}, {0, 0, -0.0f}},
+    {"quantile", 0, {0}, {2, NAN}, {NAN, NAN, NAN}},
+    /* mape: the target's magnitude matters beyond eps. */
+    {"mape", 0, {0}, {3, 2}, {50, 50, -75}},
+    {"mape", 0, {0}, {1, 2}, {50, -50, 25}},
+    {"mape", 0, {0}, {-3, -2}, {50, -50, 75}},
+    {"mape", 0, {0}, {2, 2}, {0, 0, -0.0f}},
+    {"mape", 1, {0.5}, {1, 0}, {200, 200, -200}},
+    {"mape", 1, {0.5}, {2, -0.5f}, {500, 200, -200}},
+    {"mape", 0, {0}, {NAN, 2}, {NAN, NAN, NAN}},
+    {"mape", 0, {0}, {2, NAN}, {NAN, NAN, NAN}},
+    /* msle: -1 has an infinite logarithm, less has none. */
+    {"msle", 0, {0}, {0, 0}, {0, 0, -0.0f}},
+    {"msle", 0, {0}, {7, 7}, {0, 0, -0.0f}},
+    {"msle", 0, {0}, {-1, 0}, {INFINITY, -INFINITY, INFINITY}},
+    {"msle", 0, {0}, {-2, 0}, {NAN, NAN, NAN}},
+    {"msle", 0, {0}, {-2, -2}, {NAN, NAN, NAN}},
+    {"msle", 0, {0}, {INFINITY, 1}, {INFINITY, NAN, -INFINITY}},
+    {"msle", 0, {0}, {1, NAN}, {NAN, NAN, NAN}},
+    /* squared_hinge: as hinge, but smooth at the kink. */
+    {"squared_hinge", 0, {0}, {-2, 1}, {9, -6, 12}},
+    {"squared_hinge", 0, {0}, {2, 1}, {0, -0.0f, -0.0f}},
+    {"squared_hinge", 0, {0}, {1, 1}, {0, -0.0f, -0.0f}},
+    {"squared_hinge", 0, {0}, {0.5f, -1}, {2.25f, 3, -1.5f}},
+    {"squared_hinge", 1, {3}, {2, 1}, {1, -2, -4}},
+    {"squared_hinge", 0, {0}, {NAN, 2}, {NAN, -0.0f, NAN}},
+    {"squared_hinge", 0, {0}, {2, INFINITY}, {0, NAN, -0.0f}},
+    /* hinge_embedding: alike, unlike and near, unlike and far, on the kink, and targets that are neither. */
+    {"hinge_embedding", 0, {0}, {0.5f, 1}, {0.5f, 1, 0}},
+    {"hinge_embedding", 0, {0}, {0.5f, -1}, {0.5f, -1, 0}},
+    {"hinge_embedding", 0, {0}, {2, -1}, {0, 0, 0}},
+    {"hinge_embedding", 0, {0}, {1, -1}, {0, -1, 0}},
+    {"hinge_embedding", 0, {0}, {0.5f, 0}, {1, 0, 0}},
+    {"hinge_embedding", 1, {2}, {3, 0}, {3, 1, 0}},
+    {"hinge_embedding", 0, {0}, {NAN, 1}, {NAN, 1, 0}},
+    {"hinge_embedding", 0, {0}, {NAN, -1}, {NAN, 0, 0}},
+    /* soft_margin does not overflow. */
+    {"soft_margin", 0, {0}, {0, 1}, {0.693147182f, -0.5f, -0.0f}},
+    {"soft_margin", 0, {0}, {-1000, 1}, {1000, -1, 1000}},
+    {"soft_margin", 0, {0}, {1000, 1}, {0, 0, 0}},
+    {"soft_margin", 0, {0}, {1000, -1}, {1000, 1, -1000}},
+    {"soft_margin", 0, {0}, {NAN, 1}, {NAN, NAN, NAN}},
+    /* margin_ranking: wrong order, right order, on the kink. */
+    {"margin_ranking", 0, {0}, {1, 3, 1}, {2, -1, 1, 2}},
+    {"margin_ranking", 0, {0}, {3, 1, 1}, {0, -0.0f, 0, -0.0f}},
+    {"margin_ranking", 0, {0}, {3, 1, -1}, {2, 1, -1, -2}},
+    {"margin_ranking", 0, {0}, {2, 2, 1}, {0, -1, 1, -0.0f}},
+    {"margin_ranking", 1, {0.5}, {1, 1, -1}, {0.5f, 1, -1, -0.0f}},
+    {"margin_ranking", 0, {0}, {1, 3, NAN}, {NAN, NAN, NAN, 0}},
+    /* bce: the logarithms end at -100, and outside of 0 to 1 there is nothing. */
+    {"bce", 0, {0}, {0, 0}, {0, 0, INFINITY}},
+    {"bce", 0, {0}, {1, 1}, {0, 0, -INFINITY}},
+    {"bce", 0, {0}, {0, 1}, {100, -1e12f, INFINITY}},
+    {"bce", 0, {0}, {1, 0}, {100, 1e12f, -INFINITY}},
+    {"bce", 0, {0}, {0.5f, 0.5f}, {0.693147182f, 0, 0}},
+    {"bce", 0, {0}, {2, 0}, {NAN, NAN, NAN}},
+    {"bce", 0, {0}, {-1, 0.5f}, {NAN, NAN, NAN}},
+    {"bce", 0, {0}, {NAN, 0.5f}, {NAN, NAN, NAN}},
+    /* bce_with_logits: exact far from 0, on both sides. */
+    {"bce_with_logits", 0, {0}, {0, 0}, {0.693147182f, 0.5f, -0.0f}},
+    {"bce_with_logits", 0, {0}, {0, 1}, {0.693147182f, -0.5f, -0.0f}},
+    {"bce_with_logits", 0, {0}, {1000, 0}, {1000, 1, -1000}},
+    {"bce_with_logits", 0, {0}, {1000, 1}, {0, 0, -1000}},
+    {"bce_with_logits", 0, {0}, {-1000, 1}, {1000, -1, 1000}},
+    {"bce_with_logits", 0, {0}, {-1000, 0}, {0, 0, 1000}},
+    {"bce_with_logits", 0, {0}, {INFINITY, 0}, {INFINITY, 1, -INFINITY}},
+    {"bce_with_logits", 0, {0}, {-INFINITY, 1}, {INFINITY, -1, INFINITY}},
+    {"bce_with_logits", 0, {0}, {NAN, 1}, {NAN, NAN, NAN}},
+    {"bce_with_logits_pos_weight", 0, {0}, {1000, 0, 3}, {1000, 1, -1000, 0}},
+    {"bce_with_logits_pos_weight", 0, {0}, {-1000, 1, 3}, {3000, -3, 3000, 1000}},
+    {"bce_with_logits_pos_weight", 0, {0}, {0, 1, 2}, {1.38629436f, -1, 0.693147182f, 0.693147182f}},
+    {"bce_with_logits_pos_weight", 0, {0}, {0, 1, NAN}, {NAN, NAN, NAN, 0.693147182f}},
+    /* focal: a hard wrong one counts in full, a right one not at all; alpha below 0 is none; gamma = 0 is
+       bce_with_logits. */
+    {"focal", 0, {0}, {1000, 0}, {750, 0.75f, -2750}},
+    {"focal", 0, {0}, {1000, 1}, {0, 0, -0.0f}},
+    {"focal", 1, {-1}, {1000, 0}, {1000, 1, -3000}},
+    {"focal", 2, {-1, 0}, {1000, 0}, {1000, 1, -1000}},
+    {"focal", 2, {-1, 0}, {-1000, 1}, {1000, -1, 1000}},
+    {"focal", 2, {-1, 1}, {1000, 0}, {1000, 1, -2000}},
+    {"focal", 0, {0}, {NAN, 1}, {NAN, NAN, NAN}},
+    {"focal_squared", 0, {0}, {1000, 0}, {750, 0.75f, -2750}},
+    {"focal_squared", 1, {-1}, {-1000, 1}, {1000, -1, 3000}},
+    {"poisson_nll", 0, {0}, {0, 3}, {1, -2, -0.0f}},
+    {"poisson_nll", 0, {0}, {1000, 1}, {INFINITY, INFINITY, -1000}},
+    {"poisson_nll", 0, {0}, {-1000, 2}, {2000, -2, 1000}},
+    {"poisson_nll", 0, {0}, {NAN, 2}, {NAN, NAN, NAN}},
+    /* Stirling's term begins above 1. */
+    {"poisson_nll_full", 0, {0}, {0, 1}, {1, 0, 0}},
+    {"poisson_nll_full", 0, {0}, {0, 0}, {1, 1, 0}},
+    {"poisson_nll_full", 0, {0}, {0, NAN}, {NAN, NAN, NAN}},
+    {"poisson_nll_rate", 0, {0}, {1, 2}, {1, -1, -0.0f}},
+    {"poisson_nll_rate", 1, {1}, {0, 5}, {0, -4, -0.0f}},
+    {"poisson_nll_rate", 0, {0}, {-1, 1}, {NAN, 2, NAN}},
+    {"poisson_nll_rate_full", 0, {0}, {1, 1}, {1, 0, 0}},
+    {"poisson_nll_rate_full", 0, {0}, {1, NAN}, {NAN, NAN, NAN}},
+    /* gaussian_nll: a variance below eps is eps, in the slopes, too. */
+    {"gaussian_nll", 0, {0}, {3, 1, 1}, {2, 2, -2, -1.5f}},
+    {"gaussian_nll", 1, {1}, {3, 1, 1}, {2.9189386f, 2, -2, -1.5f}},
+    {"gaussian_nll", 2, {0, 1}, {3, 1, 0}, {2, 2, -2, -1.5f}},
+    {"gaussian_nll", 2, {0, 1}, {3, 1, -3}, {2, 2, -2, -1.5f}},
+    {"gaussian_nll", 0, {0}, {3, 1, NAN}, {NAN, NAN, NAN, NAN}},
+    {"gaussian_nll", 0, {0}, {NAN, 1, 1}, {NAN, NAN, NAN, NAN}},
+    /* kl_div: 0 log 0 is 0, and autograd's slope there is NaN. */
+    {"kl_div", 0, {0}, {-1, 0}, {0, -0.0f, NAN}},
+    {"kl_div", 0, {0}, {-1, 1}, {1, -1, 2}},
+    {"kl_div", 0, {0}, {-INFINITY, 0}, {NAN, -0.0f, NAN}},
+    {"kl_div", 0, {0}, {-1, -1}, {NAN, 1, NAN}},
+    {"kl_div_log_target", 0, {0}, {-1, 0}, {1, -1, 2}},
+    {"kl_div_log_target", 0, {0}, {0, -INFINITY}, {NAN, -0.0f, NAN}},
+    {"gamma_deviance", 0, {0}, {2, 2}, {0, 0, 0}},
+    {"gamma_deviance", 0, {0}, {1, 0}, {INFINITY, 2, -INFINITY}},
+    {"gamma_deviance", 0, {0}, {1, -1}, {NAN, 4, 4}},
+    {"gamma_deviance", 0, {0}, {NAN, 1}, {NAN, NAN, NAN}},
 };
 
 static void test_tables(void) {
+    static const char *const names[ORACLE_PARTS] = {"value", "slope p", "slope t", "slope v"};
     for (size_t i = 0; i < sizeof known_results / sizeof known_results[0]; i++) {
         const known *row = &known_results[i];
-        const float expected[3] = {row->value, row->slope_p, row->slope_t};
-        static const char *const part[3] = {"value", "slope p", "slope t"};
-        float got[3] = {-77, -77, -77};
-        one_element(row->loss, row->parameter_count, row->parameter, row->p, row->t, got);
-        for (int j = 0; j < 3; j++) {
-            char what[160];
-            snprintf(what, sizeof what, "%s(%g) of p = %g, t = %g, %s (expected %g)", row->loss, row->parameter,
-                     (double)row->p, (double)row->t, part[j], (double)expected[j]);
-            CHECK_BITS(oracle_encode(ONEPASS_F32, (double)expected[j]), oracle_load_bits(ONEPASS_F32, &got[j]), what);
+        float got[ORACLE_PARTS] = {-77, -77, -77, -77};
+        one_element(row->loss, row->parameter_count, row->parameter, row->operand, got);
+        for (int j = 0; j < 1 + oracle_loss_named(row->loss)->operand_count; j++) {
+            char what[200];
+            snprintf(what, sizeof what, "%s(%g, %g) of p = %g, t = %g, v = %g: %s (expected %.9g, got %.9g)", row->loss,
+                     row->parameter[0], row->parameter[1], (double)row->operand[0], (double)row->operand[1],
+                     (double)row->operand[2], names[j], (double)row->part[j], (double)got[j]);
+            CHECK_BITS(oracle_encode(ONEPASS_F32, (double)row->part[j]), oracle_load_bits(ONEPASS_F32, &got[j]), what);
         }
     }
 }
 
-/* Sums and means of nothing, and NaN or infinity anywhere in a long sum. */
+/* Means of nothing, and NaN or infinity anywhere in a long sum. */
 static void test_reduced_specials(void) {
     enum {
         COUNT = 5000
     };
-    static float p[COUNT], t[COUNT];
+    static float operand[ORACLE_OPERANDS][COUNT];
+    const int64_t count = COUNT;
     for (int i = 0; oracle_loss_at(i); i++) {
-        const char *loss = oracle_loss_at(i)->name;
-        float value = 7;
-        CHECK_OK(onepass_mean_f32(loss, 0, p, t, &value, NULL), loss);
-        CHECK_BITS(0x7fc00000, oracle_load_bits(ONEPASS_F32, &value), "mean of nothing");
-        for (int64_t at = 0; at < COUNT; at += 831) {
-            p[at] = NAN;
-            CHECK_OK(onepass_mean_f32(loss, COUNT, p, t, &value, NULL), loss);
-            CHECK_BITS(0x7fc00000, oracle_load_bits(ONEPASS_F32, &value), "mean with one NaN");
-            p[at] = -INFINITY;
-            t[at] = 1;
-            CHECK_OK(onepass_mean_f32(loss, COUNT, p, t, &value, NULL), loss);
-            CHECK_BITS(0x7f800000, oracle_load_bits(ONEPASS_F32, &value), "mean with one infinite term");
-            p[at] = t[at] = 0;
+        const oracle_loss *loss = oracle_loss_at(i);
+        onepass_tensor in[ORACLE_OPERANDS];
+        float value = 7, expected = -7;
+        const onepass_tensor v = {&value, ONEPASS_F32, 0, NULL, NULL}, e = {&expected, ONEPASS_F32, 0, NULL, NULL};
+        onepass_call call = {.size = sizeof call, .loss = loss->name, .value = &v};
+        uint64_t state = (uint64_t)i;
+        for (int j = 0; j < loss->operand_count; j++) {
+            in[j] = (onepass_tensor){operand[j], ONEPASS_F32, 1, &count, NULL};
+            call.operand[j] = &in[j];
+            for (int at = 0; at < COUNT; at++) {
+                oracle_store_bits(ONEPASS_F32, &operand[j][at],
+                                  random_operand(&state, DATA_NORMAL, loss->domain[j], ONEPASS_F32, 0));
+            }
         }
+        for (int64_t at = 0; at < COUNT; at += 831) {
+            const float kept = operand[0][at];
+            operand[0][at] = NAN;
+            CHECK_OK(onepass_run(&call), loss->name);
+            CHECK_BITS(0x7fc00000, oracle_load_bits(ONEPASS_F32, &value), "mean with one NaN");
+            operand[0][at] = at % 2 ? INFINITY : -INFINITY;
+            CHECK_OK(onepass_run(&call), loss->name);
+            call.value = &e;
+            oracle_run(&call);
+            call.value = &v;
+            CHECK_BITS(oracle_load_bits(ONEPASS_F32, &expected), oracle_load_bits(ONEPASS_F32, &value),
+                       "mean with an infinite prediction");
+            operand[0][at] = kept;
+        }
+        const int64_t none = 0;
+        for (int j = 0; j < loss->operand_count; j++) {
+            in[j].shape = &none;
+        }
+        CHECK_OK(onepass_run(&call), loss->name);
+        CHECK_BITS(0x7fc00000, oracle_load_bits(ONEPASS_F32, &value), "mean of nothing");
     }
 }
 
@@ -217,7 +384,7 @@ static void test_weights_by_hand(void) {
     }
 }
 
-/* Weights of 1 have the bits of none. */
+/* Weights of 1 have the bits of none, and so has a mask that leaves all elements. */
 static void test_weights_of_one(void) {
     for (int i = 0; oracle_loss_at(i); i++) {
         for (int turn = 0; turn < 24; turn++) {
@@ -228,7 +395,7 @@ static void test_weights_of_one(void) {
                            .gradient = ONEPASS_F64,
                            .value = ONEPASS_F64,
                            .upstream_dtype = ONEPASS_F32,
-                           .reduction = turn % 3,
+                           .reduction = turn % 4,
                            .wanted = WANT_ALL,
                            .upstream = turn / 3 % 4,
                            .layout = case_layout_named("target per row"),
@@ -237,13 +404,19 @@ static void test_weights_of_one(void) {
                            .data = DATA_NORMAL,
                            .weight_dtype = ONEPASS_F16,
                            .weights = WEIGHTS_ONE,
+                           .masks = MASKS_ALL,
                            .seed = (uint64_t)turn};
+            const int how = turn / 2 % 3; /* a weight, a mask, both */
             prepared_case *without = case_prepare(&c);
-            c.weight = turn % 2 ? WEIGHT_DENSE : WEIGHT_SCALAR;
+            /* Filled after the weight, the third operand has other numbers; these are taken over. */
+            c.weight = how == 1 ? WEIGHT_ABSENT : turn % 2 ? WEIGHT_DENSE : WEIGHT_SCALAR;
+            c.mask = how == 0 ? WEIGHT_ABSENT : turn % 2 ? WEIGHT_PER_ROW : WEIGHT_DENSE;
             prepared_case *with = case_prepare(&c);
+            memcpy(with->block + with->begin[TENSOR_THIRD], without->block + without->begin[TENSOR_THIRD],
+                   with->bytes[TENSOR_THIRD]);
             CHECK_OK(onepass_run(&without->call), "without weights");
-            CHECK_OK(onepass_run(&with->call), "with weights of 1");
-            for (int which = TENSOR_VALUE; which <= TENSOR_GRADIENT_TARGET; which++) {
+            CHECK_OK(onepass_run(&with->call), "with weights of 1 or a full mask");
+            for (int which = TENSOR_VALUE; which <= TENSOR_GRADIENT_THIRD; which++) {
                 CHECK(memcmp(without->block + without->begin[which], with->block + with->begin[which],
                              without->bytes[which]) == 0,
                       "%s, turn %d: expected the bits of a call without weights in %s", c.loss, turn,
@@ -255,55 +428,75 @@ static void test_weights_of_one(void) {
     }
 }
 
-/* --------------------------------------------------------------- slopes -- */
+/* ---------------------------------------------------------------- masks -- */
 
-/* The loss of one element in double, as the library computes it. */
-static double value_at(const char *loss, double p, double t, double *slope_p, double *slope_t) {
-    double value = 0;
-    onepass_tensor tensor[5] = {{&p, ONEPASS_F64, 0, NULL, NULL},
-                                {&t, ONEPASS_F64, 0, NULL, NULL},
-                                {&value, ONEPASS_F64, 0, NULL, NULL},
-                                {slope_p, ONEPASS_F64, 0, NULL, NULL},
-                                {slope_t, ONEPASS_F64, 0, NULL, NULL}};
-    onepass_call call = {.size = sizeof call,
-                         .loss = loss,
-                         .reduction = ONEPASS_SUM,
-                         .operand = {&tensor[0], &tensor[1]},
-                         .value = &tensor[2],
-                         .gradient = {slope_p ? &tensor[3] : NULL, slope_t ? &tensor[4] : NULL}};
-    CHECK_OK(onepass_run(&call), loss);
-    return value;
+typedef struct masked {
+    const char *what;
+    int32_t reduction;
+    double divisor;
+    unsigned char mask[4];
+    int weighted; /* by 1, 0, 2, -1 */
+    float value, gradient[4];
+} masked;
+
+/* mse of p = 1, 2, 3, 4 and t = 0, by hand, as for the weights. The common shape is (2, 2). */
+static const masked masked_results[] = {
+    {"mean", ONEPASS_MEAN, 0, {1, 0, 0, 255}, 0, 8.5f, {1, 0, 0, 4}},
+    {"sum", ONEPASS_SUM, 0, {1, 0, 0, 2}, 0, 17, {2, 0, 0, 8}},
+    {"mean with a divisor", ONEPASS_MEAN, 4, {0, 1, 1, 0}, 0, 3.25f, {0, 1, 1.5f, 0}},
+    {"batchmean", ONEPASS_BATCHMEAN, 0, {1, 0, 0, 1}, 0, 8.5f, {1, 0, 0, 4}},
+    {"batchmean of all", ONEPASS_BATCHMEAN, 0, {1, 1, 1, 1}, 0, 15, {1, 2, 3, 4}},
+    {"nothing takes part", ONEPASS_MEAN, 0, {0, 0, 0, 0}, 0, NAN, {0, 0, 0, 0}},
+    {"nothing takes part in a sum", ONEPASS_SUM, 0, {0, 0, 0, 0}, 0, 0, {0, 0, 0, 0}},
+    {"nothing takes part in a batchmean", ONEPASS_BATCHMEAN, 0, {0, 0, 0, 0}, 0, 0, {0, 0, 0, 0}},
+    {"weighted mean", ONEPASS_MEAN, 0, {1, 1, 1, 0}, 1, 19.0f / 3, {2.0f / 3, 0, 4, 0}},
+    {"weighted mean of weights that sum to 0",
+     ONEPASS_MEAN,
+     0,
+     {1, 1, 0, 1},
+     1,
+     -INFINITY,
+     {INFINITY, NAN, 0, -INFINITY}},
+    {"weighted batchmean", ONEPASS_BATCHMEAN, 0, {0, 1, 1, 1}, 1, 1, {0, 0, 6, -4}},
+};
+
+static void test_masks_by_hand(void) {
+    static const int64_t shape[2] = {2, 2};
+    float p[4] = {1, 2, 3, 4}, t = 0, weight[4] = {1, 0, 2, -1};
+    for (size_t i = 0; i < sizeof masked_results / sizeof masked_results[0]; i++) {
+        const masked *row = &masked_results[i];
+        unsigned char mask[4];
+        float value = -77, gradient[4] = {-77, -77, -77, -77};
+        memcpy(mask, row->mask, sizeof mask);
+        const onepass_tensor prediction = {p, ONEPASS_F32, 2, shape, NULL}, target = {&t, ONEPASS_F32, 0, NULL, NULL};
+        const onepass_tensor m = {mask, ONEPASS_BOOL, 2, shape, NULL}, w = {weight, ONEPASS_F32, 2, shape, NULL};
+        const onepass_tensor v = {&value, ONEPASS_F32, 0, NULL, NULL}, g = {gradient, ONEPASS_F32, 2, shape, NULL};
+        const onepass_call call = {.size = sizeof call,
+                                   .loss = "mse",
+                                   .reduction = row->reduction,
+                                   .divisor = row->divisor,
+                                   .operand = {&prediction, &target},
+                                   .weight = row->weighted ? &w : NULL,
+                                   .mask = &m,
+                                   .value = &v,
+                                   .gradient = {&g}};
+        CHECK_OK(onepass_run(&call), row->what);
+        CHECK_BITS(oracle_encode(ONEPASS_F32, (double)row->value), oracle_load_bits(ONEPASS_F32, &value), row->what);
+        for (int j = 0; j < 4; j++) {
+            CHECK_BITS(oracle_encode(ONEPASS_F32, (double)row->gradient[j]),
+                       oracle_load_bits(ONEPASS_F32, &gradient[j]), row->what);
+        }
+    }
 }
 
-/* Central differences. A slope that differs on both sides is a kink and is left out;
- * those have their rows in the tables. Every loss has smooth points, so few are. */
-static void test_slopes(void) {
-    const double h = 1e-6;
-    for (int i = 0; oracle_loss_at(i); i++) {
-        const char *loss = oracle_loss_at(i)->name;
-        uint64_t state = 99;
-        int smooth = 0;
-        for (int trial = 0; trial < 400; trial++) {
-            const double p = oracle_decode(ONEPASS_F64, random_element(&state, DATA_NORMAL, ONEPASS_F64, 0));
-            const double t = oracle_decode(ONEPASS_F64, random_element(&state, DATA_NORMAL, ONEPASS_F64, 0));
-            double slope[2];
-            const double middle = value_at(loss, p, t, &slope[0], &slope[1]);
-            for (int which = 0; which < 2; which++) {
-                const double dp = which == 0 ? h : 0;
-                const double dt = which == 1 ? h : 0;
-                const double above = value_at(loss, p + dp, t + dt, NULL, NULL);
-                const double below = value_at(loss, p - dp, t - dt, NULL, NULL);
-                if (fabs((above - middle) - (middle - below)) > 1e-3 * h) {
-                    continue;
-                }
-                smooth++;
-                CHECK(fabs((above - below) / (2 * h) - slope[which]) < 1e-6 * (1 + fabs(slope[which])),
-                      "%s at p = %g, t = %g: slope in %s: expected %.9g by differences, got %.9g", loss, p, t,
-                      which ? "t" : "p", (above - below) / (2 * h), slope[which]);
-            }
-        }
-        CHECK(smooth > 700, "%s: expected more than 700 smooth points of 800, got %d", loss, smooth);
-    }
+/* Without dimensions the batch is one. */
+static void test_batchmean_of_scalars(void) {
+    float p = 3, t = 1, value = -77, gradient = -77;
+    const onepass_tensor prediction = {&p, ONEPASS_F32, 0, NULL, NULL}, target = {&t, ONEPASS_F32, 0, NULL, NULL};
+    const onepass_tensor v = {&value, ONEPASS_F32, 0, NULL, NULL}, g = {&gradient, ONEPASS_F32, 0, NULL, NULL};
+    CHECK_OK(onepass_forward_backward("mse", ONEPASS_BATCHMEAN, &prediction, &target, &v, &g), "scalars");
+    CHECK(value == 4 && gradient == 4, "batchmean of scalars: expected 4 and 4, got %g and %g", (double)value,
+          (double)gradient);
 }
 
 /* ---------------------------------------------------------------- edges -- */
@@ -312,40 +505,50 @@ static void test_slopes(void) {
  * last element, which poison cannot show, dies here. */
 static void test_edges(void) {
     enum {
-        MOST = 2 * ONEPASS_TILE + 300
+        MOST = 2 * ONEPASS_TILE + 300,
+        TENSORS = 8 /* prediction, target, variance, their gradients, weight, mask */
     };
-    fenced memory[4];
-    for (int i = 0; i < 4; i++) {
+    fenced memory[TENSORS];
+    for (int i = 0; i < TENSORS; i++) {
         memory[i] = fence(MOST * sizeof(double));
     }
     for (int32_t dtype = ONEPASS_F16; dtype <= ONEPASS_F64; dtype++) {
-        const size_t size = oracle_size(dtype);
         for (int64_t count = 1; count <= MOST; count += count < 150 ? 1 : 127) {
-            for (int at_end = 0; at_end < 2; at_end++) {
-                onepass_tensor tensor[4];
+            for (int turn = 0; turn < 4; turn++) {
+                const int at_end = turn % 2, masked = turn / 2;
+                onepass_tensor tensor[TENSORS];
                 double value;
                 onepass_tensor scalar = {&value, ONEPASS_F64, 0, NULL, NULL};
-                for (int i = 0; i < 4; i++) {
+                for (int i = 0; i < TENSORS; i++) {
+                    const int32_t own = i == TENSORS - 1 ? ONEPASS_BOOL : dtype;
+                    const size_t bytes = (size_t)count * oracle_size(own);
+                    char *data = memory[i].begin + (at_end ? memory[i].bytes - bytes : 0);
                     memset(memory[i].begin, 0, memory[i].bytes);
-                    char *data = memory[i].begin + (at_end ? memory[i].bytes - (size_t)count * size : 0);
-                    tensor[i] = (onepass_tensor){data, dtype, 1, &count, NULL};
-                }
-                for (int64_t i = 0; i < count; i++) {
-                    oracle_store(dtype, (char *)tensor[0].data + (size_t)i * size, 2.0);
+                    tensor[i] = (onepass_tensor){data, own, 1, &count, NULL};
+                    for (int64_t j = 0; j < count && (i == 0 || i == 2 || i >= 6); j++) {
+                        oracle_store(own, data + (size_t)j * oracle_size(own), i == 0 ? 2.0 : 1.0);
+                    }
                 }
                 onepass_call call = {.size = sizeof call,
-                                     .loss = "mse",
+                                     .loss = "gaussian_nll",
                                      .reduction = ONEPASS_SUM,
-                                     .operand = {&tensor[0], &tensor[1]},
+                                     .operand = {&tensor[0], &tensor[1], &tensor[2]},
+                                     .weight = masked ? &tensor[6] : NULL,
+                                     .mask = masked ? &tensor[7] : NULL,
                                      .value = &scalar,
-                                     .gradient = {&tensor[2], &tensor[3]}};
+                                     .gradient = {&tensor[3], &tensor[4], &tensor[5]}};
+                CHECK_OK(onepass_run(&call), "gaussian_nll at the edge of memory");
+                CHECK(value == 2.0 * (double)count, "%s, %lld elements at the edge: expected %g, got %g",
+                      oracle_dtype_name(dtype), (long long)count, 2.0 * (double)count, value);
+                call.loss = "mse";
+                call.operand[2] = call.gradient[2] = NULL;
                 CHECK_OK(onepass_run(&call), "mse at the edge of memory");
                 CHECK(value == 4.0 * (double)count, "%s, %lld elements at the edge: expected %g, got %g",
                       oracle_dtype_name(dtype), (long long)count, 4.0 * (double)count, value);
             }
         }
     }
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < TENSORS; i++) {
         munmap(memory[i].all, memory[i].bytes + 2 * memory[i].page);
     }
 }
@@ -415,16 +618,22 @@ static void test_library_conversions(void) {
 
 /* ----------------------------------------------------------- the oracle -- */
 
-/* The library and the oracle know the same losses and defaults. */
+/* The library and the oracle know the same losses, operands and defaults. */
 static void test_catalogue(void) {
     int count = 0;
     for (; onepass_loss_at(count); count++) {
         const onepass_loss_info *info = onepass_loss_at(count);
         const oracle_loss *loss = oracle_loss_named(info->name);
-        if (CHECK(loss != NULL, "%s: expected a line in oracle_losses.def, got none", info->name) &&
-            info->parameter_count) {
-            CHECK(loss->standard == info->parameter[0].standard, "%s: expected default %g, got %g", info->name,
-                  loss->standard, info->parameter[0].standard);
+        if (!CHECK(loss != NULL, "%s: expected a line in oracle_losses.def, got none", info->name)) {
+            continue;
+        }
+        CHECK(loss->operand_count == info->operand_count, "%s: expected %d operands, got %d", info->name,
+              loss->operand_count, info->operand_count);
+        CHECK(loss->parameter_count == info->parameter_count, "%s: expected %d parameters, got %d", info->name,
+              loss->parameter_count, info->parameter_count);
+        for (int i = 0; i < info->parameter_count && i < loss->parameter_count; i++) {
+            CHECK(loss->standard[i] == info->parameter[i].standard, "%s: expected default %g for %s, got %g",
+                  info->name, loss->standard[i], info->parameter[i].name, info->parameter[i].standard);
         }
         CHECK(onepass_loss_named(info->name) == info, "%s: expected the same entry by name", info->name);
     }
@@ -478,7 +687,8 @@ int main(void) {
     test_reduced_specials();
     test_weights_by_hand();
     test_weights_of_one();
-    test_slopes();
+    test_masks_by_hand();
+    test_batchmean_of_scalars();
     test_edges();
     test_library_conversions();
     test_list();

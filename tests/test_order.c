@@ -18,8 +18,8 @@ static const int32_t thread_counts[] = {1, 2, 3, 7, 16};
 typedef struct input {
     int32_t dtype;
     int in_float;
-    char *p;
-    char *t;
+    int operands;
+    char *operand[ORACLE_OPERANDS];
     double *term;
 } input;
 
@@ -32,44 +32,54 @@ static void *allocate(size_t bytes) {
     return memory;
 }
 
-static input make_input(const char *loss, int32_t dtype, int64_t count) {
+static input make_input(const char *name, int32_t dtype, int64_t count) {
+    const oracle_loss *loss = oracle_loss_named(name);
     const size_t size = oracle_size(dtype);
-    const double k[ONEPASS_MAX_PARAMETERS] = {1};
-    input in = {dtype, dtype != ONEPASS_F64, allocate((size_t)count * size), allocate((size_t)count * size),
-                allocate((size_t)count * sizeof(double))};
+    double k[ONEPASS_MAX_PARAMETERS];
+    oracle_parameters(loss, 0, NULL, k);
+    input in = {.dtype = dtype, .in_float = dtype != ONEPASS_F64, .operands = loss->operand_count};
+    in.term = allocate((size_t)count * sizeof(double));
+    for (int j = 0; j < in.operands; j++) {
+        in.operand[j] = allocate((size_t)count * size);
+    }
     uint64_t state = 2024;
     for (int64_t i = 0; i < count; i++) {
-        /* A wide range of magnitudes, so that nearly every other order gives other bits; f16
-         * has no room for it, but enough terms to lose bits in the lanes' float sums. */
-        const int32_t data = i % 3 || dtype == ONEPASS_F16 ? DATA_UNIFORM : DATA_WIDE;
-        const uint64_t p = random_element(&state, data, dtype, 0);
-        const uint64_t t = random_element(&state, DATA_UNIFORM, dtype, 0);
-        double result[3];
-        oracle_store_bits(dtype, in.p + (size_t)i * size, p);
-        oracle_store_bits(dtype, in.t + (size_t)i * size, t);
-        oracle_term(oracle_loss_named(loss), in.in_float, oracle_decode(dtype, p), oracle_decode(dtype, t), k, result);
+        double operand[ORACLE_OPERANDS] = {0}, result[ORACLE_PARTS];
+        for (int j = 0; j < in.operands; j++) {
+            /* A wide range of magnitudes, so that nearly every other order gives other bits; f16
+             * has no room for it, but enough terms to lose bits in the lanes' float sums. */
+            const int32_t data = j || i % 3 || dtype == ONEPASS_F16 ? DATA_UNIFORM : DATA_WIDE;
+            const uint64_t bits = random_operand(&state, data, loss->domain[j], dtype, 0);
+            oracle_store_bits(dtype, in.operand[j] + (size_t)i * size, bits);
+            operand[j] = oracle_decode(dtype, bits);
+        }
+        oracle_term(loss, in.in_float, operand, k, result);
         in.term[i] = result[0];
     }
     return in;
 }
 
 static void free_input(input *in) {
-    free(in->p);
-    free(in->t);
+    for (int j = 0; j < in->operands; j++) {
+        free(in->operand[j]);
+    }
     free(in->term);
+}
+
+/* The operands of a call, `count` elements of them. */
+static void set_operands(onepass_call *call, onepass_tensor *tensor, const input *in, const int64_t *count) {
+    for (int j = 0; j < in->operands; j++) {
+        tensor[j] = (onepass_tensor){in->operand[j], in->dtype, 1, count, NULL};
+        call->operand[j] = &tensor[j];
+    }
 }
 
 static double library_sum(const char *loss, const input *in, int64_t count, int32_t threads) {
     double value = -1;
-    const onepass_tensor p = {in->p, in->dtype, 1, &count, NULL};
-    const onepass_tensor t = {in->t, in->dtype, 1, &count, NULL};
     const onepass_tensor v = {&value, ONEPASS_F64, 0, NULL, NULL};
-    const onepass_call call = {.size = sizeof call,
-                               .loss = loss,
-                               .reduction = ONEPASS_SUM,
-                               .operand = {&p, &t},
-                               .value = &v,
-                               .threads = threads};
+    onepass_tensor tensor[ORACLE_OPERANDS];
+    onepass_call call = {.size = sizeof call, .loss = loss, .reduction = ONEPASS_SUM, .value = &v, .threads = threads};
+    set_operands(&call, tensor, in, &count);
     CHECK_OK(onepass_run(&call), "sum");
     return value;
 }
@@ -129,23 +139,20 @@ static void test_sizes(const char *loss, int32_t dtype, int64_t most) {
 
 typedef struct outcome {
     float value;
-    float *gradient_p;
-    float *gradient_t;
+    float *gradient[ORACLE_OPERANDS];
 } outcome;
 
 static void run_route(const input *in, int64_t count, int32_t wanted, int32_t threads, const char *loss,
                       outcome *result) {
-    const onepass_tensor p = {in->p, ONEPASS_F32, 1, &count, NULL};
-    const onepass_tensor t = {in->t, ONEPASS_F32, 1, &count, NULL};
     const onepass_tensor v = {&result->value, ONEPASS_F32, 0, NULL, NULL};
-    const onepass_tensor gp = {result->gradient_p, ONEPASS_F32, 1, &count, NULL};
-    const onepass_tensor gt = {result->gradient_t, ONEPASS_F32, 1, &count, NULL};
-    const onepass_call call = {.size = sizeof call,
-                               .loss = loss,
-                               .operand = {&p, &t},
-                               .value = wanted & WANT_VALUE ? &v : NULL,
-                               .gradient = {wanted & WANT_PREDICTION ? &gp : NULL, wanted & WANT_TARGET ? &gt : NULL},
-                               .threads = threads};
+    onepass_tensor tensor[ORACLE_OPERANDS], gradient[ORACLE_OPERANDS];
+    onepass_call call = {
+        .size = sizeof call, .loss = loss, .value = wanted & WANT_VALUE ? &v : NULL, .threads = threads};
+    set_operands(&call, tensor, in, &count);
+    for (int j = 0; j < in->operands; j++) {
+        gradient[j] = (onepass_tensor){result->gradient[j], ONEPASS_F32, 1, &count, NULL};
+        call.gradient[j] = wanted & (WANT_PREDICTION << j) ? &gradient[j] : NULL;
+    }
     CHECK_OK(onepass_run(&call), "route");
 }
 
@@ -154,76 +161,81 @@ static void compare_route(const outcome *expected, const outcome *got, int32_t w
     if (wanted & WANT_VALUE) {
         CHECK_BITS(oracle_load_bits(ONEPASS_F32, &expected->value), oracle_load_bits(ONEPASS_F32, &got->value), what);
     }
-    if (wanted & WANT_PREDICTION) {
-        CHECK(memcmp(expected->gradient_p, got->gradient_p, (size_t)count * sizeof(float)) == 0,
-              "%s: expected the same gradient in p", what);
-    }
-    if (wanted & WANT_TARGET) {
-        CHECK(memcmp(expected->gradient_t, got->gradient_t, (size_t)count * sizeof(float)) == 0,
-              "%s: expected the same gradient in t", what);
+    for (int j = 0; j < ORACLE_OPERANDS; j++) {
+        if (wanted & (WANT_PREDICTION << j)) {
+            CHECK(memcmp(expected->gradient[j], got->gradient[j], (size_t)count * sizeof(float)) == 0,
+                  "%s: expected the same gradient in %c", what, "ptv"[j]);
+        }
     }
 }
 
 static void run_short_functions(const char *loss, const input *in, int64_t count, const outcome *expected,
                                 outcome *got) {
-    const onepass_tensor p = {in->p, ONEPASS_F32, 1, &count, NULL};
-    const onepass_tensor t = {in->t, ONEPASS_F32, 1, &count, NULL};
+    const float *numbers[2] = {(const float *)in->operand[0], (const float *)in->operand[1]};
+    const onepass_tensor p = {in->operand[0], ONEPASS_F32, 1, &count, NULL};
+    const onepass_tensor t = {in->operand[1], ONEPASS_F32, 1, &count, NULL};
     const onepass_tensor v = {&got->value, ONEPASS_F32, 0, NULL, NULL};
-    const onepass_tensor gp = {got->gradient_p, ONEPASS_F32, 1, &count, NULL};
-    const onepass_tensor gt = {got->gradient_t, ONEPASS_F32, 1, &count, NULL};
+    const onepass_tensor gp = {got->gradient[0], ONEPASS_F32, 1, &count, NULL};
+    const onepass_tensor gt = {got->gradient[1], ONEPASS_F32, 1, &count, NULL};
     const size_t bytes = (size_t)count * sizeof(float);
 
     got->value = -1;
     CHECK_OK(onepass_forward(loss, ONEPASS_MEAN, &p, &t, &v), "onepass_forward");
     compare_route(expected, got, WANT_VALUE, count, "onepass_forward");
-    memset(got->gradient_p, 1, bytes);
-    memset(got->gradient_t, 1, bytes);
+    memset(got->gradient[0], 1, bytes);
+    memset(got->gradient[1], 1, bytes);
     CHECK_OK(onepass_backward(loss, ONEPASS_MEAN, &p, &t, NULL, &gp, &gt), "onepass_backward");
     compare_route(expected, got, WANT_PREDICTION | WANT_TARGET, count, "onepass_backward");
-    memset(got->gradient_t, 1, bytes);
+    memset(got->gradient[1], 1, bytes);
     CHECK_OK(onepass_backward(loss, ONEPASS_MEAN, &p, &t, NULL, NULL, &gt), "onepass_backward, t only");
     compare_route(expected, got, WANT_TARGET, count, "onepass_backward, t only");
     got->value = -1;
-    memset(got->gradient_p, 1, bytes);
+    memset(got->gradient[0], 1, bytes);
     CHECK_OK(onepass_forward_backward(loss, ONEPASS_MEAN, &p, &t, &v, &gp), "onepass_forward_backward");
     compare_route(expected, got, WANT_VALUE | WANT_PREDICTION, count, "onepass_forward_backward");
     got->value = -1;
-    memset(got->gradient_p, 1, bytes);
-    CHECK_OK(onepass_mean_f32(loss, count, (const float *)in->p, (const float *)in->t, &got->value, got->gradient_p),
-             "onepass_mean_f32");
+    memset(got->gradient[0], 1, bytes);
+    CHECK_OK(onepass_mean_f32(loss, count, numbers[0], numbers[1], &got->value, got->gradient[0]), "onepass_mean_f32");
     compare_route(expected, got, WANT_VALUE | WANT_PREDICTION, count, "onepass_mean_f32");
-    memset(got->gradient_p, 1, bytes);
-    CHECK_OK(onepass_mean_f32(loss, count, (const float *)in->p, (const float *)in->t, NULL, got->gradient_p),
+    memset(got->gradient[0], 1, bytes);
+    CHECK_OK(onepass_mean_f32(loss, count, numbers[0], numbers[1], NULL, got->gradient[0]),
              "onepass_mean_f32, gradient only");
     compare_route(expected, got, WANT_PREDICTION, count, "onepass_mean_f32, gradient only");
 }
 
 /* Any set of outputs, on any number of threads, by any function: the same bits. */
 static void test_routes(void) {
-    const int64_t count = 300001; /* 292 tiles and a part */
-    const size_t bytes = (size_t)count * sizeof(float);
-    outcome expected = {0, allocate(bytes), allocate(bytes)};
-    outcome got = {0, allocate(bytes), allocate(bytes)};
+    const int64_t most = 300001, fewer = 41 * ONEPASS_TILE + 5; /* 292 tiles and a part, 41 tiles and a part */
+    outcome expected = {0}, got = {0};
+    for (int j = 0; j < ORACLE_OPERANDS; j++) {
+        expected.gradient[j] = allocate((size_t)most * sizeof(float));
+        got.gradient[j] = allocate((size_t)most * sizeof(float));
+    }
     for (int i = 0; oracle_loss_at(i); i++) {
         const char *loss = oracle_loss_at(i)->name;
+        const int64_t count = case_loss_is_swept(loss) ? most : fewer;
         input in = make_input(loss, ONEPASS_F32, count);
-        run_route(&in, count, WANT_ALL, 1, loss, &expected);
-        for (int32_t wanted = 1; wanted <= WANT_ALL; wanted++) {
+        const int32_t all = (WANT_PREDICTION << in.operands) - 1;
+        run_route(&in, count, all, 1, loss, &expected);
+        for (int32_t wanted = 1; wanted <= all; wanted++) {
             for (size_t j = 0; j < sizeof thread_counts / sizeof thread_counts[0]; j++) {
                 got.value = -1;
-                memset(got.gradient_p, 1, bytes);
-                memset(got.gradient_t, 1, bytes);
+                for (int k = 0; k < in.operands; k++) {
+                    memset(got.gradient[k], 1, (size_t)count * sizeof(float));
+                }
                 run_route(&in, count, wanted, thread_counts[j], loss, &got);
                 compare_route(&expected, &got, wanted, count, loss);
             }
         }
-        run_short_functions(loss, &in, count, &expected, &got);
+        if (in.operands == 2) {
+            run_short_functions(loss, &in, count, &expected, &got);
+        }
         free_input(&in);
     }
-    free(expected.gradient_p);
-    free(expected.gradient_t);
-    free(got.gradient_p);
-    free(got.gradient_t);
+    for (int j = 0; j < ORACLE_OPERANDS; j++) {
+        free(expected.gradient[j]);
+        free(got.gradient[j]);
+    }
 }
 
 /* --------------------------------------------------------- beyond 2^32 -- */
@@ -254,8 +266,9 @@ static void test_beyond_32_bits(void) {
     const onepass_tensor target = {&t, ONEPASS_F32, 2, shape, strides};
     const onepass_tensor v = {&value, ONEPASS_F64, 0, NULL, NULL};
     const double k[ONEPASS_MAX_PARAMETERS] = {0};
-    double result[3];
-    oracle_term(oracle_loss_named("mse"), 1, (double)p, (double)t, k, result);
+    const double operand[ORACLE_OPERANDS] = {(double)p, (double)t};
+    double result[ORACLE_PARTS];
+    oracle_term(oracle_loss_named("mse"), 1, operand, k, result);
     CHECK_OK(onepass_forward("mse", ONEPASS_SUM, &prediction, &target, &v), "beyond 2^32");
     CHECK_BITS(oracle_double_bits(oracle_sum_of_equals(result[0], side * side, 1)), oracle_double_bits(value),
                "the sum of 65537 * 65537 elements");
@@ -269,6 +282,7 @@ int main(void) {
     test_sizes("smooth_l1", ONEPASS_F64, 700000 < most ? 700000 : most);
     test_sizes("hinge", ONEPASS_BF16, 300000);
     test_sizes("mse", ONEPASS_F16, 300000);
+    test_sizes("gaussian_nll", ONEPASS_F32, 300000);
     test_routes();
     if (!quick) {
         test_beyond_32_bits();

@@ -12,6 +12,7 @@
 
 enum {
     MOST = 100000,
+    OPERANDS = 3,
     GAPS = 3 /* elements from one to the next, at most */
 };
 
@@ -29,7 +30,7 @@ typedef union numbers {
     double f64[MOST * GAPS];
 } numbers;
 
-static numbers prediction, target, at_once[2], later[2];
+static numbers prediction, target, at_once[OPERANDS], later[OPERANDS];
 
 /* Numbers of all sizes and signs, a NaN, infinities and denormals among them. */
 static double number(int64_t i) {
@@ -81,6 +82,20 @@ typedef struct scaling {
     int64_t count;
 } scaling;
 
+/* The gradients of a mean, for all operands; a third one is the target again. */
+static void compute_gradients(const scaling *c, const onepass_tensor *p, const onepass_tensor *t,
+                              const onepass_tensor *upstream, const onepass_tensor *gradient, const char *what) {
+    onepass_call call = ONEPASS_CALL_INIT;
+    const int32_t operands = onepass_loss_named(c->loss)->operand_count;
+    call.loss = c->loss;
+    call.upstream = upstream;
+    for (int k = 0; k < operands; k++) {
+        call.operand[k] = k == ONEPASS_PREDICTION ? p : t;
+        call.gradient[k] = &gradient[k];
+    }
+    CHECK_OK(onepass_run(&call), what);
+}
+
 static void check_scaling(const scaling *c) {
     const shape shape = shape_of(c->layout, c->count);
     const onepass_tensor p = tensor_of(&prediction, c->dtype, &shape, true);
@@ -89,26 +104,28 @@ static void check_scaling(const scaling *c) {
     oracle_store(c->upstream_dtype, &memory, c->upstream);
     const onepass_tensor upstream = {&memory, c->upstream_dtype, 0, NULL, NULL};
     const size_t size = (size_t)c->count * GAPS * (c->dtype == ONEPASS_F32 ? 4 : 8);
-    onepass_tensor gradient[2], scaled[2];
-    for (int k = 0; k < 2; k++) {
+    const int32_t operands = onepass_loss_named(c->loss)->operand_count;
+    onepass_tensor gradient[OPERANDS], scaled[OPERANDS];
+    for (int k = 0; k < operands; k++) {
         memset(&at_once[k], 0xA5, size);
         memset(&later[k], 0xA5, size);
         gradient[k] = tensor_of(&at_once[k], c->dtype, &shape, false);
         scaled[k] = tensor_of(&later[k], c->dtype, &shape, false);
     }
-    CHECK_OK(onepass_backward(c->loss, ONEPASS_MEAN, &p, &t, &upstream, &gradient[0], &gradient[1]), "at once");
-    CHECK_OK(onepass_backward(c->loss, ONEPASS_MEAN, &p, &t, NULL, &scaled[0], &scaled[1]), "without upstream");
+    compute_gradients(c, &p, &t, &upstream, gradient, "at once");
+    compute_gradients(c, &p, &t, NULL, scaled, "without upstream");
     onepass_call call = ONEPASS_CALL_INIT;
     call.upstream = &upstream;
-    call.gradient[0] = &scaled[0];
-    call.gradient[1] = c->count % 2 ? &scaled[1] : NULL;
     call.threads = c->threads;
-    CHECK_OK(onepass_scale(&call), "scale");
-    call.gradient[0] = NULL;
-    call.gradient[1] = &scaled[1];
-    if (c->count % 2 == 0)
-        CHECK_OK(onepass_scale(&call), "scale the second");
-    for (int k = 0; k < 2; k++)
+    const bool all_at_once = c->count % 2;
+    for (int k = 0; k < operands; k++) {
+        call.gradient[k] = &scaled[k];
+        if (!all_at_once || k == operands - 1)
+            CHECK_OK(onepass_scale(&call), "scale");
+        if (!all_at_once)
+            call.gradient[k] = NULL;
+    }
+    for (int k = 0; k < operands; k++)
         CHECK(memcmp(&at_once[k], &later[k], size) == 0,
               "%s in %s, upstream %g in %s, layout %d, %lld elements, %d threads: gradient[%d] has other bits when "
               "scaled",

@@ -15,10 +15,10 @@
 
 #define HUGE_EXTENT ((int64_t)1 << 32)
 
-/* What may be wrong with a tensor, whichever it is: these run for each of the seven. */
+/* What may be wrong with a tensor, whichever it is: these run for each of the ten. */
 static const argument_case tensor_cases[] = {
     {"type 0", ONEPASS_INVALID_ARGUMENT, "type|0", {OWN_INTEGER(tensor.dtype, 0)}},
-    {"type 5", ONEPASS_INVALID_ARGUMENT, "type|5", {OWN_INTEGER(tensor.dtype, 5)}},
+    {"type 6", ONEPASS_INVALID_ARGUMENT, "type|6", {OWN_INTEGER(tensor.dtype, 6)}},
     {"type -1", ONEPASS_INVALID_ARGUMENT, "type|-1", {OWN_INTEGER(tensor.dtype, -1)}},
     {"ndim negative", ONEPASS_INVALID_SHAPE, "-1|dimensions", {OWN_INTEGER(tensor.ndim, -1)}},
     {"ndim above the most", ONEPASS_INVALID_SHAPE, "17|16|dimensions", {OWN_INTEGER(tensor.ndim, 17)}},
@@ -38,10 +38,6 @@ static const argument_case tensor_cases[] = {
     {"as many elements as 2^63", ONEPASS_INVALID_SHAPE, "", {OWN_SHAPE(2, INT64_MAX / 2 + 1, 2), OWN_STRIDES(0, 0)}},
     {"a stride that overflows", ONEPASS_INVALID_SHAPE, "stride", {OWN_SHAPE(2, 2, 3), OWN_STRIDES(1, INT64_MAX)}},
     {"a stride that overflows below", ONEPASS_INVALID_SHAPE, "stride", {OWN_SHAPE(2, 2, 3), OWN_STRIDES(1, INT64_MIN)}},
-    {"a stride whose bytes overflow",
-     ONEPASS_INVALID_SHAPE,
-     "stride",
-     {OWN_SHAPE(2, 2, 3), OWN_STRIDES(INT64_MAX / 2, 1)}},
     {"strides that overflow together",
      ONEPASS_INVALID_SHAPE,
      "stride",
@@ -49,8 +45,13 @@ static const argument_case tensor_cases[] = {
     {"no memory", ONEPASS_INVALID_ARGUMENT, "data|null", {OWN_INTEGER(tensor.data, 0)}},
 };
 
-/* What may be wrong with where a tensor lies: these run for each of the seven, whose shape they leave as it is. */
-static const argument_case place_cases[] = {
+/* What else may be wrong with a tensor of numbers, which all but the mask are, and with where it lies. */
+static const argument_case number_cases[] = {
+    {"type 5, a mask's", ONEPASS_INVALID_ARGUMENT, "type|5", {OWN_INTEGER(tensor.dtype, ONEPASS_BOOL)}},
+    {"a stride whose bytes overflow",
+     ONEPASS_INVALID_SHAPE,
+     "stride",
+     {OWN_SHAPE(2, 2, 3), OWN_STRIDES(INT64_MAX / 2, 1)}},
     {"f16 at an odd address",
      ONEPASS_INVALID_MEMORY,
      "align|of 2",
@@ -221,6 +222,26 @@ static const argument_case shape_cases[] = {
      {SHAPE(prediction, 2, 1, 3), SHAPE(target, 1, 3), SHAPE(weight, 2, 2, 3)}},
     {"empty weight", ONEPASS_INVALID_SHAPE, "weight|(0, 3)|(2, 3)", {SHAPE(weight, 2, 0, 3)}},
 
+    /* And so is a mask, whose elements are bytes. */
+    {"mask of the common shape", ONEPASS_OK, "", {SHAPE(mask, 2, 2, 3)}},
+    {"mask for each row", ONEPASS_OK, "", {SHAPE(mask, 2, 2, 1)}},
+    {"mask for each column", ONEPASS_OK, "", {SHAPE(mask, 1, 3)}},
+    {"mask with zero strides", ONEPASS_OK, "", {SHAPE(mask, 2, 2, 3), STRIDES(mask, 0, 0)}},
+    {"mask transposed in memory", ONEPASS_OK, "", {SHAPE(mask, 2, 2, 3), STRIDES(mask, 1, 2)}},
+    {"mask at an odd address", ONEPASS_OK, "", {SHAPE(mask, 2, 2, 1), MEMBER(mask.tensor.data, mask.memory[1])}},
+    {"mask of numbers", ONEPASS_INVALID_ARGUMENT, "mask|type|3|BOOL", {INTEGER(mask.tensor.dtype, ONEPASS_F32)}},
+    {"mask of another length", ONEPASS_INVALID_SHAPE, "mask|(4,)|(2, 3)", {SHAPE(mask, 1, 4)}},
+    {"mask for each row, aligned at the wrong end",
+     ONEPASS_INVALID_SHAPE,
+     "mask|(2,)|(2, 3)|reshape|(2, 1)",
+     {SHAPE(mask, 1, 2)}},
+    {"mask with another dimension", ONEPASS_INVALID_SHAPE, "mask|(4, 2, 3)|(2, 3)", {SHAPE(mask, 3, 4, 2, 3)}},
+    {"mask that would enlarge what is broadcast",
+     ONEPASS_INVALID_SHAPE,
+     "mask|(2, 3)|(1, 3)",
+     {SHAPE(prediction, 2, 1, 3), SHAPE(target, 1, 3), SHAPE(mask, 2, 2, 3)}},
+    {"empty mask", ONEPASS_INVALID_SHAPE, "mask|(0, 3)|(2, 3)", {SHAPE(mask, 2, 0, 3)}},
+
     {"empty, gradients that are not",
      ONEPASS_INVALID_SHAPE,
      "gradient|(2, 3)|(0, 3)",
@@ -374,7 +395,19 @@ static const argument_case overlap_cases[] = {
      {MEMBER(gradient_p.tensor.data, prediction.memory), SHAPE(weight, 2, 2, 3),
       MEMBER(weight.tensor.data, prediction.memory)}},
 
+    {"mask in the gradient",
+     ONEPASS_INVALID_MEMORY,
+     "gradient|mask|overlap",
+     {MEMBER(mask.tensor.data, gradient_t.memory[23])}},
+    {"mask right behind the gradient", ONEPASS_OK, "", {MEMBER(mask.tensor.data, gradient_t.memory[24])}},
+    {"mask in the value", ONEPASS_INVALID_MEMORY, "value|mask|overlap", {MEMBER(mask.tensor.data, value.memory[3])}},
+    {"gradient over the mask, which is no operand",
+     ONEPASS_INVALID_MEMORY,
+     "gradient|mask|overlap",
+     {SHAPE(mask, 2, 2, 3), MEMBER(gradient_p.tensor.data, mask.memory)}},
+
     /* Inputs may share what they like. */
+    {"mask in the prediction", ONEPASS_OK, "", {MEMBER(mask.tensor.data, prediction.memory[3])}},
     {"weight and target in one place",
      ONEPASS_OK,
      "",
@@ -383,24 +416,84 @@ static const argument_case overlap_cases[] = {
     {"upstream gradient in the prediction", ONEPASS_OK, "", {MEMBER(upstream.tensor.data, prediction.memory[4])}},
 };
 
+/* ---------------------------------------------------------------- three operands -- */
+
+static const argument_case third_cases[] = {
+    /* The third operand has its say in the common shape. */
+    {"variance for each row", ONEPASS_OK, "", {SHAPE(third, 2, 2, 1)}},
+    {"variance for all", ONEPASS_OK, "", {SHAPE(third, 0, 0)}},
+    {"variance in double", ONEPASS_OK, "", {INTEGER(third.tensor.dtype, ONEPASS_F64)}},
+    {"the shape is the variance's", ONEPASS_OK, "", {SHAPE(prediction, 1, 3), SHAPE(target, 0, 0)}},
+    {"variance of another length", ONEPASS_INVALID_SHAPE, "variance|(4,)|(2, 3)", {SHAPE(third, 1, 4)}},
+    {"variance for each row, aligned at the wrong end",
+     ONEPASS_INVALID_SHAPE,
+     "variance|(2,)|(2, 3)|(2, 1)",
+     {SHAPE(third, 1, 2)}},
+    {"variance with another dimension, gradients without",
+     ONEPASS_INVALID_SHAPE,
+     "gradient|(4, 2, 3)|(2, 3)",
+     {SHAPE(third, 3, 4, 2, 3)}},
+    {"variance's gradient in the shape of a broadcast variance",
+     ONEPASS_INVALID_SHAPE,
+     "gradient[2]|(3,)|(2, 3)",
+     {SHAPE(third, 1, 3), SHAPE(gradient_v, 1, 3)}},
+    {"variance's gradient () ", ONEPASS_INVALID_SHAPE, "gradient[2]|()|(2, 3)", {SHAPE(gradient_v, 0, 0)}},
+
+    /* And its gradient a place of its own. */
+    {"variance's gradient over the variance", ONEPASS_OK, "", {MEMBER(gradient_v.tensor.data, third.memory)}},
+    {"each gradient over its operand",
+     ONEPASS_OK,
+     "",
+     {MEMBER(gradient_p.tensor.data, prediction.memory), MEMBER(gradient_t.tensor.data, target.memory),
+      MEMBER(gradient_v.tensor.data, third.memory)}},
+    {"variance's gradient over the target",
+     ONEPASS_INVALID_MEMORY,
+     "gradient[2]|target|overlap",
+     {MEMBER(gradient_v.tensor.data, target.memory)}},
+    {"prediction's gradient over the variance",
+     ONEPASS_INVALID_MEMORY,
+     "gradient[0]|variance|overlap",
+     {MEMBER(gradient_p.tensor.data, third.memory)}},
+    {"variance's gradient over the target's",
+     ONEPASS_INVALID_MEMORY,
+     "gradient[1]|gradient[2]|overlap",
+     {MEMBER(gradient_v.tensor.data, gradient_t.memory[8])}},
+    {"value in the variance",
+     ONEPASS_INVALID_MEMORY,
+     "value|variance|overlap",
+     {MEMBER(value.tensor.data, third.memory[20])}},
+    {"value in the variance's gradient",
+     ONEPASS_INVALID_MEMORY,
+     "value|gradient[2]|overlap",
+     {MEMBER(value.tensor.data, gradient_v.memory[20])}},
+    {"in place where target and variance are one",
+     ONEPASS_INVALID_MEMORY,
+     "gradient|overlap",
+     {MEMBER(third.tensor.data, target.memory), MEMBER(gradient_v.tensor.data, target.memory)}},
+    {"variance and target in one place", ONEPASS_OK, "", {MEMBER(third.tensor.data, target.memory)}},
+};
+
 /* ---------------------------------------------------------------- running them -- */
 
 static void test_cases(void) {
-    run_cases(shape_cases, COUNT(shape_cases), 0, "");
-    run_cases(overlap_cases, COUNT(overlap_cases), 0, "");
+    run_cases(good_scene, shape_cases, COUNT(shape_cases), 0, "");
+    run_cases(good_scene, overlap_cases, COUNT(overlap_cases), 0, "");
+    run_cases(third_scene, third_cases, COUNT(third_cases), 0, "");
     static const struct {
         const char *name;
         size_t base;
     } parts[] = {
         {"prediction", offsetof(scene, prediction)}, {"target", offsetof(scene, target)},
-        {"weight", offsetof(scene, weight)},         {"upstream", offsetof(scene, upstream)},
-        {"value", offsetof(scene, value)},           {"gradient", offsetof(scene, gradient_p)},
-        {"gradient", offsetof(scene, gradient_t)},
+        {"variance", offsetof(scene, third)},        {"weight", offsetof(scene, weight)},
+        {"upstream", offsetof(scene, upstream)},     {"value", offsetof(scene, value)},
+        {"gradient", offsetof(scene, gradient_p)},   {"gradient", offsetof(scene, gradient_t)},
+        {"gradient", offsetof(scene, gradient_v)},
     };
     for (size_t p = 0; p < COUNT(parts); p++) {
-        run_cases(tensor_cases, COUNT(tensor_cases), parts[p].base, parts[p].name);
-        run_cases(place_cases, COUNT(place_cases), parts[p].base, parts[p].name);
+        run_cases(third_scene, tensor_cases, COUNT(tensor_cases), parts[p].base, parts[p].name);
+        run_cases(third_scene, number_cases, COUNT(number_cases), parts[p].base, parts[p].name);
     }
+    run_cases(third_scene, tensor_cases, COUNT(tensor_cases), offsetof(scene, mask), "mask");
 }
 
 /* The good call is not only accepted: the empty and the full case give the values that they must. */

@@ -54,6 +54,8 @@ def version_of(name):
 
 # ------------------------------------------------------------------------ formulas --
 
+LOSSES = ("mse", "smooth_l1", "hinge")  # that have some; bench/gpu.py and bench/package.py measure all there are
+
 
 def formula(np, loss):
     """The mean of a loss as NumPy's and JAX's users write it."""

@@ -31,13 +31,14 @@ class Beside:
 class Bench:
     """Operands are uniform in [-2, 2): both branches of every loss are taken, and no sum is special."""
 
-    def __init__(self, library, report, side, rounds, judged, with_frameworks=True):
+    def __init__(self, library, report, side, rounds, judged, with_frameworks=True, losses=()):
         self.library = library
         self.report = report
         self.side = side
         self.rounds = rounds
         self.judged = judged  # False: small arrays, no bars
         self.with_frameworks = with_frameworks
+        self.losses = losses  # that the family is to have; none named: all
         self.limits = None
         self.limits_reason = "not built"
         self.scrub = timing.Scrub()
@@ -71,9 +72,9 @@ class Bench:
 
         return Contender(name, make)
 
-    def ours(self, loss, p, t, bytes, **outputs):
+    def ours(self, loss, p, t, bytes, **tensors):
         """Our call as a contender. Its value, if one is wanted, is the loss that is checked."""
-        call = Call(self.library, loss, p, t, **outputs)
+        call = Call(self.library, loss, p, t, **tensors)
         is_scalar = call.value is not None and call.value.dim() == 0
         run = call.run if is_scalar else lambda: (call.run(), None)[1]
         return Contender("onepass", lambda: run, bytes=bytes)
@@ -88,9 +89,9 @@ def measure(bench, ours, besides, rounds, scrub):
     return besides
 
 
-def compare(bench, work, elements, ours, besides, reference=None):
+def compare(bench, work, elements, ours, besides, reference=None, rounds=None):
     """Ours and the others in turns; a row for each of them, and one for the error if there is a reference."""
-    besides = measure(bench, ours, besides, bench.rounds, bench.scrub)
+    besides = measure(bench, ours, besides, rounds or bench.rounds, bench.scrub)
     if ours.missing:
         bench.report.fail(work, ours.missing)
     for beside in besides:

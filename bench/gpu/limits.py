@@ -19,6 +19,8 @@ from .timing import Contender
 
 SOURCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gpu_limits.cu")
 PLAIN, STREAMING, NO_ALLOCATE = 0, 1, 2
+READING = {1: "plain read of one", 2: "plain read of both", 3: "plain read of three"}
+WRITING = {1: "plain read one, write one", 2: "plain read two, write one", 3: "plain read three, write one"}
 HINT_NAMES = {PLAIN: "plain", STREAMING: "cs", NO_ALLOCATE: "no allocate"}
 
 
@@ -87,8 +89,8 @@ class Limits:
 
     def __init__(self, build, log):
         self.c = ctypes.CDLL(build.finish())
-        self.c.limit_read.argtypes = [c_void_p, c_void_p, c_int64, c_void_p, POINTER(Shape), c_void_p]
-        self.c.limit_write.argtypes = [c_void_p, c_void_p, c_void_p, c_int64, POINTER(Shape), c_void_p]
+        self.c.limit_read.argtypes = [POINTER(c_void_p), c_int, c_int64, c_void_p, POINTER(Shape), c_void_p]
+        self.c.limit_write.argtypes = [POINTER(c_void_p), c_int, c_void_p, c_int64, POINTER(Shape), c_void_p]
         self.c.limit_copy.argtypes = [c_void_p, c_void_p, c_int64, c_void_p]
         self.c.limit_launch.argtypes = [c_void_p]
         self.c.cub_mse.argtypes = [c_void_p, POINTER(c_size_t), c_void_p, c_void_p, c_int64, c_void_p, c_int, c_void_p]
@@ -104,11 +106,11 @@ class Limits:
 
     # Each of these enqueues one run.
 
-    def read(self, a, b, bytes, shape):
-        self.check(self.c.limit_read(a.data_ptr(), pointer(b), bytes, self.sum.data_ptr(), shape, stream()))
+    def read(self, arrays, bytes, shape):
+        self.check(self.c.limit_read(pointers(arrays), len(arrays), bytes, self.sum.data_ptr(), shape, stream()))
 
-    def write(self, a, b, c, bytes, shape):
-        self.check(self.c.limit_write(a.data_ptr(), pointer(b), c.data_ptr(), bytes, shape, stream()))
+    def write(self, to, arrays, bytes, shape):
+        self.check(self.c.limit_write(pointers(arrays), len(arrays), to.data_ptr(), bytes, shape, stream()))
 
     def copy(self, to, source, bytes):
         self.check(self.c.limit_copy(to.data_ptr(), source.data_ptr(), bytes, stream()))
@@ -118,29 +120,29 @@ class Limits:
 
     # ------------------------------------------------------------ contenders --
 
-    def reading(self, a, b=None):
-        """The best plain reading of the bytes of a, or of a and b."""
-        bytes = a.numel() * a.element_size()
-        arrays = 1 if b is None else 2
+    def reading(self, *arrays):
+        """The best plain reading of the bytes of up to three arrays of one size; those that are None are left out."""
+        arrays = [array for array in arrays if array is not None]
+        bytes = arrays[0].numel() * arrays[0].element_size()
 
         def make():
-            shape = self.best_shape(("read", arrays, bytes), read_shapes(), lambda s: self.read(a, b, bytes, s),
-                                    arrays * bytes)
-            return lambda: self.read(a, b, bytes, shape)
+            shape = self.best_shape(("read", len(arrays), bytes), read_shapes(), lambda s: self.read(arrays, bytes, s),
+                                    len(arrays) * bytes)
+            return lambda: self.read(arrays, bytes, shape)
 
-        return Contender("plain read of both" if arrays == 2 else "plain read of one", make, bytes=arrays * bytes)
+        return Contender(READING[len(arrays)], make, bytes=len(arrays) * bytes)
 
-    def writing(self, c, a, b=None):
-        """The best plain kernel that reads the bytes of a, or of a and b, and writes as many to c."""
-        bytes = c.numel() * c.element_size()
-        arrays = 1 if b is None else 2
+    def writing(self, to, *arrays):
+        """The best plain kernel that reads the bytes of up to three arrays and writes as many as one of them has."""
+        arrays = [array for array in arrays if array is not None]
+        bytes = to.numel() * to.element_size()
 
         def make():
-            shape = self.best_shape(("write", arrays, bytes), write_shapes(), lambda s: self.write(a, b, c, bytes, s),
-                                    (arrays + 1) * bytes)
-            return lambda: self.write(a, b, c, bytes, shape)
+            shape = self.best_shape(("write", len(arrays), bytes), write_shapes(),
+                                    lambda s: self.write(to, arrays, bytes, s), (len(arrays) + 1) * bytes)
+            return lambda: self.write(to, arrays, bytes, shape)
 
-        return Contender(f"plain read {'two' if arrays == 2 else 'one'}, write one", make, bytes=(arrays + 1) * bytes)
+        return Contender(WRITING[len(arrays)], make, bytes=(len(arrays) + 1) * bytes)
 
     def copying(self, to, source):
         bytes = source.numel() * source.element_size()
@@ -199,14 +201,14 @@ class Limits:
         """Whether the best reading of two arrays adds up what PyTorch does."""
         shape = self.best[("read", 2, a.numel() * a.element_size())]
         self.sum.zero_()
-        self.read(a, b, a.numel() * a.element_size(), shape)
+        self.read([a, b], a.numel() * a.element_size(), shape)
         rows = range(a.shape[0])
         expected = sum(float(x[i:i + 1024].abs().sum(dtype=torch.float64)) for x in (a, b) for i in rows[::1024])
         return abs(float(self.sum) / expected - 1) < 1e-3
 
 
-def pointer(tensor):
-    return None if tensor is None else tensor.data_ptr()
+def pointers(tensors):
+    return (c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
 
 
 def stream():

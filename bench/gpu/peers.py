@@ -81,21 +81,26 @@ def torch_forward(loss, p, t):
     return peer("torch eager", lambda: lambda: TORCH[loss](p, t))
 
 
-def compiled_forward(loss, p, t):
+def compiled_call(function, *tensors):
+    """torch.compile of a function of these tensors."""
     def make():
-        function = compiled(TORCH[loss])
-        return lambda: function(p, t)
+        chosen = compiled(function)
+        return lambda: chosen(*tensors)
 
     return peer("torch.compile", make)
 
 
-def trained(function, p, t):
+def compiled_forward(loss, p, t):
+    return compiled_call(TORCH[loss], p, t)
+
+
+def trained(function, p, *others):
     """A training step's use of autograd: the loss, then the gradient into a fresh p.grad."""
     leaf = p.detach().requires_grad_()
 
     def run():
         leaf.grad = None
-        value = function(leaf, t)
+        value = function(leaf, *others)
         value.backward()
         return value.detach()
 
@@ -106,8 +111,13 @@ def torch_gradient(loss, p, t):
     return peer("torch autograd", lambda: trained(TORCH[loss], p, t))
 
 
+def compiled_training(function, *tensors):
+    """torch.compile of a function, and autograd's gradient for the first of these tensors."""
+    return peer("torch.compile autograd", lambda: trained(compiled(function), *tensors))
+
+
 def compiled_autograd(loss, p, t):
-    return peer("torch.compile autograd", lambda: trained(compiled(TORCH[loss]), p, t))
+    return compiled_training(TORCH[loss], p, t)
 
 
 def compiled_grad_and_value(loss, p, t):

@@ -123,24 +123,32 @@ static void print_heading(const record *record) {
     printf(", %.10s\nthe limit: %s\n", record->date, record->limit);
 }
 
-static void print_column_names(void) {
-    printf("\n%-10s %-8s %-5s %10s %11s %11s %7s\n", "loss", "mode", "type", "elements", "ours GB/s", "limit GB/s",
-           "share");
+static int name_width(const bench *bench) {
+    int width = 10;
+    for (int i = 0; i < bench->options.losses; i++)
+        width = (int)strlen(bench->options.loss[i]) > width ? (int)strlen(bench->options.loss[i]) : width;
+    return width;
 }
 
-static void print_line(const point *ours, const point *limit) {
+static void print_column_names(int width) {
+    printf("\n%-*s %-8s %-5s %10s %11s %11s %7s\n", width, "loss", "mode", "type", "elements", "ours GB/s",
+           "limit GB/s", "share");
+}
+
+static void print_line(int width, const point *ours, const point *limit) {
     char count[24];
-    printf("%-10s %-8s %-5s %10s %11.1f %11.1f %5.0f %%\n", ours->loss, ours->mode, ours->type,
+    printf("%-*s %-8s %-5s %10s %11.1f %11.1f %5.0f %%\n", width, ours->loss, ours->mode, ours->type,
            write_count(count, ours->elements), ours->gbps, limit->gbps, 100 * ours->gbps / limit->gbps);
 }
 
 /* The points from `first` on, which come in pairs, by loss: a loss's sizes one after the other. */
 static void print_block(const bench *bench, size_t first) {
-    print_column_names();
+    const int width = name_width(bench);
+    print_column_names(width);
     for (int loss = 0; loss < bench->options.losses; loss++)
         for (size_t i = first; i < bench->record.points; i += 2)
             if (strcmp(bench->record.point[i].loss, bench->options.loss[loss]) == 0)
-                print_line(&bench->record.point[i], &bench->record.point[i + 1]);
+                print_line(width, &bench->record.point[i], &bench->record.point[i + 1]);
     fflush(stdout);
 }
 

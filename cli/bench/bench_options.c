@@ -18,7 +18,7 @@ void bench_help(void) {
         "Measures the library on this machine beside what the machine's memory can do, in the same run: GB/s of each\n"
         "loss, GB/s of a loop that moves the same bytes and does nothing else, and the share of the one in the other.\n"
         "\n"
-        "    onepass bench                                   everything on the CPU; a minute or so\n"
+        "    onepass bench                                   three losses on the CPU; a minute or so\n"
         "    onepass bench --loss mse --type f32             one loss, one type\n"
         "    onepass bench --max 2^22 --mode forward         small arrays, the value alone\n"
         "    onepass bench --device cuda --plot gpu.svg      on the GPU, with a picture\n"
@@ -26,7 +26,8 @@ void bench_help(void) {
         "\n"
         "options:\n"
         "    --device cpu|cuda|cuda:N    where; cpu unless said otherwise\n"
-        "    --loss NAME,...             only these losses; \"onepass list\" names them\n"
+        "    --loss NAME,...             these losses; mse, smooth_l1 and hinge unless said otherwise. Any that\n"
+        "                                \"onepass list\" names, if it has two operands\n"
         "    --type TYPE,...             only these types: f16, bf16, f32, f64\n"
         "    --mode forward,both         only these: the value alone, or value and gradient\n"
         "    --min N, --max N            elements; 2^10 to 2^28 unless said otherwise\n"
@@ -83,16 +84,20 @@ static bool parse_device(const char *text, bench_options *options, problem *prob
 typedef struct choice {
     const char *option, *thing;
     const char *name[BENCH_MOST_LOSSES];
+    bool is_usual[BENCH_MOST_LOSSES]; /* wanted where the option is not there */
     bool is_wanted[BENCH_MOST_LOSSES];
     int count;
 } choice;
 
 static bool refuse_name(const choice *choice, const char *name, size_t length, problem *problem) {
-    char known[256] = "";
-    for (int i = 0; i < choice->count; i++)
+    char known[400] = "", asked[64];
+    snprintf(asked, sizeof asked, "%.*s", (int)length, name);
+    if (strcmp(choice->option, "--loss") == 0 && onepass_loss_named(asked))
+        return fail(problem, "%s: %s has more than two operands, and only losses of two can be measured",
+                    choice->option, asked);
+    for (int i = 0; i < choice->count && strlen(known) < sizeof known; i++)
         snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i > 0 ? ", " : "", choice->name[i]);
-    return fail(problem, "%s: there is no %s \"%.*s\"; there are %s", choice->option, choice->thing, (int)length, name,
-                known);
+    return fail(problem, "%s: there is no %s \"%s\"; there are %s", choice->option, choice->thing, asked, known);
 }
 
 static bool parse_list(choice *choice, const char *text, problem *problem) {
@@ -111,12 +116,12 @@ static bool parse_list(choice *choice, const char *text, problem *problem) {
     }
 }
 
-/* Whether the option listed this one, or was not there at all. */
+/* Whether the option listed this one, or was not there at all, and this is one of the usual. */
 static bool is_chosen(const choice *choice, int index) {
     bool any = false;
     for (int i = 0; i < choice->count; i++)
         any = any || choice->is_wanted[i];
-    return choice->is_wanted[index] || !any;
+    return any ? choice->is_wanted[index] : choice->is_usual[index];
 }
 
 /* ------------------------------------------------------------------- the command line -- */
@@ -125,17 +130,30 @@ typedef struct choices {
     choice loss, type, mode;
 } choices;
 
+static void add_choice(choice *choice, const char *name, bool is_usual) {
+    if (choice->count == BENCH_MOST_LOSSES)
+        return;
+    choice->name[choice->count] = name;
+    choice->is_usual[choice->count++] = is_usual;
+}
+
+/* Few enough for a picture: the cheapest, one with a branch, and one of another kind. */
+static bool is_usual_loss(const char *name) {
+    return strcmp(name, "mse") == 0 || strcmp(name, "smooth_l1") == 0 || strcmp(name, "hinge") == 0;
+}
+
 static void list_choices(choices *choices) {
     const onepass_loss_info *loss;
     *choices = (struct choices){.loss = {.option = "--loss", .thing = "loss"},
                                 .type = {.option = "--type", .thing = "type"},
                                 .mode = {.option = "--mode", .thing = "mode"}};
-    while (choices->loss.count < BENCH_MOST_LOSSES && (loss = onepass_loss_at(choices->loss.count)))
-        choices->loss.name[choices->loss.count++] = loss->name;
+    for (int32_t i = 0; (loss = onepass_loss_at(i)) != NULL; i++)
+        if (loss->operand_count == 2)
+            add_choice(&choices->loss, loss->name, is_usual_loss(loss->name));
     for (int32_t dtype = ONEPASS_F16; dtype <= ONEPASS_F64; dtype++)
-        choices->type.name[choices->type.count++] = dtype_name(dtype);
+        add_choice(&choices->type, dtype_name(dtype), true);
     for (int mode = 0; mode < BENCH_MODES; mode++)
-        choices->mode.name[choices->mode.count++] = bench_mode_name((bench_mode)mode);
+        add_choice(&choices->mode, bench_mode_name((bench_mode)mode), true);
 }
 
 static void take_choices(const choices *choices, bench_options *options) {

@@ -59,6 +59,8 @@ void swap_bytes(void *to, const void *from, int64_t count, size_t element_size) 
 static void copy_line(unsigned char *to, const unsigned char *from, int64_t step, int64_t count, size_t size) {
     if (step == 1)
         memcpy(to, from, (size_t)count * size);
+    else if (size == 1)
+        COPY_ELEMENTS(uint8_t);
     else if (size == 2)
         COPY_ELEMENTS(uint16_t);
     else if (size == 4)
@@ -80,7 +82,9 @@ static void copy_line(unsigned char *to, const unsigned char *from, int64_t step
 
 static void copy_block(const plane *plane, unsigned char *to, const unsigned char *from, int64_t rows, int64_t columns,
                        size_t size) {
-    if (size == 2) {
+    if (size == 1) {
+        COPY_BLOCK(uint8_t);
+    } else if (size == 2) {
         COPY_BLOCK(uint16_t);
     } else if (size == 4) {
         COPY_BLOCK(uint32_t);

@@ -16,7 +16,7 @@ typedef struct view {
 /* Copies elements from `first` on, mapping no more than a window of the file at a time. False: it has complained. */
 bool gather(const view *view, int64_t first, int64_t count, unsigned char *copy, int threads);
 
-/* Turns the bytes of each element around. */
+/* Turns the bytes of each element around; it has more than one. */
 void swap_bytes(void *to, const void *from, int64_t count, size_t element_size);
 
 #endif

@@ -121,16 +121,16 @@ static int look_at_file(input *input) {
 
 /* ------------------------------------------------------------------- headers -- */
 
-static bool parse(const unsigned char *head, size_t size, uint64_t file_size, const char *tensor, bool bf16,
+static bool parse(const unsigned char *head, size_t size, uint64_t file_size, const char *tensor, purpose purpose,
                   layout *layout, problem *problem) {
     if (!tensor && npy_is_meant(head, size))
-        return npy_parse(head, size, file_size, bf16, layout, problem);
+        return npy_parse(head, size, file_size, purpose, layout, problem);
     if (tensor || safetensors_is_meant(head, size))
-        return safetensors_parse(head, size, file_size, tensor, layout, problem);
+        return safetensors_parse(head, size, file_size, tensor, purpose, layout, problem);
     return fail(problem, "is neither a .npy nor a .safetensors file: it begins with neither's magic bytes");
 }
 
-static int read_header(input *input, const char *tensor, bool bf16) {
+static int read_header(input *input, const char *tensor, purpose purpose) {
     problem problem;
     if (input->size == 0)
         return complain(WRONG, "%s: is empty; expected a .npy or a .safetensors file", input->path);
@@ -138,12 +138,12 @@ static int read_header(input *input, const char *tensor, bool bf16) {
     const unsigned char *head = input_map(input, 0, head_size);
     if (!head)
         return FAILED;
-    if (!parse(head, (size_t)head_size, input->size, tensor, bf16, &input->layout, &problem))
+    if (!parse(head, (size_t)head_size, input->size, tensor, purpose, &input->layout, &problem))
         return complain(WRONG, "%s: %s", input->path, problem.text);
     return RIGHT;
 }
 
-int input_open(input *input, int index, const char *argument, bool integers_are_bf16) {
+int input_open(input *input, int index, const char *argument, purpose purpose) {
     place place;
     *input = (struct input){.path = argument, .index = index, .file = -1};
     if (!read_place(argument, &place))
@@ -156,7 +156,7 @@ int input_open(input *input, int index, const char *argument, bool integers_are_
     if (status == RIGHT)
         status = look_at_file(input);
     if (status == RIGHT && !stop_wanted())
-        status = read_header(input, place.tensor, integers_are_bf16);
+        status = read_header(input, place.tensor, purpose);
     free(place.path);
     return status;
 }

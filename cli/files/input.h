@@ -19,7 +19,7 @@ typedef struct input {
 } input;
 
 /* Opens `argument` (a path, "-", or file.safetensors:name), and complains if it cannot. */
-int input_open(input *input, int index, const char *argument, bool integers_are_bf16);
+int input_open(input *input, int index, const char *argument, purpose purpose);
 void input_close(input *input); /* also one that was not opened, if its file is -1 */
 
 /* Maps bytes from `begin` to `end` of the file instead of what was mapped before. Null: it has complained. */

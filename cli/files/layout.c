@@ -14,6 +14,8 @@ const char *dtype_name(int32_t dtype) {
         return "f32";
     case ONEPASS_F64:
         return "f64";
+    case ONEPASS_BOOL:
+        return "bool";
     }
     return "?";
 }
@@ -27,6 +29,8 @@ size_t dtype_bytes(int32_t dtype) {
         return 4;
     case ONEPASS_F64:
         return 8;
+    case ONEPASS_BOOL:
+        return 1;
     }
     return 0;
 }

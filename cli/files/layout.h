@@ -18,6 +18,13 @@ typedef struct layout {
     uint64_t offset;                        /* of the first one, in bytes from the beginning of the file */
 } layout;
 
+/* What an array is wanted for, which says of what types it may be. */
+typedef enum purpose {
+    FOR_NUMBERS,         /* floating-point numbers */
+    FOR_NUMBERS_OR_BITS, /* and, in a .npy file, 16-bit unsigned integers: the bits of bfloat16 numbers */
+    FOR_MASK             /* booleans, or 8-bit unsigned integers */
+} purpose;
+
 /* What is wrong with a file, to follow its name and a colon: "its header is cut short: ...". */
 typedef struct problem {
     char text[512];

@@ -166,8 +166,8 @@ typedef struct dictionary {
 static bool read_descr(cursor *cursor, slice *descr) {
     pass_space(cursor);
     if (next_byte(cursor) == '[' || next_byte(cursor) == '(')
-        return fail(cursor->problem, "has a structured type, with fields or sub-arrays; "
-                                     "an array of plain numbers (f2, f4, f8, or V2 for bfloat16) is expected");
+        return fail(cursor->problem,
+                    "has a structured type, with fields or sub-arrays; an array of plain numbers is expected");
     return read_string(cursor, "the type as a string", descr);
 }
 
@@ -212,8 +212,8 @@ static bool read_dictionary(cursor *cursor, dictionary *dictionary, layout *layo
 
 /* ---------------------------------------------------------------- types -- */
 
-/* What an array holds that cannot be read, by the letter of its type. */
-static const char *kind_of_type(char letter) {
+/* What an array holds that is not wanted, by the letter of its type. */
+static const char *kind_of_type(char letter, purpose purpose) {
     switch (letter) {
     case 'b':
     case '?':
@@ -223,7 +223,7 @@ static const char *kind_of_type(char letter) {
     case 'u':
         return "unsigned integers";
     case 'f':
-        return "floating-point numbers of another size";
+        return purpose == FOR_MASK ? "floating-point numbers" : "floating-point numbers of another size";
     case 'c':
         return "complex numbers";
     case 'O':
@@ -249,26 +249,33 @@ static slice without_order(slice descr) {
     return (slice){.text = descr.text + ordered, .size = descr.size - ordered};
 }
 
-static bool understand_type(slice descr, bool integers_are_bf16, layout *layout, problem *problem) {
+static bool refuse_type(slice descr, purpose purpose, problem *problem) {
+    const slice type = without_order(descr);
+    const char *kind = kind_of_type(type.size > 0 ? type.text[0] : ' ', purpose);
+    if (purpose == FOR_MASK)
+        return fail(problem, "holds %s (type '%.*s'), and b1 (booleans) or u1 (bytes) is expected of a mask", kind,
+                    shown(descr), descr.text);
+    return fail(problem, "holds %s (type '%.*s'), and f2, f4, f8 or V2 (bfloat16) is expected%s", kind, shown(descr),
+                descr.text, slice_is(type, "u2") ? "; if they are the bits of bfloat16 numbers, say --bf16" : "");
+}
+
+static bool understand_type(slice descr, purpose purpose, layout *layout, problem *problem) {
     static const struct {
         const char *name;
         int32_t dtype;
-    } types[] = {{"f2", ONEPASS_F16}, {"f4", ONEPASS_F32}, {"f8", ONEPASS_F64}, {"V2", ONEPASS_BF16}};
+    } types[] = {{"f2", ONEPASS_F16},  {"f4", ONEPASS_F32},  {"f8", ONEPASS_F64},
+                 {"V2", ONEPASS_BF16}, {"b1", ONEPASS_BOOL}, {"u1", ONEPASS_BOOL}};
     const slice type = without_order(descr);
     layout->dtype = 0;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (slice_is(type, types[i].name))
+        if (slice_is(type, types[i].name) && (types[i].dtype == ONEPASS_BOOL) == (purpose == FOR_MASK))
             layout->dtype = types[i].dtype;
-    if (slice_is(type, "u2") && integers_are_bf16)
+    if (slice_is(type, "u2") && purpose == FOR_NUMBERS_OR_BITS)
         layout->dtype = ONEPASS_BF16;
     /* Without an order, or with '=' or '|', NumPy too takes the bytes for the machine's own. */
-    layout->swapped = descr.size > 0 && descr.text[0] == (machine_is_big_endian() ? '<' : '>');
-    if (layout->dtype != 0)
-        return true;
-    const bool may_be_bf16 = slice_is(type, "u2");
-    return fail(problem, "holds %s (type '%.*s'), and f2, f4, f8 or V2 (bfloat16) is expected%s",
-                kind_of_type(type.size > 0 ? type.text[0] : ' '), shown(descr), descr.text,
-                may_be_bf16 ? "; if they are the bits of bfloat16 numbers, say --bf16" : "");
+    const char other_order = machine_is_big_endian() ? '<' : '>';
+    layout->swapped = dtype_bytes(layout->dtype) > 1 && descr.size > 0 && descr.text[0] == other_order;
+    return layout->dtype != 0 || refuse_type(descr, purpose, problem);
 }
 
 /* ---------------------------------------------------------------- the file -- */
@@ -323,12 +330,12 @@ static bool check_length(const layout *layout, slice type, uint64_t file_size, p
     return true;
 }
 
-bool npy_parse(const unsigned char *head, size_t size, uint64_t file_size, bool integers_are_bf16, layout *layout,
+bool npy_parse(const unsigned char *head, size_t size, uint64_t file_size, purpose purpose, layout *layout,
                problem *problem) {
     cursor cursor = {.text = head, .size = size < file_size ? size : (size_t)file_size, .problem = problem};
     dictionary dictionary = {0};
     if (!find_dictionary(&cursor, file_size) || !read_dictionary(&cursor, &dictionary, layout) ||
-        !understand_type(dictionary.descr, integers_are_bf16, layout, problem) || !count_elements(layout, problem))
+        !understand_type(dictionary.descr, purpose, layout, problem) || !count_elements(layout, problem))
         return false;
     layout->offset = cursor.size;
     fill_strides(layout, dictionary.fortran);

@@ -7,13 +7,13 @@
 /* Whether a file that begins like this is meant to be one: the first byte of the magic, however the rest goes on. */
 bool npy_is_meant(const unsigned char *head, size_t size);
 
-/* `head` is the file's beginning: all of it, or at least the header. With `integers_are_bf16` an array of u2 holds
- * bfloat16 numbers. Nothing beyond `size` bytes is read, whatever the header says. */
-bool npy_parse(const unsigned char *head, size_t size, uint64_t file_size, bool integers_are_bf16, layout *layout,
+/* `head` is the file's beginning: all of it, or at least the header. Nothing beyond `size` bytes is read, whatever the
+ * header says. */
+bool npy_parse(const unsigned char *head, size_t size, uint64_t file_size, purpose purpose, layout *layout,
                problem *problem);
 
-/* The header of a file with an array in C order, in this machine's byte order, to the byte as NumPy 2 writes it.
- * Returns its length, a multiple of 64. */
+/* The header of a file with an array of numbers in C order, in this machine's byte order, to the byte as NumPy 2 writes
+ * it. Returns its length, a multiple of 64. */
 enum {
     NPY_MOST_HEADER = 1024
 };

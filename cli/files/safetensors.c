@@ -26,17 +26,28 @@ static const struct element_type {
     int32_t bits;
     int32_t dtype;
 } element_types[] = {
-    {"F64", 64, ONEPASS_F64}, {"F32", 32, ONEPASS_F32},
-    {"F16", 16, ONEPASS_F16}, {"BF16", 16, ONEPASS_BF16},
-    {"I64", 64, 0},           {"I32", 32, 0},
-    {"I16", 16, 0},           {"I8", 8, 0},
-    {"U64", 64, 0},           {"U32", 32, 0},
-    {"U16", 16, 0},           {"U8", 8, 0},
-    {"BOOL", 8, 0},           {"C64", 64, 0},
-    {"F8_E4M3", 8, 0},        {"F8_E5M2", 8, 0},
-    {"F8_E8M0", 8, 0},        {"F8_E4M3FNUZ", 8, 0},
-    {"F8_E5M2FNUZ", 8, 0},    {"F6_E2M3", 6, 0},
-    {"F6_E3M2", 6, 0},        {"F4", 4, 0},
+    {"F64", 64, ONEPASS_F64},
+    {"F32", 32, ONEPASS_F32},
+    {"F16", 16, ONEPASS_F16},
+    {"BF16", 16, ONEPASS_BF16},
+    {"I64", 64, 0},
+    {"I32", 32, 0},
+    {"I16", 16, 0},
+    {"I8", 8, 0},
+    {"U64", 64, 0},
+    {"U32", 32, 0},
+    {"U16", 16, 0},
+    {"U8", 8, ONEPASS_BOOL},
+    {"BOOL", 8, ONEPASS_BOOL},
+    {"C64", 64, 0},
+    {"F8_E4M3", 8, 0},
+    {"F8_E5M2", 8, 0},
+    {"F8_E8M0", 8, 0},
+    {"F8_E4M3FNUZ", 8, 0},
+    {"F8_E5M2FNUZ", 8, 0},
+    {"F6_E2M3", 6, 0},
+    {"F6_E3M2", 6, 0},
+    {"F4", 4, 0},
 };
 
 /* What the header says of a tensor. Its bytes are counted from the end of the header. */
@@ -352,19 +363,21 @@ static bool check_choice(const catalog *catalog) {
     return true;
 }
 
-static bool describe(const catalog *catalog, layout *layout) {
+static bool describe(const catalog *catalog, purpose purpose, layout *layout) {
     const tensor *tensor = &catalog->found;
     const struct element_type *type = find_type(tensor->type);
-    if (type == NULL || type->dtype == 0) {
+    const bool is_known = type != NULL && type->dtype != 0;
+    if (!is_known || (type->dtype == ONEPASS_BOOL) != (purpose == FOR_MASK)) {
         char name[SHOWN];
         write_name(name, sizeof name, tensor->type);
-        return fail_tensor(catalog, tensor->name, "is of type %s, and F16, BF16, F32 or F64 is expected", name);
+        return fail_tensor(catalog, tensor->name, "is of type %s, and %s is expected", name,
+                           purpose == FOR_MASK ? "BOOL or U8, for a mask," : "F16, BF16, F32 or F64");
     }
     if (tensor->ndim > ONEPASS_MAX_DIMENSIONS)
         return fail_tensor(catalog, tensor->name, "has %lld dimensions, and at most %d can be read",
                            (long long)tensor->ndim, ONEPASS_MAX_DIMENSIONS);
     layout->dtype = type->dtype;
-    layout->swapped = machine_is_big_endian();
+    layout->swapped = machine_is_big_endian() && dtype_bytes(type->dtype) > 1;
     layout->ndim = (int32_t)tensor->ndim;
     memcpy(layout->shape, tensor->shape, sizeof layout->shape);
     if (!count_elements(layout, catalog->problem))
@@ -406,8 +419,8 @@ static bool find_header(const unsigned char *head, size_t size, uint64_t file_si
     return true;
 }
 
-bool safetensors_parse(const unsigned char *head, size_t size, uint64_t file_size, const char *name, layout *layout,
-                       problem *problem) {
+bool safetensors_parse(const unsigned char *head, size_t size, uint64_t file_size, const char *name, purpose purpose,
+                       layout *layout, problem *problem) {
     size_t length = 0;
     if (size > file_size)
         size = (size_t)file_size;
@@ -416,7 +429,7 @@ bool safetensors_parse(const unsigned char *head, size_t size, uint64_t file_siz
     catalog catalog = {.problem = problem, .data_bytes = file_size - LENGTH_BYTES - length, .wanted = name};
     json_open(&catalog.reader, head + LENGTH_BYTES, length, LENGTH_BYTES);
     const bool good = read_header(&catalog) && check_cover(&catalog) && check_names(&catalog) &&
-                      check_choice(&catalog) && describe(&catalog, layout);
+                      check_choice(&catalog) && describe(&catalog, purpose, layout);
     free(catalog.places);
     return good;
 }

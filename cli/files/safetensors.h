@@ -11,8 +11,8 @@ bool safetensors_is_meant(const unsigned char *head, size_t size);
 /* `head` is the file's beginning: all of it, or at least the header. `name` is the tensor's; null: the only one of the
  * file. Every tensor of the file is checked, not only the one that is asked for. Nothing beyond `size` bytes is read.
  */
-bool safetensors_parse(const unsigned char *head, size_t size, uint64_t file_size, const char *name, layout *layout,
-                       problem *problem);
+bool safetensors_parse(const unsigned char *head, size_t size, uint64_t file_size, const char *name, purpose purpose,
+                       layout *layout, problem *problem);
 
 /* Headers are no longer than this in any good file. */
 enum {

@@ -65,6 +65,11 @@ typedef uint32_t real_bits;
 #endif
 #define LOSS_FUNCTION ALWAYS_INLINE
 
+#define OPERANDS_COUNTED(a, b, c, d, count, ...) count
+#define OPERANDS_OF(...)                         OPERANDS_COUNTED(__VA_ARGS__, 4, 3, 2, 1)
+#define PASTE_OF(a, b)                           a##b
+#define PASTE(a, b)                              PASTE_OF(a, b)
+
 LOSS_FUNCTION real_bits bits_of(real x) {
     real_bits bits;
     memcpy(&bits, &x, sizeof bits);
@@ -112,6 +117,14 @@ LOSS_FUNCTION real sign(real x) {
     return choose(x == 0, 0, one);
 }
 
+LOSS_FUNCTION real square_root(real x) {
+#if defined(__CUDACC__)
+    return sizeof(real) == sizeof(float) ? (real)__fsqrt_rn((float)x) : (real)__dsqrt_rn((double)x);
+#else
+    return sizeof(real) == sizeof(float) ? (real)__builtin_sqrtf((float)x) : (real)__builtin_sqrt((double)x);
+#endif
+}
+
 LOSS_FUNCTION real canonical(real x) {
     return choose(x != x, real_of(REAL_NAN_BITS), x);
 }
@@ -129,6 +142,13 @@ ALWAYS_INLINE unsigned take_ticket(unsigned *counter) {
 ALWAYS_INLINE int anew(int x) {
 #if defined(__CUDACC__)
     asm volatile("" : "+r"(x));
+#endif
+    return x;
+}
+
+ALWAYS_INLINE uint2 apart(uint2 x) {
+#if defined(__CUDACC__)
+    asm volatile("" : "+r"(x.x), "+r"(x.y));
 #endif
     return x;
 }
@@ -199,13 +219,15 @@ typedef enum onepass_dtype {
     ONEPASS_F16 = 1,
     ONEPASS_BF16 = 2,
     ONEPASS_F32 = 3,
-    ONEPASS_F64 = 4
+    ONEPASS_F64 = 4,
+    ONEPASS_BOOL = 5
 } onepass_dtype;
 
 typedef enum onepass_reduction {
     ONEPASS_MEAN = 0,
     ONEPASS_SUM = 1,
-    ONEPASS_NONE = 2
+    ONEPASS_NONE = 2,
+    ONEPASS_BATCHMEAN = 3
 } onepass_reduction;
 
 typedef enum onepass_device {
@@ -219,7 +241,8 @@ enum onepass_flags {
 
 enum {
     ONEPASS_PREDICTION = 0,
-    ONEPASS_TARGET = 1
+    ONEPASS_TARGET = 1,
+    ONEPASS_THIRD = 2
 };
 
 typedef struct onepass_tensor {
@@ -326,6 +349,7 @@ typedef struct onepass_loss_info {
     int32_t operand_count;
     int32_t parameter_count;
     const onepass_parameter_info *parameter;
+    const char *const *operand;
 } onepass_loss_info;
 
 ONEPASS_API const onepass_loss_info *onepass_loss_at(int32_t index);
@@ -362,6 +386,8 @@ typedef struct view {
     int64_t stride[ONEPASS_MAX_DIMENSIONS];
 } view;
 
+#define MOST_OPERANDS 3
+
 typedef struct job {
     int32_t loss;
     int32_t operand_count;
@@ -374,6 +400,7 @@ typedef struct job {
 
     view operand[ONEPASS_MAX_OPERANDS];
     view weight;
+    view mask;
     view upstream;
     view value;
     view gradient[ONEPASS_MAX_OPERANDS];
@@ -413,7 +440,7 @@ ONEPASS_INTERNAL onepass_status onepass_plan_scale(const onepass_call *call, job
 
 ONEPASS_INTERNAL onepass_status onepass_check_device(int32_t device, int32_t device_index);
 
-ONEPASS_INTERNAL extern const char *const onepass_operand_name[ONEPASS_MAX_OPERANDS];
+ONEPASS_INTERNAL const char *onepass_operand_name(const job *job, int32_t k);
 ONEPASS_INTERNAL extern const char *const onepass_gradient_name[ONEPASS_MAX_OPERANDS];
 
 ONEPASS_INTERNAL int32_t onepass_loss_index(const char *name);
@@ -457,11 +484,12 @@ typedef union cuda_reals {
 enum {
     CUDA_PREDICTION,
     CUDA_TARGET,
-    CUDA_UPSTREAM,
+    CUDA_UPSTREAM = CUDA_PREDICTION + MOST_OPERANDS,
     CUDA_VALUE,
     CUDA_GRADIENT,
-    CUDA_TENSORS = CUDA_GRADIENT + 2,
+    CUDA_TENSORS = CUDA_GRADIENT + MOST_OPERANDS,
     CUDA_WEIGHT = CUDA_TENSORS,
+    CUDA_MASK,
     CUDA_GENERAL_TENSORS
 };
 
@@ -509,9 +537,10 @@ typedef struct cuda_view {
 typedef struct cuda_general {
     cuda_head head;
     cuda_view view[CUDA_GENERAL_TENSORS];
-    void *weight;
+    void *weight, *mask;
     int32_t weight_dtype;
     int32_t over_weights;
+    int32_t weight_buffer;
 } cuda_general;
 
 typedef struct cuda_launch {
@@ -561,7 +590,7 @@ typedef __fp16 native_half;
 #endif
 
 ALWAYS_INLINE size_t dtype_size(int32_t dtype) {
-    return dtype == ONEPASS_F64 ? 8 : dtype == ONEPASS_F32 ? 4 : 2;
+    return dtype == ONEPASS_F64 ? 8 : dtype == ONEPASS_F32 ? 4 : dtype == ONEPASS_BOOL ? 1 : 2;
 }
 
 ALWAYS_INLINE uint32_t f32_bits(float x) {
@@ -674,6 +703,10 @@ ALWAYS_INLINE real load_f64(const void *data, int64_t i) {
     return (real)((const double *)data)[i];
 }
 
+ALWAYS_INLINE real load_bool(const void *data, int64_t i) {
+    return ((const unsigned char *)data)[i] != 0;
+}
+
 ALWAYS_INLINE double load_scalar(const void *data, int32_t dtype) {
     switch (dtype) {
     case ONEPASS_F16:
@@ -682,6 +715,8 @@ ALWAYS_INLINE double load_scalar(const void *data, int32_t dtype) {
         return (double)f32_of_bf16(*(const uint16_t *)data);
     case ONEPASS_F32:
         return (double)*(const float *)data;
+    case ONEPASS_BOOL:
+        return *(const unsigned char *)data != 0;
     default:
         return *(const double *)data;
     }
@@ -692,17 +727,14 @@ ALWAYS_INLINE void store_scalar(void *data, int32_t dtype, double x) {
     if (x != x)
         memcpy(&x, &nan, sizeof x);
     switch (dtype) {
-    case ONEPASS_F16:
-        *(uint16_t *)data = f16_of_f64(x);
-        break;
-    case ONEPASS_BF16:
-        *(uint16_t *)data = bf16_of_f64(x);
-        break;
     case ONEPASS_F32:
         *(float *)data = (float)x;
         break;
-    default:
+    case ONEPASS_F64:
         *(double *)data = x;
+        break;
+    default:
+        *(uint16_t *)data = dtype == ONEPASS_F16 ? f16_of_f64(x) : bf16_of_f64(x);
     }
 }
 
@@ -819,17 +851,12 @@ struct tile;
 typedef real order_term(const struct tile *tile, int64_t element);
 
 ALWAYS_INLINE void order_rows(order_term *term, const struct tile *tile, real *sum) {
-    _Alignas(64) real four[ORDER_LANES], two[ORDER_LANES];
-#define ROW(row) term(tile, (row)*ORDER_LANES + lane)
-    ORDER_EACH_LANE(sum[lane] = ROW(0))
-    ORDER_EACH_LANE(sum[lane] = sum[lane] + ROW(1))
-    ORDER_EACH_LANE(two[lane] = ROW(2))
-    ORDER_EACH_LANE(sum[lane] = sum[lane] + (two[lane] + ROW(3)))
-    ORDER_EACH_LANE(four[lane] = ROW(4))
-    ORDER_EACH_LANE(four[lane] = four[lane] + ROW(5))
-    ORDER_EACH_LANE(two[lane] = ROW(6))
-    ORDER_EACH_LANE(sum[lane] = sum[lane] + (four[lane] + (two[lane] + ROW(7))))
-#undef ROW
+    _Alignas(64) real pair[ORDER_ROWS / 2][ORDER_LANES];
+    for (int64_t i = 0; i < ORDER_ROWS / 2; i++) {
+        const int64_t first = 2 * i * ORDER_LANES;
+        ORDER_EACH_LANE(pair[i][lane] = term(tile, first + lane) + term(tile, first + ORDER_LANES + lane))
+    }
+    ORDER_EACH_LANE(sum[lane] = (pair[0][lane] + pair[1][lane]) + (pair[2][lane] + pair[3][lane]))
 }
 
 ALWAYS_INLINE double order_lanes(const real *sum) {
@@ -913,6 +940,13 @@ ALWAYS_INLINE bool leave_sum(unsigned *counter, double *partial, double sum, int
     return __shfl_sync(~0u, number, 0) == gridDim.x - 1;
 }
 
+ALWAYS_INLINE bool tell_block(bool known, bool *shared) {
+    if (threadIdx.x == 0)
+        *shared = known;
+    __syncthreads();
+    return *shared;
+}
+
 ALWAYS_INLINE bool combine_blocks(void *workspace, double *node, double *sum) {
     __shared__ bool is_last;
     const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP, warps = blockDim.x / ORDER_WARP;
@@ -920,29 +954,27 @@ ALWAYS_INLINE bool combine_blocks(void *workspace, double *node, double *sum) {
     double *partial = (double *)workspace + CUDA_WORKSPACE_HEAD / sizeof(double);
     const int64_t blocks = gridDim.x;
     const bool last = warp == 0 && leave_sum(counter, partial, *sum, thread);
-    if (blocks <= GROUP) {
-        if (!last)
-            return false;
-        *sum = blocks <= 2 * ORDER_WARP ? order_neighbours(pair_sum(partial, 2 * thread, blocks), ORDER_WARP)
-                                        : group_sum(partial, 0, blocks, thread);
+    const bool by_one_warp = blocks <= GROUP;
+    if (by_one_warp ? !last : !tell_block(last, &is_last))
+        return false;
+    if (blocks <= 2 * ORDER_WARP) {
+        *sum = order_neighbours(pair_sum(partial, 2 * thread, blocks), ORDER_WARP);
     } else {
-        if (threadIdx.x == 0)
-            is_last = last;
-        __syncthreads();
-        if (!is_last)
-            return false;
         int groups = 1;
         while (groups * GROUP < blocks)
             groups *= 2;
+#pragma unroll 1
         for (int group = warp; group < groups; group += warps) {
-            const double group_node = group_sum(partial, (int64_t)group * GROUP, blocks, thread);
+            *sum = group_sum(partial, (int64_t)group * GROUP, blocks, thread);
             if (thread == 0)
-                node[group] = group_node;
+                node[group] = *sum;
         }
-        __syncthreads();
-        if (warp != 0)
-            return false;
-        *sum = tree_of(thread, node, groups);
+        if (!by_one_warp) {
+            __syncthreads();
+            if (warp != 0)
+                return false;
+            *sum = tree_of(thread, node, groups);
+        }
     }
     if (thread == 0)
         *counter = 0;
@@ -1047,10 +1079,12 @@ ALWAYS_INLINE void write_row(const tile *tile, real *to, int row, const real *x)
 
 typedef enum access {
     ACCESS_REAL,
-    ACCESS_F16,
-    ACCESS_BF16,
-    ACCESS_CONSTANT
+    ACCESS_HALF
 } access;
+
+ALWAYS_INLINE bool is_constant(const cuda_direct *job, int which) {
+    return (job->head.rows >> which & 1) && job->rows[which].tile_step == 0;
+}
 
 ALWAYS_INLINE void *tile_address(const cuda_direct *job, int which, const tile *tile, int size) {
     int64_t offset = tile->index * ORDER_TILE;
@@ -1063,7 +1097,7 @@ ALWAYS_INLINE void *tile_address(const cuda_direct *job, int which, const tile *
 }
 
 typedef struct numbers {
-    vector at[ORDER_ROWS][VECTORS];
+    vector at[VECTORS];
 } numbers;
 
 typedef enum keeping {
@@ -1085,37 +1119,77 @@ ALWAYS_INLINE void send_for_row(const tile *tile, const void *from, int row, num
     if (access == ACCESS_REAL)
         EACH_VECTOR {
             const vector *address = (const vector *)((const real *)from + own_element(tile, row, i * VECTOR));
-            into->at[row][i] = load_vector<keeping>(address);
+            into->at[i] = load_vector<keeping>(address);
         }
 #if !defined(ONEPASS_REAL_F64)
-    if (access == ACCESS_F16 || access == ACCESS_BF16) {
+    if (access == ACCESS_HALF) {
         const uint2 *address = (const uint2 *)((const uint16_t *)from + own_element(tile, row, 0));
         const uint2 half = keeping == KEEP_LEAST || keeping == KEEP_OUTSIDE ? __ldcs(address) : *address;
-        into->at[row][0].x = real_of(half.x);
-        into->at[row][0].y = real_of(half.y);
+        into->at[0].x = real_of(half.x);
+        into->at[0].y = real_of(half.y);
     }
 #endif
 }
 
-template <access access> ALWAYS_INLINE void receive(const numbers *numbers, real constant, int row, real *x) {
-    if (access == ACCESS_REAL)
-        EACH_VECTOR unpack(numbers->at[row][i], x + i * VECTOR);
-    if (access == ACCESS_CONSTANT)
-        EACH_OWN x[own] = constant;
+ALWAYS_INLINE void send_for_constant(const void *from, numbers *into) {
+    real x[ORDER_OWN_LANES];
+    EACH_OWN x[own] = *(const real *)from;
+    EACH_VECTOR into->at[i] = pack(x + i * VECTOR);
+}
+
+template <access access> ALWAYS_INLINE void send_for_rest(const tile *tile, const void *from, int row, numbers *into) {
+    real x[ORDER_OWN_LANES];
 #if !defined(ONEPASS_REAL_F64)
-    if (access == ACCESS_F16 || access == ACCESS_BF16)
-        unpack_half(access == ACCESS_F16, make_uint2(bits_of(numbers->at[row][0].x), bits_of(numbers->at[row][0].y)),
-                    x);
+    uint32_t half[ORDER_OWN_LANES];
+    if (access == ACCESS_HALF) {
+        EACH_OWN {
+            const int element = own_element(tile, row, own);
+            half[own] = element < tile->count ? ((const uint16_t *)from)[element] : 0;
+        }
+        into->at[0].x = real_of(half[0] | half[1] << 16);
+        into->at[0].y = real_of(half[2] | half[3] << 16);
+    }
+#endif
+    if (access == ACCESS_REAL) {
+        EACH_OWN {
+            const int element = own_element(tile, row, own);
+            x[own] = element < tile->count ? ((const real *)from)[element] : 0;
+        }
+        EACH_VECTOR into->at[i] = pack(x + i * VECTOR);
+    }
+}
+
+template <access access> ALWAYS_INLINE void receive(bool f16, const numbers *numbers, real *x) {
+    if (access == ACCESS_REAL)
+        EACH_VECTOR unpack(numbers->at[i], x + i * VECTOR);
+#if !defined(ONEPASS_REAL_F64)
+    if (access == ACCESS_HALF) {
+        const uint2 half = make_uint2(bits_of(numbers->at[0].x), bits_of(numbers->at[0].y));
+        if (f16)
+            unpack_half(true, apart(half), x);
+        else
+            unpack_half(false, half, x);
+    }
 #endif
 }
 
-template <access access> ALWAYS_INLINE void put_row(const tile *tile, void *to, int row, const real *x) {
+template <access access> ALWAYS_INLINE void put_row(const tile *tile, bool f16, void *to, int row, const real *x) {
+    const bool whole = tile->count == ORDER_TILE;
 #if !defined(ONEPASS_REAL_F64)
-    if (access == ACCESS_F16 || access == ACCESS_BF16)
-        *(uint2 *)((uint16_t *)to + own_element(tile, row, 0)) = pack_half(access == ACCESS_F16, x);
+    if (access == ACCESS_HALF) {
+        const uint2 half = f16 ? apart(pack_half(true, x)) : pack_half(false, x);
+        uint16_t *out = (uint16_t *)to + own_element(tile, row, 0);
+        if (whole)
+            *(uint2 *)out = half;
+        else
+            EACH_OWN if (own_element(tile, row, own) < tile->count) out[own] =
+                (uint16_t)((own < 2 ? half.x : half.y) >> 16 * (own % 2));
+    }
 #endif
-    if (access == ACCESS_REAL)
+    if (access == ACCESS_REAL && whole)
         EACH_VECTOR *(vector *)((real *)to + own_element(tile, row, i * VECTOR)) = pack(x + i * VECTOR);
+    else if (access == ACCESS_REAL)
+        EACH_OWN if (own_element(tile, row, own) < tile->count)((real *)to)[own_element(tile, row, own)] = x[own];
 }
 
 typedef real (*load_function)(const void *data, int64_t i);
@@ -1137,17 +1211,17 @@ ALWAYS_INLINE void store_one(int32_t dtype, void *data, int64_t i, real x) {
 }
 
 ALWAYS_INLINE void fill_by_vectors(const tile *tile, const real *from, real *buffer) {
-    numbers read;
+    numbers read[ORDER_ROWS];
     EACH_ROW EACH_VECTOR {
         const int element = own_element(tile, row, i * VECTOR);
-        read.at[row][i] = zero_vector();
+        read[row].at[i] = zero_vector();
         if (element + VECTOR <= tile->count)
-            read.at[row][i] = *(const vector *)(from + element);
+            read[row].at[i] = *(const vector *)(from + element);
     }
     EACH_ROW EACH_VECTOR {
         const int element = own_element(tile, row, i * VECTOR);
         if (element + VECTOR <= tile->count)
-            *(vector *)(buffer + element) = read.at[row][i];
+            *(vector *)(buffer + element) = read[row].at[i];
     }
     const int rest = tile->count / VECTOR * VECTOR + tile->thread;
     if (rest < tile->count)
@@ -1197,30 +1271,10 @@ ALWAYS_INLINE void fill_from_row(const tile *tile, int32_t dtype, const void *fr
         fill_one_by_one<load_bf16>(tile, from, stride, buffer);
     else if (dtype == ONEPASS_F32)
         fill_one_by_one<load_f32>(tile, from, stride, buffer);
+    else if (dtype == ONEPASS_BOOL)
+        fill_one_by_one<load_bool>(tile, from, stride, buffer);
     else
         fill_one_by_one<load_f64>(tile, from, stride, buffer);
-}
-
-ALWAYS_INLINE void fill_buffer(const cuda_direct *job, int which, const tile *tile, real *buffer) {
-    const int dtype = job->head.dtype[which];
-    const void *from = tile_address(job, which, tile, (int)dtype_size(dtype));
-    if ((job->head.rows >> which & 1) && job->rows[which].tile_step == 0)
-        for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
-            buffer[i] = *(const real *)from;
-#if !defined(ONEPASS_REAL_F64)
-    else if (dtype != REAL_DTYPE)
-        fill_by_half_vectors(tile, dtype, (const uint16_t *)from, buffer);
-#endif
-    else
-        fill_by_vectors(tile, (const real *)from, buffer);
-}
-
-ALWAYS_INLINE void empty_buffer(const cuda_direct *job, int which, const tile *tile, const real *buffer) {
-    const int dtype = job->head.dtype[which];
-    void *to = tile_address(job, which, tile, (int)dtype_size(dtype));
-#pragma unroll 1
-    for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
-        store_one(dtype, to, i, buffer[i]);
 }
 
 typedef struct place {
@@ -1261,6 +1315,13 @@ ALWAYS_INLINE void fill_buffer(const cuda_general *job, int which, const tile *t
         buffer[i] = (real)load_scalar(data + place_of(view, tile->index * ORDER_TILE + i).offset * size, dtype);
 }
 
+ALWAYS_INLINE real *plain_output(const cuda_general *job, int which, const tile *tile) {
+    const cuda_view *view = &job->view[which];
+    real *data = (real *)job->head.data[which];
+    const bool plain = job->head.dtype[which] == REAL_DTYPE && view->ndim == 1 && view->stride[0] == 1;
+    return plain && (uintptr_t)data % 16 == 0 ? data + tile->index * ORDER_TILE : NULL;
+}
+
 ALWAYS_INLINE void empty_buffer(const cuda_general *job, int which, const tile *tile, const real *buffer) {
     const cuda_view *view = &job->view[which];
     const place at = place_of(view, tile->index * ORDER_TILE);
@@ -1270,6 +1331,45 @@ ALWAYS_INLINE void empty_buffer(const cuda_general *job, int which, const tile *
     for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
         store_one(job->head.dtype[which], job->head.data[which],
                   one_row ? at.offset + i * stride : place_of(view, tile->index * ORDER_TILE + i).offset, buffer[i]);
+}
+
+typedef uint32_t part;
+#define PART_ALL UINT32_C(0xffffffff)
+
+ALWAYS_INLINE bool takes_part(part part, int row, int own) {
+    return part >> (row * ORDER_OWN_LANES + own) & 1;
+}
+
+ALWAYS_INLINE part part_of_word(uint32_t bytes) {
+    part part = 0;
+    EACH_OWN part |= (uint32_t)((bytes >> 8 * own & 0xff) != 0) << own;
+    return part;
+}
+
+ALWAYS_INLINE part read_mask(const cuda_general *job, const tile *tile) {
+    const cuda_view *view = &job->view[CUDA_MASK];
+    const unsigned char *mask = (const unsigned char *)job->mask;
+    const place at = place_of(view, tile->index * ORDER_TILE);
+    const int64_t stride = view->stride[view->ndim - 1];
+    const bool one_row = at.left >= tile->count;
+    part part = 0;
+    if (sizeof(real) == sizeof(float) && one_row && stride == 1 && tile->count == ORDER_TILE &&
+        (uintptr_t)(mask + at.offset) % 4 == 0) {
+        uint32_t bytes[ORDER_ROWS];
+        EACH_ROW bytes[row] = *(const uint32_t *)(mask + at.offset + own_element(tile, row, 0));
+        EACH_ROW part |= part_of_word(bytes[row]) << (row * ORDER_OWN_LANES);
+        return part;
+    }
+#pragma unroll 1
+    for (int i = 0; i < ORDER_ROWS * ORDER_OWN_LANES; i++) {
+        const int element = own_element(tile, i / ORDER_OWN_LANES, i % ORDER_OWN_LANES);
+        if (element >= tile->count)
+            continue;
+        const int64_t offset =
+            one_row ? at.offset + element * stride : place_of(view, tile->index * ORDER_TILE + element).offset;
+        part |= (uint32_t)(mask[offset] != 0) << i;
+    }
+    return part;
 }
 
 #if defined(ONEPASS_REAL_F64)
@@ -1285,16 +1385,67 @@ ALWAYS_INLINE void empty_buffer(const cuda_general *job, int which, const tile *
 #endif
 #define BOUNDS __launch_bounds__(MOST_WARPS *ORDER_WARP, 1)
 
-typedef real (*loss_function)(real p, real t, const real *parameter);
+#define ARGUMENTS_2 x[0], x[1]
+#define ARGUMENTS_3 x[0], x[1], x[2]
+#define LOSS_MEMBER(name, member, operands)                                                                            \
+    ALWAYS_INLINE real member(const real *x, const real *parameter) {                                                  \
+        return name##_##member(PASTE(ARGUMENTS_, OPERANDS_OF operands), parameter);                                    \
+    }
+#define LOSS_SLOPE_2(name, operands)
+#define LOSS_SLOPE_3(name, operands) LOSS_MEMBER(name, slope_v, operands)
+#define LOSS(name, operands, ...)                                                                                      \
+    struct name##_loss {                                                                                               \
+        enum {                                                                                                         \
+            OPERANDS = OPERANDS_OF operands                                                                            \
+        };                                                                                                             \
+        LOSS_MEMBER(name, value, operands)                                                                             \
+        LOSS_MEMBER(name, slope_p, operands)                                                                           \
+        LOSS_MEMBER(name, slope_t, operands)                                                                           \
+        PASTE(LOSS_SLOPE_, OPERANDS_OF operands)(name, operands)                                                       \
+    };
+
+LOSS_FUNCTION real smooth_l1_value(real p, real t, const real *parameter) {
+    const real beta = parameter[0];
+    const real distance = magnitude(p - t);
+    return choose(distance < beta, quotient((real)0.5 * distance * distance, beta), distance - (real)0.5 * beta);
+}
+
+LOSS_FUNCTION real smooth_l1_slope_p(real p, real t, const real *parameter) {
+    const real beta = parameter[0];
+    const real x = p - t;
+    return choose(magnitude(x) >= beta, sign(x), quotient(x, beta));
+}
+
+LOSS_FUNCTION real smooth_l1_slope_t(real p, real t, const real *parameter) {
+    return -smooth_l1_slope_p(p, t, parameter);
+}
+
+LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
+     "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
+     PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
+#undef LOSS
+
+struct weights_loss {
+    enum {
+        OPERANDS = 1
+    };
+    ALWAYS_INLINE real value(const real *x, const real *parameter) {
+        return x[0];
+    }
+};
+
+typedef real (*loss_function)(const real *x, const real *parameter);
 
 typedef enum outputs {
     OUTPUTS_VALUE,
     OUTPUTS_BOTH,
+    OUTPUTS_GRADIENT,
     OUTPUTS_ANY
 } outputs;
 
 typedef struct wanted {
-    bool sum, values, gradient[2];
+    bool sum, values;
+    unsigned gradients;
     bool upstream_is_tensor;
     real scale;
     real upstream;
@@ -1302,12 +1453,13 @@ typedef struct wanted {
 } wanted;
 
 template <outputs outputs> ALWAYS_INLINE wanted what_is_wanted(const cuda_head *head) {
-    const bool none = outputs == OUTPUTS_ANY && head->reduction == ONEPASS_NONE;
+    const bool any = outputs == OUTPUTS_ANY, none = any && head->reduction == ONEPASS_NONE;
     wanted wanted;
-    wanted.sum = outputs != OUTPUTS_ANY || (!none && head->data[CUDA_VALUE]);
+    wanted.sum = outputs == OUTPUTS_VALUE || outputs == OUTPUTS_BOTH || (any && !none && head->data[CUDA_VALUE]);
     wanted.values = none && head->data[CUDA_VALUE];
-    wanted.gradient[0] = outputs == OUTPUTS_BOTH || (outputs == OUTPUTS_ANY && head->data[CUDA_GRADIENT]);
-    wanted.gradient[1] = outputs == OUTPUTS_ANY && head->data[CUDA_GRADIENT + 1];
+    wanted.gradients = outputs == OUTPUTS_BOTH || outputs == OUTPUTS_GRADIENT;
+    for (int k = 0; k < MOST_OPERANDS && any; k++)
+        wanted.gradients |= (unsigned)(head->data[CUDA_GRADIENT + k] != NULL) << k;
     wanted.upstream_is_tensor = none && head->data[CUDA_UPSTREAM];
     wanted.scale = REAL(head->scale);
     wanted.parameter = REAL(head->parameter);
@@ -1325,186 +1477,214 @@ ALWAYS_INLINE void add_row(int row, const real *term, lane_sums *sums) {
     EACH_OWN order_row(row, term[own], &sums->sum[own], &sums->two[own], &sums->four[own]);
 }
 
-template <loss_function value>
-ALWAYS_INLINE void value_row(const wanted *wanted, const real *p, const real *t, real *x) {
-    EACH_OWN x[own] = value(p[own], t[own], wanted->parameter);
+typedef struct own_row {
+    real x[ORDER_OWN_LANES][MOST_OPERANDS];
+} own_row;
+
+template <typename loss> ALWAYS_INLINE void value_row(const wanted *wanted, const own_row *in, real *x) {
+    EACH_OWN x[own] = loss::value(in->x[own], wanted->parameter);
 }
 
 template <loss_function slope>
-ALWAYS_INLINE void gradient_row(const wanted *wanted, const real *p, const real *t, const real *upstream, real *x,
+ALWAYS_INLINE void gradient_row(const wanted *wanted, const own_row *in, const real *upstream, real *x,
                                 const real *weight = NULL) {
     EACH_OWN {
-        const real own_slope = slope(p[own], t[own], wanted->parameter);
+        const real own_slope = slope(in->x[own], wanted->parameter);
         x[own] = canonical((weight ? own_slope * weight[own] : own_slope) * wanted->scale * upstream[own]);
     }
 }
 
-typedef struct direct_tile {
-    const real *upstream;
-    void *value, *gradient[2];
-} direct_tile;
-
-ALWAYS_INLINE direct_tile look_at_tile(const cuda_direct *job, const wanted *wanted, const tile *tile, int size) {
-    direct_tile at = {};
-    if (wanted->upstream_is_tensor)
-        at.upstream = (const real *)tile_address(job, CUDA_UPSTREAM, tile, sizeof(real));
-    if (wanted->values)
-        at.value = tile_address(job, CUDA_VALUE, tile, size);
-    for (int k = 0; k < 2; k++)
-        if (wanted->gradient[k])
-            at.gradient[k] = tile_address(job, CUDA_GRADIENT + k, tile, size);
-    return at;
+ALWAYS_INLINE void end_row(const tile *tile, int row, real *x) {
+    EACH_OWN x[own] = own_element(tile, row, own) < tile->count ? x[own] : 0;
 }
 
-template <int row, access p_access, access t_access, loss_function value, loss_function slope_p, loss_function slope_t>
-ALWAYS_INLINE void direct_rows(const tile *tile, const wanted *wanted, const direct_tile *at, const numbers *p_numbers,
-                               const numbers *t_numbers, real constant, lane_sums *sums) {
-    real p[ORDER_OWN_LANES], t[ORDER_OWN_LANES], x[ORDER_OWN_LANES], upstream[ORDER_OWN_LANES];
-    receive<p_access>(p_numbers, 0, row, p);
-    receive<t_access>(t_numbers, constant, row, t);
-    if (wanted->sum) {
-        value_row<value>(wanted, p, t, x);
+#define ROWS_AT_ONCE (loss::OPERANDS > 2 ? ORDER_ROWS / 2 : ORDER_ROWS)
+#define EACH_AT_ONCE _Pragma("unroll") for (int row = 0; row < ROWS_AT_ONCE; row++)
+#define EACH_OPERAND _Pragma("unroll") for (int k = 0; k < loss::OPERANDS; k++)
+
+template <typename loss> struct some_rows { numbers of[ROWS_AT_ONCE][loss::OPERANDS]; };
+
+template <typename loss, access access> ALWAYS_INLINE void receive_row(bool f16, const numbers *from, own_row *into) {
+    EACH_OPERAND {
+        real x[ORDER_OWN_LANES];
+        receive<access>(f16, &from[k], x);
+        EACH_OWN into->x[own][k] = x[own];
+    }
+}
+
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE void direct_row(const tile *tile, const wanted *wanted, bool f16, int row, void *gradient,
+                              const numbers *numbers, lane_sums *sums) {
+    own_row in;
+    real x[ORDER_OWN_LANES];
+    receive_row<loss, access>(f16, numbers, &in);
+    if constexpr (outputs != OUTPUTS_GRADIENT) {
+        value_row<loss>(wanted, &in, x);
+        if (tile->count < ORDER_TILE)
+            end_row(tile, row, x);
         add_row(row, x, sums);
-    } else if (wanted->values) {
-        value_row<value>(wanted, p, t, x);
-        EACH_OWN x[own] = canonical(x[own]);
-        put_row<p_access>(tile, at->value, row, x);
     }
-    EACH_OWN upstream[own] = wanted->upstream;
-    if (wanted->upstream_is_tensor)
-        read_row(tile, at->upstream, row, upstream);
-    if (wanted->gradient[0]) {
-        gradient_row<slope_p>(wanted, p, t, upstream, x);
-        put_row<p_access>(tile, at->gradient[0], row, x);
-    }
-    if (wanted->gradient[1]) {
-        gradient_row<slope_t>(wanted, p, t, upstream, x);
-        put_row<p_access>(tile, at->gradient[1], row, x);
-    }
-    if constexpr (row + 1 < ORDER_ROWS)
-        direct_rows<row + 1, p_access, t_access, value, slope_p, slope_t>(tile, wanted, at, p_numbers, t_numbers,
-                                                                          constant, sums);
-}
-
-template <access p_access, access t_access, keeping p_keeping, keeping t_keeping>
-ALWAYS_INLINE void send_for_tile(const tile *tile, const void *p_at, const void *t_at, numbers *p, numbers *t) {
-    EACH_ROW {
-        send_for_row<p_access, p_keeping>(tile, p_at, row, p);
-        send_for_row<t_access, t_keeping>(tile, t_at, row, t);
+    if constexpr (outputs != OUTPUTS_VALUE) {
+        real upstream[ORDER_OWN_LANES];
+        EACH_OWN upstream[own] = wanted->upstream;
+        gradient_row<loss::slope_p>(wanted, &in, upstream, x);
+        put_row<access>(tile, f16, gradient, row, x);
     }
 }
 
-template <access p_access, access t_access, loss_function value, loss_function slope_p, loss_function slope_t>
-ALWAYS_INLINE void run_direct(const cuda_direct *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
-    const int size = p_access == ACCESS_REAL ? sizeof(real) : sizeof(uint16_t);
-    const void *p_at = tile_address(job, CUDA_PREDICTION, tile, size);
-    const void *t_at = tile_address(job, CUDA_TARGET, tile, size);
-    numbers p, t;
-    real constant = 0;
-    const bool writes = wanted->gradient[0] || wanted->gradient[1] || wanted->values;
-    const bool shared_row = t_access != ACCESS_CONSTANT && (job->head.rows >> CUDA_TARGET & 1);
-    if (t_access == ACCESS_CONSTANT)
-        constant = *(const real *)t_at;
-    if (writes)
-        send_for_tile<p_access, t_access, KEEP_AS_USUAL, KEEP_AS_USUAL>(tile, p_at, t_at, &p, &t);
-    else if (shared_row)
-        send_for_tile<p_access, t_access, KEEP_OUTSIDE, KEEP_LONGEST>(tile, p_at, t_at, &p, &t);
+template <typename loss, access access, keeping keeping>
+ALWAYS_INLINE void send_for_rows(const tile *tile, void *const *at, int first, some_rows<loss> *into) {
+    EACH_AT_ONCE EACH_OPERAND {
+        if (keeping == KEEP_OUTSIDE && k == CUDA_TARGET)
+            send_for_row<access, KEEP_LONGEST>(tile, at[k], first + row, &into->of[row][k]);
+        else
+            send_for_row<access, keeping>(tile, at[k], first + row, &into->of[row][k]);
+    }
+}
+
+template <typename loss>
+ALWAYS_INLINE void send_for_constants(const cuda_direct *job, const tile *tile, void *const *at, int first,
+                                      some_rows<loss> *into) {
+    EACH_OPERAND {
+        if (is_constant(job, CUDA_PREDICTION + k))
+            EACH_AT_ONCE send_for_constant(at[k], &into->of[row][k]);
+        else
+            EACH_AT_ONCE send_for_row<ACCESS_REAL, KEEP_LEAST>(tile, at[k], first + row, &into->of[row][k]);
+    }
+}
+
+template <typename loss, access access>
+ALWAYS_INLINE void send_for_last_rows(const cuda_direct *job, const tile *tile, void *const *at, int first,
+                                      some_rows<loss> *into) {
+    EACH_OPERAND {
+        if (access == ACCESS_REAL && is_constant(job, CUDA_PREDICTION + k))
+            EACH_AT_ONCE send_for_constant(at[k], &into->of[row][k]);
+        else
+            EACH_AT_ONCE send_for_rest<access>(tile, at[k], first + row, &into->of[row][k]);
+    }
+}
+
+template <typename loss> ALWAYS_INLINE bool has_constants(const cuda_direct *job) {
+    bool has = false;
+    EACH_OPERAND has |= is_constant(job, CUDA_PREDICTION + k);
+    return has;
+}
+
+template <int first, typename loss, outputs outputs, access access>
+ALWAYS_INLINE void run_rows(const cuda_direct *job, const wanted *wanted, const tile *tile, void *const *at,
+                            void *gradient, lane_sums *sums) {
+    const bool f16 = access == ACCESS_HALF && job->head.dtype[CUDA_PREDICTION] == ONEPASS_F16;
+    some_rows<loss> numbers;
+    if (tile->count < ORDER_TILE)
+        send_for_last_rows<loss, access>(job, tile, at, first, &numbers);
+    else if (access == ACCESS_REAL && job->head.rows && has_constants<loss>(job))
+        send_for_constants<loss>(job, tile, at, first, &numbers);
+    else if (outputs != OUTPUTS_VALUE)
+        send_for_rows<loss, access, KEEP_AS_USUAL>(tile, at, first, &numbers);
+    else if (job->head.rows >> CUDA_TARGET & 1)
+        send_for_rows<loss, access, KEEP_OUTSIDE>(tile, at, first, &numbers);
     else
-        send_for_tile<p_access, t_access, KEEP_LEAST, KEEP_LEAST>(tile, p_at, t_at, &p, &t);
-    const direct_tile at = look_at_tile(job, wanted, tile, size);
-    direct_rows<0, p_access, t_access, value, slope_p, slope_t>(tile, wanted, &at, &p, &t, constant, sums);
+        send_for_rows<loss, access, KEEP_LEAST>(tile, at, first, &numbers);
+    EACH_AT_ONCE direct_row<loss, outputs, access>(tile, wanted, f16, first + row, gradient, numbers.of[row], sums);
+    if constexpr (first + ROWS_AT_ONCE < ORDER_ROWS)
+        run_rows<first + ROWS_AT_ONCE, loss, outputs, access>(job, wanted, tile, at, gradient, sums);
 }
 
-typedef enum operands {
-    OPERANDS_REAL,
-    OPERANDS_HALF,
-    OPERANDS_CONSTANT,
-    OPERANDS_DIRECT,
-    OPERANDS_ANY
-} operands;
-
-template <operands operands, loss_function value, loss_function slope_p, loss_function slope_t>
-ALWAYS_INLINE void choose_direct(const cuda_direct *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
-    if (operands == OPERANDS_REAL)
-        run_direct<ACCESS_REAL, ACCESS_REAL, value, slope_p, slope_t>(job, wanted, tile, sums);
-    else if (operands == OPERANDS_CONSTANT)
-        run_direct<ACCESS_REAL, ACCESS_CONSTANT, value, slope_p, slope_t>(job, wanted, tile, sums);
-#if !defined(ONEPASS_REAL_F64)
-    else if (operands == OPERANDS_HALF && job->head.dtype[CUDA_PREDICTION] == ONEPASS_F16)
-        run_direct<ACCESS_F16, ACCESS_F16, value, slope_p, slope_t>(job, wanted, tile, sums);
-    else if (operands == OPERANDS_HALF)
-        run_direct<ACCESS_BF16, ACCESS_BF16, value, slope_p, slope_t>(job, wanted, tile, sums);
-    else if (job->head.dtype[CUDA_PREDICTION] != ONEPASS_F32)
-        choose_direct<OPERANDS_HALF, value, slope_p, slope_t>(job, wanted, tile, sums);
-#endif
-    else if ((job->head.rows >> CUDA_TARGET & 1) && job->rows[CUDA_TARGET].tile_step == 0)
-        choose_direct<OPERANDS_CONSTANT, value, slope_p, slope_t>(job, wanted, tile, sums);
-    else
-        choose_direct<OPERANDS_REAL, value, slope_p, slope_t>(job, wanted, tile, sums);
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE void run_tile(const cuda_direct *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
+    const int size = access == ACCESS_REAL ? sizeof(real) : sizeof(uint16_t);
+    void *at[loss::OPERANDS], *gradient = NULL;
+    EACH_OPERAND at[k] = tile_address(job, CUDA_PREDICTION + k, tile, size);
+    if (outputs != OUTPUTS_VALUE)
+        gradient = tile_address(job, CUDA_GRADIENT, tile, size);
+    run_rows<0, loss, outputs, access>(job, wanted, tile, at, gradient, sums);
 }
 
 ALWAYS_INLINE real *buffer_of(const tile *tile, int which) {
     return tile->buffer + which * ORDER_TILE;
 }
 
-template <loss_function value, loss_function slope_p, loss_function slope_t>
-ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, const real *weights, int row, lane_sums *sums) {
-    real p[ORDER_OWN_LANES], t[ORDER_OWN_LANES], x[ORDER_OWN_LANES], upstream[ORDER_OWN_LANES];
-    real weight[ORDER_OWN_LANES];
-    read_row(tile, buffer_of(tile, 0), row, p);
-    read_row(tile, buffer_of(tile, 1), row, t);
+#define GENERAL_OUTPUTS (1 + MOST_OPERANDS)
+typedef struct places {
+    real *at[GENERAL_OUTPUTS];
+} places;
+
+ALWAYS_INLINE void put_result(const tile *tile, const places *places, int output, int row, const real *x) {
+    if (places->at[output])
+        put_row<ACCESS_REAL>(tile, false, places->at[output], row, x);
+    else
+        write_row(tile, buffer_of(tile, output), row, x);
+}
+
+template <loss_function slope>
+ALWAYS_INLINE void buffered_gradient(const tile *tile, const wanted *wanted, const places *places, part part, int k,
+                                     int row, const own_row *in, const real *upstream, const real *weight) {
+    real x[ORDER_OWN_LANES];
+    gradient_row<slope>(wanted, in, upstream, x, weight);
+    EACH_OWN x[own] = takes_part(part, row, own) ? x[own] : 0;
+    put_result(tile, places, 1 + k, row, x);
+}
+
+template <typename loss>
+ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, const real *weights, part part,
+                                const places *places, int row, lane_sums *sums) {
+    own_row in;
+    real x[ORDER_OWN_LANES], upstream[ORDER_OWN_LANES], weight[ORDER_OWN_LANES];
+#pragma unroll
+    for (int k = 0; k < loss::OPERANDS; k++) {
+        read_row(tile, buffer_of(tile, k), row, x);
+        EACH_OWN in.x[own][k] = x[own];
+    }
     EACH_OWN weight[own] = 1;
     if (weights)
         read_row(tile, weights, row, weight);
-    EACH_OWN upstream[own] = wanted->upstream;
-    if (wanted->upstream_is_tensor)
-        read_row(tile, buffer_of(tile, 2), row, upstream);
-    if (wanted->sum) {
-        value_row<value>(wanted, p, t, x);
-        EACH_OWN x[own] =
-            own_element(tile, row, own) < tile->count ? x[own] * weight[own] : 0;
+    if (wanted->sum || wanted->values) {
+        value_row<loss>(wanted, &in, x);
+        EACH_OWN x[own] = takes_part(part, row, own) ? canonical(x[own] * weight[own]) : 0;
+        end_row(tile, row, x);
+    }
+    if (wanted->sum)
         add_row(row, x, sums);
-    } else if (wanted->values) {
-        value_row<value>(wanted, p, t, x);
-        EACH_OWN x[own] = canonical(x[own] * weight[own]);
-        write_row(tile, buffer_of(tile, 0), row, x);
-    }
-    if (wanted->gradient[0]) {
-        gradient_row<slope_p>(wanted, p, t, upstream, x, weight);
-        write_row(tile, buffer_of(tile, 1), row, x);
-    }
-    if (wanted->gradient[1]) {
-        gradient_row<slope_t>(wanted, p, t, upstream, x, weight);
-        write_row(tile, buffer_of(tile, 2), row, x);
+    if constexpr (loss::OPERANDS > 1) {
+        EACH_OWN upstream[own] = wanted->upstream;
+        if (wanted->upstream_is_tensor)
+            read_row(tile, buffer_of(tile, loss::OPERANDS), row, upstream);
+        if (wanted->values)
+            put_result(tile, places, 0, row, x);
+        if (wanted->gradients & 1)
+            buffered_gradient<loss::slope_p>(tile, wanted, places, part, 0, row, &in, upstream, weight);
+        if (wanted->gradients & 2)
+            buffered_gradient<loss::slope_t>(tile, wanted, places, part, 1, row, &in, upstream, weight);
+        if constexpr (loss::OPERANDS > 2)
+            if (wanted->gradients & 4)
+                buffered_gradient<loss::slope_v>(tile, wanted, places, part, 2, row, &in, upstream, weight);
     }
 }
 
-ALWAYS_INLINE bool is_weighted(const cuda_direct *job) {
-    return false;
-}
-ALWAYS_INLINE bool is_weighted(const cuda_general *job) {
-    return job->weight;
-}
-
-template <typename parameter, loss_function value, loss_function slope_p, loss_function slope_t>
-ALWAYS_INLINE void run_buffered(const parameter *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
-    const bool weighted = is_weighted(job);
-    real *weights = weighted ? buffer_of(tile, job->head.buffers - 1) : NULL;
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE void run_tile(const cuda_general *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
+    real *weights = job->weight ? buffer_of(tile, job->weight_buffer) : NULL;
+    const int inputs = loss::OPERANDS + wanted->upstream_is_tensor;
 #pragma unroll 1
-    for (int k = 0; k < (weighted ? 4 : wanted->upstream_is_tensor ? 3 : 2); k++) {
-        const bool is_weight = weighted && k == 3;
-        if (weighted && k == 2 && !wanted->upstream_is_tensor)
-            continue;
-        fill_buffer(job, is_weight ? CUDA_WEIGHT : CUDA_PREDICTION + k, tile, is_weight ? weights : buffer_of(tile, k));
+    for (int k = 0; k < inputs + (weights != NULL); k++) {
+        const int which = k < loss::OPERANDS ? CUDA_PREDICTION + k : k < inputs ? CUDA_UPSTREAM : CUDA_WEIGHT;
+        fill_buffer(job, which, tile, k < inputs ? buffer_of(tile, k) : weights);
+    }
+    const part part = job->mask ? read_mask(job, tile) : PART_ALL;
+    places places;
+#pragma unroll
+    for (int k = 0; k < GENERAL_OUTPUTS; k++) {
+        const bool is_wanted = k == 0 ? wanted->values : wanted->gradients >> (k - 1) & 1;
+        places.at[k] = k <= loss::OPERANDS && is_wanted ? plain_output(job, CUDA_VALUE + k, tile) : NULL;
     }
     __syncwarp();
 #pragma unroll 1
     for (int row = 0; row < ORDER_ROWS; row++)
-        buffered_row<value, slope_p, slope_t>(tile, wanted, weights, row, sums);
+        buffered_row<loss>(tile, wanted, weights, part, &places, row, sums);
     __syncwarp();
 #pragma unroll 1
-    for (int k = 0; k < 3; k++)
-        if (k == 0 ? wanted->values : k == 1 ? wanted->gradient[0] : wanted->gradient[1])
+    for (int k = 0; k <= loss::OPERANDS; k++)
+        if ((k == 0 ? wanted->values : wanted->gradients >> (k - 1) & 1) && !plain_output(job, CUDA_VALUE + k, tile))
             empty_buffer(job, CUDA_VALUE + k, tile, buffer_of(tile, k));
     __syncwarp();
 }
@@ -1525,8 +1705,7 @@ ALWAYS_INLINE double tile_sum(const wanted *wanted, const tile *tile, const lane
     return sum;
 }
 
-template <outputs outputs, operands operands, typename parameter, loss_function value, loss_function slope_p,
-          loss_function slope_t>
+template <typename loss, outputs outputs, access access, typename parameter>
 ALWAYS_INLINE void run_block(const parameter *job) {
     __shared__ double node[CUDA_MOST_NODES];
     __shared__ order_stack stack;
@@ -1536,33 +1715,28 @@ ALWAYS_INLINE void run_block(const parameter *job) {
     const bool alone = tiles == 1;
     const double weights = sum_of_weights(job);
     wanted wanted = what_is_wanted<outputs>(head);
-    wanted.scale = wanted.scale * (real)(1 / weights);
-    if (outputs == OUTPUTS_ANY && head->unless_one && wanted.upstream == 1)
+    if (outputs == OUTPUTS_ANY)
+        wanted.scale = wanted.scale * (real)(1 / weights);
+    if (outputs >= OUTPUTS_GRADIENT && head->unless_one && wanted.upstream == 1)
         return;
     double sum = ORDER_NOTHING;
     if (sweeps > 1 && threadIdx.x == 0)
         stack.depth = 0, stack.tiles = 0;
 
+#pragma unroll 1
     for (int sweep = 0; sweep < sweeps; sweep++) {
         const int64_t first = ((int64_t)blockIdx.x * sweeps + sweep) * tiles;
         const int64_t left = head->count - first * ORDER_TILE;
         const int here = left < tiles * ORDER_TILE ? (int)left : tiles * ORDER_TILE;
         if (here <= 0)
             break;
-        int i = warp;
-        if constexpr (operands != OPERANDS_ANY)
-            for (; i < here / ORDER_TILE; i += warps) {
-                const tile tile = tile_at(first + i, ORDER_TILE, thread, NULL);
-                lane_sums sums = {};
-                choose_direct<operands, value, slope_p, slope_t>(job, &wanted, &tile, &sums);
-                sum = tile_sum(&wanted, &tile, &sums, alone, &node[i]);
-            }
-        for (; i < tiles; i += warps) {
-            real *buffer = shared_buffer(head, operands == OPERANDS_ANY ? warp : 0);
+#pragma unroll 1
+        for (int i = warp; i < tiles; i += warps) {
+            real *buffer = outputs == OUTPUTS_ANY ? shared_buffer(head, warp) : NULL;
             const tile tile = tile_at(first + i, here - i * ORDER_TILE, thread, buffer);
             lane_sums sums = {};
             if (tile.count > 0)
-                run_buffered<parameter, value, slope_p, slope_t>(job, &wanted, &tile, &sums);
+                run_tile<loss, outputs, access>(job, &wanted, &tile, &sums);
             sum = tile_sum(&wanted, &tile, &sums, alone, &node[i]);
         }
         if (wanted.sum && !alone) {
@@ -1585,8 +1759,7 @@ ALWAYS_INLINE void run_block(const parameter *job) {
 
 #define SMALL_TILES CUDA_SMALL_TILES(REAL_DTYPE)
 
-template <outputs outputs, loss_function value, loss_function slope>
-ALWAYS_INLINE void run_small(const cuda_direct *job) {
+template <typename loss, outputs outputs> ALWAYS_INLINE void run_small(const cuda_direct *job) {
     __shared__ double lanes[SMALL_TILES * ORDER_LANES], node[CUDA_MOST_NODES];
     const cuda_head *head = &job->head;
     const wanted wanted = what_is_wanted<outputs>(head);
@@ -1594,21 +1767,19 @@ ALWAYS_INLINE void run_small(const cuda_direct *job) {
     const int64_t first =
         ((int64_t)blockIdx.x * tiles + threadIdx.x / ORDER_LANES) * ORDER_TILE + threadIdx.x % ORDER_LANES;
     const int64_t left = head->count - first;
-    const real *p = (const real *)head->data[CUDA_PREDICTION] + first;
-    const real *t = (const real *)head->data[CUDA_TARGET] + first;
     real *gradient = (real *)head->data[CUDA_GRADIENT] + first;
 
-    real x[ORDER_ROWS] = {}, y[ORDER_ROWS] = {}, sum = 0, two = 0, four = 0;
-    EACH_ROW if (row * ORDER_LANES < left) {
-        x[row] = p[row * ORDER_LANES];
-        y[row] = t[row * ORDER_LANES];
-    }
+    real x[ORDER_ROWS][loss::OPERANDS] = {}, sum = 0, two = 0, four = 0;
+    EACH_ROW if (row * ORDER_LANES < left)
+#pragma unroll
+        for (int k = 0; k < loss::OPERANDS; k++) x[row][k] =
+            ((const real *)head->data[CUDA_PREDICTION + k])[first + row * ORDER_LANES];
     EACH_ROW {
         const bool within = row * ORDER_LANES < left;
-        order_row(row, within ? value(x[row], y[row], wanted.parameter) : 0, &sum, &two, &four);
+        order_row(row, within ? loss::value(x[row], wanted.parameter) : 0, &sum, &two, &four);
         if (outputs == OUTPUTS_BOTH && within)
             gradient[row * ORDER_LANES] =
-                canonical(slope(x[row], y[row], wanted.parameter) * wanted.scale * wanted.upstream);
+                canonical(loss::slope_p(x[row], wanted.parameter) * wanted.scale * wanted.upstream);
     }
     lanes[threadIdx.x] = (double)sum;
     __syncthreads();
@@ -1632,13 +1803,13 @@ ALWAYS_INLINE void scale_tile(const cuda_direct *job, int which, const tile *til
             at[i] = canonical(at[i] * factor);
         return;
     }
-    numbers numbers;
-    EACH_ROW send_for_row<ACCESS_REAL, KEEP_LEAST>(tile, at, row, &numbers);
+    numbers numbers[ORDER_ROWS];
+    EACH_ROW send_for_row<ACCESS_REAL, KEEP_LEAST>(tile, at, row, &numbers[row]);
     EACH_ROW {
         real x[ORDER_OWN_LANES];
-        receive<ACCESS_REAL>(&numbers, 0, row, x);
+        receive<ACCESS_REAL>(false, &numbers[row], x);
         EACH_OWN x[own] = canonical(x[own] * factor);
-        put_row<ACCESS_REAL>(tile, at, row, x);
+        put_row<ACCESS_REAL>(tile, false, at, row, x);
     }
 }
 
@@ -1667,65 +1838,45 @@ template <typename parameter> ALWAYS_INLINE void scale_block(const parameter *jo
     }
 }
 
-ALWAYS_INLINE real weights_value(real p, real t, const real *parameter) {
-    (void)t, (void)parameter;
-    return p;
-}
-#define WEIGHTS weights_value, weights_value, weights_value
+#define KERNEL_OF(bounds, name, parameter)                                                                             \
+    extern "C" __global__ void bounds KERNEL(name)(const __grid_constant__ parameter job)
+#define LEAN_BOUNDS  __launch_bounds__(MOST_WARPS *ORDER_WARP, LEAN_BLOCKS)
+#define SMALL_BOUNDS __launch_bounds__(SMALL_TILES *ORDER_LANES, 1)
 
-#define FUNCTIONS(name)        name##_value, name##_slope_p, name##_slope_t
-#define ENTRY(name, parameter) extern "C" __global__ void BOUNDS KERNEL(name)(const __grid_constant__ parameter job)
-#define LEAN_ENTRY(name)                                                                                               \
-    extern "C" __global__ void __launch_bounds__(MOST_WARPS *ORDER_WARP, LEAN_BLOCKS)                                  \
-        KERNEL(name)(const __grid_constant__ cuda_direct job)
-#define SMALL_ENTRY(name)                                                                                              \
-    extern "C" __global__ void __launch_bounds__(SMALL_TILES *ORDER_LANES, 1)                                          \
-        KERNEL(name)(const __grid_constant__ cuda_direct job)
-#define DIRECT(name, outputs, operands) run_block<outputs, operands, cuda_direct, FUNCTIONS(name)>(&job)
-
-#define LOSS(name, ...)                                                                                                \
-    ENTRY(name##_forward, cuda_direct) {                                                                               \
-        DIRECT(name, OUTPUTS_VALUE, OPERANDS_REAL);                                                                    \
-    }                                                                                                                  \
-    LEAN_ENTRY(name##_forward_constant) {                                                                              \
-        DIRECT(name, OUTPUTS_VALUE, OPERANDS_CONSTANT);                                                                \
-    }                                                                                                                  \
-    SMALL_ENTRY(name##_small_forward) {                                                                                \
-        run_small<OUTPUTS_VALUE, name##_value, name##_slope_p>(&job);                                                  \
-    }                                                                                                                  \
-    ENTRY(name##_general, cuda_general) {                                                                              \
-        run_block<OUTPUTS_ANY, OPERANDS_ANY, cuda_general, FUNCTIONS(name)>(&job);                                     \
+#define DIRECT(bounds, name, kernel, outputs, access)                                                                  \
+    KERNEL_OF(bounds, name##_##kernel, cuda_direct) {                                                                  \
+        run_block<name##_loss, outputs, access>(&job);                                                                 \
+    }
+#define SMALL(name, kernel, outputs)                                                                                   \
+    KERNEL_OF(SMALL_BOUNDS, name##_##kernel, cuda_direct) {                                                            \
+        run_small<name##_loss, outputs>(&job);                                                                         \
+    }
+#define GENERAL(name)                                                                                                  \
+    KERNEL_OF(BOUNDS, name##_general, cuda_general) {                                                                  \
+        run_block<name##_loss, OUTPUTS_ANY, ACCESS_REAL>(&job);                                                        \
     }
 
-LOSS_FUNCTION real smooth_l1_value(real p, real t, const real *parameter) {
-    const real beta = parameter[0];
-    const real distance = magnitude(p - t);
-    return choose(distance < beta, quotient((real)0.5 * distance * distance, beta), distance - (real)0.5 * beta);
-}
-
-LOSS_FUNCTION real smooth_l1_slope_p(real p, real t, const real *parameter) {
-    const real beta = parameter[0];
-    const real x = p - t;
-    return choose(magnitude(x) >= beta, sign(x), quotient(x, beta));
-}
-
-LOSS_FUNCTION real smooth_l1_slope_t(real p, real t, const real *parameter) {
-    return -smooth_l1_slope_p(p, t, parameter);
-}
-
-LOSS(smooth_l1, "squared error near the target, absolute error beyond",
-     "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
-     PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
-#undef LOSS
-
-#if !defined(ONEPASS_REAL_F64)
-#define LOSS(name, ...)
-
-LOSS(smooth_l1, "squared error near the target, absolute error beyond",
-     "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
-     PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
-#undef LOSS
+#if defined(ONEPASS_REAL_F64)
+#define KERNELS_2(name)                                                                                                \
+    GENERAL(name)                                                                                                      \
+    DIRECT(BOUNDS, name, forward, OUTPUTS_VALUE, ACCESS_REAL)
+#define KERNELS_3(name) KERNELS_2(name)
+#else
+#define KERNELS_3(name)                                                                                                \
+    GENERAL(name)                                                                                                      \
+    DIRECT(BOUNDS, name, forward, OUTPUTS_VALUE, ACCESS_REAL)
+#define KERNELS_2(name)                                                                                                \
+    GENERAL(name)                                                                                                      \
+    DIRECT(BOUNDS, name, forward, OUTPUTS_VALUE, ACCESS_REAL)                                                          \
+    SMALL(name, small_forward, OUTPUTS_VALUE)
 #endif
+
+#define LOSS(name, operands, ...) PASTE(KERNELS_, OPERANDS_OF operands)(name)
+
+LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
+     "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
+     PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
+#undef LOSS
 
 #define dtype_size(dtype) sizeof(float)
 
@@ -1740,46 +1891,80 @@ cuda_shape onepass_cuda_shape;
 
 #define LOSS(name, ...)
 
-LOSS(smooth_l1, "squared error near the target, absolute error beyond",
+LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
      "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
      PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
 #undef LOSS
 
 typedef enum variant {
-    FORWARD,
-    FORWARD_CONSTANT,
-    BOTH,
-    BOTH_CONSTANT,
-    SMALL_FORWARD,
-    SMALL_BOTH,
-    DIRECT,
     GENERAL,
+    FORWARD,
+    BOTH,
+    BACKWARD,
     FORWARD_HALF,
     BOTH_HALF,
-    KERNELS_OF_A_LOSS = 2 * FORWARD_HALF + 2
+    BACKWARD_HALF,
+    SMALL_FORWARD,
+    SMALL_BOTH,
+    VARIANTS
 } variant;
 
-#define IN_BOTH_TYPES(name) "onepass_" name "_f32", "onepass_" name "_f64"
-#define LOSS(name, ...)                                                                                                \
-    IN_BOTH_TYPES(#name "_forward"), IN_BOTH_TYPES(#name "_forward_constant"), IN_BOTH_TYPES(#name "_both"),           \
-        IN_BOTH_TYPES(#name "_both_constant"), IN_BOTH_TYPES(#name "_small_forward"),                                  \
-        IN_BOTH_TYPES(#name "_small_both"), IN_BOTH_TYPES(#name "_direct"), IN_BOTH_TYPES(#name "_general"),           \
-        "onepass_" #name "_forward_half_f32", "onepass_" #name "_both_half_f32",
+#define WIDE_VARIANTS   (BOTH + 1)
+#define DOUBLE_VARIANTS (FORWARD + 1)
+#define KERNEL_COUNT_2  (VARIANTS + DOUBLE_VARIANTS)
+#define KERNEL_COUNT_3  (WIDE_VARIANTS + DOUBLE_VARIANTS)
+
+#define NAME(name, variant, real) "onepass_" name "_" variant "_" real
+#define BASIC_NAMES(name, real)   NAME(name, "general", real), NAME(name, "forward", real)
+#define NAMES_OF_2(name)                                                                                               \
+    BASIC_NAMES(name, "f32"), NAME(name, "both", "f32"), NAME(name, "backward", "f32"),                                \
+        NAME(name, "forward_half", "f32"), NAME(name, "both_half", "f32"), NAME(name, "backward_half", "f32"),         \
+        NAME(name, "small_forward", "f32"), NAME(name, "small_both", "f32"), BASIC_NAMES(name, "f64")
+#define NAMES_OF_3(name) BASIC_NAMES(name, "f32"), NAME(name, "both", "f32"), BASIC_NAMES(name, "f64")
+
+#define LOSS(name, operands, ...) PASTE(NAMES_OF_, OPERANDS_OF operands)(#name),
 static const char *const kernel_names[] = {
 
-LOSS(smooth_l1, "squared error near the target, absolute error beyond",
+LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
      "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
      PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
-    IN_BOTH_TYPES("scale_direct"), IN_BOTH_TYPES("scale_general"), IN_BOTH_TYPES("weights_direct"),
-    IN_BOTH_TYPES("weights_general")};
+    NAME("scale", "direct", "f32"),    NAME("scale", "direct", "f64"),   NAME("scale", "general", "f32"),
+    NAME("scale", "general", "f64"),   NAME("weights", "direct", "f32"), NAME("weights", "direct", "f64"),
+    NAME("weights", "general", "f32"), NAME("weights", "general", "f64")};
 #undef LOSS
 
-#define KERNEL_COUNT   ((int32_t)(sizeof kernel_names / sizeof *kernel_names))
-#define SCALE_DIRECT   (KERNEL_COUNT - 8)
-#define WEIGHTS_DIRECT (KERNEL_COUNT - 4)
+enum {
+#define LOSS(name, operands, ...)                                                                                      \
+    FIRST_OF_##name, LAST_OF_##name = FIRST_OF_##name + PASTE(KERNEL_COUNT_, OPERANDS_OF operands) - 1,
+
+LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
+     "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
+     PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
+#undef LOSS
+    SCALE_DIRECT,
+    WEIGHTS_DIRECT = SCALE_DIRECT + 4,
+    KERNEL_COUNT = WEIGHTS_DIRECT + 4
+};
+
+static const int32_t first_kernel[] = {
+#define LOSS(name, ...) FIRST_OF_##name,
+
+LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
+     "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
+     PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
+#undef LOSS
+};
 
 const char *onepass_cuda_kernel_name(int32_t kernel) {
     return kernel >= 0 && kernel < KERNEL_COUNT ? kernel_names[kernel] : NULL;
+}
+
+static int32_t variants_in_float(const job *job) {
+    return job->operand_count == 2 ? VARIANTS : WIDE_VARIANTS;
+}
+
+static bool has_variant(const job *job, variant variant) {
+    return (int32_t)variant < (job->compute == ONEPASS_F64 ? (int32_t)DOUBLE_VARIANTS : variants_in_float(job));
 }
 
 static int32_t kernel_of(const job *job, variant variant) {
@@ -1787,9 +1972,7 @@ static int32_t kernel_of(const job *job, variant variant) {
     if (job->loss < 0)
         return (job->loss == ONEPASS_SCALE_ONLY ? SCALE_DIRECT : WEIGHTS_DIRECT) + (variant == GENERAL ? 2 : 0) +
                in_double;
-    const int32_t first = job->loss * KERNELS_OF_A_LOSS;
-    return variant < FORWARD_HALF ? first + 2 * (int32_t)variant + in_double
-                                  : first + 2 * FORWARD_HALF + (int32_t)(variant - FORWARD_HALF);
+    return first_kernel[job->loss] + (in_double ? variants_in_float(job) : 0) + (int32_t)variant;
 }
 
 static const view *tensor_of(const job *job, int which) {
@@ -1799,11 +1982,14 @@ static const view *tensor_of(const job *job, int which) {
         return &job->upstream;
     case CUDA_VALUE:
         return &job->value;
-    case CUDA_PREDICTION:
-    case CUDA_TARGET:
-        return job->loss == ONEPASS_SCALE_ONLY ? &absent : &job->operand[which];
+    case CUDA_WEIGHT:
+        return &job->weight;
+    case CUDA_MASK:
+        return &job->mask;
     default:
-        return &job->gradient[which - CUDA_GRADIENT];
+        if (which >= CUDA_GRADIENT)
+            return &job->gradient[which - CUDA_GRADIENT];
+        return which < job->operand_count ? &job->operand[which] : &absent;
     }
 }
 
@@ -1857,11 +2043,19 @@ static layout layout_of(const view *view, int32_t compute, cuda_rows *rows, bool
     return constant ? CONSTANTS : real ? REALS : HALVES;
 }
 
-static bool fits(layout layout, bool half, int which) {
-    return layout == ABSENT || layout == (half && which != CUDA_UPSTREAM ? HALVES : REALS);
+static variant variant_of_outputs(const job *job, bool half) {
+    const bool gradient = job->gradient[0].data;
+    if (job->reduction == ONEPASS_NONE || job->gradient[1].data || job->gradient[2].data)
+        return GENERAL;
+    if (!wants_sum(job))
+        return half ? BACKWARD_HALF : BACKWARD;
+    if (gradient)
+        return half ? BOTH_HALF : BOTH;
+    return half ? FORWARD_HALF : FORWARD;
 }
 
 static variant direct_variant(const job *job, cuda_direct *direct) {
+    const bool scale_only = job->loss == ONEPASS_SCALE_ONLY;
     layout layout[CUDA_TENSORS];
     direct->head.rows = 0;
     for (int which = 0; which < CUDA_TENSORS; which++) {
@@ -1872,29 +2066,25 @@ static variant direct_variant(const job *job, cuda_direct *direct) {
         if (has_rows)
             direct->head.rows |= (uint8_t)(1u << which);
     }
-    const bool half = layout[CUDA_PREDICTION] == HALVES, constant = layout[CUDA_TARGET] == CONSTANTS;
-    for (int which = CUDA_UPSTREAM; which < CUDA_TENSORS; which++)
-        if (!fits(layout[which], half, which))
+    const bool half = layout[CUDA_PREDICTION] == HALVES;
+    for (int k = 0; k < MOST_OPERANDS; k++)
+        if (layout[CUDA_GRADIENT + k] != ABSENT && layout[CUDA_GRADIENT + k] != (half ? HALVES : REALS))
             return GENERAL;
-    if (job->loss == ONEPASS_SCALE_ONLY)
-        return DIRECT;
-    if (half && job->operand[0].dtype != job->operand[1].dtype)
+    if (scale_only)
+        return FORWARD;
+    if (half && job->gradient[0].data && job->gradient[0].dtype != job->operand[0].dtype)
         return GENERAL;
-    for (int k = 0; k < 2; k++)
-        if (half && job->gradient[k].data && job->gradient[k].dtype != job->operand[0].dtype)
+    for (int k = 0; k < job->operand_count; k++) {
+        const bool constant = layout[k] == CONSTANTS && !half;
+        if (!constant && layout[k] != (half ? HALVES : REALS))
             return GENERAL;
-    if (half && layout[CUDA_VALUE] != ABSENT && job->value.dtype != job->operand[0].dtype)
-        return GENERAL;
-    const bool operands_fit = layout[CUDA_PREDICTION] == REALS
-                                  ? layout[CUDA_TARGET] >= REALS && layout[CUDA_TARGET] != HALVES
-                                  : half && layout[CUDA_TARGET] == HALVES;
-    if (!operands_fit)
-        return GENERAL;
-    if (!wants_sum(job) || job->gradient[1].data || job->loss == ONEPASS_WEIGHTS_ONLY)
-        return DIRECT;
-    if (job->gradient[0].data)
-        return half ? BOTH_HALF : constant ? BOTH_CONSTANT : BOTH;
-    return half ? FORWARD_HALF : constant ? FORWARD_CONSTANT : FORWARD;
+        if (half && job->operand[k].dtype != job->operand[0].dtype)
+            return GENERAL;
+    }
+    if (job->loss < 0)
+        return FORWARD;
+    const variant variant = variant_of_outputs(job, half);
+    return has_variant(job, variant) ? variant : GENERAL;
 }
 
 static void general_view(const view *view, cuda_view *general) {
@@ -1906,15 +2096,26 @@ static void general_view(const view *view, cuda_view *general) {
     }
 }
 
+static int32_t unweighted_buffers(const job *job) {
+    if (job->loss == ONEPASS_SCALE_ONLY)
+        return 0;
+    const bool upstream_is_tensor = job->reduction == ONEPASS_NONE && job->upstream.data;
+    int32_t buffers = job->operand_count + upstream_is_tensor;
+    for (int32_t k = 0; k < MOST_OPERANDS; k++)
+        if (job->gradient[k].data && buffers < 2 + k)
+            buffers = 2 + k;
+    return buffers;
+}
+
 static void plan_general(const job *job, cuda_general *general) {
-    for (int which = 0; which < CUDA_TENSORS; which++)
+    for (int which = 0; which < CUDA_GENERAL_TENSORS; which++)
         if (tensor_of(job, which)->data)
             general_view(tensor_of(job, which), &general->view[which]);
     general->weight = job->weight.data;
     general->weight_dtype = job->weight.data ? job->weight.dtype : 0;
+    general->weight_buffer = unweighted_buffers(job);
+    general->mask = job->mask.data;
     general->over_weights = job->over_weights;
-    if (job->weight.data)
-        general_view(&job->weight, &general->view[CUDA_WEIGHT]);
 }
 
 static bool is_dense(const view *view, int32_t dtype) {
@@ -1922,7 +2123,8 @@ static bool is_dense(const view *view, int32_t dtype) {
 }
 
 static variant small_variant(const job *job) {
-    if (job->count > SMALL_ELEMENTS || job->loss < 0 || !wants_sum(job) || job->gradient[1].data)
+    if (job->count > SMALL_ELEMENTS || job->loss < 0 || !has_variant(job, SMALL_FORWARD) || !wants_sum(job) ||
+        job->gradient[1].data)
         return GENERAL;
     for (int k = 0; k < 2; k++)
         if (job->count > 0 && !is_dense(&job->operand[k], job->compute))
@@ -1958,10 +2160,10 @@ static block small_block(const job *job, int64_t tiles) {
 static block direct_block(const job *job, variant variant, const cuda_head *head, int64_t tiles,
                           int32_t multiprocessors) {
     const bool in_float = job->compute == ONEPASS_F32, rows = head->rows >> CUDA_TARGET & 1;
-    const bool lean = variant == FORWARD_HALF || variant == FORWARD_CONSTANT;
+    const bool lean = variant == FORWARD_HALF;
     const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
     int64_t warps = lean && in_float && waves >= 4 ? 16 : 8, tiles_a_warp = up_to_power_of_two(least(waves, 8));
-    if (variant == BOTH || variant == BOTH_CONSTANT) {
+    if (variant == BOTH || variant == BACKWARD) {
         warps = in_float && !rows ? 16 : 8;
         tiles_a_warp = up_to_power_of_two(least(waves, rows ? 4 : 2));
     }
@@ -1999,7 +2201,7 @@ static void plan_shape(const job *job, variant variant, int32_t multiprocessors,
         blocks = 1;
     head->tiles_per_block = block.tiles;
     head->sweeps = (int32_t)(run / block.tiles);
-    const int32_t buffering = variant == GENERAL ? block.warps : !small && job->count % ORDER_TILE != 0;
+    const int32_t buffering = variant == GENERAL ? block.warps : 0;
     launch->blocks = (uint32_t)blocks;
     launch->threads = (uint32_t)(block.warps * WARP);
     launch->shared_memory = (uint32_t)(buffering * head->buffers * ORDER_TILE) * (uint32_t)dtype_size(job->compute);
@@ -2041,15 +2243,15 @@ static void plan_head(const job *job, cuda_head *head) {
         head->data[which] = view->data;
         head->dtype[which] = view->data ? (uint8_t)view->dtype : 0;
     }
-    const bool third = head->data[CUDA_GRADIENT + 1] || (job->reduction == ONEPASS_NONE && head->data[CUDA_UPSTREAM]);
-    head->buffers = job->loss == ONEPASS_SCALE_ONLY ? 0 : (third ? 3 : 2) + (job->weight.data != NULL);
+    head->buffers = unweighted_buffers(job) + (job->weight.data != NULL);
     if (job->loss == ONEPASS_WEIGHTS_ONLY)
         head->dtype[CUDA_VALUE] = ONEPASS_F64;
     plan_numbers(job, head);
 }
 
 void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *launch) {
-    const int32_t kernels = job->weight.data ? CUDA_GENERAL_KERNELS : onepass_cuda_shape.kernels;
+    const bool plain = !job->weight.data && !job->mask.data;
+    const int32_t kernels = plain ? onepass_cuda_shape.kernels : CUDA_GENERAL_KERNELS;
     variant variant = kernels == 0 ? small_variant(job) : GENERAL;
     if (variant == GENERAL && kernels != CUDA_GENERAL_KERNELS)
         variant = direct_variant(job, &launch->parameter.direct);
@@ -2085,18 +2287,32 @@ void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace) {
 #define ABOVE(x)     x, INFINITY, 1, 0
 #define WITHIN(a, b) a, b, 1, 1
 
-#define LOSS(name, meaning, value, slope, ...) static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;
+#define NAMES_2(a, b)    #a, #b
+#define NAMES_3(a, b, c) #a, #b, #c
+#define NAMES(...)                                                                                                     \
+    { PASTE(NAMES_, OPERANDS_OF(__VA_ARGS__))(__VA_ARGS__) }
 
-LOSS(smooth_l1, "squared error near the target, absolute error beyond",
+#define LOSS(name, operands, meaning, value, slope, ...)                                                               \
+    static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;                                             \
+    static const char *const name##_operands[] = NAMES operands;
+
+LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
      "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
      PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
 #undef LOSS
 
-#define LOSS(name, meaning, value, slope, ...)                                                                         \
-    {#name, meaning, value, slope, 2, sizeof name##_parameters / sizeof *name##_parameters - 1, name##_parameters},
+#define LOSS(name, operands, meaning, value, slope, ...)                                                               \
+    {#name,                                                                                                            \
+     meaning,                                                                                                          \
+     value,                                                                                                            \
+     slope,                                                                                                            \
+     OPERANDS_OF operands,                                                                                             \
+     sizeof name##_parameters / sizeof *name##_parameters - 1,                                                         \
+     name##_parameters,                                                                                                \
+     name##_operands},
 static const onepass_loss_info losses[] = {
 
-LOSS(smooth_l1, "squared error near the target, absolute error beyond",
+LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
      "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
      PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
 };
@@ -2205,14 +2421,12 @@ static job job_of(const mean_call *call) {
     static const void *kernel_at(const job *job, int32_t index) {                                                      \
         if (index == kernel_of(job, FORWARD))                                                                          \
             return (const void *)KERNEL(name##_forward);                                                               \
-        if (index == kernel_of(job, FORWARD_CONSTANT))                                                                 \
-            return (const void *)KERNEL(name##_forward_constant);                                                      \
         if (index == kernel_of(job, SMALL_FORWARD))                                                                    \
             return (const void *)KERNEL(name##_small_forward);                                                         \
         return (const void *)KERNEL(name##_general);                                                                   \
     }
 
-LOSS(smooth_l1, "squared error near the target, absolute error beyond",
+LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
      "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
      PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
 #undef LOSS

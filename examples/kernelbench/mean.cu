@@ -58,8 +58,6 @@ static job job_of(const mean_call *call) {
     static const void *kernel_at(const job *job, int32_t index) {                                                      \
         if (index == kernel_of(job, FORWARD))                                                                          \
             return (const void *)KERNEL(name##_forward);                                                               \
-        if (index == kernel_of(job, FORWARD_CONSTANT))                                                                 \
-            return (const void *)KERNEL(name##_forward_constant);                                                      \
         if (index == kernel_of(job, SMALL_FORWARD))                                                                    \
             return (const void *)KERNEL(name##_small_forward);                                                         \
         return (const void *)KERNEL(name##_general);                                                                   \

@@ -4,9 +4,17 @@
 #include <string.h>
 
 enum {
-    OPERANDS = 2,
-    FOR_INPUT = 1,
-    FOR_TARGET = 2
+    MOST_OPERANDS = 3, /* input, target, and a third where the loss has one */
+    EXTRAS = 3,        /* the arguments that may be left out together: third, weight, mask */
+    MEAN_OF_ALL = 4    /* beside onepass_reduction: a mean over the elements, whatever their weights */
+};
+
+/* How a result is made, as bits of an argument. */
+enum {
+    IN_SINGLE = 1,    /* at least f32, as autocast wants it */
+    TWO_DECIDE = 2,   /* its type is that of input and target alone */
+    LAYOUT_SHIFT = 2, /* with reduction none: the number of the operand whose strides it has */
+    LAYOUT_MASK = 3
 };
 
 /* ------------------------------------------------------------------ errors -- */
@@ -70,12 +78,13 @@ static bool read_question(PyObject *const *arguments, question *question) {
 
 /* ----------------------------------------------------------- PyTorch's rules -- */
 
-/* The operands of a call, and the weight if there is one, as PyTorch sees them together. */
+/* The operands of a call, and weight and mask if there are, as PyTorch sees them together. */
 typedef struct operands {
-    PyObject *object[OPERANDS];
-    borrowed at[OPERANDS], weight;
-    bool has_weight;
-    int32_t dtype; /* promoted */
+    int count;
+    PyObject *object[MOST_OPERANDS];
+    borrowed at[MOST_OPERANDS], weight, mask;
+    bool has_weight, has_mask;
+    int32_t dtype; /* of the result */
     int32_t ndim;  /* of the common shape */
     int64_t shape[ONEPASS_MAX_DIMENSIONS];
 } operands;
@@ -87,11 +96,8 @@ static int32_t promote(int32_t a, int32_t b) {
 }
 
 /* Tensors on different devices are PyTorch's to judge. */
-static bool join(operands *all, const borrowed *one, bool is_first) {
-    if (!is_first && (one->device != all->at[0].device || one->device_index != all->at[0].device_index))
-        return false;
-    all->dtype = is_first ? one->tensor.dtype : promote(all->dtype, one->tensor.dtype);
-    return true;
+static bool is_beside(const operands *all, const borrowed *one) {
+    return one->device == all->at[0].device && one->device_index == all->at[0].device_index;
 }
 
 static bool broadcast(operands *all, const borrowed *one) {
@@ -109,30 +115,53 @@ static bool broadcast(operands *all, const borrowed *one) {
     return true;
 }
 
-static outcome borrow_operands(PyObject *const *arguments, operands *all) {
-    all->ndim = 0;
-    all->has_weight = arguments[OPERANDS] != Py_None;
-    for (int k = 0; k < OPERANDS + all->has_weight; k++) {
-        borrowed *into = k < OPERANDS ? &all->at[k] : &all->weight;
-        const outcome result = torch_borrow(arguments[k], into);
-        if (result != DONE)
-            return result;
-        if (!join(all, into, k == 0) || !broadcast(all, into))
-            return OTHERWISE;
-        if (k < OPERANDS)
-            all->object[k] = arguments[k];
-    }
+static outcome borrow_operand(PyObject *object, bool decides, operands *all) {
+    borrowed *into = &all->at[all->count];
+    const outcome result = torch_borrow(object, into);
+    if (result != DONE)
+        return result;
+    if (!is_beside(all, into) || !broadcast(all, into))
+        return OTHERWISE;
+    if (decides)
+        all->dtype = all->count == 0 ? into->tensor.dtype : promote(all->dtype, into->tensor.dtype);
+    all->object[all->count++] = object;
     return DONE;
 }
 
-static outcome place(const operands *all, onepass_call *call) {
-    for (int k = 0; k < OPERANDS; k++)
-        call->operand[k] = &all->at[k].tensor;
-    call->weight = all->has_weight ? &all->weight.tensor : NULL;
-    call->device = all->at[0].device;
-    call->device_index = all->at[0].device_index;
-    call->threads = all->at[0].device == ONEPASS_CPU ? torch_threads() : 0;
-    return torch_stream(&all->at[0], &call->stream);
+/* One without dimensions beside operands that have some does not decide on the result's type. */
+static outcome borrow_weight(PyObject *object, bool decides, operands *all) {
+    const outcome result = torch_borrow(object, &all->weight);
+    if (result != DONE)
+        return result;
+    if (decides && (all->weight.tensor.ndim > 0 || all->ndim == 0))
+        all->dtype = promote(all->dtype, all->weight.tensor.dtype);
+    all->has_weight = true;
+    return is_beside(all, &all->weight) ? DONE : OTHERWISE;
+}
+
+static outcome borrow_mask(PyObject *object, operands *all) {
+    const outcome result = torch_borrow_mask(object, &all->mask);
+    if (result != DONE)
+        return result;
+    all->has_mask = true;
+    return is_beside(all, &all->mask) ? DONE : OTHERWISE;
+}
+
+/* `extras` are third, weight and mask, each of which may be None, or null. */
+static outcome borrow_operands(PyObject *const *two, PyObject *const *extras, long flags, operands *all) {
+    const bool decides = !(flags & TWO_DECIDE);
+    all->ndim = all->count = 0;
+    all->has_weight = all->has_mask = false;
+    outcome result = borrow_operand(two[0], true, all);
+    if (result == DONE)
+        result = borrow_operand(two[1], true, all);
+    if (result == DONE && extras && extras[0] != Py_None)
+        result = borrow_operand(extras[0], decides, all);
+    if (result == DONE && extras && extras[1] != Py_None)
+        result = borrow_weight(extras[1], decides, all);
+    if (result == DONE && extras && extras[2] != Py_None)
+        result = borrow_mask(extras[2], all);
+    return result;
 }
 
 static bool has_common_shape(const operands *all, const borrowed *one) {
@@ -140,7 +169,32 @@ static bool has_common_shape(const operands *all, const borrowed *one) {
 }
 
 static bool have_one_shape(const operands *all) {
-    return has_common_shape(all, &all->at[0]) && has_common_shape(all, &all->at[1]);
+    for (int k = 0; k < all->count; k++)
+        if (!has_common_shape(all, &all->at[k]))
+            return false;
+    return true;
+}
+
+static int64_t count_of(const operands *all) {
+    int64_t count = 1;
+    for (int32_t d = 0; d < all->ndim; d++)
+        count *= all->shape[d];
+    return count;
+}
+
+static outcome place(const operands *all, onepass_call *call) {
+    for (int k = 0; k < all->count; k++)
+        call->operand[k] = &all->at[k].tensor;
+    call->weight = all->has_weight ? &all->weight.tensor : NULL;
+    call->mask = all->has_mask ? &all->mask.tensor : NULL;
+    if (call->reduction == MEAN_OF_ALL) {
+        call->reduction = ONEPASS_MEAN;
+        call->divisor = (double)count_of(all); /* of nothing it is 0, which means the sum of the weights: also 0 */
+    }
+    call->device = all->at[0].device;
+    call->device_index = all->at[0].device_index;
+    call->threads = all->at[0].device == ONEPASS_CPU ? torch_threads() : 0;
+    return torch_stream(&all->at[0], &call->stream);
 }
 
 /* A tensor of the common shape; with an operand's strides if that has this shape too. */
@@ -149,69 +203,56 @@ static PyObject *make_common(const operands *all, int k, int32_t dtype, borrowed
                                               : torch_make(&all->at[k], dtype, all->ndim, all->shape, into);
 }
 
-static int64_t count_of(int32_t ndim, const int64_t *shape) {
-    int64_t count = 1;
-    for (int32_t d = 0; d < ndim; d++)
-        count *= shape[d];
-    return count;
-}
-
-/* Where the input was broadcast PyTorch counts each of its weights once in a mean, and the library at the common shape;
- * and a weight without dimensions does not decide on the type of a result that has some. */
-static bool has_odd_weight(const operands *all, const onepass_call *call) {
-    const borrowed *weight = &all->weight;
-    if (!all->has_weight)
-        return false;
-    return (weight->tensor.ndim == 0 && all->ndim > 0) ||
-           (call->reduction == ONEPASS_MEAN &&
-            count_of(weight->tensor.ndim, weight->shape) != count_of(all->ndim, all->shape));
-}
-
-static PyObject *make_value(const operands *all, const onepass_call *call, bool in_single, borrowed *into) {
-    const int32_t dtype = in_single && all->dtype < ONEPASS_F32 ? ONEPASS_F32 : all->dtype;
-    return call->reduction == ONEPASS_NONE ? make_common(all, 0, dtype, into)
+static PyObject *make_value(const operands *all, const onepass_call *call, long flags, borrowed *into) {
+    const int32_t dtype = flags & IN_SINGLE && all->dtype < ONEPASS_F32 ? ONEPASS_F32 : all->dtype;
+    const int layout = (int)(flags >> LAYOUT_SHIFT & LAYOUT_MASK);
+    return call->reduction == ONEPASS_NONE ? make_common(all, layout < all->count ? layout : 0, dtype, into)
                                            : torch_make_scalar(&all->at[0], dtype, into);
 }
 
-/* (value, gradient for input, gradient for target), with None for what is not there; takes the references. */
-static PyObject *three(PyObject **made) {
-    return Py_BuildValue("(NNN)", made[0] ? made[0] : Py_NewRef(Py_None), made[1] ? made[1] : Py_NewRef(Py_None),
-                         made[2] ? made[2] : Py_NewRef(Py_None));
+/* A tuple with None for what is not there; takes the references. */
+static PyObject *tuple_of(PyObject **made, int count) {
+    PyObject *tuple = PyTuple_New(count);
+    for (int i = 0; i < count; i++) {
+        PyObject *item = made[i] ? made[i] : Py_NewRef(Py_None);
+        if (tuple)
+            PyTuple_SetItem(tuple, i, item);
+        else
+            Py_DECREF(item);
+    }
+    return tuple;
 }
 
 static PyObject *drop(PyObject **made) {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 1 + MOST_OPERANDS; i++)
         Py_CLEAR(made[i]);
     return NULL;
 }
 
 /* ------------------------------------------------------------------- PyTorch -- */
 
-/* torch_loss(loss, reduction, parameters, input, target, weight, in_single, gradients, broadcast): the value, or with
- * gradients wanted (1: for input, 2: for target) a tuple of three. None: not for us, or of different shapes while
- * broadcast is False. */
+/* torch_loss(loss, reduction, parameters, input, target, how, gradients, broadcast[, third, weight, mask]): the value,
+ * or with gradients wanted (1: for input, 2: for target, 4: for the third) a tuple of it and one for each operand.
+ * `how` are the bits above. None: not for us, or operands of different shapes while broadcast is False. */
 PyObject *native_torch_loss(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
     (void)module;
     question question;
     operands all;
-    borrowed value, gradient[OPERANDS];
-    PyObject *made[3] = {NULL};
-    if (!has_count(count, 9, "torch_loss") || !read_question(arguments, &question))
+    borrowed value, gradient[MOST_OPERANDS];
+    PyObject *made[1 + MOST_OPERANDS] = {NULL};
+    if ((count != 8 + EXTRAS && !has_count(count, 8, "torch_loss")) || !read_question(arguments, &question))
         return NULL;
-    const bool in_single = arguments[6] == Py_True;
-    const long wanted = PyLong_AsLong(arguments[7]);
+    const long how = PyLong_AsLong(arguments[5]), wanted = PyLong_AsLong(arguments[6]);
     onepass_call *call = &question.call;
-    outcome result = borrow_operands(arguments + 3, &all);
-    if (result == OTHERWISE || (result == DONE && has_odd_weight(&all, call)))
-        Py_RETURN_NONE;
-    if (result == DONE && arguments[8] == Py_False && !have_one_shape(&all))
+    const outcome result = borrow_operands(arguments + 3, count > 8 ? arguments + 8 : NULL, how, &all);
+    if (result == OTHERWISE || (result == DONE && arguments[7] == Py_False && !have_one_shape(&all)))
         Py_RETURN_NONE;
     if (result == FAILED || PyErr_Occurred() || place(&all, call) != DONE)
         return NULL;
-    if (!(made[0] = make_value(&all, call, in_single, &value)))
+    if (!(made[0] = make_value(&all, call, how, &value)))
         return NULL;
     call->value = &value.tensor;
-    for (int k = 0; k < OPERANDS; k++) {
+    for (int k = 0; k < all.count; k++) {
         if (!(wanted & (1 << k)))
             continue;
         if (!(made[1 + k] = make_common(&all, k, all.at[k].tensor.dtype, &gradient[k])))
@@ -220,7 +261,7 @@ PyObject *native_torch_loss(PyObject *module, PyObject *const *arguments, Py_ssi
     }
     if (!run(onepass_run, call))
         return drop(made);
-    return wanted ? three(made) : made[0];
+    return wanted ? tuple_of(made, 1 + all.count) : made[0];
 }
 
 /* An output that is there, or is to be made (True), or is not wanted (None). */
@@ -235,48 +276,49 @@ static outcome find_gradient(const operands *all, int k, PyObject *argument, bor
     return *made ? DONE : FAILED;
 }
 
-/* torch_gradient(loss, reduction, parameters, input, target, weight, upstream, gradient for input, for target):
- * gradients at the common shape, as a tuple (None, for input, for target). A gradient is made (True), not wanted
- * (None), or given: then it was computed for an upstream gradient of 1, and is computed anew unless that is what it is.
+/* torch_gradient(loss, reduction, parameters, input, target, upstream, gradients[, third, weight, mask]): a tuple of
+ * gradients at the common shape, one for each operand. In the tuple that is given each is to be made (True), not wanted
+ * (None), or there: then it was computed for an upstream gradient of 1, and is computed anew unless that is what it is.
  * None: not for us. */
 PyObject *native_torch_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
     (void)module;
     question question;
     operands all;
-    borrowed upstream, gradient[OPERANDS];
-    PyObject *made[3] = {NULL};
-    if (!has_count(count, 9, "torch_gradient") || !read_question(arguments, &question))
+    borrowed upstream, gradient[MOST_OPERANDS];
+    PyObject *made[1 + MOST_OPERANDS] = {NULL};
+    if ((count != 7 + EXTRAS && !has_count(count, 7, "torch_gradient")) || !read_question(arguments, &question))
         return NULL;
-    outcome result = borrow_operands(arguments + 3, &all);
+    outcome result = borrow_operands(arguments + 3, count > 7 ? arguments + 7 : NULL, 0, &all);
     if (result == DONE)
-        result = torch_borrow(arguments[6], &upstream);
-    onepass_call *call = &question.call;
-    if (result == OTHERWISE || (result == DONE && has_odd_weight(&all, call)))
+        result = torch_borrow(arguments[5], &upstream);
+    if (result == OTHERWISE)
         Py_RETURN_NONE;
+    onepass_call *call = &question.call;
     if (result == FAILED || place(&all, call) != DONE)
         return NULL;
     call->upstream = &upstream.tensor;
-    for (int k = 0; k < OPERANDS; k++) {
-        result = find_gradient(&all, k, arguments[7 + k], &gradient[k], &made[1 + k]);
+    for (int k = 0; k < all.count; k++) {
+        PyObject *argument = PyTuple_GetItem(arguments[6], k);
+        result = argument ? find_gradient(&all, k, argument, &gradient[k], &made[k]) : FAILED;
         if (result == FAILED)
             return drop(made);
         if (result == DONE)
             call->gradient[k] = &gradient[k].tensor;
-        if (result == DONE && arguments[7 + k] != Py_True)
+        if (result == DONE && argument != Py_True)
             call->flags = ONEPASS_UNLESS_ONE;
     }
-    return run(onepass_run, call) ? three(made) : drop(made);
+    return run(onepass_run, call) ? tuple_of(made, all.count) : drop(made);
 }
 
-/* torch_scale(upstream, gradient, gradient or None): multiplies in place; whether it could. */
+/* torch_scale(upstream, gradient or None, ...): multiplies in place; whether it could. */
 PyObject *native_torch_scale(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
     (void)module;
-    borrowed upstream, gradient[OPERANDS];
+    borrowed upstream, gradient[MOST_OPERANDS];
     onepass_call call = ONEPASS_CALL_INIT;
-    if (!has_count(count, 3, "torch_scale"))
-        return NULL;
+    if (count > 1 + MOST_OPERANDS || count < 2)
+        return PyErr_Format(PyExc_TypeError, "torch_scale takes 2 to %d arguments, not %zd", 1 + MOST_OPERANDS, count);
     outcome result = torch_borrow(arguments[0], &upstream);
-    for (int k = 0; k < OPERANDS && result == DONE; k++) {
+    for (int k = 0; k < count - 1 && result == DONE; k++) {
         if (arguments[1 + k] == Py_None)
             continue;
         result = torch_borrow(arguments[1 + k], &gradient[k]);
@@ -295,28 +337,43 @@ PyObject *native_torch_scale(PyObject *module, PyObject *const *arguments, Py_ss
 
 /* --------------------------------------------------------------------- NumPy -- */
 
-/* numpy_run(loss, reduction, parameters, input, target, weight, value, gradient): arrays, or None for what is not
- * there; the outputs are arrays that the caller has made. */
+/* numpy_run(loss, reduction, parameters, input, target, third, weight, mask, value, gradient, divisor): arrays, or None
+ * for what is not there; the outputs are arrays that the caller has made. */
 PyObject *native_numpy_run(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
     (void)module;
-    static const char *const names[] = {"input", "target", "weight", "value", "the gradient"};
+    enum {
+        INPUT,
+        TARGET,
+        THIRD,
+        WEIGHT,
+        MASK,
+        VALUE,
+        GRADIENT,
+        ARRAYS
+    };
+    static const char *const names[] = {"input", "target", "the third operand", "weight",
+                                        "mask",  "value",  "the gradient"};
     question question;
-    borrowed tensor[5] = {0};
-    const onepass_tensor *given[5];
-    if (!has_count(count, 8, "numpy_run") || !read_question(arguments, &question))
+    borrowed tensor[ARRAYS] = {0};
+    const onepass_tensor *given[ARRAYS];
+    if (!has_count(count, 3 + ARRAYS + 1, "numpy_run") || !read_question(arguments, &question))
         return NULL;
-    for (int i = 0; i < 5; i++) {
-        given[i] = arguments[3 + i] == Py_None ? NULL : &tensor[i].tensor;
-        if (given[i] && numpy_borrow(arguments[3 + i], names[i], &tensor[i]) != DONE)
+    for (int i = 0; i < ARRAYS; i++) {
+        PyObject *array = arguments[3 + i];
+        given[i] = array == Py_None ? NULL : &tensor[i].tensor;
+        if (given[i] && (i == MASK ? numpy_borrow_mask : numpy_borrow)(array, names[i], &tensor[i]) != DONE)
             return NULL;
     }
     onepass_call *call = &question.call;
-    call->operand[ONEPASS_PREDICTION] = given[0];
-    call->operand[ONEPASS_TARGET] = given[1];
-    call->weight = given[2];
-    call->value = given[3];
-    call->gradient[0] = given[4];
-    if (!run(onepass_run, call))
+    call->operand[ONEPASS_PREDICTION] = given[INPUT];
+    call->operand[ONEPASS_TARGET] = given[TARGET];
+    call->operand[ONEPASS_THIRD] = given[THIRD];
+    call->weight = given[WEIGHT];
+    call->mask = given[MASK];
+    call->value = given[VALUE];
+    call->gradient[ONEPASS_PREDICTION] = given[GRADIENT];
+    call->divisor = PyFloat_AsDouble(arguments[3 + ARRAYS]);
+    if (PyErr_Occurred() || !run(onepass_run, call))
         return NULL;
     Py_RETURN_NONE;
 }

@@ -12,8 +12,10 @@ enum {
     DLPACK_CPU = 1,
     DLPACK_CUDA = 2,
     DLPACK_CUDA_HOST = 3, /* pinned host memory */
+    DLPACK_UINT = 1,
     DLPACK_FLOAT = 2,
     DLPACK_BFLOAT = 4,
+    DLPACK_BOOL = 6,
     DLPACK_MAJOR = 1
 };
 

@@ -15,22 +15,37 @@ static PyObject *native_use_exchange_api(PyObject *module, PyObject *use) {
 }
 
 static PyObject *parameter_dict(const onepass_parameter_info *info) {
-    return Py_BuildValue("{s:s,s:s,s:d,s:d,s:d}", "name", info->name, "meaning", info->meaning, "default",
-                         info->standard, "least", info->least, "greatest", info->greatest);
+    return Py_BuildValue("{s:s,s:s,s:d,s:d,s:d,s:N,s:N}", "name", info->name, "meaning", info->meaning, "default",
+                         info->standard, "least", info->least, "greatest", info->greatest, "above_least",
+                         PyBool_FromLong(info->above_least), "below_greatest", PyBool_FromLong(info->below_greatest));
+}
+
+static PyObject *operand_names(const onepass_loss_info *info) {
+    PyObject *names = PyList_New(0);
+    for (int32_t k = 0; names && k < info->operand_count; k++) {
+        PyObject *one = PyUnicode_FromString(info->operand[k]);
+        if (!one || PyList_Append(names, one) != 0)
+            Py_CLEAR(names);
+        Py_XDECREF(one);
+    }
+    return names;
 }
 
 static PyObject *loss_dict(const onepass_loss_info *info) {
-    PyObject *parameters = PyList_New(0);
+    PyObject *parameters = PyList_New(0), *operands = operand_names(info);
     for (int32_t i = 0; parameters && i < info->parameter_count; i++) {
         PyObject *one = parameter_dict(&info->parameter[i]);
         if (!one || PyList_Append(parameters, one) != 0)
             Py_CLEAR(parameters);
         Py_XDECREF(one);
     }
-    if (!parameters)
+    if (!parameters || !operands) {
+        Py_XDECREF(parameters);
+        Py_XDECREF(operands);
         return NULL;
-    return Py_BuildValue("{s:s,s:s,s:s,s:s,s:N}", "name", info->name, "meaning", info->meaning, "value", info->value,
-                         "slope", info->slope, "parameters", parameters);
+    }
+    return Py_BuildValue("{s:s,s:s,s:s,s:s,s:N,s:N}", "name", info->name, "meaning", info->meaning, "value",
+                         info->value, "slope", info->slope, "operands", operands, "parameters", parameters);
 }
 
 static PyObject *native_losses(PyObject *module, PyObject *none) {

@@ -39,8 +39,11 @@ outcome torch_learn(PyObject *torch);
 /* Whether tensors are borrowed by DLPack's exchange API; tests turn it off. Returns what it was. */
 bool torch_use_exchange(bool use);
 
-/* A plain, dense or strided tensor on the CPU or a GPU; OTHERWISE for any other. */
+/* A plain, dense or strided tensor of floats on the CPU or a GPU; OTHERWISE for any other. */
 outcome torch_borrow(PyObject *object, borrowed *into);
+
+/* The same of bool or uint8. */
+outcome torch_borrow_mask(PyObject *object, borrowed *into);
 
 /* A new dense tensor of the given shape and type, where `like` is. Fills in `into` and returns the object. */
 PyObject *torch_make(const borrowed *like, int32_t dtype, int32_t ndim, const int64_t *shape, borrowed *into);
@@ -60,8 +63,11 @@ int32_t torch_threads(void);
 
 /* ---------------------------------------------------------------- numpy.c -- */
 
-/* An ndarray, or whatever has an __array_interface__. */
+/* An ndarray of floats, or whatever has an __array_interface__. */
 outcome numpy_borrow(PyObject *object, const char *name, borrowed *into);
+
+/* The same of bool or uint8. */
+outcome numpy_borrow_mask(PyObject *object, const char *name, borrowed *into);
 
 /* ---------------------------------------------------------------- calls.c -- */
 

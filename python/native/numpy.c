@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* The type of "<f4" and its like; 0 with an exception for any other. */
-static int32_t dtype_of(const char *text, const char *name) {
+static int32_t float_type(const char *text, const char *name) {
     static const struct {
         const char *text;
         int32_t dtype;
@@ -27,6 +27,14 @@ static int32_t dtype_of(const char *text, const char *name) {
     return 0;
 }
 
+/* Bytes have no order. */
+static int32_t mask_type(const char *text, const char *name) {
+    if (text && (strcmp(text + 1, "b1") == 0 || strcmp(text + 1, "u1") == 0))
+        return ONEPASS_BOOL;
+    PyErr_Format(PyExc_TypeError, "%s has elements of type %s; expected bool or uint8", name, text ? text : "unknown");
+    return 0;
+}
+
 static bool read_numbers(PyObject *tuple, int64_t *numbers, Py_ssize_t count, int64_t unit, const char *name) {
     for (Py_ssize_t i = 0; i < count; i++) {
         const long long number = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
@@ -42,8 +50,10 @@ static bool read_numbers(PyObject *tuple, int64_t *numbers, Py_ssize_t count, in
     return true;
 }
 
-static outcome read_interface(PyObject *interface, const char *name, borrowed *into) {
-    static const int64_t sizes[] = {1, 2, 2, 4, 8};
+typedef int32_t type_reader(const char *text, const char *name);
+
+static outcome read_interface(PyObject *interface, const char *name, type_reader *type_of, borrowed *into) {
+    static const int64_t sizes[] = {1, 2, 2, 4, 8, 1};
     PyObject *typestr = PyDict_GetItemString(interface, "typestr"), *shape = PyDict_GetItemString(interface, "shape");
     PyObject *data = PyDict_GetItemString(interface, "data"), *strides = PyDict_GetItemString(interface, "strides");
     if (!typestr || !shape || !data || !PyTuple_Check(shape) || !PyTuple_Check(data) ||
@@ -58,7 +68,7 @@ static outcome read_interface(PyObject *interface, const char *name, borrowed *i
         return FAILED;
     }
     PyObject *text = PyUnicode_AsASCIIString(typestr);
-    into->tensor.dtype = text ? dtype_of(PyBytes_AsString(text), name) : 0;
+    into->tensor.dtype = text ? type_of(PyBytes_AsString(text), name) : 0;
     Py_XDECREF(text);
     into->tensor.data = PyLong_AsVoidPtr(PyTuple_GetItem(data, 0));
     into->tensor.ndim = (int32_t)ndim;
@@ -77,14 +87,22 @@ static outcome read_interface(PyObject *interface, const char *name, borrowed *i
     return DONE;
 }
 
-outcome numpy_borrow(PyObject *object, const char *name, borrowed *into) {
+static outcome borrow(PyObject *object, const char *name, type_reader *type_of, borrowed *into) {
     PyObject *interface = PyObject_GetAttrString(object, "__array_interface__");
     if (!interface || !PyDict_Check(interface)) {
         PyErr_Format(PyExc_TypeError, "%s is of type %R; expected a NumPy array", name, (PyObject *)Py_TYPE(object));
         Py_XDECREF(interface);
         return FAILED;
     }
-    const outcome result = read_interface(interface, name, into);
+    const outcome result = read_interface(interface, name, type_of, into);
     Py_DECREF(interface);
     return result;
+}
+
+outcome numpy_borrow(PyObject *object, const char *name, borrowed *into) {
+    return borrow(object, name, float_type, into);
+}
+
+outcome numpy_borrow_mask(PyObject *object, const char *name, borrowed *into) {
+    return borrow(object, name, mask_type, into);
 }

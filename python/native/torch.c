@@ -10,7 +10,7 @@ enum {
 /* What has been learnt of PyTorch. References are kept for good, as the module is. */
 static struct {
     PyObject *tensor, *parameter; /* the two types whose objects are plain tensors */
-    PyObject *dtype[ONEPASS_F64 + 1];
+    PyObject *dtype[ONEPASS_BOOL + 1], *uint8;
     PyObject *empty, *empty_like, *strided;
     PyObject *raw_stream; /* null: no CUDA in this build */
     PyObject *get_num_threads;
@@ -45,12 +45,13 @@ static PyObject *find(PyObject *module, const char *first, const char *second) {
 }
 
 outcome torch_learn(PyObject *module) {
-    static const char *const dtypes[] = {NULL, "float16", "bfloat16", "float32", "float64"};
+    static const char *const dtypes[] = {NULL, "float16", "bfloat16", "float32", "float64", "bool"};
     if (torch.tensor)
         return DONE;
-    for (int i = ONEPASS_F16; i <= ONEPASS_F64; i++)
+    for (int i = ONEPASS_F16; i <= ONEPASS_BOOL; i++)
         if (!(torch.dtype[i] = PyObject_GetAttrString(module, dtypes[i])))
             return FAILED;
+    torch.uint8 = PyObject_GetAttrString(module, "uint8");
     PyObject *nn = PyObject_GetAttrString(module, "nn");
     torch.parameter = nn ? PyObject_GetAttrString(nn, "Parameter") : NULL;
     Py_XDECREF(nn);
@@ -59,7 +60,8 @@ outcome torch_learn(PyObject *module) {
     torch.strided = PyObject_GetAttrString(module, "strided");
     PyObject *tensor = PyObject_GetAttrString(module, "Tensor");
     torch.get_num_threads = PyObject_GetAttrString(module, "get_num_threads");
-    if (!torch.get_num_threads || !torch.parameter || !torch.empty || !torch.empty_like || !torch.strided || !tensor)
+    if (!torch.uint8 || !torch.get_num_threads || !torch.parameter || !torch.empty || !torch.empty_like ||
+        !torch.strided || !tensor)
         return FAILED;
     torch.raw_stream = find(module, "_C", "_cuda_getCurrentRawStream");
     torch.exchange = find_exchange(tensor);
@@ -91,10 +93,12 @@ static void point_at_own(borrowed *into) {
 
 static outcome from_dlpack(const dlpack_tensor *from, borrowed *into) {
     const bool is_float = from->type.code == DLPACK_FLOAT, is_bfloat = from->type.code == DLPACK_BFLOAT;
+    const bool is_byte = from->type.code == DLPACK_BOOL || from->type.code == DLPACK_UINT;
     into->tensor.dtype = is_float && from->type.bits == 64    ? ONEPASS_F64
                          : is_float && from->type.bits == 32  ? ONEPASS_F32
                          : is_float && from->type.bits == 16  ? ONEPASS_F16
                          : is_bfloat && from->type.bits == 16 ? ONEPASS_BF16
+                         : is_byte && from->type.bits == 8    ? ONEPASS_BOOL
                                                               : 0;
     const bool on_cpu = from->device.type == DLPACK_CPU || from->device.type == DLPACK_CUDA_HOST;
     if (!into->tensor.dtype || from->type.lanes != 1 || from->ndim > ONEPASS_MAX_DIMENSIONS ||
@@ -142,8 +146,8 @@ static outcome read_numbers(PyObject *sequence, int64_t *numbers, int32_t *count
 static outcome read_type(PyObject *object, borrowed *into) {
     PyObject *dtype = PyObject_GetAttrString(object, "dtype"), *layout = PyObject_GetAttrString(object, "layout");
     const bool strided = layout == torch.strided;
-    into->tensor.dtype = 0;
-    for (int i = ONEPASS_F16; i <= ONEPASS_F64; i++)
+    into->tensor.dtype = dtype == torch.uint8 ? ONEPASS_BOOL : 0;
+    for (int i = ONEPASS_F16; i <= ONEPASS_BOOL; i++)
         if (dtype == torch.dtype[i])
             into->tensor.dtype = i;
     Py_XDECREF(dtype);
@@ -193,7 +197,7 @@ static outcome borrow_by_attributes(PyObject *object, borrowed *into) {
 }
 
 static uintptr_t size_of(int32_t dtype) {
-    return dtype == ONEPASS_F64 ? 8 : dtype == ONEPASS_F32 ? 4 : 2;
+    return dtype == ONEPASS_F64 ? 8 : dtype == ONEPASS_F32 ? 4 : dtype == ONEPASS_BOOL ? 1 : 2;
 }
 
 static bool has_elements(const borrowed *tensor) {
@@ -220,8 +224,15 @@ outcome torch_borrow(PyObject *object, borrowed *into) {
     const outcome result = borrow_positive(object, into);
     if (result != DONE)
         return result;
+    if (into->tensor.dtype == ONEPASS_BOOL)
+        return OTHERWISE;
     const outcome negative = ask(object, "is_neg");
     return negative == FAILED ? FAILED : negative == DONE ? OTHERWISE : DONE;
+}
+
+outcome torch_borrow_mask(PyObject *object, borrowed *into) {
+    const outcome result = borrow_positive(object, into);
+    return result == DONE && into->tensor.dtype != ONEPASS_BOOL ? OTHERWISE : result;
 }
 
 /* -------------------------------------------------------------------- make -- */

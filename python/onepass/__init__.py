@@ -11,16 +11,16 @@ temporaries, and gives the same bits on every machine.
 PyTorch and NumPy are not imported by this package, but used where the caller has.
 """
 
-from . import _native
-from .functional import hinge_loss, mse_loss, smooth_l1_loss, value_and_grad
+from . import _native, functional
+from .functional import *  # noqa: F403: its __all__, in which the losses are that the library's catalogue adds
 from .patch import patch_torch
 
 __version__ = _native.version
-__all__ = ["hinge_loss", "losses", "machine", "mse_loss", "nn", "patch_torch", "smooth_l1_loss", "value_and_grad"]
+__all__ = [*functional.__all__, "losses", "machine", "nn", "patch_torch"]
 
 
 def losses():
-    """The losses of the library: a list of dicts with name, meaning, formulas and parameters."""
+    """The losses of the library: a list of dicts with name, meaning, formulas, operands and parameters."""
     return _native.losses()
 
 

@@ -1,9 +1,136 @@
-"""What PyTorch's contract has in words and numbers, for tensors and arrays alike."""
+"""What PyTorch's contract has in words, numbers and rules, for tensors and arrays alike."""
 
-# The reductions, and the library's numbers for them.
+from collections import namedtuple
+
+# The reductions, and the library's numbers for them. Only kl_div and the losses that PyTorch lacks have a batchmean.
 CODES = {"mean": 0, "sum": 1, "none": 2}
-NAMES = {code: name for name, code in CODES.items()}
+MEAN, SUM, NONE, BATCHMEAN = 0, 1, 2, 3
+MEAN_OF_ALL = 4  # the extension's own: a mean over the elements, whatever their weights
+NAMES = {MEAN: "mean", SUM: "sum", NONE: "none", BATCHMEAN: "batchmean", MEAN_OF_ALL: "mean"}
 
 SIZES_DIFFER = ("Using a target size ({}) that is different to the input size ({}). This will likely lead to incorrect "
                 "results due to broadcasting. Please ensure they have the same size.")
 WEIGHT_DIFFERS = "Weights and input must have the same size."
+MEAN_OF_KL_DIV = ("reduction: 'mean' divides the total loss by both the batch size and the support size."
+                  "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
+                  "'mean' will be changed to behave the same as 'batchmean' in the next major release.")
+
+# What a call may have beside two operands, parameters and a reduction.
+Given = namedtuple("Given", "third weight mask broadcast_weight size_average reduce",
+                   defaults=(None, None, None, False, None, None))
+NOTHING = Given()
+
+# ----------------------------------------------------------------- the losses --
+
+# The words of a contract. Operands of different sizes are broadcast with a warning or quietly, or the target's must be
+# broadcast to the input's, or they must be equal (with one text or the other), or have as many dimensions.
+WARN, QUIET, TO_INPUT, EQUAL, EQUAL_LOGITS, DIMENSIONS = range(6)
+
+#: sizes: one of the words above.
+#: mean_of_all: a weighted mean is over the elements rather than over their weights.
+#: free_weight: a weight may broadcast; else it has the input's size unless the caller says otherwise.
+#: has_batchmean, strict_reductions: whether there is a batchmean; whether the mean's old name is unknown.
+#: two_decide: third operand and weight have no say in the result's type.
+#: layout: the operand whose strides a result without a reduction has.
+Contract = namedtuple("Contract",
+                      "sizes mean_of_all free_weight has_batchmean strict_reductions two_decide layout",
+                      defaults=(WARN, False, True, False, False, False, 0))
+
+CONTRACTS = {
+    "mse": Contract(free_weight=False),
+    "l1": Contract(free_weight=False),
+    "huber": Contract(free_weight=False, mean_of_all=True),
+    "hinge": Contract(free_weight=False, has_batchmean=True),
+    "smooth_l1": Contract(),
+    "soft_margin": Contract(sizes=TO_INPUT),
+    "hinge_embedding": Contract(sizes=QUIET, layout=1),
+    "margin_ranking": Contract(sizes=DIMENSIONS, layout=2),
+    "bce": Contract(sizes=EQUAL, mean_of_all=True, two_decide=True),
+    "bce_with_logits": Contract(sizes=EQUAL_LOGITS, mean_of_all=True, two_decide=True, layout=1),
+    "bce_with_logits_pos_weight": Contract(sizes=EQUAL_LOGITS, mean_of_all=True, two_decide=True, layout=1),
+    "focal": Contract(sizes=EQUAL_LOGITS, strict_reductions=True),
+    "focal_squared": Contract(sizes=EQUAL_LOGITS, strict_reductions=True),
+    "poisson_nll": Contract(sizes=QUIET, strict_reductions=True),
+    "poisson_nll_full": Contract(sizes=QUIET, strict_reductions=True),
+    "poisson_nll_rate": Contract(sizes=QUIET, strict_reductions=True),
+    "poisson_nll_rate_full": Contract(sizes=QUIET, strict_reductions=True),
+    "gaussian_nll": Contract(sizes=QUIET, strict_reductions=True, layout=2),
+    "kl_div": Contract(sizes=QUIET, has_batchmean=True, layout=1),
+    "kl_div_log_target": Contract(sizes=QUIET, has_batchmean=True, layout=1),
+}
+_OTHER = Contract(has_batchmean=True)
+
+
+def contract_of(name):
+    """The contract of a loss; those that PyTorch lacks have one for all."""
+    return CONTRACTS.get(name, _OTHER)
+
+
+# ------------------------------------------------------------------ the checks --
+
+
+def check_sizes(sizes, input, target, third):
+    """PyTorch's complaints about sizes that broadcasting would not bring."""
+    if sizes == EQUAL and target.shape != input.shape:
+        raise ValueError(f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is "
+                         "deprecated. Please ensure they have the same size.")
+    if sizes == EQUAL_LOGITS and target.shape != input.shape:
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    if sizes == DIMENSIONS and not input.ndim == target.ndim == third.ndim:
+        raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
+                           f"{input.shape}, input2: {target.shape}, target: {third.shape} ")
+
+
+def check_strict_reduction(name, reduction):
+    """Of those losses whose PyTorch knows three words only, and complains in its own."""
+    if reduction in CODES:
+        return
+    if name.startswith("focal"):
+        raise ValueError(f"Invalid Value for arg 'reduction': '{reduction} \n Supported reduction modes: 'none', "
+                         "'mean', 'sum'")
+    raise ValueError(f"{reduction} is not valid" if name == "gaussian_nll" else
+                     f"{reduction} is not a valid value for reduction")
+
+
+def fitted_variance(input, variance):
+    """The variance of gaussian_nll_loss with a dimension more where it has one less than the input."""
+    if variance.shape == input.shape:
+        return variance
+    if variance.shape == input.shape[:-1]:
+        return variance[..., None]
+    if variance.ndim == input.ndim and sum(own for other, own in zip(input.shape, variance.shape) if own != other) == 1:
+        return variance
+    raise ValueError("var is of incorrect size")
+
+
+def common_shape(*shapes):
+    """What the shapes broadcast to; None if they do not."""
+    common = shapes[0]
+    for shape in shapes[1:]:
+        if common is not None and shape != common:
+            common = shape_of_two(common, shape)
+    return common
+
+
+def shape_of_two(one, other):
+    longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
+    missing = len(longer) - len(shorter)
+    common = list(longer)
+    for d in range(missing, len(longer)):
+        extent = shorter[d - missing]
+        if longer[d] == 1:
+            common[d] = extent
+        elif extent != 1 and extent != longer[d]:
+            return None
+    return tuple(common)
+
+
+def broadcasts_to(shape, common):
+    """Whether a shape broadcasts to the common one, without a say in it."""
+    missing = len(common) - len(shape)
+    if missing < 0:
+        return False
+    for d in range(len(shape)):
+        if shape[d] != 1 and shape[d] != common[d + missing]:
+            return False
+    return True

@@ -1,64 +1,179 @@
 """PyTorch's own answers, for whatever is not for us: rare tensors, transforms, and every error.
 
-The functions are taken when this module is loaded, before anybody can have patched them by ours.
+Where PyTorch has the function, that is asked; it is taken when this module is loaded, before anybody can have patched
+it by ours. All other losses are the catalogue's formulas in PyTorch's operations (_formula.py), so that none needs a
+line here. Weights and masks are PyTorch's operations around either.
 """
+
+import inspect
+import math
 
 import torch
 import torch.nn.functional as F
+from torch.nn import _reduction
 
-_mse_loss, _smooth_l1_loss = F.mse_loss, F.smooth_l1_loss
+from . import _formula
+from ._contract import WARN, contract_of
+from .functional import CATALOG, range_of
+
+#: Of each loss that PyTorch has: the function, what is fixed in it, the parameters' names, that of a third operand.
+_WORDS = {
+    "mse": ("mse_loss", {}, (), None),
+    "l1": ("l1_loss", {}, (), None),
+    "smooth_l1": ("smooth_l1_loss", {}, ("beta",), None),
+    "huber": ("huber_loss", {}, ("delta",), None),
+    "soft_margin": ("soft_margin_loss", {}, (), None),
+    "hinge_embedding": ("hinge_embedding_loss", {}, ("margin",), None),
+    "margin_ranking": ("margin_ranking_loss", {}, ("margin",), "target"),
+    "bce": ("binary_cross_entropy", {}, (), None),
+    "bce_with_logits": ("binary_cross_entropy_with_logits", {}, (), None),
+    "bce_with_logits_pos_weight": ("binary_cross_entropy_with_logits", {}, (), "pos_weight"),
+    "poisson_nll": ("poisson_nll_loss", {"log_input": True, "full": False}, (), None),
+    "poisson_nll_full": ("poisson_nll_loss", {"log_input": True, "full": True}, (), None),
+    "poisson_nll_rate": ("poisson_nll_loss", {"log_input": False, "full": False}, ("eps",), None),
+    "poisson_nll_rate_full": ("poisson_nll_loss", {"log_input": False, "full": True}, ("eps",), None),
+    "gaussian_nll": ("gaussian_nll_loss", {}, ("full", "eps"), "var"),
+    "kl_div": ("kl_div", {"log_target": False}, (), None),
+    "kl_div_log_target": ("kl_div", {"log_target": True}, (), None),
+}
+_FUNCTIONS = {name: getattr(F, name) for name, *_ in _WORDS.values()}
+_TAKES_WEIGHT = {name for name, function in _FUNCTIONS.items() if "weight" in inspect.signature(function).parameters}
+_TAKES_DEPRECATED = {name for name, function in _FUNCTIONS.items()
+                     if "size_average" in inspect.signature(function).parameters}
+
+# Written out, since a function of PyTorch does less: soft_margin_loss overflows and has no gradient for the target,
+# binary_cross_entropy_with_logits none for pos_weight, and gaussian_nll_loss looks at the numbers.
+_BY_FORMULA = {"soft_margin", "bce_with_logits_pos_weight", "gaussian_nll"}
+
+_formulas = {name: _formula.translate(loss["value"], [parameter["name"] for parameter in loss["parameters"]])
+             for name, loss in CATALOG.items()}
+
+# What stands in for operands that a mask leaves out: no loss is infinite here, or has a kink.
+_HARMLESS = 0.5, 0.25, 1.0
 
 
-def loss(name, input, target, parameters, reduction, weight=None):
-    """The loss as PyTorch computes it, differentiable in every way; sizes that differ were warned of before."""
-    if name == "hinge":
-        return reduced(torch.clamp(parameters[0] - input * target, min=0), reduction, weight)
-    input, target = of_one_type(*torch.broadcast_tensors(input, target))
-    if name == "smooth_l1":
-        return _smooth_l1_loss(input, target, reduction=reduction, beta=parameters[0])
-    if name != "mse":
-        raise NotImplementedError(f"PyTorch's words for {name} are missing in onepass/_handover.py")
-    if weight is not None:
-        return reduced((input - target) ** 2, reduction, weight)
-    return _mse_loss(input, target, reduction=reduction)
+def loss(name, input, target, third, parameters, reduction, weight=None, mask=None, weights_once=False,
+         as_they_are=False):
+    """The loss as PyTorch computes it, differentiable in every way; sizes that differ were warned of before.
+
+    With weights_once a mean is divided by the sum of the weights as they came, and not as they were broadcast. Operands
+    as_they_are are PyTorch's to judge, as integers are: neither broadcast nor of one type.
+    """
+    if contract_of(name).sizes != WARN and not (input.is_floating_point() and target.is_floating_point()):
+        as_they_are = True
+    operands = (input, target, third) if as_they_are else of_one_type(input, target, third)
+    by_own = by_pytorch if name in _WORDS and (as_they_are or name not in _BY_FORMULA) else None
+    if mask is not None:
+        mask = mask != 0
+        operands = [operand if operand is None else torch.where(mask, operand, harmless)
+                    for operand, harmless in zip(operands, _HARMLESS)]
+    if by_own and weight is None and mask is None and reduction != "batchmean":
+        return by_own(name, *operands, parameters, reduction)
+    each = by_own(name, *operands, parameters, "none") if by_own else by_formula(name, *operands, parameters)
+    batch = input.shape[:1] if name.startswith("kl_div") else each.shape[:1]
+    return reduced(each, reduction, weight, mask, contract_of(name), math.prod(batch), weights_once)
 
 
-def of_one_type(input, target):
-    """An integer beside a float becomes a float here: some versions of PyTorch's mse_loss forget it in backward."""
+def of_one_type(input, target, third):
+    """Broadcast, and of one type: an integer beside a float becomes a float here, since some versions of PyTorch's
+    mse_loss forget it in backward."""
+    operands = input, target
+    if input.shape != target.shape:
+        operands = torch.broadcast_tensors(input, target)
     dtype = torch.promote_types(input.dtype, target.dtype)
-    return (input.to(dtype), target.to(dtype)) if dtype.is_floating_point else (input, target)
+    if input.dtype != target.dtype and dtype.is_floating_point:
+        operands = [operand.to(dtype) for operand in operands]
+    return *operands, third
 
 
-def answer(name, input, target, parameters, reduction, weight, size_average, reduce):
+def by_pytorch(name, input, target, third, parameters, reduction, **more):
+    """PyTorch's function, which may warn and refuse."""
+    function, fixed, names, called = _WORDS[name]
+    given = {**fixed, **dict(zip(names, parameters)), **more}
+    if function == "kl_div" and not more:  # without the warning of a mean, which was given before
+        return torch.kl_div(input, target, _reduction.get_enum(reduction), **given)
+    if called is not None:
+        given[called] = third
+    return _FUNCTIONS[function](input, target, reduction=reduction, **given)
+
+
+def by_formula(name, input, target, third, parameters):
+    """Every element's loss, by the catalogue."""
+    check_parameters(name, parameters)
+    if name == "gaussian_nll":  # whose slope does not vanish where the variance is held up
+        full, eps = parameters
+        third = torch.where(third < eps, third - third.detach() + eps, third)
+        parameters = full, -math.inf
+    return _formulas[name](input, target, third, *parameters)
+
+
+def check_parameters(name, parameters):
+    """The library's complaint about a number that it does not take; PyTorch's functions have their own."""
+    for value, known in zip(parameters, CATALOG[name]["parameters"]):
+        if not isinstance(value, (int, float)) or name in _WORDS:
+            continue
+        low, high = known["least"], known["greatest"]
+        if not (low <= value <= high) or (known["above_least"] and value == low) or \
+                (known["below_greatest"] and value == high):
+            raise ValueError(f"{known['name']} of {name} is {value:g}; expected {range_of(known)}")
+
+
+def reduced(each, reduction, weight, mask, contract, batch, weights_once):
+    """Terms as mse_loss reduces them, or as the loss's contract says."""
+    if mask is not None:
+        mask = mask.expand(each.shape)
+        weight = None if weight is None else torch.where(mask, weight, 0)
+    weighted = each if weight is None else each * weight
+    if contract.two_decide:
+        weighted = weighted.to(each.dtype)
+    if mask is not None:
+        weighted = torch.where(mask, weighted, 0)
+    if reduction == "none":
+        return weighted
+    if reduction == "sum":
+        return weighted.sum()
+    if reduction == "batchmean":
+        return weighted.sum() / batch
+    if reduction not in ("mean", "elementwise_mean"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if weight is None or contract.mean_of_all:
+        return weighted.mean() if mask is None else weighted.sum() / mask.sum()
+    return weighted.sum() / (weight if weights_once else weight.expand(each.shape)).sum()
+
+
+def answer(name, input, target, parameters, reduction, given):
     """The whole of PyTorch's function, for operands of which nothing is known, so that it warns and refuses as it does;
     a subclass of Tensor may answer for itself."""
-    if name == "mse":
-        weighted = {} if weight is None else {"weight": weight}
-        return _mse_loss(input, target, size_average, reduce, reduction, **weighted)
-    if name == "smooth_l1":
-        return _smooth_l1_loss(input, target, size_average, reduce, reduction, *parameters)
-    return loss(name, input, target, parameters, reduction, weight)
+    function = _WORDS[name][0] if name in _WORDS else None
+    has_weight = given.weight is not None
+    if function and given.mask is None and (not has_weight or can_weigh(name, function, given)):
+        more = {"weight": given.weight} if has_weight else {}
+        if function in _TAKES_DEPRECATED:
+            more.update(size_average=given.size_average, reduce=given.reduce)
+        return by_pytorch(name, input, target, given.third, parameters, reduction, **more)
+    if given.size_average is not None or given.reduce is not None:
+        reduction = _reduction.legacy_get_string(given.size_average, given.reduce)
+    third = torch.full_like(input, given.third) if isinstance(given.third, (int, float)) else given.third
+    if not has_weight and given.mask is None:
+        each = by_formula(name, input, target, third, parameters)
+        return reduced(each, reduction, None, None, contract_of(name), each.shape[0] if reduction == "batchmean" else 1,
+                       False)
+    return loss(name, input, target, third, parameters, reduction, given.weight, given.mask)
 
 
-def reduced(terms, reduction, weight):
-    """Terms as mse_loss reduces them."""
-    if weight is not None:
-        terms = terms * weight
-    if reduction == "none":
-        return terms
-    if reduction == "sum":
-        return terms.sum()
-    if reduction in ("mean", "elementwise_mean"):
-        return terms.mean() if weight is None else terms.sum() / weight.sum()
-    raise ValueError(f"{reduction} is not a valid value for reduction")
+def can_weigh(name, function, given):
+    """Whether PyTorch's function does with a weight what ours would."""
+    return function in _TAKES_WEIGHT and (contract_of(name).free_weight or not given.broadcast_weight)
 
 
-def gradients(name, operands, parameters, reduction, weight, upstream, needed, create_graph):
+def gradients(name, operands, parameters, reduction, weight, mask, upstream, needed, create_graph):
     """The gradients for the operands that need one, by PyTorch; None for the others."""
     with torch.enable_grad():
         if not create_graph:
-            operands = [operand.detach().requires_grad_(need) for operand, need in zip(operands, needed)]
+            operands = [None if operand is None else operand.detach().requires_grad_(need)
+                        for operand, need in zip(operands, needed)]
         wanted = [operand for operand, need in zip(operands, needed) if need]
-        value = loss(name, *operands, parameters, reduction, weight)
-        found = iter(torch.autograd.grad(value, wanted, upstream.to(value.dtype), create_graph=create_graph))
+        value = loss(name, *operands, parameters, reduction, weight, mask)
+        found = iter(torch.autograd.grad(value, wanted, upstream.to(value.dtype), create_graph=create_graph,
+                                         allow_unused=True, materialize_grads=True))
     return [next(found) if need else None for need in needed]

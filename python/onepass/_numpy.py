@@ -4,73 +4,130 @@ import warnings
 
 import numpy
 
-from . import _native
-from ._contract import CODES, SIZES_DIFFER, WEIGHT_DIFFERS
+from . import _contract, _native
+from ._contract import BATCHMEAN, CODES, MEAN, NOTHING
+from .functional import CATALOG
 
 
-def loss(name, input, target, parameters, reduction, weight, size_average, reduce):
+def loss(name, input, target, parameters, reduction, given=None):
     """One of the public functions; called by it directly, so that warnings point at its caller."""
-    if size_average is not None or reduce is not None:
-        reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
+    given = given or NOTHING
+    contract = _contract.contract_of(name)
+    if given.size_average is not None or given.reduce is not None:
+        reduction = "none" if given.reduce is False else "sum" if given.size_average is False else "mean"
         warnings.warn(f"size_average and reduce args will be deprecated, please use reduction={reduction!r} instead.",
                       stacklevel=3)
+    elif name.startswith("kl_div") and reduction == "mean":
+        warnings.warn(_contract.MEAN_OF_KL_DIV, stacklevel=3)
+    if contract.strict_reductions:
+        _contract.check_strict_reduction(name, reduction)
     if reduction == "elementwise_mean":
         warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3)
         reduction = "mean"
-    if input.shape != target.shape:
-        warnings.warn(SIZES_DIFFER.format(target.shape, input.shape), stacklevel=3)
-    shape = check(input, target, weight, reduction)
-    input, target, weight = map(aligned, (input, target, weight))
-    dtype = result_type(input, target, weight)
-    if reduction == "mean" and weight is not None and weight.shape != shape:
-        return over_own_weights(name, input, target, parameters, weight).astype(dtype)
-    value = numpy.empty(shape if reduction == "none" else (), dtype)
-    _native.numpy_run(name, CODES[reduction], parameters, input, target, weight, value, None)
+    if reduction not in CODES and not (contract.has_batchmean and reduction == "batchmean"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if contract.sizes == _contract.WARN and input.shape != target.shape:
+        warnings.warn(_contract.SIZES_DIFFER.format(target.shape, input.shape), stacklevel=3)
+    arrays, shape = checked(name, contract, input, target, given)
+    value = numpy.empty(shape if reduction == "none" else (), result_type(contract, arrays, shape))
+    run(name, contract, arrays, parameters, reduction, given, shape, value, None)
     return value if reduction == "none" else value[()]
 
 
-def over_own_weights(name, input, target, parameters, weight):
-    """Where input was broadcast, each of its weights counts once in the divisor, as in PyTorch."""
-    total = numpy.empty((), numpy.float64)
-    _native.numpy_run(name, CODES["sum"], parameters, input, target, weight, total, None)
-    with numpy.errstate(divide="ignore", invalid="ignore"):
-        return total[()] / weight.sum(dtype=numpy.float64)
-
-
-def value_and_grad(name, input, target, parameters, reduction, weight):
-    shape = check(input, target, weight, reduction)
-    input, target, weight = map(aligned, (input, target, weight))
-    if reduction == "mean" and weight is not None and weight.shape != shape:
-        raise ValueError(f"input of shape {input.shape} was broadcast to {shape} beside a weight; expand both first")
-    value = numpy.empty((), result_type(input, target, weight))
+def value_and_grad(name, input, target, parameters, reduction, given):
+    contract = _contract.contract_of(name)
+    arrays, shape = checked(name, contract, input, target, given)
+    value = numpy.empty((), result_type(contract, arrays, shape))
     gradient = numpy.empty(shape, input.dtype)
-    _native.numpy_run(name, CODES[reduction], parameters, input, target, weight, value, gradient)
-    if shape != input.shape:
-        gradient = summed_to(gradient, input.shape)
-    return value[()], gradient
+    run(name, contract, arrays, parameters, reduction, given, shape, value, gradient)
+    return value[()], gradient if shape == input.shape else summed_to(gradient, input.shape)
 
 
-def check(input, target, weight, reduction):
-    """The common shape, or an error that names what is wrong."""
-    if reduction not in CODES:
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    for operand, called in ((input, "input"), (target, "target"), (weight, "weight")):
-        if operand is None:
-            continue
-        if not isinstance(operand, numpy.ndarray):
-            raise TypeError(f"{called} is {type(operand).__name__}; expected a NumPy array")
-        if operand.dtype not in (numpy.float16, numpy.float32, numpy.float64) or not operand.dtype.isnative:
-            order = "" if operand.dtype.isnative else " in another machine's byte order"
-            raise TypeError(f"{called} has dtype {operand.dtype}{order}; expected float16, float32 or float64 of this "
-                            "machine")
-    try:
-        shape = numpy.broadcast_shapes(input.shape, target.shape)
-    except ValueError:
-        raise ValueError(f"input of shape {input.shape} and target of shape {target.shape} cannot be broadcast "
-                         "together") from None
-    if weight is not None and weight.shape != input.shape:
-        raise ValueError(WEIGHT_DIFFERS)
-    return shape
+def run(name, contract, arrays, parameters, reduction, given, shape, value, gradient):
+    """Into value and gradient, with the divisor that PyTorch's rules ask for."""
+    weight, mask = arrays[3:]
+    code, divisor = BATCHMEAN if reduction == "batchmean" else CODES[reduction], 0.0
+    if weight is not None and code == MEAN:
+        divisor = divisor_of(contract, weight, mask, given, shape)
+    if divisor == 0 or numpy.isfinite(divisor) and divisor > 0:
+        _native.numpy_run(name, code, parameters, *arrays, value, gradient, divisor)
+        return
+    _native.numpy_run(name, CODES["sum"], parameters, *arrays, value, gradient, 0.0)
+    with numpy.errstate(divide="ignore", invalid="ignore"):
+        for output in (value, gradient):
+            if output is not None:
+                numpy.divide(output, divisor, out=output)
+
+
+def divisor_of(contract, weight, mask, given, shape):
+    """Of a weighted mean; 0: by the sum of the weights that take part, which the library knows. Where the input was
+    broadcast, each of its weights counts once, as in PyTorch."""
+    if contract.mean_of_all:
+        return float(numpy.prod(shape) if mask is None else numpy.count_nonzero(numpy.broadcast_to(mask, shape)))
+    if mask is None and weight.shape != shape and not (contract.free_weight or given.broadcast_weight):
+        return float(weight.sum(dtype=numpy.float64))
+    return 0.0
+
+
+def checked(name, contract, input, target, given):
+    """The arrays (input, target, third, weight, mask) as the library wants them, and the operands' common shape; or an
+    error that names what is wrong."""
+    third = given.third
+    check_floats(input, "input")
+    check_floats(target, "target")
+    if name == "gaussian_nll":
+        third = checked_variance(input, third)
+    elif len(CATALOG[name]["operands"]) == 3:
+        check_floats(third, "the third operand")
+    _contract.check_sizes(contract.sizes, input, target, third)
+    operands = [operand for operand in (input, target, third) if operand is not None]
+    shape = _contract.common_shape(*(operand.shape for operand in operands))
+    if shape is None or (contract.sizes == _contract.TO_INPUT and shape != input.shape):
+        shapes = [str(operand.shape) for operand in operands]
+        raise ValueError(f"input of shape {shapes[0]} and target of shape {shapes[1]} cannot be broadcast together" if
+                         third is None else f"operands of shapes {', '.join(shapes)} cannot be broadcast together")
+    if given.weight is not None:
+        check_floats(given.weight, "weight")
+        if not (contract.free_weight or given.broadcast_weight) and given.weight.shape != input.shape:
+            raise ValueError(_contract.WEIGHT_DIFFERS)
+        check_reach("weight", given.weight, shape)
+    if given.mask is not None:
+        check_mask(given.mask, shape)
+    return [aligned(array) for array in (input, target, third, given.weight, given.mask)], shape
+
+
+def check_floats(operand, called):
+    if not isinstance(operand, numpy.ndarray):
+        raise TypeError(f"{called} is {type(operand).__name__}; expected a NumPy array")
+    if operand.dtype not in (numpy.float16, numpy.float32, numpy.float64) or not operand.dtype.isnative:
+        order = "" if operand.dtype.isnative else " in another machine's byte order"
+        raise TypeError(f"{called} has dtype {operand.dtype}{order}; expected float16, float32 or float64 of this "
+                        "machine")
+
+
+def check_mask(mask, shape):
+    if not isinstance(mask, numpy.ndarray):
+        raise TypeError(f"mask is {type(mask).__name__}; expected a NumPy array")
+    if mask.dtype not in (numpy.bool_, numpy.uint8):
+        raise TypeError(f"mask has dtype {mask.dtype}; expected bool or uint8")
+    check_reach("mask", mask, shape)
+
+
+def check_reach(called, array, shape):
+    if not _contract.broadcasts_to(array.shape, shape):
+        raise ValueError(f"{called} of shape {array.shape} does not broadcast to that of the loss, {shape}")
+
+
+def checked_variance(input, variance):
+    if isinstance(variance, (int, float)):
+        variance = numpy.asarray(variance, input.dtype)
+        fitted = variance
+    else:
+        check_floats(variance, "var")
+        fitted = _contract.fitted_variance(input, variance)
+    if (variance < 0).any():
+        raise ValueError("var has negative entry/entries")
+    return fitted
 
 
 def aligned(operand):
@@ -78,8 +135,13 @@ def aligned(operand):
     return operand if operand is None or operand.flags.aligned else operand.copy()
 
 
-def result_type(*operands):
-    return numpy.result_type(*(operand.dtype for operand in operands if operand is not None))
+def result_type(contract, arrays, shape):
+    input, target, third, weight, _ = arrays
+    types = [input.dtype, target.dtype]
+    if not contract.two_decide:
+        types += [third.dtype] if third is not None else []
+        types += [weight.dtype] if weight is not None and (weight.ndim > 0 or shape == ()) else []
+    return numpy.result_type(*types)
 
 
 def summed_to(gradient, shape):

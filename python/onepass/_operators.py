@@ -7,37 +7,40 @@ comes out without computing it; nothing that comes out shares memory with what w
 import torch
 
 from . import _handover, _native, _torch
-from ._contract import CODES, NAMES
+from ._contract import NAMES, NONE, common_shape
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_BYTES = (torch.bool, torch.uint8)
 _HAS_AUTOGRAD = hasattr(torch.library, "register_autograd")
+_IN_SINGLE, _TWO_DECIDE, _LAYOUT_SHIFT = _torch._IN_SINGLE, _torch._TWO_DECIDE, _torch._LAYOUT_SHIFT
 
+_TENSORS = "Tensor input, Tensor target, Tensor? third, Tensor? weight, Tensor? mask"
 _library = torch.library.Library("onepass", "DEF")
-_library.define("loss(Tensor input, Tensor target, Tensor? weight, str name, int reduction, float[] parameters, "
-                "bool in_single) -> Tensor")
-_library.define("gradient(Tensor input, Tensor target, Tensor? weight, Tensor upstream, str name, int reduction, "
-                "float[] parameters, int operand) -> Tensor")
+_library.define(f"loss({_TENSORS}, str name, int reduction, float[] parameters, int made) -> Tensor")
+_library.define(f"gradient({_TENSORS}, Tensor upstream, str name, int reduction, float[] parameters, int operand) "
+                "-> Tensor")
 
 
-def loss(name, input, target, parameters, reduction, weight):
+def loss(name, tensors, parameters, reduction, made):
     """What a traced function calls: an operator of ours where the operands are for us."""
-    if not _HAS_AUTOGRAD:  # nor can the compiler of those versions trace the question after transforms
-        return _handover.loss(name, input, target, parameters, reduction, weight)
-    operands = (input, target) if weight is None else (input, target, weight)
-    transformed = torch._C._are_functorch_transforms_active()
-    if not transformed and are_ours(operands) and not (weight is not None and weight.requires_grad):
-        in_single = _torch.is_in_single(input.device.type)
-        return torch.ops.onepass.loss(input, target, weight, name, CODES[reduction], [float(p) for p in parameters],
-                                      in_single)
-    return _handover.loss(name, input, target, parameters, reduction, weight)
+    input, *_, weight, mask = tensors
+    in_single = _HAS_AUTOGRAD and _torch.is_in_single(input.device.type)
+    # The compiler of versions without autograd for operators cannot trace the question after transforms either.
+    if _HAS_AUTOGRAD and not torch._C._are_functorch_transforms_active() and are_ours(tensors) and \
+            not (weight is not None and weight.requires_grad) and not (in_single and name == "bce"):
+        numbers = [float(parameter) for parameter in parameters]
+        return torch.ops.onepass.loss(*tensors, name, reduction, numbers, made | (_IN_SINGLE if in_single else 0))
+    return _handover.loss(name, *tensors[:3], parameters, NAMES[reduction], weight, mask)
 
 
-def are_ours(operands):
-    first = operands[0]
+def are_ours(tensors):
+    *floats, mask = tensors
+    first = floats[0]
     if first.device.type not in ("cpu", "cuda"):
         return False
-    for operand in operands:
-        if operand.dtype not in _FLOATS or operand.device != first.device or operand.layout != torch.strided:
+    for tensor, types in ((mask, _BYTES), *((tensor, _FLOATS) for tensor in floats)):
+        if tensor is not None and (tensor.dtype not in types or tensor.device != first.device or
+                                   tensor.layout != torch.strided):
             return False
     return True
 
@@ -45,21 +48,22 @@ def are_ours(operands):
 # -------------------------------------------------------------- the operators --
 
 
-def compute_loss(input, target, weight, name, reduction, parameters, in_single):
-    value = _native.torch_loss(name, reduction, tuple(parameters), input, target, weight, in_single, 0, True)
+def compute_loss(input, target, third, weight, mask, name, reduction, parameters, made):
+    value = _native.torch_loss(name, reduction, tuple(parameters), input, target, made, 0, True, third, weight, mask)
     if value is None:  # a view with a negative bit, say
-        value = _handover.loss(name, input, target, parameters, NAMES[reduction], weight)
-        value = value.to(value_type(input, target, weight, in_single)).clone()
+        value = _handover.loss(name, input, target, third, parameters, NAMES[reduction], weight, mask)
+        value = value.to(value_type((input, target, third, weight, mask), made)).clone()
     return value
 
 
-def compute_gradient(input, target, weight, upstream, name, reduction, parameters, operand):
-    wanted = [True if k == operand else None for k in range(2)]
-    computed = _native.torch_gradient(name, reduction, tuple(parameters), input, target, weight, upstream, *wanted)
+def compute_gradient(input, target, third, weight, mask, upstream, name, reduction, parameters, operand):
+    wanted = tuple(True if k == operand else None for k in range(3))
+    computed = _native.torch_gradient(name, reduction, tuple(parameters), input, target, upstream, wanted, third,
+                                      weight, mask)
     if computed is None:
-        computed = [None] + _handover.gradients(name, (input, target), parameters, NAMES[reduction], weight,
-                                                upstream, [bool(want) for want in wanted], create_graph=False)
-    gradient, shape = computed[1 + operand], (input, target)[operand].shape
+        computed = _handover.gradients(name, (input, target, third), parameters, NAMES[reduction], weight, mask,
+                                       upstream, [bool(want) for want in wanted], create_graph=False)
+    gradient, shape = computed[operand], (input, target, third)[operand].shape
     return gradient if gradient.shape == shape else gradient.sum_to_size(shape)
 
 
@@ -71,26 +75,32 @@ for _key in ("CPU", "CUDA"):
 # ------------------------------------------------------------------ the fakes --
 
 
-def value_type(input, target, weight, in_single):
+def value_type(tensors, made):
+    """The result's type, as the extension has it."""
+    input, target, third, weight, _ = tensors
     dtype = torch.promote_types(input.dtype, target.dtype)
-    if weight is not None:
+    if third is not None and not made & _TWO_DECIDE:
+        dtype = torch.promote_types(dtype, third.dtype)
+    if weight is not None and not made & _TWO_DECIDE and (weight.dim() > 0 or input.dim() == target.dim() == 0):
         dtype = torch.promote_types(dtype, weight.dtype)
-    return torch.float32 if in_single and dtype in (torch.float16, torch.bfloat16) else dtype
+    return torch.float32 if made & _IN_SINGLE and dtype in (torch.float16, torch.bfloat16) else dtype
 
 
-def fake_loss(input, target, weight, name, reduction, parameters, in_single):
-    dtype = value_type(input, target, weight, in_single)
-    if reduction != CODES["none"]:
+def shape_of(*operands):
+    return common_shape(*[operand.shape for operand in operands if operand is not None])
+
+
+def fake_loss(input, target, third, weight, mask, name, reduction, parameters, made):
+    dtype = value_type((input, target, third, weight, mask), made)
+    if reduction != NONE:
         return input.new_empty((), dtype=dtype)
-    shape = torch.broadcast_shapes(input.shape, target.shape)
-    return torch.empty_like(input, dtype=dtype) if input.shape == shape else input.new_empty(shape, dtype=dtype)
+    shape, like = shape_of(input, target, third), (input, target, third)[made >> _LAYOUT_SHIFT]
+    return torch.empty_like(like, dtype=dtype) if like.shape == shape else input.new_empty(shape, dtype=dtype)
 
 
-def fake_gradient(input, target, weight, upstream, name, reduction, parameters, operand):
-    own = (input, target)[operand]
-    if own.shape == torch.broadcast_shapes(input.shape, target.shape):
-        return torch.empty_like(own)
-    return own.new_empty(own.shape)
+def fake_gradient(input, target, third, weight, mask, upstream, name, reduction, parameters, operand):
+    own = (input, target, third)[operand]
+    return torch.empty_like(own) if own.shape == shape_of(input, target, third) else own.new_empty(own.shape)
 
 
 _register_fake = getattr(torch.library, "register_fake", None) or torch.library.impl_abstract
@@ -102,15 +112,14 @@ _register_fake("onepass::gradient")(fake_gradient)
 
 
 def remember(ctx, inputs, output):
-    input, target, weight, ctx.name, ctx.reduction, ctx.parameters, _ = inputs
-    ctx.save_for_backward(input, target, weight)
+    *tensors, ctx.name, ctx.reduction, ctx.parameters, _ = inputs
+    ctx.save_for_backward(*tensors)
 
 
 def backward(ctx, upstream):
-    input, target, weight = ctx.saved_tensors
-    gradients = [torch.ops.onepass.gradient(input, target, weight, upstream, ctx.name, ctx.reduction, ctx.parameters, k)
-                 if ctx.needs_input_grad[k] else None for k in range(2)]
-    return (*gradients, None, None, None, None, None)
+    gradients = [torch.ops.onepass.gradient(*ctx.saved_tensors, upstream, ctx.name, ctx.reduction, ctx.parameters, k)
+                 if ctx.needs_input_grad[k] else None for k in range(3)]
+    return (*gradients, None, None, None, None, None, None)
 
 
 def refuse(ctx, upstream):

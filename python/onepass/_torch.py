@@ -1,6 +1,7 @@
 """PyTorch's tensors. What is plain goes to the C library, with its gradient in the same pass if one will be needed;
 anything else is handed over to PyTorch."""
 
+import math
 import warnings
 
 import torch
@@ -9,8 +10,9 @@ from torch.nn import _reduction
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
-from . import _handover, _native
-from ._contract import CODES, NAMES, SIZES_DIFFER, WEIGHT_DIFFERS
+from . import _contract, _handover, _native
+from ._contract import BATCHMEAN, CODES, MEAN, MEAN_OF_ALL, NAMES, NONE, NOTHING, SUM
+from .functional import CATALOG
 
 _native.learn_torch(torch)
 
@@ -23,42 +25,96 @@ _is_any_autocast = getattr(torch._C, "_is_any_autocast_enabled", None) or torch.
 _is_compiling = getattr(torch.compiler, "is_compiling", None) or torch._dynamo.is_compiling
 
 _TYPES = (Tensor, torch.nn.Parameter)
-_FOR_INPUT, _FOR_TARGET = 1, 2
+_FOR_INPUT, _FOR_TARGET, _FOR_THIRD = 1, 2, 4
+_IN_SINGLE, _TWO_DECIDE, _LAYOUT_SHIFT = 1, 2, 2  # how the extension makes a result
 
 
-def loss(name, input, target, parameters, reduction, weight, size_average, reduce):
+def loss(name, input, target, parameters, reduction, given=None):
     """One of the public functions; called by it directly, so that warnings point at its caller. What most calls are
     comes first, with as few questions as it can be told by."""
-    if size_average is None and reduce is None and weight is None and not _is_compiling():
+    if given is None and not _is_compiling():
         code = CODES.get(reduction)
         if code is not None:
-            value = compute(name, input, target, parameters, code, None, False)
+            value = compute(name, input, target, parameters, code)
             if value is not None:
                 return value
-    return with_care(name, input, target, parameters, reduction, weight, size_average, reduce)
+    return with_care(name, input, target, parameters, reduction, given or NOTHING)
 
 
-def with_care(name, input, target, parameters, reduction, weight, size_average, reduce):
+def with_care(name, input, target, parameters, reduction, given):
     """The same with every check that PyTorch makes, in its order."""
-    if not are_tensors(input, target, weight):
-        check_kinds(input, target, weight)
-        return _handover.answer(name, input, target, parameters, reduction, weight, size_average, reduce)
-    sizes_differ = input.size() != target.size()
-    if sizes_differ and not _is_compiling():
-        warnings.warn(SIZES_DIFFER.format(target.size(), input.size()), stacklevel=4)
-    if size_average is not None or reduce is not None:
-        reduction = _reduction.legacy_get_string(size_average, reduce)
-    if weight is not None:
-        check_weight(input, target, weight, reduction)
-    code = CODES.get(reduction)
-    if code is None:
-        torch.broadcast_tensors(input, target)  # PyTorch complains of sizes first
-        code = _reduction.get_enum(reduction) - 1  # raises, or warns of an old name of the mean
-        reduction = "mean"
+    if not are_all_tensors(name, input, target, given):
+        check_kinds(name, input, target, given)
+        return _handover.answer(name, input, target, parameters, reduction, given)
+    contract = _contract.contract_of(name)
+    if contract.sizes == _contract.WARN and input.size() != target.size() and not _is_compiling():
+        warnings.warn(_contract.SIZES_DIFFER.format(target.size(), input.size()), stacklevel=4)
+    if given.size_average is not None or given.reduce is not None:
+        reduction = _reduction.legacy_get_string(given.size_average, given.reduce)
+    elif name.startswith("kl_div") and reduction == "mean" and not _is_compiling():
+        warnings.warn(_contract.MEAN_OF_KL_DIV, stacklevel=4)
+    third = checked_variance(input, given.third) if name == "gaussian_nll" else given.third
+    reduction = checked_reduction(name, contract, input, target, reduction, given)
+    tensors = input, target, third, given.weight, given.mask
+    common = checked_shape(contract, tensors, given.broadcast_weight)
+    if common is None or is_for_pytorch(name, contract, common, input, target, reduction):
+        return _handover.loss(name, *tensors[:3], parameters, reduction, *tensors[3:],
+                              as_they_are=contract.sizes != _contract.WARN)
+    value = answered(name, tensors, parameters, reduction, contract, common, given.broadcast_weight)
+    if name == "bce" and reduction != "none" and not _is_compiling() and is_nan(value):
+        with torch.no_grad():  # which complains if an input is outside of [0, 1]
+            _handover.loss(name, *tensors[:3], parameters, reduction, *tensors[3:])
+    return value
+
+
+def is_nan(value):
+    """Whether a number is NaN, where it costs nothing to look."""
+    return value.is_cpu and is_plain_here() and math.isnan(value.item())
+
+
+def answered(name, tensors, parameters, reduction, contract, common, broadcast_weight):
+    """By us or by PyTorch, now that all is in order."""
+    *_, weight, mask = tensors
+    code = BATCHMEAN if reduction == "batchmean" else CODES[reduction]
+    if weight is not None and code == MEAN and contract.mean_of_all:
+        if mask is not None:
+            return mean_of_those_that_count(name, tensors, parameters, contract, common)
+        code = MEAN_OF_ALL
+    if counts_once(contract, tensors, code, common, broadcast_weight):
+        return _handover.loss(name, *tensors[:3], parameters, reduction, weight, weights_once=True)
+    return by_us_or_pytorch(name, tensors, parameters, code, how_made(contract, code))
+
+
+def counts_once(contract, tensors, code, common, broadcast_weight):
+    """Whether PyTorch would divide a mean by the sum of the weights as they came: where the input was broadcast."""
+    *_, weight, mask = tensors
+    return weight is not None and mask is None and code == MEAN and weight.size() != common and \
+        not (contract.free_weight or broadcast_weight)
+
+
+def mean_of_those_that_count(name, tensors, parameters, contract, common):
+    """A mean over the elements that a mask leaves, whatever their weights: how many, the device alone knows."""
+    made = how_made(contract, SUM)
+    total = by_us_or_pytorch(name, tensors, parameters, SUM, made | _IN_SINGLE)
+    if is_in_single(tensors[0].device.type):
+        made |= _IN_SINGLE
+    return (total / (tensors[-1] != 0).expand(common).sum()).to(_operators.value_type(tensors, made))
+
+
+def how_made(contract, code):
+    """The bits that tell the extension how to make a result."""
+    how = _TWO_DECIDE if contract.two_decide else 0
+    return how | contract.layout << _LAYOUT_SHIFT if code == NONE else how
+
+
+def by_us_or_pytorch(name, tensors, parameters, code, made):
     if _is_compiling():
-        return _operators.loss(name, input, target, parameters, reduction, weight)
-    value = compute(name, input, target, parameters, code, weight, sizes_differ)
-    return _handover.loss(name, input, target, parameters, reduction, weight) if value is None else value
+        return _operators.loss(name, tensors, parameters, code, made)
+    value = compute_all(name, tensors, parameters, code, made)
+    return _handover.loss(name, *tensors[:3], parameters, NAMES[code], *tensors[3:]) if value is None else value
+
+
+# -------------------------------------------------------------- PyTorch's checks --
 
 
 def are_tensors(*operands):
@@ -66,25 +122,109 @@ def are_tensors(*operands):
     return all(type(operand) in _TYPES or operand is None for operand in operands)
 
 
-def check_kinds(*operands):
-    for operand, called in zip(operands, ("input", "target", "weight")):
-        if not hasattr(type(operand), "__torch_function__") and (operand is not None or called != "weight"):
+def are_all_tensors(name, input, target, given):
+    third = None if name == "gaussian_nll" and type(given.third) in (float, int) else given.third
+    return are_tensors(input, target, third, given.weight, given.mask)
+
+
+def check_kinds(name, input, target, given):
+    third = None if name == "gaussian_nll" and type(given.third) in (float, int) else given.third
+    named = ((input, "input"), (target, "target"), (third, "the third operand"), (given.weight, "weight"),
+             (given.mask, "mask"))
+    for operand, called in named:
+        if not hasattr(type(operand), "__torch_function__") and (operand is not None or called in ("input", "target")):
             raise TypeError(f"{called} is {type(operand).__name__}; expected a tensor, as the other operand is one "
                             "(PyTorch's tensors and NumPy's arrays do not mix)")
 
 
-def check_weight(input, target, weight, reduction):
-    """In PyTorch's order: that the operands can be broadcast, the weight's size, the reduction."""
-    torch.broadcast_tensors(input, target)
-    if weight.size() != input.size():
-        raise ValueError(WEIGHT_DIFFERS)
-    if reduction not in CODES:
-        raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
+def checked_reduction(name, contract, input, target, reduction, given):
+    """A reduction that we know, after PyTorch's complaints in its order: with a weight, that the operands can be
+    broadcast, the weight's size, the reduction."""
+    known = reduction in CODES or (contract.has_batchmean and reduction == "batchmean")
+    if given.weight is not None and not contract.free_weight:
+        if input.size() != target.size():
+            torch.broadcast_tensors(input, target)
+        check_weight(input, given)
+        if not known:
+            raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
+    if known:
+        return reduction
+    if contract.strict_reductions:
+        _contract.check_strict_reduction(name, reduction)
+    if contract.sizes == _contract.WARN:
+        torch.broadcast_tensors(input, target)  # PyTorch complains of sizes first
+    _reduction.get_enum(reduction)  # raises, or warns of an old name of the mean
+    return "mean"
 
 
-def all_numbers(parameters):
+def check_weight(input, given):
+    if not given.broadcast_weight and given.weight.size() != input.size():
+        raise ValueError(_contract.WEIGHT_DIFFERS)
+
+
+def checked_variance(input, variance):
+    """What gaussian_nll_loss asks of a variance. On a GPU nobody looks whether it is negative: that would wait."""
+    if type(variance) in (float, int):
+        if variance < 0:
+            raise ValueError("var has negative entry/entries")
+        return torch.full((), variance, dtype=input.dtype, device=input.device)
+    if not _is_compiling() and variance.is_cpu and is_plain_here() and has_negative(variance):
+        raise ValueError("var has negative entry/entries")
+    return _contract.fitted_variance(input, variance)
+
+
+def has_negative(tensor):
+    """In one pass over it and without a temporary; a NaN hides what is negative beside it."""
+    return tensor.numel() > 0 and bool(tensor.detach().amin() < 0)
+
+
+def checked_shape(contract, tensors, broadcast_weight):
+    """The common shape, with weight and mask in order; None if there is none, of which PyTorch has something to say."""
+    input, target, third, weight, mask = tensors
+    _contract.check_sizes(contract.sizes, input, target, third)
+    common = _contract.common_shape(input.shape, target.shape) if third is None else \
+        _contract.common_shape(input.shape, target.shape, third.shape)
+    if common is None:
+        return None
+    if weight is not None and (contract.free_weight or broadcast_weight):
+        check_reach("weight", weight, common)
+    if mask is not None:
+        if mask.dtype not in (torch.bool, torch.uint8):
+            raise TypeError(f"mask is of {mask.dtype}; expected torch.bool or torch.uint8")
+        check_reach("mask", mask, common)
+    return common
+
+
+def check_reach(called, tensor, common):
+    if not _contract.broadcasts_to(tensor.shape, common):
+        raise RuntimeError(f"{called} of size {tuple(tensor.shape)} does not broadcast to that of the loss, "
+                           f"{tuple(common)}")
+
+
+def is_for_pytorch(name, contract, common, input, target, reduction):
+    """What PyTorch has a word of its own for: a size that it refuses, a batch that is the input's alone, and the type
+    of a number beside tensors."""
+    if common != input.size() and contract.sizes in (_contract.TO_INPUT, _contract.EQUAL_LOGITS):
+        return True
+    if input.size() == target.size():
+        return False
+    return (reduction == "batchmean" and input.size()[:1] != common[:1] and name.startswith("kl_div")) or \
+        (contract.sizes == _contract.QUIET and input.dtype != target.dtype and 0 in (input.dim(), target.dim()))
+
+
+# What the library takes of each loss's parameters: finite numbers; the ends that are excluded stand one step inside.
+_LARGEST = 1.7976931348623157e308
+_RANGES = {name: [(max(math.nextafter(known["least"], math.inf) if known["above_least"] else known["least"], -_LARGEST),
+                   min(math.nextafter(known["greatest"], -math.inf) if known["below_greatest"] else known["greatest"],
+                       _LARGEST)) for known in loss["parameters"]] for name, loss in CATALOG.items()}
+
+
+def are_allowed(name, parameters):
     """Whether the parameters are numbers that the library takes; PyTorch says what is wrong with others."""
-    return all(type(p) in (float, int) and 0 <= p < float("inf") for p in parameters)
+    return all(type(p) in (float, int) and low <= p <= high for p, (low, high) in zip(parameters, _RANGES[name]))
+
+
+# ------------------------------------------------------------------- who computes --
 
 
 def is_plain_here():
@@ -108,27 +248,51 @@ def is_in_single(device_type):
         return torch.is_autocast_cpu_enabled() if device_type == "cpu" else torch.is_autocast_enabled()
 
 
-def compute(name, input, target, parameters, code, weight, broadcast):
-    """The value, with its way back if one is needed; None if that is not for us."""
+def compute(name, input, target, parameters, code):
+    """The value of two operands and nothing else, with its way back if one is needed; None if that is not for us."""
     if not (type(input) in _TYPES and type(target) in _TYPES and is_plain_here()):
         return None
-    if parameters and not all_numbers(parameters):
+    if parameters and not are_allowed(name, parameters):
         return None
     in_single = _is_any_autocast() and is_in_single(input.device.type)
     wanted = 0
     if _is_grad_enabled():
         wanted = _FOR_INPUT * input.requires_grad | _FOR_TARGET * target.requires_grad
-        if weight is not None and weight.requires_grad:
-            return None
     if not wanted:
-        return _torch_loss(name, code, parameters, input, target, weight, in_single, 0, broadcast)
-    how = how_to(code, input, target, weight, wanted)
-    computed = _torch_loss(name, code, parameters, input, target, weight, in_single, 0 if how is LATER else wanted,
-                           broadcast)
+        return _torch_loss(name, code, parameters, input, target, in_single, 0, False)
+    how = how_to(code, (input.dtype, target.dtype), None, None, wanted)
+    computed = _torch_loss(name, code, parameters, input, target, in_single, 0 if how is LATER else wanted, False)
     if computed is None:
         return None
-    return _apply((name, code, parameters, how, broadcast), computed if how is not LATER else (computed,), input, target,
-                  weight)
+    return _apply((name, code, parameters, how, False), computed if how is not LATER else (computed,), input, target)
+
+
+def compute_all(name, tensors, parameters, code, made):
+    """The same with whatever a call may have: (input, target, third, weight, mask), of any shapes."""
+    input, target, *rest = tensors
+    third, weight, mask = rest
+    if not (is_plain_here() and are_allowed(name, parameters)):
+        return None
+    if _is_any_autocast() and is_in_single(input.device.type):
+        if name == "bce" and input.is_cuda:  # which PyTorch refuses under autocast
+            return None
+        made |= _IN_SINGLE
+    wanted = 0
+    if _is_grad_enabled():
+        wanted = _FOR_INPUT * input.requires_grad | _FOR_TARGET * target.requires_grad
+        if third is not None:
+            wanted |= _FOR_THIRD * third.requires_grad
+        if weight is not None and weight.requires_grad:
+            return None
+    operands = (name, code, parameters, input, target)
+    if not wanted:
+        return _torch_loss(*operands, made, 0, True, *rest)
+    types = (input.dtype, target.dtype) if third is None else (input.dtype, target.dtype, third.dtype)
+    how = how_to(code, types, weight, mask, wanted)
+    computed = _torch_loss(*operands, made, 0 if how is LATER else wanted, True, *rest)
+    if computed is None:
+        return None
+    return _apply((name, code, parameters, how, True), computed if how is not LATER else (computed,), *tensors)
 
 
 # ---------------------------------------------------------------- autograd --
@@ -138,34 +302,37 @@ SCALE = "scale"  # ... else it multiplies the gradient, ...
 ANEW = "anew"  # ... or computes it anew, since a rounded one cannot be scaled; ...
 LATER = "later"  # ... or the gradient was not computed before.
 
-_NONE, _SINGLES = CODES["none"], (torch.float32, torch.float32)
+_SINGLES = (torch.float32, torch.float32)
 
 
-def how_to(code, input, target, weight, wanted):
-    """An f16 gradient would underflow before GradScaler's factor; without a reduction each element has its own."""
-    if code == _NONE:
+def how_to(code, types, weight, mask, wanted):
+    """An f16 gradient would underflow before GradScaler's factor; without a reduction each element has its own; and
+    what a mask leaves out is 0 even if that factor is infinite."""
+    if code == NONE:
         return LATER
-    types = input.dtype, target.dtype
-    if weight is None and types == _SINGLES:
+    if weight is None and mask is None and types == _SINGLES:
         return SCALE
     gradients = [dtype for k, dtype in enumerate(types) if wanted >> k & 1]
     if torch.float16 in gradients:
         return LATER
+    if mask is not None:
+        return ANEW
     in_double = torch.float64 in types or (weight is not None and weight.dtype == torch.float64)
     return SCALE if all(dtype is (torch.float64 if in_double else torch.float32) for dtype in gradients) else ANEW
 
 
 class Loss(torch.autograd.Function):
-    """The value, computed before; its gradients, computed with it or to be computed.
+    """The value, computed before; its gradients, computed with it or to be computed. The tensors are input and target,
+    or those and third operand, weight and mask, if only one of these is there.
 
     The gradients are not saved tensors of the graph: whoever runs backward first gets the only reference, so that
     PyTorch need not copy them.
     """
 
     @staticmethod
-    def forward(ctx, question, computed, input, target, weight):
+    def forward(ctx, question, computed, *tensors):
         ctx.question = question
-        ctx.save_for_backward(input, target, weight)
+        ctx.save_for_backward(*tensors)
         value, *ctx.kept = computed
         return value
 
@@ -173,17 +340,14 @@ class Loss(torch.autograd.Function):
     def backward(ctx, upstream):
         saved = ctx.saved_tensors  # once: checkpointing computes them; and it says so if one was changed in place
         if _is_grad_enabled():
-            return None, None, *by_handover(ctx, saved, upstream, create_graph=True), None
+            return None, None, *by_handover(ctx, saved, upstream, create_graph=True), None, None
         *_, how, broadcast = ctx.question
-        kept = ctx.__dict__.pop("kept", None)  # in one step, should two threads run backward at once
-        if kept and how is SCALE and _torch_scale(upstream, *kept):
-            for_input, for_target = kept
-        else:
-            for_input, for_target = compute_gradients(ctx, saved, upstream, kept if how is ANEW else None)
-        del kept
+        found = ctx.__dict__.pop("kept", None)  # in one step, should two threads run backward at once
+        if not (found and how is SCALE and _torch_scale(upstream, *found)):
+            found = compute_gradients(ctx, saved, upstream, found if how is ANEW else None)
         if broadcast:
-            for_input, for_target = summed(saved, for_input, for_target)
-        return None, None, for_input, for_target, None
+            found = summed(saved, found)
+        return None, None, *found, *(None,) * (len(saved) - len(found))
 
 
 # Without what torch.autograd.Function.apply asks first, and compute has asked: a tenth of a small call's time.
@@ -192,18 +356,21 @@ _apply = super(torch.autograd.Function, Loss).apply
 
 def compute_gradients(ctx, saved, upstream, kept):
     """At the common shape. With `kept`, computed for an upstream gradient of 1, only if it is another."""
-    needed = [need or None for need in ctx.needs_input_grad[2:4]]
-    computed = _torch_gradient(*ctx.question[:3], *saved, upstream, *(kept or needed)) if is_plain_here() else None
-    return by_handover(ctx, saved, upstream, create_graph=False) if computed is None else computed[1:]
+    wanted = kept or [need or None for need in ctx.needs_input_grad[2:5]]
+    computed = None
+    if is_plain_here():
+        computed = _torch_gradient(*ctx.question[:3], *saved[:2], upstream, tuple(wanted), *saved[2:])
+    return by_handover(ctx, saved, upstream, create_graph=False) if computed is None else computed
 
 
 def by_handover(ctx, saved, upstream, create_graph):
     name, code, parameters, *_ = ctx.question
-    return _handover.gradients(name, saved[:2], parameters, NAMES[code], saved[2], upstream,
-                               ctx.needs_input_grad[2:4], create_graph)
+    operands, (weight, mask) = (saved[:3], saved[3:]) if len(saved) > 2 else ((*saved, None), (None, None))
+    needed = (*ctx.needs_input_grad[2:5], False)[:3]
+    return _handover.gradients(name, operands, parameters, NAMES[code], weight, mask, upstream, needed, create_graph)
 
 
-def summed(saved, *gradients):
+def summed(saved, gradients):
     """Each at its operand's own shape."""
     return [gradient if gradient is None or gradient.shape == operand.shape else gradient.sum_to_size(operand.shape)
             for gradient, operand in zip(gradients, saved)]
@@ -212,27 +379,49 @@ def summed(saved, *gradients):
 # ----------------------------------------------------------- value_and_grad --
 
 
-def value_and_grad(name, input, target, parameters, reduction, weight):
+def value_and_grad(name, input, target, parameters, reduction, given):
     """Both from one pass; by PyTorch where the operands are not plain."""
-    check_kinds(input, target, weight)
-    if weight is not None:
-        check_weight(input, target, weight, reduction)
-    with torch.no_grad():
-        computed = None
-        if are_tensors(input, target, weight) and is_plain_here() and all_numbers(parameters):
-            computed = _torch_loss(name, CODES[reduction], parameters, input, target, weight, False, _FOR_INPUT, True)
-        if computed is None:
-            return by_pytorch(name, input, target, parameters, reduction, weight)
-        value, gradient, _ = computed
-        return value, gradient if gradient.shape == input.shape else gradient.sum_to_size(input.shape)
-
-
-def by_pytorch(name, input, target, parameters, reduction, weight):
+    check_kinds(name, input, target, given)
+    contract = _contract.contract_of(name)
+    third = checked_variance(input, given.third) if name == "gaussian_nll" else given.third
+    if given.weight is not None and not contract.free_weight:
+        check_weight(input, given)
+    tensors = input, target, third, given.weight, given.mask
+    common = checked_shape(contract, tensors, given.broadcast_weight)
+    if common is not None and are_tensors(*tensors):
+        code = BATCHMEAN if reduction == "batchmean" else CODES[reduction]
+        computed = from_one_pass(name, tensors, parameters, code, contract, common, given.broadcast_weight)
+        if computed is not None:
+            return computed
     with torch.enable_grad():
-        leaf = input.detach().requires_grad_()
-        value = _handover.loss(name, leaf, target.detach(), parameters, reduction, weight)
+        leaf, *rest = (None if x is None else x.detach() for x in tensors)
+        leaf.requires_grad_()
+        if common is None:
+            value = _handover.loss(name, leaf, *rest[:2], parameters, reduction, *rest[2:],
+                                   as_they_are=contract.sizes != _contract.WARN)
+        else:
+            value = answered(name, (leaf, *rest), parameters, reduction, contract, common, given.broadcast_weight)
         gradient, = torch.autograd.grad(value, (leaf,))
     return value.detach(), gradient
+
+
+def from_one_pass(name, tensors, parameters, code, contract, common, broadcast_weight):
+    """The value and the gradient for the input; None if that is not for us, or has another divisor."""
+    input, target, *rest = tensors
+    *_, weight, mask = rest
+    if not (is_plain_here() and are_allowed(name, parameters)) or \
+            counts_once(contract, tensors, code, common, broadcast_weight):
+        return None
+    if weight is not None and code == MEAN and contract.mean_of_all:
+        if mask is not None:
+            return None
+        code = MEAN_OF_ALL
+    with torch.no_grad():
+        computed = _torch_loss(name, code, parameters, input, target, how_made(contract, code), _FOR_INPUT, True, *rest)
+        if computed is None:
+            return None
+        value, gradient, *_ = computed
+        return value, gradient if gradient.shape == input.shape else gradient.sum_to_size(input.shape)
 
 
 from . import _operators  # noqa: E402: last, since it needs what is above

@@ -1,61 +1,284 @@
-"""The functions that users call. Tensors decide who computes: PyTorch's go one way, NumPy's arrays the other."""
+"""The functions that users call. Tensors decide who computes: PyTorch's go one way, NumPy's arrays the other.
+
+Those that PyTorch has stand here with its signatures. The others are made out of the library's catalogue, at the end.
+"""
 
 import sys
 
 from . import _native
+from ._contract import Given
 
-# Of each loss the names of its parameters and their defaults, as the library lists them.
-_PARAMETERS = {loss["name"]: {parameter["name"]: parameter["default"] for parameter in loss["parameters"]}
-               for loss in _native.losses()}
+# ------------------------------------------------------- what PyTorch has, too --
 
 
-def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None, *, mask=None,
+             broadcast_weight=False):
     """The squared error, (input - target)**2, as torch.nn.functional.mse_loss has it.
 
     reduction is 'mean', 'sum' or 'none'. weight, of input's size, multiplies each element's loss; the mean is then
-    over the sum of the weights. size_average and reduce are PyTorch's deprecated arguments.
+    over the sum of the weights. With broadcast_weight it may be of any size that broadcasts to that of the loss. mask,
+    of bool or uint8, says which elements take part, and broadcasts likewise. size_average and reduce are PyTorch's
+    deprecated arguments.
     """
-    return _side(input, target).loss("mse", input, target, (), reduction, weight, size_average, reduce)
+    if weight is None and mask is None and size_average is None and reduce is None:
+        return _side(input, target).loss("mse", input, target, (), reduction)
+    given = Given(None, weight, mask, broadcast_weight, size_average, reduce)
+    return _side(input, target).loss("mse", input, target, (), reduction, given)
 
 
-def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None, *, mask=None,
+            broadcast_weight=False):
+    """The absolute error, abs(input - target), as torch.nn.functional.l1_loss has it.
+
+    The other arguments are those of mse_loss.
+    """
+    if weight is None and mask is None and size_average is None and reduce is None:
+        return _side(input, target).loss("l1", input, target, (), reduction)
+    given = Given(None, weight, mask, broadcast_weight, size_average, reduce)
+    return _side(input, target).loss("l1", input, target, (), reduction, given)
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0, *, weight=None,
+                   mask=None):
     """0.5 * x**2 / beta where abs(x) < beta, else abs(x) - 0.5 * beta, with x = input - target, as
-    torch.nn.functional.smooth_l1_loss has it; beta 0 is the absolute error."""
-    return _side(input, target).loss("smooth_l1", input, target, (beta,), reduction, None, size_average, reduce)
+    torch.nn.functional.smooth_l1_loss has it; beta 0 is the absolute error.
+
+    weight and mask broadcast to the size of the loss; a weighted mean is over the sum of the weights.
+    """
+    if weight is None and mask is None and size_average is None and reduce is None:
+        return _side(input, target).loss("smooth_l1", input, target, (beta,), reduction)
+    given = Given(None, weight, mask, True, size_average, reduce)
+    return _side(input, target).loss("smooth_l1", input, target, (beta,), reduction, given)
 
 
-def hinge_loss(input, target, margin=1.0, reduction="mean", weight=None):
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None, *, mask=None, broadcast_weight=False):
+    """0.5 * x**2 where abs(x) < delta, else delta * (abs(x) - 0.5 * delta), with x = input - target, as
+    torch.nn.functional.huber_loss has it.
+
+    weight and mask are those of mse_loss, but a weighted mean is over the number of elements, as PyTorch has it here.
+    """
+    if weight is None and mask is None:
+        return _side(input, target).loss("huber", input, target, (delta,), reduction)
+    given = Given(None, weight, mask, broadcast_weight)
+    return _side(input, target).loss("huber", input, target, (delta,), reduction, given)
+
+
+def hinge_loss(input, target, margin=1.0, reduction="mean", weight=None, *, mask=None, broadcast_weight=False):
     """max(margin - input * target, 0) for targets of -1 and 1: torch.clamp(margin - input * target, min=0), reduced.
 
-    reduction and weight are those of mse_loss.
+    The other arguments are those of mse_loss.
     """
-    return _side(input, target).loss("hinge", input, target, (margin,), reduction, weight, None, None)
+    if weight is None and mask is None:
+        return _side(input, target).loss("hinge", input, target, (margin,), reduction)
+    given = Given(None, weight, mask, broadcast_weight)
+    return _side(input, target).loss("hinge", input, target, (margin,), reduction, given)
 
 
-def value_and_grad(name, input, target, *, reduction="mean", weight=None, **parameters):
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean", *, weight=None, mask=None):
+    """log(1 + exp(-target * input)) for targets of -1 and 1, as torch.nn.functional.soft_margin_loss has it.
+
+    weight and mask are those of smooth_l1_loss.
+    """
+    if weight is None and mask is None and size_average is None and reduce is None:
+        return _side(input, target).loss("soft_margin", input, target, (), reduction)
+    given = Given(None, weight, mask, True, size_average, reduce)
+    return _side(input, target).loss("soft_margin", input, target, (), reduction, given)
+
+
+def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean", *, weight=None,
+                         mask=None):
+    """input where target is 1, and max(margin - input, 0) where it is -1, as torch.nn.functional.hinge_embedding_loss
+    has it.
+
+    weight and mask are those of smooth_l1_loss.
+    """
+    plain = weight is None and mask is None and size_average is None and reduce is None and reduction != "none"
+    given = None if plain else Given(None, weight, mask, True, size_average, reduce)
+    return _side(input, target).loss("hinge_embedding", input, target, (margin,), reduction, given)
+
+
+def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean", *,
+                        weight=None, mask=None):
+    """max(-target * (input1 - input2) + margin, 0), as torch.nn.functional.margin_ranking_loss has it.
+
+    weight and mask are those of smooth_l1_loss.
+    """
+    given = Given(target, weight, mask, True, size_average, reduce)
+    return _side(input1, input2).loss("margin_ranking", input1, input2, (margin,), reduction, given)
+
+
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean", *, mask=None):
+    """-(target * log(input) + (1 - target) * log(1 - input)), the logarithms at least -100, as
+    torch.nn.functional.binary_cross_entropy has it.
+
+    weight and mask broadcast to the size of the loss; the mean is over the number of elements.
+    """
+    given = Given(None, weight, mask, True, size_average, reduce)
+    return _side(input, target).loss("bce", input, target, (), reduction, given)
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
+                                     pos_weight=None, *, mask=None):
+    """The binary cross-entropy of sigmoid(input), for logits of any size, as
+    torch.nn.functional.binary_cross_entropy_with_logits has it.
+
+    weight, pos_weight and mask broadcast to the size of the loss; the mean is over the number of elements.
+    """
+    plain = weight is None and mask is None and size_average is None and reduce is None and reduction != "none"
+    if plain and pos_weight is None:
+        return _side(input, target).loss("bce_with_logits", input, target, (), reduction)
+    given = Given(pos_weight, weight, mask, True, size_average, reduce)
+    name = "bce_with_logits" if pos_weight is None else "bce_with_logits_pos_weight"
+    return _side(input, target).loss(name, input, target, (), reduction, given)
+
+
+def sigmoid_focal_loss(inputs, targets, alpha=0.25, gamma=2, reduction="none", *, weight=None, mask=None):
+    """The binary cross-entropy of sigmoid(inputs) times (1 - p_t)**gamma * alpha_t, as
+    torchvision.ops.sigmoid_focal_loss has it; a negative alpha leaves alpha_t out.
+
+    weight and mask are those of smooth_l1_loss.
+    """
+    squared = type(gamma) in (int, float) and gamma == 2  # which the library has apart, faster and with the same bits
+    name, parameters = ("focal_squared", (alpha,)) if squared else ("focal", (alpha, gamma))
+    given = None if weight is None and mask is None else Given(None, weight, mask, True)
+    return _side(inputs, targets).loss(name, inputs, targets, parameters, reduction, given)
+
+
+def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
+                     reduction="mean", *, weight=None, mask=None):
+    """exp(input) - target * input, or input - target * log(input + eps) without log_input; with full also Stirling's
+    term for targets beyond 1. As torch.nn.functional.poisson_nll_loss has it.
+
+    weight and mask are those of smooth_l1_loss.
+    """
+    name = ("poisson_nll" if log_input else "poisson_nll_rate") + ("_full" if full else "")
+    parameters = () if log_input else (eps,)
+    if weight is None and mask is None and size_average is None and reduce is None:
+        return _side(input, target).loss(name, input, target, parameters, reduction)
+    given = Given(None, weight, mask, True, size_average, reduce)
+    return _side(input, target).loss(name, input, target, parameters, reduction, given)
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean", *, weight=None, mask=None):
+    """0.5 * (log(var) + (input - target)**2 / var), var being at least eps, and with full + 0.5 * log(2 * pi), as
+    torch.nn.functional.gaussian_nll_loss has it. var is a number or has a size as PyTorch wants it.
+
+    weight and mask are those of smooth_l1_loss.
+    """
+    given = Given(var, weight, mask, True)
+    parameters = 1.0 if full else 0.0, eps
+    return _side(input, target).loss("gaussian_nll", input, target, parameters, reduction, given)
+
+
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False, *, weight=None,
+           mask=None):
+    """target * (log(target) - input), or exp(target) * (target - input) with log_target, as torch.nn.functional.kl_div
+    has it; reduction may be 'batchmean', too.
+
+    weight and mask are those of smooth_l1_loss.
+    """
+    given = Given(None, weight, mask, True, size_average, reduce)
+    name = "kl_div_log_target" if log_target else "kl_div"
+    return _side(input, target).loss(name, input, target, (), reduction, given)
+
+
+# --------------------------------------------------------------- value_and_grad --
+
+CATALOG = {loss["name"]: loss for loss in _native.losses()}
+
+
+def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=None, mask=None, broadcast_weight=False,
+                   **parameters):
     """The loss and its gradient for input, both from one pass, without autograd.
 
-    name is 'mse', 'smooth_l1' or 'hinge' ('mse_loss' and so on are understood too); beta and margin are given by name.
-    reduction is 'mean' or 'sum'. The gradient has the shape and the type of input.
+    name is one of onepass.losses() ('mse_loss' is understood for 'mse', and so on); its parameters are given by name.
+    third is the third operand of those losses that have one: a variance, say. reduction is 'mean', 'sum' or
+    'batchmean'. The gradient has the shape and the type of input. Weight and mask are those of the loss's function.
 
         loss, gradient = onepass.value_and_grad("smooth_l1", prediction, target, beta=0.5)
     """
     loss = name[:-5] if isinstance(name, str) and name.endswith("_loss") else name
-    known = _PARAMETERS.get(loss) if isinstance(loss, str) else None
+    known = CATALOG.get(loss) if isinstance(loss, str) else None
     if known is None:
-        raise ValueError(f"there is no loss {name!r}; there are {', '.join(map(repr, _PARAMETERS))}")
+        raise ValueError(f"there is no loss {name!r}; there are {', '.join(map(repr, CATALOG))}")
+    standards = {parameter["name"]: parameter["default"] for parameter in known["parameters"]}
     for given in parameters:
-        if given not in known:
-            has = f"it has {', '.join(known)}" if known else "it has none"
+        if given not in standards:
+            has = f"it has {', '.join(standards)}" if standards else "it has none"
             raise TypeError(f"{loss} has no parameter {given!r}; {has}")
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction is {reduction!r}; value_and_grad needs 'mean' or 'sum', since only a number has one "
-                         "gradient")
-    if weight is not None and loss == "smooth_l1":
-        raise TypeError("smooth_l1 takes no weight")
-    values = tuple(parameters.get(key, standard) for key, standard in known.items())
-    return _side(input, target).value_and_grad(loss, input, target, values, reduction, weight)
+    if (third is not None) != (len(known["operands"]) == 3):
+        raise TypeError(f"{loss} has the operands {', '.join(known['operands'])}; {2 + (third is not None)} were given")
+    if reduction not in ("mean", "sum", "batchmean"):
+        raise ValueError(f"reduction is {reduction!r}; value_and_grad needs 'mean', 'sum' or 'batchmean', since only a "
+                         "number has one gradient")
+    values = tuple(parameters.get(key, standard) for key, standard in standards.items())
+    given = Given(third, weight, mask, broadcast_weight)
+    return _side(input, target).value_and_grad(loss, input, target, values, reduction, given)
 
+
+# ----------------------------------------------------- what the catalogue offers --
+
+_TEMPLATE = '''
+def {function}(input, target, {third}*, {parameters}reduction="mean", weight=None, mask=None):
+    """{documentation}"""
+    given = {nothing}Given({third_value}, weight, mask, True)
+    return _side(input, target).loss("{name}", input, target, ({values}), reduction, given)
+'''
+_NOTHING = "None if weight is None and mask is None else "  # the way in that asks least
+
+
+def documentation_of(loss):
+    """A docstring out of the catalogue."""
+    lines = [f"{loss['meaning'][:1].upper()}{loss['meaning'][1:]}: {loss['value']}", "",
+             "p is input, t is target, x is p - t" + (f", v is {loss['operands'][2]}." if len(loss["operands"]) == 3
+                                                      else "."),
+             "reduction is 'mean', 'sum', 'none' or 'batchmean' (the sum over the first extent). weight multiplies",
+             "each element's loss, and the mean is then over the sum of the weights; mask, of bool or uint8, says",
+             "which elements take part; both broadcast to the size of the loss.", ""]
+    for parameter in loss["parameters"]:
+        lines.append(f"{parameter['name']}: {parameter['meaning']}; {range_of(parameter)}, {parameter['default']!r} if "
+                     "not given")
+    return "\n    ".join(lines).rstrip() + "\n    "
+
+
+def range_of(parameter):
+    """What a parameter may be, in words."""
+    low = f"{'above' if parameter['above_least'] else 'at least'} {parameter['least']:g}"
+    high = f"{'below' if parameter['below_greatest'] else 'at most'} {parameter['greatest']:g}"
+    ends = [words for words, end in ((low, "least"), (high, "greatest")) if abs(parameter[end]) != float("inf")]
+    return " and ".join(ends) or "any number"
+
+
+def function_of(loss):
+    """A function for a loss of the catalogue, with a signature of its own, made as namedtuple makes its classes."""
+    function, third = f"{loss['name']}_loss", loss["operands"][2] if len(loss["operands"]) == 3 else None
+    parameters = loss["parameters"]
+    source = _TEMPLATE.format(
+        function=function, name=loss["name"], documentation=documentation_of(loss), third=f"{third}, " if third else "",
+        third_value=third, nothing="" if third else _NOTHING,
+        parameters="".join(f"{parameter['name']}={parameter['default']!r}, " for parameter in parameters),
+        values="".join(f"{parameter['name']}," for parameter in parameters))
+    namespace = {}
+    exec(compile(source, f"<onepass.{function}>", "exec"), globals(), namespace)
+    return namespace[function]
+
+
+# Those of the library's losses that have a function above.
+_WRITTEN = {"mse", "l1", "smooth_l1", "huber", "hinge", "soft_margin", "hinge_embedding", "margin_ranking", "bce",
+            "bce_with_logits", "bce_with_logits_pos_weight", "focal", "focal_squared", "poisson_nll",
+            "poisson_nll_full", "poisson_nll_rate", "poisson_nll_rate_full", "gaussian_nll", "kl_div",
+            "kl_div_log_target"}
+
+#: The losses whose functions are made here: all others.
+MADE = [name for name in CATALOG if name not in _WRITTEN]
+globals().update({f"{name}_loss": function_of(CATALOG[name]) for name in MADE})
+
+__all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "gaussian_nll_loss", "hinge_embedding_loss",
+           "hinge_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss", "poisson_nll_loss",
+           "sigmoid_focal_loss", "smooth_l1_loss", "soft_margin_loss", "value_and_grad",
+           *(f"{name}_loss" for name in MADE)]
+
+# -------------------------------------------------------------------- who computes --
 
 _torch = None  # the module that computes for PyTorch's tensors, once there were some
 

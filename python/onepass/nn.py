@@ -1,39 +1,213 @@
-"""The losses as modules, as torch.nn has them."""
+"""The losses as modules, as torch.nn has them; those that it lacks are made out of the library's catalogue."""
 
-from torch.nn.modules.loss import _Loss
+from torch.nn.modules.loss import _Loss, _WeightedLoss
 
 from . import functional
 
-__all__ = ["HingeLoss", "MSELoss", "SmoothL1Loss"]
-
 
 class MSELoss(_Loss):
-    """torch.nn.MSELoss by onepass.mse_loss. A weight for each element may be given with the operands."""
+    """torch.nn.MSELoss by onepass.mse_loss. A weight and a mask may be given with the operands."""
 
     def __init__(self, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
 
-    def forward(self, input, target, weight=None):
-        return functional.mse_loss(input, target, reduction=self.reduction, weight=weight)
+    def forward(self, input, target, weight=None, *, mask=None, broadcast_weight=False):
+        return functional.mse_loss(input, target, reduction=self.reduction, weight=weight, mask=mask,
+                                   broadcast_weight=broadcast_weight)
+
+
+class L1Loss(_Loss):
+    """torch.nn.L1Loss by onepass.l1_loss. A weight and a mask may be given with the operands."""
+
+    def __init__(self, size_average=None, reduce=None, reduction="mean"):
+        super().__init__(size_average, reduce, reduction)
+
+    def forward(self, input, target, weight=None, *, mask=None, broadcast_weight=False):
+        return functional.l1_loss(input, target, reduction=self.reduction, weight=weight, mask=mask,
+                                  broadcast_weight=broadcast_weight)
 
 
 class SmoothL1Loss(_Loss):
-    """torch.nn.SmoothL1Loss by onepass.smooth_l1_loss."""
+    """torch.nn.SmoothL1Loss by onepass.smooth_l1_loss. A weight and a mask may be given with the operands."""
 
     def __init__(self, size_average=None, reduce=None, reduction="mean", beta=1.0):
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
-    def forward(self, input, target):
-        return functional.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
+    def forward(self, input, target, weight=None, *, mask=None):
+        return functional.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta, weight=weight,
+                                         mask=mask)
+
+
+class HuberLoss(_Loss):
+    """torch.nn.HuberLoss by onepass.huber_loss. A weight and a mask may be given with the operands."""
+
+    def __init__(self, reduction="mean", delta=1.0):
+        if not isinstance(delta, (float, int)):
+            raise TypeError(f"delta must be a float or int, got: {type(delta)}")
+        super().__init__(reduction=reduction)
+        self.delta = delta
+
+    def forward(self, input, target, weight=None, *, mask=None, broadcast_weight=False):
+        return functional.huber_loss(input, target, reduction=self.reduction, delta=self.delta, weight=weight,
+                                     mask=mask, broadcast_weight=broadcast_weight)
 
 
 class HingeLoss(_Loss):
-    """onepass.hinge_loss for targets of -1 and 1. A weight for each element may be given with the operands."""
+    """onepass.hinge_loss for targets of -1 and 1. A weight and a mask may be given with the operands."""
 
     def __init__(self, margin=1.0, reduction="mean"):
         super().__init__(None, None, reduction)
         self.margin = margin
 
-    def forward(self, input, target, weight=None):
-        return functional.hinge_loss(input, target, margin=self.margin, reduction=self.reduction, weight=weight)
+    def forward(self, input, target, weight=None, *, mask=None, broadcast_weight=False):
+        return functional.hinge_loss(input, target, margin=self.margin, reduction=self.reduction, weight=weight,
+                                     mask=mask, broadcast_weight=broadcast_weight)
+
+
+class SoftMarginLoss(_Loss):
+    """torch.nn.SoftMarginLoss by onepass.soft_margin_loss. A weight and a mask may be given with the operands."""
+
+    def __init__(self, size_average=None, reduce=None, reduction="mean"):
+        super().__init__(size_average, reduce, reduction)
+
+    def forward(self, input, target, weight=None, *, mask=None):
+        return functional.soft_margin_loss(input, target, reduction=self.reduction, weight=weight, mask=mask)
+
+
+class HingeEmbeddingLoss(_Loss):
+    """torch.nn.HingeEmbeddingLoss by onepass.hinge_embedding_loss. A weight and a mask may be given with the operands.
+    """
+
+    def __init__(self, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+        super().__init__(size_average, reduce, reduction)
+        self.margin = margin
+
+    def forward(self, input, target, weight=None, *, mask=None):
+        return functional.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction,
+                                               weight=weight, mask=mask)
+
+
+class MarginRankingLoss(_Loss):
+    """torch.nn.MarginRankingLoss by onepass.margin_ranking_loss. A weight and a mask may be given with the operands."""
+
+    def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
+        super().__init__(size_average, reduce, reduction)
+        self.margin = margin
+
+    def forward(self, input1, input2, target, weight=None, *, mask=None):
+        return functional.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction,
+                                              weight=weight, mask=mask)
+
+
+class BCELoss(_WeightedLoss):
+    """torch.nn.BCELoss by onepass.binary_cross_entropy. weight is a buffer; a mask may be given with the operands."""
+
+    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean"):
+        super().__init__(weight, size_average, reduce, reduction)
+
+    def forward(self, input, target, *, mask=None):
+        return functional.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction, mask=mask)
+
+
+class BCEWithLogitsLoss(_Loss):
+    """torch.nn.BCEWithLogitsLoss by onepass.binary_cross_entropy_with_logits. weight and pos_weight are buffers; a mask
+    may be given with the operands."""
+
+    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
+        self.register_buffer("pos_weight", pos_weight)
+
+    def forward(self, input, target, *, mask=None):
+        return functional.binary_cross_entropy_with_logits(input, target, self.weight, pos_weight=self.pos_weight,
+                                                           reduction=self.reduction, mask=mask)
+
+
+class SigmoidFocalLoss(_Loss):
+    """onepass.sigmoid_focal_loss, which is torchvision.ops.sigmoid_focal_loss. A weight and a mask may be given with
+    the operands."""
+
+    def __init__(self, alpha=0.25, gamma=2, reduction="none"):
+        super().__init__(None, None, reduction)
+        self.alpha, self.gamma = alpha, gamma
+
+    def forward(self, inputs, targets, weight=None, *, mask=None):
+        return functional.sigmoid_focal_loss(inputs, targets, alpha=self.alpha, gamma=self.gamma,
+                                             reduction=self.reduction, weight=weight, mask=mask)
+
+
+class PoissonNLLLoss(_Loss):
+    """torch.nn.PoissonNLLLoss by onepass.poisson_nll_loss. A weight and a mask may be given with the operands."""
+
+    def __init__(self, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"):
+        super().__init__(size_average, reduce, reduction)
+        self.log_input, self.full, self.eps = log_input, full, eps
+
+    def forward(self, log_input, target, weight=None, *, mask=None):
+        return functional.poisson_nll_loss(log_input, target, log_input=self.log_input, full=self.full, eps=self.eps,
+                                           reduction=self.reduction, weight=weight, mask=mask)
+
+
+class GaussianNLLLoss(_Loss):
+    """torch.nn.GaussianNLLLoss by onepass.gaussian_nll_loss. A weight and a mask may be given with the operands."""
+
+    def __init__(self, *, full=False, eps=1e-6, reduction="mean"):
+        super().__init__(None, None, reduction)
+        self.full, self.eps = full, eps
+
+    def forward(self, input, target, var, weight=None, *, mask=None):
+        return functional.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction,
+                                            weight=weight, mask=mask)
+
+
+class KLDivLoss(_Loss):
+    """torch.nn.KLDivLoss by onepass.kl_div. A weight and a mask may be given with the operands."""
+
+    def __init__(self, size_average=None, reduce=None, reduction="mean", log_target=False):
+        super().__init__(size_average, reduce, reduction)
+        self.log_target = log_target
+
+    def forward(self, input, target, weight=None, *, mask=None):
+        return functional.kl_div(input, target, reduction=self.reduction, log_target=self.log_target, weight=weight,
+                                 mask=mask)
+
+
+# ----------------------------------------------------- what the catalogue offers --
+
+_TEMPLATE = '''
+class {module}(_Loss):
+    """onepass.{function}. A weight and a mask may be given with the operands."""
+
+    def __init__(self, *, {parameters}reduction="mean"):
+        super().__init__(None, None, reduction)
+        {keep}
+
+    def forward(self, input, target, {third}weight=None, *, mask=None):
+        return functional.{function}(input, target, {third}{given}reduction=self.reduction, weight=weight, mask=mask)
+'''
+
+
+def module_name(name):
+    return "".join(word.capitalize() for word in name.split("_")) + "Loss"
+
+
+def module_of(loss):
+    """A module for a loss of the catalogue."""
+    parameters = loss["parameters"]
+    source = _TEMPLATE.format(
+        module=module_name(loss["name"]), function=f"{loss['name']}_loss",
+        third=f"{loss['operands'][2]}, " if len(loss["operands"]) == 3 else "",
+        parameters="".join(f"{parameter['name']}={parameter['default']!r}, " for parameter in parameters),
+        keep="; ".join(f"self.{parameter['name']} = {parameter['name']}" for parameter in parameters) or "pass",
+        given="".join(f"{parameter['name']}=self.{parameter['name']}, " for parameter in parameters))
+    namespace = {}
+    exec(compile(source, f"<onepass.nn.{module_name(loss['name'])}>", "exec"), globals(), namespace)
+    return namespace[module_name(loss["name"])]
+
+
+globals().update({module_name(name): module_of(functional.CATALOG[name]) for name in functional.MADE})
+
+__all__ = ["BCELoss", "BCEWithLogitsLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss", "HuberLoss",
+           "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "PoissonNLLLoss", "SigmoidFocalLoss", "SmoothL1Loss",
+           "SoftMarginLoss", *map(module_name, functional.MADE)]

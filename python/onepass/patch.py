@@ -2,14 +2,16 @@
 
 from . import functional
 
-_NAMES = ("mse_loss", "smooth_l1_loss")
+_NAMES = ("binary_cross_entropy", "binary_cross_entropy_with_logits", "gaussian_nll_loss", "hinge_embedding_loss",
+          "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss", "poisson_nll_loss", "smooth_l1_loss",
+          "soft_margin_loss")
 _originals = {}
 _patches = 0
 
 
 def patch_torch():
-    """Replaces mse_loss and smooth_l1_loss in torch.nn.functional by onepass's. Undo it by the object's undo(), or use
-    it as a context manager:
+    """Replaces mse_loss, binary_cross_entropy and all others that onepass has in torch.nn.functional by onepass's. Undo
+    it by the object's undo(), or use it as a context manager:
 
         with onepass.patch_torch():
             train()

@@ -22,16 +22,16 @@
 
 /* ------------------------------------------------------- instruction sets -- */
 
-static bool always(void) {
+__attribute__((unused)) static bool always(void) {
     return true;
 }
 
 #if defined(__x86_64__)
 __attribute__((unused)) static bool has_avx2(void) {
-    return __builtin_cpu_supports("avx2");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 __attribute__((unused)) static bool has_avx512(void) {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 #elif defined(__aarch64__)

@@ -93,6 +93,9 @@ static void gather_any(const view *view, cursor *at, int count, real *into) {
     case ONEPASS_F32:
         gather_rows(load_f32, view, at, count, into);
         break;
+    case ONEPASS_BOOL:
+        gather_rows(load_bool, view, at, count, into);
+        break;
     default:
         gather_rows(load_f64, view, at, count, into);
     }

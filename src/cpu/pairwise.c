@@ -1,5 +1,5 @@
 /*
- * The CPU engine's work on tiles, for losses that compare two numbers: gather the
+ * The CPU engine's work on tiles, for losses of two numbers or three: gather the
  * operands of a tile as `real` numbers, compute values and slopes lane by lane,
  * scatter what was computed. Compiled once for each instruction set and each
  * compute type; ONEPASS_ENTRY is the name of the one function that comes out.
@@ -23,9 +23,9 @@
 #define STRIP_TILES 16
 
 typedef struct strip {
-    const void *operand[2];
-    int64_t stride[2]; /* elements from number to number; looked at only if the access is strided */
-    int64_t step[2];   /* elements from tile to tile; 0 where one constant tile serves all */
+    const void *operand[MOST_OPERANDS]; /* those that the loss does not have are another's */
+    int64_t stride[MOST_OPERANDS];      /* elements from number to number; looked at only if the access is strided */
+    int64_t step[MOST_OPERANDS];        /* elements from tile to tile; 0 where one constant tile serves all */
     real parameter[ONEPASS_MAX_PARAMETERS];
     real scale;
     real *gradient; /* for the prediction, if it comes with the sums */
@@ -35,16 +35,16 @@ typedef struct strip {
 
 /* One tile of a strip. */
 typedef struct tile {
-    const void *operand[2];
-    int64_t stride[2];
+    const void *operand[MOST_OPERANDS];
+    int64_t stride[MOST_OPERANDS];
     real parameter[ONEPASS_MAX_PARAMETERS];
     real scale;
     real *gradient;
 } tile;
 
 /* How the operands of a strip lie: as `real` without gaps, or in one of the ways
- * that the sums can read without a detour through a buffer: as `real` with gaps,
- * or both in the same 16-bit type. */
+ * that the sums can read without a detour through a buffer: as floats with gaps,
+ * or all in the same 16-bit type. */
 typedef enum access {
     ACCESS_REAL,
     ACCESS_STRIDED,
@@ -55,14 +55,15 @@ typedef enum access {
 
 /* One thread's buffers, for what does not lie in memory as the computation wants it. */
 typedef struct buffers {
-    _Alignas(64) real operand[2][ORDER_TILE];
-    real gradient[2][ORDER_TILE];
+    _Alignas(64) real operand[MOST_OPERANDS][ORDER_TILE];
+    real gradient[MOST_OPERANDS][ORDER_TILE];
     real value[ORDER_TILE];
     real upstream[ORDER_TILE];
     real weight[ORDER_TILE];
+    real mask[ORDER_TILE]; /* 0 and 1 */
     /* Where the constant that fills operand[k] was read, so that a strip of the same row need not fill it again. */
-    const void *constant[2];
-    const void *constant_weight; /* the same for the weight */
+    const void *constant[MOST_OPERANDS];
+    const void *constant_weight, *constant_mask; /* the same for these */
 } buffers;
 
 /* --------------------------------------------------------------- compute -- */
@@ -94,13 +95,13 @@ typedef struct loss_functions {
     void (*sums[ACCESS_COUNT])(const strip *strip, double *sum);
     void (*sums_and_gradient[ACCESS_COUNT])(const strip *strip, double *sum);
     void (*values)(const strip *strip, real *value);
-    void (*gradient[2])(const strip *strip, real *gradient);
+    void (*gradient[MOST_OPERANDS])(const strip *strip, real *gradient);
 } loss_functions;
 
 /* A copy, whose address nobody else has: it cannot alias what the loops write. */
 ALWAYS_INLINE tile tile_of(const strip *strip, int index, size_t size) {
     tile tile = {.scale = strip->scale, .gradient = strip->gradient ? strip->gradient + index * ORDER_TILE : NULL};
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < MOST_OPERANDS; k++) {
         tile.operand[k] = (const char *)strip->operand[k] + index * strip->step[k] * (int64_t)size;
         tile.stride[k] = strip->stride[k];
     }
@@ -168,20 +169,25 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
     return load_bf16(tile->operand[operand], i);
 }
 
-#define SIZE_real        sizeof(real)
-#define SIZE_strided     sizeof(real)
-#define SIZE_f16         2
-#define SIZE_bf16        2
-#define OPERANDS(access) read_##access(tile, 0, i), read_##access(tile, 1, i), tile->parameter
+#define SIZE_real    sizeof(real)
+#define SIZE_strided sizeof(real)
+#define SIZE_f16     2
+#define SIZE_bf16    2
+
+/* The arguments of a loss's functions, by the list of its operands. */
+#define ARGUMENTS_2(access) read_##access(tile, 0, i), read_##access(tile, 1, i), tile->parameter
+#define ARGUMENTS_3(access)                                                                                            \
+    read_##access(tile, 0, i), read_##access(tile, 1, i), read_##access(tile, 2, i), tile->parameter
+#define ARGUMENTS(operands, access) PASTE(ARGUMENTS_, OPERANDS_OF operands)(access)
 
 /* What is made of a loss for each access to its operands, ... */
-#define LOSS_SUMS(name, access)                                                                                        \
+#define LOSS_SUMS(name, operands, access)                                                                              \
     ALWAYS_INLINE real name##_term_##access(const tile *tile, int64_t i) {                                             \
-        return name##_value(OPERANDS(access));                                                                         \
+        return name##_value(ARGUMENTS(operands, access));                                                              \
     }                                                                                                                  \
     ALWAYS_INLINE real name##_term_and_gradient_##access(const tile *tile, int64_t i) {                                \
-        const real term = name##_value(OPERANDS(access));                                                              \
-        tile->gradient[i] = lean_product(name##_slope_p(OPERANDS(access)), tile->scale);                               \
+        const real term = name##_value(ARGUMENTS(operands, access));                                                   \
+        tile->gradient[i] = lean_product(name##_slope_p(ARGUMENTS(operands, access)), tile->scale);                    \
         return term;                                                                                                   \
     }                                                                                                                  \
     static void name##_sums_##access(const strip *strip, double *sum) {                                                \
@@ -191,43 +197,55 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
         each_sum_and_gradient(name##_term_and_gradient_##access, strip, SIZE_##access, sum);                           \
     }
 
+/* ... for each operand, ... */
+#define LOSS_GRADIENT(name, operands, which, product)                                                                  \
+    ALWAYS_INLINE real name##_slope_##which##_at(const tile *tile, int64_t i) {                                        \
+        return name##_slope_##which(ARGUMENTS(operands, real));                                                        \
+    }                                                                                                                  \
+    static void name##_gradient_##which(const strip *strip, real *gradient) {                                          \
+        each_gradient(name##_slope_##which##_at, product, strip, gradient);                                            \
+    }
+#define LOSS_GRADIENTS_2(name, operands)                                                                               \
+    LOSS_GRADIENT(name, operands, p, lean_product)                                                                     \
+    LOSS_GRADIENT(name, operands, t, canonical_product)
+#define LOSS_GRADIENTS_3(name, operands)                                                                               \
+    LOSS_GRADIENTS_2(name, operands)                                                                                   \
+    LOSS_GRADIENT(name, operands, v, canonical_product)
+#define GRADIENTS_2(name) name##_gradient_p, name##_gradient_t
+#define GRADIENTS_3(name) GRADIENTS_2(name), name##_gradient_v
+
 /* ... and once. */
-#define LOSS_ELEMENTS(name)                                                                                            \
-    ALWAYS_INLINE real name##_slope_p_at(const tile *tile, int64_t i) {                                                \
-        return name##_slope_p(OPERANDS(real));                                                                         \
-    }                                                                                                                  \
-    ALWAYS_INLINE real name##_slope_t_at(const tile *tile, int64_t i) {                                                \
-        return name##_slope_t(OPERANDS(real));                                                                         \
-    }                                                                                                                  \
-    static void name##_values(const strip *strip, real *value) {                                                       \
+#define LOSS_ELEMENTS(name, operands)                                                                                  \
+    PASTE(LOSS_GRADIENTS_, OPERANDS_OF operands)                                                                       \
+    (name, operands) static void name##_values(const strip *strip, real *value) {                                      \
         each_value(name##_term_real, strip, value);                                                                    \
-    }                                                                                                                  \
-    static void name##_gradient_p(const strip *strip, real *gradient) {                                                \
-        each_gradient(name##_slope_p_at, lean_product, strip, gradient);                                               \
-    }                                                                                                                  \
-    static void name##_gradient_t(const strip *strip, real *gradient) {                                                \
-        each_gradient(name##_slope_t_at, canonical_product, strip, gradient);                                          \
     }
 
+/* Accesses other than the first are for float: they cost a loss five times the code. */
 #if defined(ONEPASS_REAL_F64)
-#define LOSS(name, ...) LOSS_SUMS(name, real) LOSS_SUMS(name, strided) LOSS_ELEMENTS(name)
+#define LOSS(name, operands, ...)                                                                                      \
+    LOSS_SUMS(name, operands, real)                                                                                    \
+    LOSS_ELEMENTS(name, operands)
 #define EACH_ACCESS(function)                                                                                          \
-    { function##_real, function##_strided }
+    { function##_real }
 #else
-#define LOSS(name, ...)                                                                                                \
-    LOSS_SUMS(name, real)                                                                                              \
-    LOSS_SUMS(name, strided) LOSS_SUMS(name, f16) LOSS_SUMS(name, bf16) LOSS_ELEMENTS(name)
+#define LOSS(name, operands, ...)                                                                                      \
+    LOSS_SUMS(name, operands, real)                                                                                    \
+    LOSS_SUMS(name, operands, strided)                                                                                 \
+    LOSS_SUMS(name, operands, f16)                                                                                     \
+    LOSS_SUMS(name, operands, bf16)                                                                                    \
+    LOSS_ELEMENTS(name, operands)
 #define EACH_ACCESS(function)                                                                                          \
     { function##_real, function##_strided, function##_f16, function##_bf16 }
 #endif
 #include "losses.def"
 #undef LOSS
 
-#define LOSS(name, ...)                                                                                                \
+#define LOSS(name, operands, ...)                                                                                      \
     {EACH_ACCESS(name##_sums),                                                                                         \
      EACH_ACCESS(name##_sums_and_gradient),                                                                            \
      name##_values,                                                                                                    \
-     {name##_gradient_p, name##_gradient_t}},
+     {PASTE(GRADIENTS_, OPERANDS_OF operands)(name)}},
 static const loss_functions losses[] = {
 #include "losses.def"
 };
@@ -240,6 +258,13 @@ static void weigh(real *x, int count, const real *weight, real factor) {
         x[i] = canonical(x[i] * weight[i] * factor);
 }
 
+/* 0 where the mask is, whatever stands there. */
+static void hide(real *x, int count, const real *mask) {
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++)
+        x[i] = choose(mask[i] != 0, x[i], 0);
+}
+
 /* The sum of a tile's terms that lie in a buffer, `count` of them. Missing terms are +0. */
 ALWAYS_INLINE real stored_term(const tile *tile, int64_t i) {
     return read_real(tile, 0, i);
@@ -247,22 +272,30 @@ ALWAYS_INLINE real stored_term(const tile *tile, int64_t i) {
 
 static void stored_sum(real *terms, int count, double *sum) {
     memset(terms + count, 0, (size_t)(ORDER_TILE - count) * sizeof *terms);
-    each_sum(stored_term, &(strip){.operand = {terms, terms}, .tiles = 1}, sizeof(real), sum);
+    each_sum(stored_term, &(strip){.operand = {terms, terms, terms}, .tiles = 1}, sizeof(real), sum);
 }
 
 ALWAYS_INLINE real weighted_term(const tile *tile, int64_t i) {
     return read_real(tile, 0, i) * read_real(tile, 1, i);
 }
 
-/* A tile that the input ends in, or whose terms are weighted. */
-static void buffered_sum(const loss_functions *loss, const strip *given, const real *weight, real *terms, double *sum) {
+/* What a tile's elements are worth; null where there is no such thing. */
+typedef struct worth {
+    const real *weight, *mask;
+} worth;
+
+/* A tile that the input ends in, or whose terms are weighted or masked. */
+static void buffered_sum(const loss_functions *loss, const strip *given, worth worth, real *terms, double *sum) {
+    const real *weight = worth.weight;
     loss->values(given, terms);
-    if (weight && given->count == ORDER_TILE) {
-        each_sum(weighted_term, &(strip){.operand = {terms, weight}, .tiles = 1}, sizeof(real), sum);
+    if (weight && !worth.mask && given->count == ORDER_TILE) {
+        each_sum(weighted_term, &(strip){.operand = {terms, weight, weight}, .tiles = 1}, sizeof(real), sum);
         return;
     }
     if (weight)
         weigh(terms, given->count, weight, 1);
+    if (worth.mask)
+        hide(terms, given->count, worth.mask);
     stored_sum(terms, given->count, sum);
 }
 
@@ -282,9 +315,11 @@ static void multiply_by_each(real *gradient, int count, const real *factor) {
 
 /* What a run does with each of its tiles. */
 typedef struct wanted {
-    bool sum, values, gradient[2];
+    bool sum, values, gradient[MOST_OPERANDS];
+    int gradients; /* how many */
     bool upstream_is_tensor;
-    bool weighted; /* then tiles are computed one by one, and the scale is left to be multiplied after the weight */
+    bool weighted;   /* then the scale is left to be multiplied after the weight */
+    bool one_by_one; /* tiles with a weight or a mask */
     real scale;
     access access; /* in which the sums can read the operands, where whole tiles of each lie in one row */
     real upstream; /* if it is one number; 1 if there is none */
@@ -297,30 +332,40 @@ static bool has_narrow_gaps(const view *view) {
     return stride != 0 && stride != 1 && stride * (int64_t)sizeof(real) < 64 && -stride * (int64_t)sizeof(real) < 64;
 }
 
-static access sums_access(const view *p, const view *t) {
-    if (p->dtype != t->dtype)
+static access sums_access(const job *job) {
+    const int32_t dtype = job->operand[0].dtype;
+    bool dense = true, gaps = false;
+    for (int32_t k = 0; k < job->operand_count; k++) {
+        if (job->operand[k].dtype != dtype)
+            return ACCESS_REAL;
+        dense &= inner_stride(&job->operand[k]) == 1;
+        gaps |= has_narrow_gaps(&job->operand[k]);
+    }
+    if (sizeof(real) != sizeof(float))
         return ACCESS_REAL;
-    if (p->dtype == REAL_DTYPE)
-        return has_narrow_gaps(p) || has_narrow_gaps(t) ? ACCESS_STRIDED : ACCESS_REAL;
-    const bool dense = inner_stride(p) == 1 && inner_stride(t) == 1;
-    if (!dense || sizeof(real) != sizeof(float))
-        return ACCESS_REAL;
-    return p->dtype == ONEPASS_F16 ? ACCESS_F16 : ACCESS_BF16;
+    if (dtype == REAL_DTYPE)
+        return gaps ? ACCESS_STRIDED : ACCESS_REAL;
+    return !dense ? ACCESS_REAL : dtype == ONEPASS_F16 ? ACCESS_F16 : ACCESS_BF16;
 }
 
 static wanted what_is_wanted(const job *job) {
     const bool none = job->reduction == ONEPASS_NONE;
     wanted wanted = {.sum = job->sum || (!none && job->value.data),
                      .values = none && job->value.data,
-                     .gradient = {job->gradient[0].data, job->gradient[1].data},
                      .upstream_is_tensor = none && job->upstream.data,
                      .weighted = job->weight.data,
+                     .one_by_one = job->weight.data || job->mask.data,
                      .scale = job->reduction == ONEPASS_MEAN ? (real)(1.0 / job->divisor) : 1,
                      .upstream = 1};
     if (!none && job->upstream.data)
         wanted.upstream = (real)load_scalar(job->upstream.data, job->upstream.dtype);
-    if (wanted.sum && !wanted.values && !wanted.gradient[1] && !wanted.weighted)
-        wanted.access = sums_access(&job->operand[0], &job->operand[1]);
+    for (int k = 0; k < MOST_OPERANDS; k++) {
+        wanted.gradient[k] = job->gradient[k].data;
+        wanted.gradients += wanted.gradient[k];
+    }
+    const bool only_sums = wanted.sum && !wanted.values && wanted.gradients == wanted.gradient[0];
+    if (only_sums && !wanted.one_by_one)
+        wanted.access = sums_access(job);
     return wanted;
 }
 
@@ -336,20 +381,20 @@ static int64_t tiles_without_scatter(const view *view, int64_t element) {
     return view->dtype == REAL_DTYPE ? dense_length(view, element) / ORDER_TILE : 0;
 }
 
-/* A gradient over its operand must wait until the other gradient has been computed from that operand. */
+/* A gradient over its operand must wait until the others have been computed from that operand. */
 static bool must_wait(const job *job, const wanted *wanted, int k) {
-    return wanted->gradient[0] && wanted->gradient[1] && job->in_place[k];
+    return wanted->gradients > 1 && job->in_place[k];
 }
 
 /* The next strip: as many tiles as nobody needs a buffer for, else one. */
 static access next_strip(const job *job, const wanted *wanted, int64_t element, int64_t left, strip *strip,
                          buffers *buffers) {
-    int64_t tiles = least(left / ORDER_TILE, wanted->weighted ? 1 : STRIP_TILES);
+    int64_t tiles = least(left / ORDER_TILE, wanted->one_by_one ? 1 : STRIP_TILES);
     access access = tiles ? wanted->access : ACCESS_REAL;
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < job->operand_count; k++)
         if (row_length(&job->operand[k], element) < ORDER_TILE)
             access = ACCESS_REAL;
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < job->operand_count; k++) {
         tiles = least(tiles, tiles_without_gather(&job->operand[k], element, access));
         if (wanted->gradient[k])
             tiles = must_wait(job, wanted, k) ? 0 : least(tiles, tiles_without_scatter(&job->gradient[k], element));
@@ -359,7 +404,7 @@ static access next_strip(const job *job, const wanted *wanted, int64_t element, 
 
     strip->tiles = tiles > 0 ? (int)tiles : 1;
     strip->count = (int)least(left, (int64_t)strip->tiles * ORDER_TILE);
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < job->operand_count; k++) {
         const view *view = &job->operand[k];
         strip->operand[k] = access != ACCESS_REAL
                                 ? address_of(view, element)
@@ -367,15 +412,19 @@ static access next_strip(const job *job, const wanted *wanted, int64_t element, 
         strip->stride[k] = access == ACCESS_STRIDED ? inner_stride(view) : 1;
         strip->step[k] = strip->operand[k] == buffers->operand[k] ? 0 : strip->stride[k] * ORDER_TILE;
     }
+    for (int k = job->operand_count; k < MOST_OPERANDS; k++)
+        strip->operand[k] = strip->operand[0];
     return access;
 }
 
-static void write_values(const job *job, const loss_functions *loss, const strip *strip, const real *weight,
-                         int64_t element, buffers *buffers) {
+static void write_values(const job *job, const loss_functions *loss, const strip *strip, worth worth, int64_t element,
+                         buffers *buffers) {
     real *into = direct(&job->value, element, strip->count), *values = into ? into : buffers->value;
     loss->values(strip, values);
-    if (weight)
-        weigh(values, strip->count, weight, 1);
+    if (worth.weight)
+        weigh(values, strip->count, worth.weight, 1);
+    if (worth.mask)
+        hide(values, strip->count, worth.mask);
     if (!into)
         scatter(&job->value, element, strip->count, buffers->value);
 }
@@ -395,18 +444,25 @@ static void multiply_by_upstream(const job *job, const wanted *wanted, int64_t e
     }
 }
 
+static worth worth_of(const job *job, int64_t element, int count, buffers *buffers) {
+    worth worth = {NULL, NULL};
+    if (job->weight.data)
+        worth.weight = gather(&job->weight, element, count, buffers->weight, &buffers->constant_weight);
+    if (job->mask.data)
+        worth.mask = gather(&job->mask, element, count, buffers->mask, &buffers->constant_mask);
+    return worth;
+}
+
 /* All that is wanted of a strip; `sum` has one number a tile, if sums are wanted. */
 static void run_strip(const job *job, const wanted *wanted, access access, strip *strip, int64_t element,
                       buffers *buffers, double *sum) {
     const loss_functions *loss = &losses[job->loss];
-    const real *weight = wanted->weighted
-                             ? gather(&job->weight, element, strip->count, buffers->weight, &buffers->constant_weight)
-                             : NULL;
-    const bool whole = strip->count == strip->tiles * ORDER_TILE && !weight;
+    const worth worth = worth_of(job, element, strip->count, buffers);
+    const bool whole = strip->count == strip->tiles * ORDER_TILE && !wanted->one_by_one;
     const bool together = whole && wanted->sum && wanted->gradient[0];
 
-    real *into[2] = {NULL, NULL}, *gradient[2] = {NULL, NULL};
-    for (int k = 0; k < 2; k++) {
+    real *into[MOST_OPERANDS] = {NULL}, *gradient[MOST_OPERANDS] = {NULL};
+    for (int k = 0; k < job->operand_count; k++) {
         if (!wanted->gradient[k])
             continue;
         into[k] = must_wait(job, wanted, k) ? NULL : direct(&job->gradient[k], element, strip->count);
@@ -419,19 +475,21 @@ static void run_strip(const job *job, const wanted *wanted, access access, strip
     else if (wanted->sum && whole)
         loss->sums[access](strip, sum);
     else if (wanted->sum)
-        buffered_sum(loss, strip, weight, buffers->value, sum);
+        buffered_sum(loss, strip, worth, buffers->value, sum);
     if (wanted->values)
-        write_values(job, loss, strip, weight, element, buffers);
-    for (int k = 0; k < 2; k++) {
+        write_values(job, loss, strip, worth, element, buffers);
+    for (int k = 0; k < job->operand_count; k++) {
         if (!wanted->gradient[k])
             continue;
         if (!(together && k == 0))
             loss->gradient[k](strip, gradient[k]);
-        if (weight)
-            weigh(gradient[k], strip->count, weight, wanted->scale);
+        if (worth.weight)
+            weigh(gradient[k], strip->count, worth.weight, wanted->scale);
         multiply_by_upstream(job, wanted, element, strip->count, buffers, gradient[k]);
+        if (worth.mask)
+            hide(gradient[k], strip->count, worth.mask);
     }
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < job->operand_count; k++)
         if (wanted->gradient[k] && !into[k])
             scatter(&job->gradient[k], element, strip->count, gradient[k]);
 }
@@ -440,7 +498,7 @@ static void run_strip(const job *job, const wanted *wanted, access access, strip
 static void scale_gradients(const job *job, const wanted *wanted, int64_t element, int64_t end, buffers *buffers) {
     for (int count; element < end && wanted->upstream != 1; element += count) {
         count = (int)least(end - element, ORDER_TILE);
-        for (int k = 0; k < 2; k++) {
+        for (int k = 0; k < MOST_OPERANDS; k++) {
             const view *view = &job->gradient[k];
             if (!wanted->gradient[k])
                 continue;
@@ -455,7 +513,8 @@ static void scale_gradients(const job *job, const wanted *wanted, int64_t elemen
     }
 }
 
-/* The weights alone, for the mean that is divided by their sum. A tile that lies as `real` is read where it is. */
+/* The weights alone, or the mask, for the mean that is divided by their sum. A tile that lies as `real`, and counts as
+ * a whole, is read where it is. */
 static double sum_weights(const job *job, int64_t element, int64_t end, buffers *buffers) {
     order_stack stack = {.depth = 0};
     double sum;
@@ -463,10 +522,15 @@ static double sum_weights(const job *job, int64_t element, int64_t end, buffers 
         count = (int)least(end - element, ORDER_TILE);
         const real *weight =
             gather(&job->operand[0], job->first + element, count, buffers->weight, &buffers->constant_weight);
-        if (count == ORDER_TILE)
-            each_sum(stored_term, &(strip){.operand = {weight, weight}, .tiles = 1}, sizeof(real), &sum);
-        else
-            stored_sum(memcpy(buffers->value, weight, (size_t)count * sizeof *weight), count, &sum);
+        if (count == ORDER_TILE && !job->mask.data) {
+            each_sum(stored_term, &(strip){.operand = {weight, weight, weight}, .tiles = 1}, sizeof(real), &sum);
+        } else {
+            memcpy(buffers->value, weight, (size_t)count * sizeof *weight);
+            if (job->mask.data)
+                hide(buffers->value, count,
+                     gather(&job->mask, job->first + element, count, buffers->mask, &buffers->constant_mask));
+            stored_sum(buffers->value, count, &sum);
+        }
         order_push(&stack, sum);
     }
     return order_top(&stack);
@@ -476,7 +540,9 @@ double ONEPASS_ENTRY(const job *job, int64_t first_tile, int64_t tile_count) {
     const wanted wanted = what_is_wanted(job);
     double sum[STRIP_TILES];
     buffers buffers;
-    buffers.constant[0] = buffers.constant[1] = buffers.constant_weight = NULL;
+    for (int k = 0; k < MOST_OPERANDS; k++)
+        buffers.constant[k] = NULL;
+    buffers.constant_weight = buffers.constant_mask = NULL;
     strip strip = {.scale = wanted.weighted ? 1 : wanted.scale};
     for (int i = 0; i < ONEPASS_MAX_PARAMETERS; i++)
         strip.parameter[i] = (real)job->parameter[i];

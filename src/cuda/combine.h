@@ -55,6 +55,14 @@ ALWAYS_INLINE bool leave_sum(unsigned *counter, double *partial, double sum, int
     return __shfl_sync(~0u, number, 0) == gridDim.x - 1;
 }
 
+/* What the first thread knows, for the whole block. */
+ALWAYS_INLINE bool tell_block(bool known, bool *shared) {
+    if (threadIdx.x == 0)
+        *shared = known;
+    __syncthreads();
+    return *shared;
+}
+
 /* The last block to come here adds up the partial sums of all; returns whether this
  * thread has the sum. Those of few blocks are added up by the warp that brings the last
  * one, which need not wait for its block (0.8 us), and by a shorter code if they are
@@ -66,29 +74,27 @@ ALWAYS_INLINE bool combine_blocks(void *workspace, double *node, double *sum) {
     double *partial = (double *)workspace + CUDA_WORKSPACE_HEAD / sizeof(double);
     const int64_t blocks = gridDim.x;
     const bool last = warp == 0 && leave_sum(counter, partial, *sum, thread);
-    if (blocks <= GROUP) {
-        if (!last)
-            return false;
-        *sum = blocks <= 2 * ORDER_WARP ? order_neighbours(pair_sum(partial, 2 * thread, blocks), ORDER_WARP)
-                                        : group_sum(partial, 0, blocks, thread);
+    const bool by_one_warp = blocks <= GROUP;
+    if (by_one_warp ? !last : !tell_block(last, &is_last))
+        return false;
+    if (blocks <= 2 * ORDER_WARP) {
+        *sum = order_neighbours(pair_sum(partial, 2 * thread, blocks), ORDER_WARP);
     } else {
-        if (threadIdx.x == 0)
-            is_last = last;
-        __syncthreads();
-        if (!is_last)
-            return false;
         int groups = 1;
         while (groups * GROUP < blocks)
             groups *= 2;
+#pragma unroll 1
         for (int group = warp; group < groups; group += warps) {
-            const double group_node = group_sum(partial, (int64_t)group * GROUP, blocks, thread);
+            *sum = group_sum(partial, (int64_t)group * GROUP, blocks, thread);
             if (thread == 0)
-                node[group] = group_node;
+                node[group] = *sum;
         }
-        __syncthreads();
-        if (warp != 0)
-            return false;
-        *sum = tree_of(thread, node, groups);
+        if (!by_one_warp) {
+            __syncthreads();
+            if (warp != 0)
+                return false;
+            *sum = tree_of(thread, node, groups);
+        }
     }
     if (thread == 0)
         *counter = 0;

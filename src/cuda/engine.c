@@ -38,8 +38,9 @@ static onepass_status check_view(const cuda_scope *scope, const view *view, cons
 static onepass_status check_pointers(const cuda_scope *scope, const job *job) {
     const int64_t reduced = job->reduction == ONEPASS_NONE ? job->count : 1;
     for (int32_t k = 0; k < job->operand_count; k++)
-        OK(check_view(scope, &job->operand[k], onepass_operand_name[k], job->count));
+        OK(check_view(scope, &job->operand[k], onepass_operand_name(job, k), job->count));
     OK(check_view(scope, &job->weight, "weight", job->count));
+    OK(check_view(scope, &job->mask, "mask", job->count));
     OK(check_view(scope, &job->upstream, "upstream", reduced));
     OK(check_view(scope, &job->value, "value", reduced));
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)

@@ -28,6 +28,15 @@ ALWAYS_INLINE int anew(int x) {
     return x;
 }
 
+/* The same bits, but the compiler cannot choose between them and others without a branch: both sides of one that all
+ * threads take together would cost more than it. */
+ALWAYS_INLINE uint2 apart(uint2 x) {
+#if defined(__CUDACC__)
+    asm volatile("" : "+r"(x.x), "+r"(x.y));
+#endif
+    return x;
+}
+
 /* Loads of 16 bytes that take no place in the multiprocessor's own cache, and such that keep
  * theirs for as long as the cache can. */
 #if defined(__CUDACC__)

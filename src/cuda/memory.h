@@ -23,7 +23,7 @@ typedef struct tile {
     int64_t index;
     int count;    /* elements: ORDER_TILE, or fewer in a tile that the input ends in */
     int thread;   /* within the warp */
-    real *buffer; /* in shared memory: up to four tiles */
+    real *buffer; /* in shared memory: up to five tiles */
 } tile;
 
 ALWAYS_INLINE tile tile_at(int64_t index, int left, int thread, real *buffer) {
@@ -119,10 +119,12 @@ ALWAYS_INLINE void write_row(const tile *tile, real *to, int row, const real *x)
 /* What lies at a tile's address. */
 typedef enum access {
     ACCESS_REAL, /* numbers of the compute type */
-    ACCESS_F16,
-    ACCESS_BF16,
-    ACCESS_CONSTANT /* one number of the compute type for all */
+    ACCESS_HALF  /* of one of the 16-bit types; which one is a branch that all threads take together */
 } access;
+
+ALWAYS_INLINE bool is_constant(const cuda_direct *job, int which) {
+    return (job->head.rows >> which & 1) && job->rows[which].tile_step == 0;
+}
 
 ALWAYS_INLINE void *tile_address(const cuda_direct *job, int which, const tile *tile, int size) {
     int64_t offset = tile->index * ORDER_TILE;
@@ -134,9 +136,9 @@ ALWAYS_INLINE void *tile_address(const cuda_direct *job, int which, const tile *
     return (char *)job->head.data[which] + offset * size;
 }
 
-/* A thread's share of an operand's tile, sent for as a whole and read row by row as it comes in. */
+/* A thread's share of an operand's row, sent for and waited for later. */
 typedef struct numbers {
-    vector at[ORDER_ROWS][VECTORS];
+    vector at[VECTORS];
 } numbers;
 
 /* What becomes of numbers in the caches once they have been read. */
@@ -159,39 +161,81 @@ ALWAYS_INLINE void send_for_row(const tile *tile, const void *from, int row, num
     if (access == ACCESS_REAL)
         EACH_VECTOR {
             const vector *address = (const vector *)((const real *)from + own_element(tile, row, i * VECTOR));
-            into->at[row][i] = load_vector<keeping>(address);
+            into->at[i] = load_vector<keeping>(address);
         }
 #if !defined(ONEPASS_REAL_F64)
-    if (access == ACCESS_F16 || access == ACCESS_BF16) { /* they wait in the first two places of their four */
+    if (access == ACCESS_HALF) { /* they wait in the first two places of their four */
         const uint2 *address = (const uint2 *)((const uint16_t *)from + own_element(tile, row, 0));
         const uint2 half = keeping == KEEP_LEAST || keeping == KEEP_OUTSIDE ? __ldcs(address) : *address;
-        into->at[row][0].x = real_of(half.x);
-        into->at[row][0].y = real_of(half.y);
+        into->at[0].x = real_of(half.x);
+        into->at[0].y = real_of(half.y);
     }
 #endif
 }
 
-template <access access> ALWAYS_INLINE void receive(const numbers *numbers, real constant, int row, real *x) {
-    if (access == ACCESS_REAL)
-        EACH_VECTOR unpack(numbers->at[row][i], x + i * VECTOR);
-    if (access == ACCESS_CONSTANT)
-        EACH_OWN x[own] = constant;
+/* One number for all. */
+ALWAYS_INLINE void send_for_constant(const void *from, numbers *into) {
+    real x[ORDER_OWN_LANES];
+    EACH_OWN x[own] = *(const real *)from;
+    EACH_VECTOR into->at[i] = pack(x + i * VECTOR);
+}
+
+/* The same in a tile that the input ends in, number by number. */
+template <access access> ALWAYS_INLINE void send_for_rest(const tile *tile, const void *from, int row, numbers *into) {
+    real x[ORDER_OWN_LANES];
 #if !defined(ONEPASS_REAL_F64)
-    if (access == ACCESS_F16 || access == ACCESS_BF16)
-        unpack_half(access == ACCESS_F16, make_uint2(bits_of(numbers->at[row][0].x), bits_of(numbers->at[row][0].y)),
-                    x);
+    uint32_t half[ORDER_OWN_LANES];
+    if (access == ACCESS_HALF) {
+        EACH_OWN {
+            const int element = own_element(tile, row, own);
+            half[own] = element < tile->count ? ((const uint16_t *)from)[element] : 0;
+        }
+        into->at[0].x = real_of(half[0] | half[1] << 16);
+        into->at[0].y = real_of(half[2] | half[3] << 16);
+    }
+#endif
+    if (access == ACCESS_REAL) {
+        EACH_OWN {
+            const int element = own_element(tile, row, own);
+            x[own] = element < tile->count ? ((const real *)from)[element] : 0;
+        }
+        EACH_VECTOR into->at[i] = pack(x + i * VECTOR);
+    }
+}
+
+template <access access> ALWAYS_INLINE void receive(bool f16, const numbers *numbers, real *x) {
+    if (access == ACCESS_REAL)
+        EACH_VECTOR unpack(numbers->at[i], x + i * VECTOR);
+#if !defined(ONEPASS_REAL_F64)
+    if (access == ACCESS_HALF) {
+        const uint2 half = make_uint2(bits_of(numbers->at[0].x), bits_of(numbers->at[0].y));
+        if (f16)
+            unpack_half(true, apart(half), x);
+        else
+            unpack_half(false, half, x);
+    }
 #endif
 }
 
 /* One row of results. Without a hint: "not read again" cost 1 % of the rate of value and gradient where the target is
  * one row, and gained nothing elsewhere. */
-template <access access> ALWAYS_INLINE void put_row(const tile *tile, void *to, int row, const real *x) {
+template <access access> ALWAYS_INLINE void put_row(const tile *tile, bool f16, void *to, int row, const real *x) {
+    const bool whole = tile->count == ORDER_TILE;
 #if !defined(ONEPASS_REAL_F64)
-    if (access == ACCESS_F16 || access == ACCESS_BF16)
-        *(uint2 *)((uint16_t *)to + own_element(tile, row, 0)) = pack_half(access == ACCESS_F16, x);
+    if (access == ACCESS_HALF) {
+        const uint2 half = f16 ? apart(pack_half(true, x)) : pack_half(false, x);
+        uint16_t *out = (uint16_t *)to + own_element(tile, row, 0);
+        if (whole)
+            *(uint2 *)out = half;
+        else
+            EACH_OWN if (own_element(tile, row, own) < tile->count) out[own] =
+                (uint16_t)((own < 2 ? half.x : half.y) >> 16 * (own % 2));
+    }
 #endif
-    if (access == ACCESS_REAL)
+    if (access == ACCESS_REAL && whole)
         EACH_VECTOR *(vector *)((real *)to + own_element(tile, row, i * VECTOR)) = pack(x + i * VECTOR);
+    else if (access == ACCESS_REAL)
+        EACH_OWN if (own_element(tile, row, own) < tile->count)((real *)to)[own_element(tile, row, own)] = x[own];
 }
 
 /* -------------------------------------------------- through shared memory -- */
@@ -216,17 +260,17 @@ ALWAYS_INLINE void store_one(int32_t dtype, void *data, int64_t i, real x) {
 
 /* The tile's numbers by vectors, all in flight at once, and one by one those that do not fill a vector. */
 ALWAYS_INLINE void fill_by_vectors(const tile *tile, const real *from, real *buffer) {
-    numbers read;
+    numbers read[ORDER_ROWS];
     EACH_ROW EACH_VECTOR {
         const int element = own_element(tile, row, i * VECTOR);
-        read.at[row][i] = zero_vector();
+        read[row].at[i] = zero_vector();
         if (element + VECTOR <= tile->count)
-            read.at[row][i] = *(const vector *)(from + element);
+            read[row].at[i] = *(const vector *)(from + element);
     }
     EACH_ROW EACH_VECTOR {
         const int element = own_element(tile, row, i * VECTOR);
         if (element + VECTOR <= tile->count)
-            *(vector *)(buffer + element) = read.at[row][i];
+            *(vector *)(buffer + element) = read[row].at[i];
     }
     const int rest = tile->count / VECTOR * VECTOR + tile->thread;
     if (rest < tile->count)
@@ -277,30 +321,10 @@ ALWAYS_INLINE void fill_from_row(const tile *tile, int32_t dtype, const void *fr
         fill_one_by_one<load_bf16>(tile, from, stride, buffer);
     else if (dtype == ONEPASS_F32)
         fill_one_by_one<load_f32>(tile, from, stride, buffer);
+    else if (dtype == ONEPASS_BOOL)
+        fill_one_by_one<load_bool>(tile, from, stride, buffer);
     else
         fill_one_by_one<load_f64>(tile, from, stride, buffer);
-}
-
-ALWAYS_INLINE void fill_buffer(const cuda_direct *job, int which, const tile *tile, real *buffer) {
-    const int dtype = job->head.dtype[which];
-    const void *from = tile_address(job, which, tile, (int)dtype_size(dtype));
-    if ((job->head.rows >> which & 1) && job->rows[which].tile_step == 0)
-        for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
-            buffer[i] = *(const real *)from;
-#if !defined(ONEPASS_REAL_F64)
-    else if (dtype != REAL_DTYPE)
-        fill_by_half_vectors(tile, dtype, (const uint16_t *)from, buffer);
-#endif
-    else
-        fill_by_vectors(tile, (const real *)from, buffer);
-}
-
-ALWAYS_INLINE void empty_buffer(const cuda_direct *job, int which, const tile *tile, const real *buffer) {
-    const int dtype = job->head.dtype[which];
-    void *to = tile_address(job, which, tile, (int)dtype_size(dtype));
-#pragma unroll 1
-    for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
-        store_one(dtype, to, i, buffer[i]);
 }
 
 /* ----------------------------------------------------------- general views -- */
@@ -344,6 +368,14 @@ ALWAYS_INLINE void fill_buffer(const cuda_general *job, int which, const tile *t
         buffer[i] = (real)load_scalar(data + place_of(view, tile->index * ORDER_TILE + i).offset * size, dtype);
 }
 
+/* Where a tile of results can be put row by row, as a direct kernel does; null if it must go through shared memory. */
+ALWAYS_INLINE real *plain_output(const cuda_general *job, int which, const tile *tile) {
+    const cuda_view *view = &job->view[which];
+    real *data = (real *)job->head.data[which];
+    const bool plain = job->head.dtype[which] == REAL_DTYPE && view->ndim == 1 && view->stride[0] == 1;
+    return plain && (uintptr_t)data % 16 == 0 ? data + tile->index * ORDER_TILE : NULL;
+}
+
 ALWAYS_INLINE void empty_buffer(const cuda_general *job, int which, const tile *tile, const real *buffer) {
     const cuda_view *view = &job->view[which];
     const place at = place_of(view, tile->index * ORDER_TILE);
@@ -353,6 +385,49 @@ ALWAYS_INLINE void empty_buffer(const cuda_general *job, int which, const tile *
     for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
         store_one(job->head.dtype[which], job->head.data[which],
                   one_row ? at.offset + i * stride : place_of(view, tile->index * ORDER_TILE + i).offset, buffer[i]);
+}
+
+/* ------------------------------------------------------------------- mask -- */
+
+/* Which of a thread's own elements of a tile take part: a bit each, rows after one another. */
+typedef uint32_t part;
+#define PART_ALL UINT32_C(0xffffffff)
+
+ALWAYS_INLINE bool takes_part(part part, int row, int own) {
+    return part >> (row * ORDER_OWN_LANES + own) & 1;
+}
+
+/* Four bytes of a mask at once, as four bits. */
+ALWAYS_INLINE part part_of_word(uint32_t bytes) {
+    part part = 0;
+    EACH_OWN part |= (uint32_t)((bytes >> 8 * own & 0xff) != 0) << own;
+    return part;
+}
+
+ALWAYS_INLINE part read_mask(const cuda_general *job, const tile *tile) {
+    const cuda_view *view = &job->view[CUDA_MASK];
+    const unsigned char *mask = (const unsigned char *)job->mask;
+    const place at = place_of(view, tile->index * ORDER_TILE);
+    const int64_t stride = view->stride[view->ndim - 1];
+    const bool one_row = at.left >= tile->count;
+    part part = 0;
+    if (sizeof(real) == sizeof(float) && one_row && stride == 1 && tile->count == ORDER_TILE &&
+        (uintptr_t)(mask + at.offset) % 4 == 0) {
+        uint32_t bytes[ORDER_ROWS];
+        EACH_ROW bytes[row] = *(const uint32_t *)(mask + at.offset + own_element(tile, row, 0));
+        EACH_ROW part |= part_of_word(bytes[row]) << (row * ORDER_OWN_LANES);
+        return part;
+    }
+#pragma unroll 1
+    for (int i = 0; i < ORDER_ROWS * ORDER_OWN_LANES; i++) {
+        const int element = own_element(tile, i / ORDER_OWN_LANES, i % ORDER_OWN_LANES);
+        if (element >= tile->count)
+            continue;
+        const int64_t offset =
+            one_row ? at.offset + element * stride : place_of(view, tile->index * ORDER_TILE + element).offset;
+        part |= (uint32_t)(mask[offset] != 0) << i;
+    }
+    return part;
 }
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * The CUDA engine's work on tiles, for losses that compare two numbers: the twin of
+ * The CUDA engine's work on tiles, for losses of two numbers or three: the twin of
  * src/cpu/pairwise.c. A warp takes a tile: it gathers the operands as `real` numbers,
  * computes values and slopes lane by lane, and scatters what was computed. Compiled
- * once for each compute type; a direct and a general kernel come out for each loss.
+ * once for each compute type; several direct kernels and a general one come out for
+ * each loss.
  *
  * --fmad=false is part of the meaning: a fused multiply-add has other bits.
  */
@@ -26,18 +27,52 @@
 
 /* --------------------------------------------------------------- compute -- */
 
-typedef real (*loss_function)(real p, real t, const real *parameter);
+/* A loss as the templates below take it: its functions, of an array of operands. */
+#define ARGUMENTS_2 x[0], x[1]
+#define ARGUMENTS_3 x[0], x[1], x[2]
+#define LOSS_MEMBER(name, member, operands)                                                                            \
+    ALWAYS_INLINE real member(const real *x, const real *parameter) {                                                  \
+        return name##_##member(PASTE(ARGUMENTS_, OPERANDS_OF operands), parameter);                                    \
+    }
+#define LOSS_SLOPE_2(name, operands)
+#define LOSS_SLOPE_3(name, operands) LOSS_MEMBER(name, slope_v, operands)
+#define LOSS(name, operands, ...)                                                                                      \
+    struct name##_loss {                                                                                               \
+        enum {                                                                                                         \
+            OPERANDS = OPERANDS_OF operands                                                                            \
+        };                                                                                                             \
+        LOSS_MEMBER(name, value, operands)                                                                             \
+        LOSS_MEMBER(name, slope_p, operands)                                                                           \
+        LOSS_MEMBER(name, slope_t, operands)                                                                           \
+        PASTE(LOSS_SLOPE_, OPERANDS_OF operands)(name, operands)                                                       \
+    };
+#include "losses.def"
+#undef LOSS
+
+/* What a mean is divided by is the sum of a loss whose value is its only operand. */
+struct weights_loss {
+    enum {
+        OPERANDS = 1
+    };
+    ALWAYS_INLINE real value(const real *x, const real *parameter) {
+        return x[0];
+    }
+};
+
+typedef real (*loss_function)(const real *x, const real *parameter);
 
 /* The outputs that a kernel is made for. */
 typedef enum outputs {
-    OUTPUTS_VALUE, /* of a mean or sum */
-    OUTPUTS_BOTH,  /* the same with the gradient for the prediction */
+    OUTPUTS_VALUE,    /* of a mean or sum */
+    OUTPUTS_BOTH,     /* the same with the gradient for the prediction */
+    OUTPUTS_GRADIENT, /* that gradient alone */
     OUTPUTS_ANY
 } outputs;
 
 /* What is wanted of each tile, the same for all. */
 typedef struct wanted {
-    bool sum, values, gradient[2];
+    bool sum, values;
+    unsigned gradients; /* a bit for each operand */
     bool upstream_is_tensor;
     real scale;
     real upstream; /* if it is one number; 1 if there is none */
@@ -45,12 +80,13 @@ typedef struct wanted {
 } wanted;
 
 template <outputs outputs> ALWAYS_INLINE wanted what_is_wanted(const cuda_head *head) {
-    const bool none = outputs == OUTPUTS_ANY && head->reduction == ONEPASS_NONE;
+    const bool any = outputs == OUTPUTS_ANY, none = any && head->reduction == ONEPASS_NONE;
     wanted wanted;
-    wanted.sum = outputs != OUTPUTS_ANY || (!none && head->data[CUDA_VALUE]);
+    wanted.sum = outputs == OUTPUTS_VALUE || outputs == OUTPUTS_BOTH || (any && !none && head->data[CUDA_VALUE]);
     wanted.values = none && head->data[CUDA_VALUE];
-    wanted.gradient[0] = outputs == OUTPUTS_BOTH || (outputs == OUTPUTS_ANY && head->data[CUDA_GRADIENT]);
-    wanted.gradient[1] = outputs == OUTPUTS_ANY && head->data[CUDA_GRADIENT + 1];
+    wanted.gradients = outputs == OUTPUTS_BOTH || outputs == OUTPUTS_GRADIENT;
+    for (int k = 0; k < MOST_OPERANDS && any; k++)
+        wanted.gradients |= (unsigned)(head->data[CUDA_GRADIENT + k] != NULL) << k;
     wanted.upstream_is_tensor = none && head->data[CUDA_UPSTREAM];
     wanted.scale = REAL(head->scale);
     wanted.parameter = REAL(head->parameter);
@@ -60,7 +96,7 @@ template <outputs outputs> ALWAYS_INLINE wanted what_is_wanted(const cuda_head *
     return wanted;
 }
 
-/* The sums of a thread's own lanes, row by row. */
+/* The sums of a thread's own lanes. */
 typedef struct lane_sums {
     real sum[ORDER_OWN_LANES], two[ORDER_OWN_LANES], four[ORDER_OWN_LANES];
 } lane_sums;
@@ -69,200 +105,232 @@ ALWAYS_INLINE void add_row(int row, const real *term, lane_sums *sums) {
     EACH_OWN order_row(row, term[own], &sums->sum[own], &sums->two[own], &sums->four[own]);
 }
 
-template <loss_function value>
-ALWAYS_INLINE void value_row(const wanted *wanted, const real *p, const real *t, real *x) {
-    EACH_OWN x[own] = value(p[own], t[own], wanted->parameter);
+/* A thread's own lanes of a row: for each of them its operands. */
+typedef struct own_row {
+    real x[ORDER_OWN_LANES][MOST_OPERANDS];
+} own_row;
+
+template <typename loss> ALWAYS_INLINE void value_row(const wanted *wanted, const own_row *in, real *x) {
+    EACH_OWN x[own] = loss::value(in->x[own], wanted->parameter);
 }
 
 /* The upstream gradient comes last, so that a gradient may also be scaled later with the same bits. */
 template <loss_function slope>
-ALWAYS_INLINE void gradient_row(const wanted *wanted, const real *p, const real *t, const real *upstream, real *x,
+ALWAYS_INLINE void gradient_row(const wanted *wanted, const own_row *in, const real *upstream, real *x,
                                 const real *weight = NULL) {
     EACH_OWN {
-        const real own_slope = slope(p[own], t[own], wanted->parameter);
+        const real own_slope = slope(in->x[own], wanted->parameter);
         x[own] = canonical((weight ? own_slope * weight[own] : own_slope) * wanted->scale * upstream[own]);
     }
 }
 
+/* Terms beyond the end of the input are +0. */
+ALWAYS_INLINE void end_row(const tile *tile, int row, real *x) {
+    EACH_OWN x[own] = own_element(tile, row, own) < tile->count ? x[own] : 0;
+}
+
 /* ---------------------------------------------------------- direct tiles -- */
 
-/* Where the outputs of a tile lie, and its upstream gradient. */
-typedef struct direct_tile {
-    const real *upstream;
-    void *value, *gradient[2];
-} direct_tile;
+/* So many rows are sent for before the first is waited for: a whole tile, or half of one if its numbers, doubles or
+ * those of three operands, would take more registers than a thread has. */
+#define ROWS_AT_ONCE (loss::OPERANDS * sizeof(real) > 8 ? ORDER_ROWS / 2 : ORDER_ROWS)
+#define EACH_AT_ONCE _Pragma("unroll") for (int row = 0; row < ROWS_AT_ONCE; row++)
+#define EACH_OPERAND _Pragma("unroll") for (int k = 0; k < loss::OPERANDS; k++)
 
-ALWAYS_INLINE direct_tile look_at_tile(const cuda_direct *job, const wanted *wanted, const tile *tile, int size) {
-    direct_tile at = {};
-    if (wanted->upstream_is_tensor)
-        at.upstream = (const real *)tile_address(job, CUDA_UPSTREAM, tile, sizeof(real));
-    if (wanted->values)
-        at.value = tile_address(job, CUDA_VALUE, tile, size);
-    for (int k = 0; k < 2; k++)
-        if (wanted->gradient[k])
-            at.gradient[k] = tile_address(job, CUDA_GRADIENT + k, tile, size);
-    return at;
+template <typename loss> struct some_rows { numbers of[ROWS_AT_ONCE][loss::OPERANDS]; };
+
+template <typename loss, access access> ALWAYS_INLINE void receive_row(bool f16, const numbers *from, own_row *into) {
+    EACH_OPERAND {
+        real x[ORDER_OWN_LANES];
+        receive<access>(f16, &from[k], x);
+        EACH_OWN into->x[own][k] = x[own];
+    }
 }
 
-/* The rows from `row` on. Not a loop: the compiler would make one for every set of outputs. */
-template <int row, access p_access, access t_access, loss_function value, loss_function slope_p, loss_function slope_t>
-ALWAYS_INLINE void direct_rows(const tile *tile, const wanted *wanted, const direct_tile *at, const numbers *p_numbers,
-                               const numbers *t_numbers, real constant, lane_sums *sums) {
-    real p[ORDER_OWN_LANES], t[ORDER_OWN_LANES], x[ORDER_OWN_LANES], upstream[ORDER_OWN_LANES];
-    receive<p_access>(p_numbers, 0, row, p);
-    receive<t_access>(t_numbers, constant, row, t);
-    if (wanted->sum) {
-        value_row<value>(wanted, p, t, x);
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE void direct_row(const tile *tile, const wanted *wanted, bool f16, int row, void *gradient,
+                              const numbers *numbers, lane_sums *sums) {
+    own_row in;
+    real x[ORDER_OWN_LANES];
+    receive_row<loss, access>(f16, numbers, &in);
+    if constexpr (outputs != OUTPUTS_GRADIENT) {
+        value_row<loss>(wanted, &in, x);
+        if (tile->count < ORDER_TILE)
+            end_row(tile, row, x);
         add_row(row, x, sums);
-    } else if (wanted->values) {
-        value_row<value>(wanted, p, t, x);
-        EACH_OWN x[own] = canonical(x[own]);
-        put_row<p_access>(tile, at->value, row, x);
     }
-    EACH_OWN upstream[own] = wanted->upstream;
-    if (wanted->upstream_is_tensor)
-        read_row(tile, at->upstream, row, upstream);
-    if (wanted->gradient[0]) {
-        gradient_row<slope_p>(wanted, p, t, upstream, x);
-        put_row<p_access>(tile, at->gradient[0], row, x);
-    }
-    if (wanted->gradient[1]) {
-        gradient_row<slope_t>(wanted, p, t, upstream, x);
-        put_row<p_access>(tile, at->gradient[1], row, x);
-    }
-    if constexpr (row + 1 < ORDER_ROWS)
-        direct_rows<row + 1, p_access, t_access, value, slope_p, slope_t>(tile, wanted, at, p_numbers, t_numbers,
-                                                                          constant, sums);
-}
-
-template <access p_access, access t_access, keeping p_keeping, keeping t_keeping>
-ALWAYS_INLINE void send_for_tile(const tile *tile, const void *p_at, const void *t_at, numbers *p, numbers *t) {
-    EACH_ROW {
-        send_for_row<p_access, p_keeping>(tile, p_at, row, p);
-        send_for_row<t_access, t_keeping>(tile, t_at, row, t);
+    if constexpr (outputs != OUTPUTS_VALUE) {
+        real upstream[ORDER_OWN_LANES];
+        EACH_OWN upstream[own] = wanted->upstream;
+        gradient_row<loss::slope_p>(wanted, &in, upstream, x);
+        put_row<access>(tile, f16, gradient, row, x);
     }
 }
 
-template <access p_access, access t_access, loss_function value, loss_function slope_p, loss_function slope_t>
-ALWAYS_INLINE void run_direct(const cuda_direct *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
-    const int size = p_access == ACCESS_REAL ? sizeof(real) : sizeof(uint16_t);
-    const void *p_at = tile_address(job, CUDA_PREDICTION, tile, size);
-    const void *t_at = tile_address(job, CUDA_TARGET, tile, size);
-    numbers p, t;
-    real constant = 0;
-    const bool writes = wanted->gradient[0] || wanted->gradient[1] || wanted->values;
-    const bool shared_row = t_access != ACCESS_CONSTANT && (job->head.rows >> CUDA_TARGET & 1);
-    if (t_access == ACCESS_CONSTANT)
-        constant = *(const real *)t_at;
-    /* What is read once should leave the cache first, and what is shared last (3 % of the rate);
-     * but beside a gradient such hints cost 2 %. */
-    if (writes)
-        send_for_tile<p_access, t_access, KEEP_AS_USUAL, KEEP_AS_USUAL>(tile, p_at, t_at, &p, &t);
-    else if (shared_row)
-        send_for_tile<p_access, t_access, KEEP_OUTSIDE, KEEP_LONGEST>(tile, p_at, t_at, &p, &t);
+/* What is read once should leave the cache first, and what is shared last (3 % of the rate); but beside a gradient such
+ * hints cost 2 %. */
+template <typename loss, access access, keeping keeping>
+ALWAYS_INLINE void send_for_rows(const tile *tile, void *const *at, int first, some_rows<loss> *into) {
+    EACH_AT_ONCE EACH_OPERAND {
+        if (keeping == KEEP_OUTSIDE && k == CUDA_TARGET)
+            send_for_row<access, KEEP_LONGEST>(tile, at[k], first + row, &into->of[row][k]);
+        else
+            send_for_row<access, keeping>(tile, at[k], first + row, &into->of[row][k]);
+    }
+}
+
+/* Operands of which some are one number for the whole tile, ... */
+template <typename loss>
+ALWAYS_INLINE void send_for_constants(const cuda_direct *job, const tile *tile, void *const *at, int first,
+                                      some_rows<loss> *into) {
+    EACH_OPERAND {
+        if (is_constant(job, CUDA_PREDICTION + k))
+            EACH_AT_ONCE send_for_constant(at[k], &into->of[row][k]);
+        else
+            EACH_AT_ONCE send_for_row<ACCESS_REAL, KEEP_LEAST>(tile, at[k], first + row, &into->of[row][k]);
+    }
+}
+
+/* ... and those of the tile that the input ends in. */
+template <typename loss, access access>
+ALWAYS_INLINE void send_for_last_rows(const cuda_direct *job, const tile *tile, void *const *at, int first,
+                                      some_rows<loss> *into) {
+    EACH_OPERAND {
+        if (access == ACCESS_REAL && is_constant(job, CUDA_PREDICTION + k))
+            EACH_AT_ONCE send_for_constant(at[k], &into->of[row][k]);
+        else
+            EACH_AT_ONCE send_for_rest<access>(tile, at[k], first + row, &into->of[row][k]);
+    }
+}
+
+template <typename loss> ALWAYS_INLINE bool has_constants(const cuda_direct *job) {
+    bool has = false;
+    EACH_OPERAND has |= is_constant(job, CUDA_PREDICTION + k);
+    return has;
+}
+
+/* The rows of a tile from `first` on. */
+template <int first, typename loss, outputs outputs, access access>
+ALWAYS_INLINE void run_rows(const cuda_direct *job, const wanted *wanted, const tile *tile, void *const *at,
+                            void *gradient, lane_sums *sums) {
+    const bool f16 = access == ACCESS_HALF && job->head.dtype[CUDA_PREDICTION] == ONEPASS_F16;
+    some_rows<loss> numbers;
+    if (tile->count < ORDER_TILE)
+        send_for_last_rows<loss, access>(job, tile, at, first, &numbers);
+    else if (access == ACCESS_REAL && job->head.rows && has_constants<loss>(job))
+        send_for_constants<loss>(job, tile, at, first, &numbers);
+    else if (outputs != OUTPUTS_VALUE)
+        send_for_rows<loss, access, KEEP_AS_USUAL>(tile, at, first, &numbers);
+    else if (job->head.rows >> CUDA_TARGET & 1)
+        send_for_rows<loss, access, KEEP_OUTSIDE>(tile, at, first, &numbers);
     else
-        send_for_tile<p_access, t_access, KEEP_LEAST, KEEP_LEAST>(tile, p_at, t_at, &p, &t);
-    const direct_tile at = look_at_tile(job, wanted, tile, size);
-    direct_rows<0, p_access, t_access, value, slope_p, slope_t>(tile, wanted, &at, &p, &t, constant, sums);
+        send_for_rows<loss, access, KEEP_LEAST>(tile, at, first, &numbers);
+    EACH_AT_ONCE direct_row<loss, outputs, access>(tile, wanted, f16, first + row, gradient, numbers.of[row], sums);
+    if constexpr (first + ROWS_AT_ONCE < ORDER_ROWS)
+        run_rows<first + ROWS_AT_ONCE, loss, outputs, access>(job, wanted, tile, at, gradient, sums);
 }
 
-/* What a kernel is made for. */
-typedef enum operands {
-    OPERANDS_REAL,
-    OPERANDS_HALF,     /* both of the same 16-bit type */
-    OPERANDS_CONSTANT, /* the target has one number for each tile */
-    OPERANDS_DIRECT,   /* any of these */
-    OPERANDS_ANY
-} operands;
-
-template <operands operands, loss_function value, loss_function slope_p, loss_function slope_t>
-ALWAYS_INLINE void choose_direct(const cuda_direct *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
-    if (operands == OPERANDS_REAL)
-        run_direct<ACCESS_REAL, ACCESS_REAL, value, slope_p, slope_t>(job, wanted, tile, sums);
-    else if (operands == OPERANDS_CONSTANT)
-        run_direct<ACCESS_REAL, ACCESS_CONSTANT, value, slope_p, slope_t>(job, wanted, tile, sums);
-#if !defined(ONEPASS_REAL_F64)
-    else if (operands == OPERANDS_HALF && job->head.dtype[CUDA_PREDICTION] == ONEPASS_F16)
-        run_direct<ACCESS_F16, ACCESS_F16, value, slope_p, slope_t>(job, wanted, tile, sums);
-    else if (operands == OPERANDS_HALF)
-        run_direct<ACCESS_BF16, ACCESS_BF16, value, slope_p, slope_t>(job, wanted, tile, sums);
-    else if (job->head.dtype[CUDA_PREDICTION] != ONEPASS_F32)
-        choose_direct<OPERANDS_HALF, value, slope_p, slope_t>(job, wanted, tile, sums);
-#endif
-    else if ((job->head.rows >> CUDA_TARGET & 1) && job->rows[CUDA_TARGET].tile_step == 0)
-        choose_direct<OPERANDS_CONSTANT, value, slope_p, slope_t>(job, wanted, tile, sums);
-    else
-        choose_direct<OPERANDS_REAL, value, slope_p, slope_t>(job, wanted, tile, sums);
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE void run_tile(const cuda_direct *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
+    const int size = access == ACCESS_REAL ? sizeof(real) : sizeof(uint16_t);
+    void *at[loss::OPERANDS], *gradient = NULL;
+    EACH_OPERAND at[k] = tile_address(job, CUDA_PREDICTION + k, tile, size);
+    if (outputs != OUTPUTS_VALUE)
+        gradient = tile_address(job, CUDA_GRADIENT, tile, size);
+    run_rows<0, loss, outputs, access>(job, wanted, tile, at, gradient, sums);
 }
 
 /* -------------------------------------------- tiles through shared memory -- */
 
-/* Up to three tiles of shared memory: prediction, target and upstream gradient, then
- * value and gradients. Each thread reads its own numbers of a row before it writes its
- * own results there, so that they can share. A weight has another one, behind them. */
+/* Tiles of shared memory: the operands and an upstream gradient, then value and gradients in
+ * their place. Each thread reads its own numbers of a row before it writes its own results
+ * there, so that they can share. A weight has another one, behind them. */
 ALWAYS_INLINE real *buffer_of(const tile *tile, int which) {
     return tile->buffer + which * ORDER_TILE;
 }
 
-template <loss_function value, loss_function slope_p, loss_function slope_t>
-ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, const real *weights, int row, lane_sums *sums) {
-    real p[ORDER_OWN_LANES], t[ORDER_OWN_LANES], x[ORDER_OWN_LANES], upstream[ORDER_OWN_LANES];
-    real weight[ORDER_OWN_LANES];
-    read_row(tile, buffer_of(tile, 0), row, p);
-    read_row(tile, buffer_of(tile, 1), row, t);
+/* Value and gradients in the order of their buffers. Those that can be put without a detour have a place. */
+#define GENERAL_OUTPUTS (1 + MOST_OPERANDS)
+typedef struct places {
+    real *at[GENERAL_OUTPUTS];
+} places;
+
+ALWAYS_INLINE void put_result(const tile *tile, const places *places, int output, int row, const real *x) {
+    if (places->at[output])
+        put_row<ACCESS_REAL>(tile, false, places->at[output], row, x);
+    else
+        write_row(tile, buffer_of(tile, output), row, x);
+}
+
+template <loss_function slope>
+ALWAYS_INLINE void buffered_gradient(const tile *tile, const wanted *wanted, const places *places, part part, int k,
+                                     int row, const own_row *in, const real *upstream, const real *weight) {
+    real x[ORDER_OWN_LANES];
+    gradient_row<slope>(wanted, in, upstream, x, weight);
+    EACH_OWN x[own] = takes_part(part, row, own) ? x[own] : 0;
+    put_result(tile, places, 1 + k, row, x);
+}
+
+template <typename loss>
+ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, const real *weights, part part,
+                                const places *places, int row, lane_sums *sums) {
+    own_row in;
+    real x[ORDER_OWN_LANES], upstream[ORDER_OWN_LANES], weight[ORDER_OWN_LANES];
+#pragma unroll
+    for (int k = 0; k < loss::OPERANDS; k++) {
+        read_row(tile, buffer_of(tile, k), row, x);
+        EACH_OWN in.x[own][k] = x[own];
+    }
     EACH_OWN weight[own] = 1;
     if (weights)
         read_row(tile, weights, row, weight);
-    EACH_OWN upstream[own] = wanted->upstream;
-    if (wanted->upstream_is_tensor)
-        read_row(tile, buffer_of(tile, 2), row, upstream);
-    if (wanted->sum) {
-        value_row<value>(wanted, p, t, x);
-        EACH_OWN x[own] =
-            own_element(tile, row, own) < tile->count ? x[own] * weight[own] : 0; /* terms beyond the end are +0 */
+    if (wanted->sum || wanted->values) {
+        value_row<loss>(wanted, &in, x);
+        EACH_OWN x[own] = takes_part(part, row, own) ? canonical(x[own] * weight[own]) : 0;
+        end_row(tile, row, x);
+    }
+    if (wanted->sum)
         add_row(row, x, sums);
-    } else if (wanted->values) {
-        value_row<value>(wanted, p, t, x);
-        EACH_OWN x[own] = canonical(x[own] * weight[own]);
-        write_row(tile, buffer_of(tile, 0), row, x);
-    }
-    if (wanted->gradient[0]) {
-        gradient_row<slope_p>(wanted, p, t, upstream, x, weight);
-        write_row(tile, buffer_of(tile, 1), row, x);
-    }
-    if (wanted->gradient[1]) {
-        gradient_row<slope_t>(wanted, p, t, upstream, x, weight);
-        write_row(tile, buffer_of(tile, 2), row, x);
+    if constexpr (loss::OPERANDS > 1) {
+        EACH_OWN upstream[own] = wanted->upstream;
+        if (wanted->upstream_is_tensor)
+            read_row(tile, buffer_of(tile, loss::OPERANDS), row, upstream);
+        if (wanted->values)
+            put_result(tile, places, 0, row, x);
+        if (wanted->gradients & 1)
+            buffered_gradient<loss::slope_p>(tile, wanted, places, part, 0, row, &in, upstream, weight);
+        if (wanted->gradients & 2)
+            buffered_gradient<loss::slope_t>(tile, wanted, places, part, 1, row, &in, upstream, weight);
+        if constexpr (loss::OPERANDS > 2)
+            if (wanted->gradients & 4)
+                buffered_gradient<loss::slope_v>(tile, wanted, places, part, 2, row, &in, upstream, weight);
     }
 }
 
-/* A direct kernel has no weight, and is compiled as if there were none. */
-ALWAYS_INLINE bool is_weighted(const cuda_direct *job) {
-    return false;
-}
-ALWAYS_INLINE bool is_weighted(const cuda_general *job) {
-    return job->weight;
-}
-
-template <typename parameter, loss_function value, loss_function slope_p, loss_function slope_t>
-ALWAYS_INLINE void run_buffered(const parameter *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
-    const bool weighted = is_weighted(job);
-    real *weights = weighted ? buffer_of(tile, job->head.buffers - 1) : NULL;
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE void run_tile(const cuda_general *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
+    real *weights = job->weight ? buffer_of(tile, job->weight_buffer) : NULL;
+    const int inputs = loss::OPERANDS + wanted->upstream_is_tensor;
 #pragma unroll 1
-    for (int k = 0; k < (weighted ? 4 : wanted->upstream_is_tensor ? 3 : 2); k++) {
-        const bool is_weight = weighted && k == 3; /* the upstream gradient is third */
-        if (weighted && k == 2 && !wanted->upstream_is_tensor)
-            continue;
-        fill_buffer(job, is_weight ? CUDA_WEIGHT : CUDA_PREDICTION + k, tile, is_weight ? weights : buffer_of(tile, k));
+    for (int k = 0; k < inputs + (weights != NULL); k++) {
+        const int which = k < loss::OPERANDS ? CUDA_PREDICTION + k : k < inputs ? CUDA_UPSTREAM : CUDA_WEIGHT;
+        fill_buffer(job, which, tile, k < inputs ? buffer_of(tile, k) : weights);
+    }
+    const part part = job->mask ? read_mask(job, tile) : PART_ALL;
+    places places;
+#pragma unroll
+    for (int k = 0; k < GENERAL_OUTPUTS; k++) {
+        const bool is_wanted = k == 0 ? wanted->values : wanted->gradients >> (k - 1) & 1;
+        places.at[k] = k <= loss::OPERANDS && is_wanted ? plain_output(job, CUDA_VALUE + k, tile) : NULL;
     }
     __syncwarp();
 #pragma unroll 1
     for (int row = 0; row < ORDER_ROWS; row++)
-        buffered_row<value, slope_p, slope_t>(tile, wanted, weights, row, sums);
+        buffered_row<loss>(tile, wanted, weights, part, &places, row, sums);
     __syncwarp();
 #pragma unroll 1
-    for (int k = 0; k < 3; k++)
-        if (k == 0 ? wanted->values : k == 1 ? wanted->gradient[0] : wanted->gradient[1])
+    for (int k = 0; k <= loss::OPERANDS; k++)
+        if ((k == 0 ? wanted->values : wanted->gradients >> (k - 1) & 1) && !plain_output(job, CUDA_VALUE + k, tile))
             empty_buffer(job, CUDA_VALUE + k, tile, buffer_of(tile, k));
     __syncwarp();
 }
@@ -290,8 +358,7 @@ ALWAYS_INLINE double tile_sum(const wanted *wanted, const tile *tile, const lane
 /* A block takes an aligned run of tiles, a warp every so many of them, so that
  * neighbouring tiles are worked on at the same time; the sums meet in shared
  * memory. Inputs beyond what so many blocks can take make it come again, in sweeps. */
-template <outputs outputs, operands operands, typename parameter, loss_function value, loss_function slope_p,
-          loss_function slope_t>
+template <typename loss, outputs outputs, access access, typename parameter>
 ALWAYS_INLINE void run_block(const parameter *job) {
     __shared__ double node[CUDA_MOST_NODES];
     __shared__ order_stack stack;
@@ -301,34 +368,28 @@ ALWAYS_INLINE void run_block(const parameter *job) {
     const bool alone = tiles == 1; /* nobody to wait for */
     const double weights = sum_of_weights(job);
     wanted wanted = what_is_wanted<outputs>(head);
-    wanted.scale = wanted.scale * (real)(1 / weights); /* one of the two is 1 */
-    if (outputs == OUTPUTS_ANY && head->unless_one && wanted.upstream == 1)
+    if (outputs == OUTPUTS_ANY)
+        wanted.scale = wanted.scale * (real)(1 / weights); /* one of the two is 1 */
+    if (outputs >= OUTPUTS_GRADIENT && head->unless_one && wanted.upstream == 1)
         return;
     double sum = ORDER_NOTHING;
     if (sweeps > 1 && threadIdx.x == 0)
         stack.depth = 0, stack.tiles = 0;
 
+#pragma unroll 1
     for (int sweep = 0; sweep < sweeps; sweep++) {
         const int64_t first = ((int64_t)blockIdx.x * sweeps + sweep) * tiles;
         const int64_t left = head->count - first * ORDER_TILE;
         const int here = left < tiles * ORDER_TILE ? (int)left : tiles * ORDER_TILE; /* elements */
         if (here <= 0)
             break;
-        int i = warp;
-        if constexpr (operands != OPERANDS_ANY)
-            for (; i < here / ORDER_TILE; i += warps) {
-                const tile tile = tile_at(first + i, ORDER_TILE, thread, NULL);
-                lane_sums sums = {};
-                choose_direct<operands, value, slope_p, slope_t>(job, &wanted, &tile, &sums);
-                sum = tile_sum(&wanted, &tile, &sums, alone, &node[i]);
-            }
-        for (; i < tiles; i += warps) {
-            /* A direct kernel has one tile at most that goes through shared memory: that which the input ends in. */
-            real *buffer = shared_buffer(head, operands == OPERANDS_ANY ? warp : 0);
+#pragma unroll 1
+        for (int i = warp; i < tiles; i += warps) {
+            real *buffer = outputs == OUTPUTS_ANY ? shared_buffer(head, warp) : NULL;
             const tile tile = tile_at(first + i, here - i * ORDER_TILE, thread, buffer);
             lane_sums sums = {};
             if (tile.count > 0)
-                run_buffered<parameter, value, slope_p, slope_t>(job, &wanted, &tile, &sums);
+                run_tile<loss, outputs, access>(job, &wanted, &tile, &sums);
             sum = tile_sum(&wanted, &tile, &sums, alone, &node[i]);
         }
         if (wanted.sum && !alone) {
@@ -356,8 +417,7 @@ ALWAYS_INLINE void run_block(const parameter *job) {
  * warps have a tile. Serves dense operands of the compute type, at any address. */
 #define SMALL_TILES CUDA_SMALL_TILES(REAL_DTYPE)
 
-template <outputs outputs, loss_function value, loss_function slope>
-ALWAYS_INLINE void run_small(const cuda_direct *job) {
+template <typename loss, outputs outputs> ALWAYS_INLINE void run_small(const cuda_direct *job) {
     __shared__ double lanes[SMALL_TILES * ORDER_LANES], node[CUDA_MOST_NODES];
     const cuda_head *head = &job->head;
     const wanted wanted = what_is_wanted<outputs>(head);
@@ -365,21 +425,19 @@ ALWAYS_INLINE void run_small(const cuda_direct *job) {
     const int64_t first =
         ((int64_t)blockIdx.x * tiles + threadIdx.x / ORDER_LANES) * ORDER_TILE + threadIdx.x % ORDER_LANES;
     const int64_t left = head->count - first;
-    const real *p = (const real *)head->data[CUDA_PREDICTION] + first;
-    const real *t = (const real *)head->data[CUDA_TARGET] + first;
     real *gradient = (real *)head->data[CUDA_GRADIENT] + first;
 
-    real x[ORDER_ROWS] = {}, y[ORDER_ROWS] = {}, sum = 0, two = 0, four = 0;
-    EACH_ROW if (row * ORDER_LANES < left) {
-        x[row] = p[row * ORDER_LANES];
-        y[row] = t[row * ORDER_LANES];
-    }
+    real x[ORDER_ROWS][loss::OPERANDS] = {}, sum = 0, two = 0, four = 0;
+    EACH_ROW if (row * ORDER_LANES < left)
+#pragma unroll
+        for (int k = 0; k < loss::OPERANDS; k++) x[row][k] =
+            ((const real *)head->data[CUDA_PREDICTION + k])[first + row * ORDER_LANES];
     EACH_ROW {
         const bool within = row * ORDER_LANES < left;
-        order_row(row, within ? value(x[row], y[row], wanted.parameter) : 0, &sum, &two, &four);
+        order_row(row, within ? loss::value(x[row], wanted.parameter) : 0, &sum, &two, &four);
         if (outputs == OUTPUTS_BOTH && within)
             gradient[row * ORDER_LANES] =
-                canonical(slope(x[row], y[row], wanted.parameter) * wanted.scale * wanted.upstream);
+                canonical(loss::slope_p(x[row], wanted.parameter) * wanted.scale * wanted.upstream);
     }
     lanes[threadIdx.x] = (double)sum;
     __syncthreads();
@@ -405,13 +463,13 @@ ALWAYS_INLINE void scale_tile(const cuda_direct *job, int which, const tile *til
             at[i] = canonical(at[i] * factor);
         return;
     }
-    numbers numbers;
-    EACH_ROW send_for_row<ACCESS_REAL, KEEP_LEAST>(tile, at, row, &numbers);
+    numbers numbers[ORDER_ROWS];
+    EACH_ROW send_for_row<ACCESS_REAL, KEEP_LEAST>(tile, at, row, &numbers[row]);
     EACH_ROW {
         real x[ORDER_OWN_LANES];
-        receive<ACCESS_REAL>(&numbers, 0, row, x);
+        receive<ACCESS_REAL>(false, &numbers[row], x);
         EACH_OWN x[own] = canonical(x[own] * factor);
-        put_row<ACCESS_REAL>(tile, at, row, x);
+        put_row<ACCESS_REAL>(tile, false, at, row, x);
     }
 }
 
@@ -440,84 +498,65 @@ template <typename parameter> ALWAYS_INLINE void scale_block(const parameter *jo
     }
 }
 
-/* --------------------------------------------------------------- weights -- */
-
-/* The sum of the weights is that of a loss whose value is its prediction. The target is one number, and not looked at.
- */
-ALWAYS_INLINE real weights_value(real p, real t, const real *parameter) {
-    (void)t, (void)parameter;
-    return p;
-}
-#define WEIGHTS weights_value, weights_value, weights_value
-
 /* --------------------------------------------------------------- kernels -- */
 
 #if !defined(ONEPASS_REAL_F64) && defined(__CUDACC__)
 extern "C" __device__ __align__(256) unsigned char CUDA_FIRST_WORKSPACE[ONEPASS_WORKSPACE_SIZE];
 #endif
 
-#define FUNCTIONS(name)        name##_value, name##_slope_p, name##_slope_t
-#define ENTRY(name, parameter) extern "C" __global__ void BOUNDS KERNEL(name)(const __grid_constant__ parameter job)
-#define LEAN_ENTRY(name)                                                                                               \
-    extern "C" __global__ void __launch_bounds__(MOST_WARPS *ORDER_WARP, LEAN_BLOCKS)                                  \
-        KERNEL(name)(const __grid_constant__ cuda_direct job)
-#define SMALL_ENTRY(name)                                                                                              \
-    extern "C" __global__ void __launch_bounds__(SMALL_TILES *ORDER_LANES, 1)                                          \
-        KERNEL(name)(const __grid_constant__ cuda_direct job)
-#define DIRECT(name, outputs, operands) run_block<outputs, operands, cuda_direct, FUNCTIONS(name)>(&job)
+#define KERNEL_OF(bounds, name, parameter)                                                                             \
+    extern "C" __global__ void bounds KERNEL(name)(const __grid_constant__ parameter job)
+#define LEAN_BOUNDS  __launch_bounds__(MOST_WARPS *ORDER_WARP, LEAN_BLOCKS)
+#define SMALL_BOUNDS __launch_bounds__(SMALL_TILES *ORDER_LANES, 1)
 
-#define LOSS(name, ...)                                                                                                \
-    ENTRY(name##_forward, cuda_direct) {                                                                               \
-        DIRECT(name, OUTPUTS_VALUE, OPERANDS_REAL);                                                                    \
-    }                                                                                                                  \
-    LEAN_ENTRY(name##_forward_constant) {                                                                              \
-        DIRECT(name, OUTPUTS_VALUE, OPERANDS_CONSTANT);                                                                \
-    }                                                                                                                  \
-    ENTRY(name##_both, cuda_direct) {                                                                                  \
-        DIRECT(name, OUTPUTS_BOTH, OPERANDS_REAL);                                                                     \
-    }                                                                                                                  \
-    ENTRY(name##_both_constant, cuda_direct) {                                                                         \
-        DIRECT(name, OUTPUTS_BOTH, OPERANDS_CONSTANT);                                                                 \
-    }                                                                                                                  \
-    SMALL_ENTRY(name##_small_forward) {                                                                                \
-        run_small<OUTPUTS_VALUE, name##_value, name##_slope_p>(&job);                                                  \
-    }                                                                                                                  \
-    SMALL_ENTRY(name##_small_both) {                                                                                   \
-        run_small<OUTPUTS_BOTH, name##_value, name##_slope_p>(&job);                                                   \
-    }                                                                                                                  \
-    ENTRY(name##_direct, cuda_direct) {                                                                                \
-        DIRECT(name, OUTPUTS_ANY, OPERANDS_DIRECT);                                                                    \
-    }                                                                                                                  \
-    ENTRY(name##_general, cuda_general) {                                                                              \
-        run_block<OUTPUTS_ANY, OPERANDS_ANY, cuda_general, FUNCTIONS(name)>(&job);                                     \
+#define DIRECT(bounds, name, kernel, outputs, access)                                                                  \
+    KERNEL_OF(bounds, name##_##kernel, cuda_direct) {                                                                  \
+        run_block<name##_loss, outputs, access>(&job);                                                                 \
     }
-#include "losses.def"
-#undef LOSS
+#define SMALL(name, kernel, outputs)                                                                                   \
+    KERNEL_OF(SMALL_BOUNDS, name##_##kernel, cuda_direct) {                                                            \
+        run_small<name##_loss, outputs>(&job);                                                                         \
+    }
+#define GENERAL(name)                                                                                                  \
+    KERNEL_OF(BOUNDS, name##_general, cuda_general) {                                                                  \
+        run_block<name##_loss, OUTPUTS_ANY, ACCESS_REAL>(&job);                                                        \
+    }
 
-#if !defined(ONEPASS_REAL_F64)
-#define LOSS(name, ...)                                                                                                \
-    LEAN_ENTRY(name##_forward_half) {                                                                                  \
-        DIRECT(name, OUTPUTS_VALUE, OPERANDS_HALF);                                                                    \
-    }                                                                                                                  \
-    ENTRY(name##_both_half, cuda_direct) {                                                                             \
-        DIRECT(name, OUTPUTS_BOTH, OPERANDS_HALF);                                                                     \
-    }
-#include "losses.def"
-#undef LOSS
+/* The kernels of a loss, by the number of its operands; src/cuda/plan.c has the same lists. */
+#if defined(ONEPASS_REAL_F64)
+#define KERNELS_2(name)                                                                                                \
+    GENERAL(name)                                                                                                      \
+    DIRECT(BOUNDS, name, forward, OUTPUTS_VALUE, ACCESS_REAL)
+#define KERNELS_3(name) KERNELS_2(name)
+#else
+#define KERNELS_3(name)                                                                                                \
+    GENERAL(name)                                                                                                      \
+    DIRECT(BOUNDS, name, forward, OUTPUTS_VALUE, ACCESS_REAL)                                                          \
+    DIRECT(BOUNDS, name, both, OUTPUTS_BOTH, ACCESS_REAL)
+#define KERNELS_2(name)                                                                                                \
+    GENERAL(name)                                                                                                      \
+    DIRECT(BOUNDS, name, forward, OUTPUTS_VALUE, ACCESS_REAL)                                                          \
+    DIRECT(BOUNDS, name, both, OUTPUTS_BOTH, ACCESS_REAL)                                                              \
+    DIRECT(BOUNDS, name, backward, OUTPUTS_GRADIENT, ACCESS_REAL)                                                      \
+    DIRECT(LEAN_BOUNDS, name, forward_half, OUTPUTS_VALUE, ACCESS_HALF)                                                \
+    DIRECT(BOUNDS, name, both_half, OUTPUTS_BOTH, ACCESS_HALF)                                                         \
+    DIRECT(BOUNDS, name, backward_half, OUTPUTS_GRADIENT, ACCESS_HALF)                                                 \
+    SMALL(name, small_forward, OUTPUTS_VALUE)                                                                          \
+    SMALL(name, small_both, OUTPUTS_BOTH)
 #endif
 
+#define LOSS(name, operands, ...) PASTE(KERNELS_, OPERANDS_OF operands)(name)
+#include "losses.def"
+#undef LOSS
+
 /* A float gradient that was computed before its upstream gradient was known. */
-ENTRY(scale_direct, cuda_direct) {
+KERNEL_OF(BOUNDS, scale_direct, cuda_direct) {
     scale_block(&job);
 }
-ENTRY(scale_general, cuda_general) {
+KERNEL_OF(BOUNDS, scale_general, cuda_general) {
     scale_block(&job);
 }
 
-/* What a weighted mean is divided by, for the launch that comes next. */
-ENTRY(weights_direct, cuda_direct) {
-    run_block<OUTPUTS_VALUE, OPERANDS_CONSTANT, cuda_direct, WEIGHTS>(&job);
-}
-ENTRY(weights_general, cuda_general) {
-    run_block<OUTPUTS_VALUE, OPERANDS_ANY, cuda_general, WEIGHTS>(&job);
-}
+/* What a weighted or masked mean is divided by, for the launch that comes next. */
+DIRECT(BOUNDS, weights, direct, OUTPUTS_VALUE, ACCESS_REAL)
+GENERAL(weights)

@@ -6,9 +6,10 @@
  *
  * A direct kernel serves tensors whose every tile lies in memory without gaps and
  * aligned, or is one number: registers are loaded from there. There is one for the value
- * alone and one for value and gradient of the prediction, since these are what training
- * and evaluation need, and one for any other outputs. The general kernel serves all types,
- * strides and shapes and goes through shared memory; jobs with a weight are its own.
+ * alone, one for value and gradient of the prediction and one for that gradient alone,
+ * since these are what evaluation and training need. The general kernel serves all outputs,
+ * types, strides and shapes and goes through shared memory; jobs with a weight or a mask
+ * are its own.
  */
 #ifndef ONEPASS_CUDA_PAIRWISE_H
 #define ONEPASS_CUDA_PAIRWISE_H
@@ -53,11 +54,12 @@ typedef union cuda_reals {
 enum {
     CUDA_PREDICTION,
     CUDA_TARGET,
-    CUDA_UPSTREAM,
+    CUDA_UPSTREAM = CUDA_PREDICTION + MOST_OPERANDS,
     CUDA_VALUE,
-    CUDA_GRADIENT, /* for the prediction; the target's is next */
-    CUDA_TENSORS = CUDA_GRADIENT + 2,
-    CUDA_WEIGHT = CUDA_TENSORS, /* of general kernels alone */
+    CUDA_GRADIENT, /* for the prediction; the others' are next */
+    CUDA_TENSORS = CUDA_GRADIENT + MOST_OPERANDS,
+    CUDA_WEIGHT = CUDA_TENSORS, /* these of general kernels alone */
+    CUDA_MASK,
     CUDA_GENERAL_TENSORS
 };
 
@@ -109,9 +111,10 @@ typedef struct cuda_view {
 typedef struct cuda_general {
     cuda_head head;
     cuda_view view[CUDA_GENERAL_TENSORS];
-    void *weight; /* null: absent */
+    void *weight, *mask; /* null: absent */
     int32_t weight_dtype;
     int32_t over_weights; /* 1: divide by the sum of the weights in the workspace as well; the head then divides by 1 */
+    int32_t weight_buffer; /* the tile of shared memory that the weight has, behind all others */
 } cuda_general;
 
 /* -------------------------------------------------------------------- plan -- */

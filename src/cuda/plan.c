@@ -22,39 +22,69 @@ cuda_shape onepass_cuda_shape;
 #include "losses.def"
 #undef LOSS
 
-/* The kernels of a loss, in this order; all but the last two in float and in double. */
 typedef enum variant {
-    FORWARD,
-    FORWARD_CONSTANT,
-    BOTH,
-    BOTH_CONSTANT,
-    SMALL_FORWARD,
-    SMALL_BOTH,
-    DIRECT,
     GENERAL,
+    FORWARD,
+    BOTH,
+    BACKWARD,
     FORWARD_HALF,
     BOTH_HALF,
-    KERNELS_OF_A_LOSS = 2 * FORWARD_HALF + 2
+    BACKWARD_HALF,
+    SMALL_FORWARD,
+    SMALL_BOTH,
+    VARIANTS
 } variant;
 
-#define IN_BOTH_TYPES(name) "onepass_" name "_f32", "onepass_" name "_f64"
-#define LOSS(name, ...)                                                                                                \
-    IN_BOTH_TYPES(#name "_forward"), IN_BOTH_TYPES(#name "_forward_constant"), IN_BOTH_TYPES(#name "_both"),           \
-        IN_BOTH_TYPES(#name "_both_constant"), IN_BOTH_TYPES(#name "_small_forward"),                                  \
-        IN_BOTH_TYPES(#name "_small_both"), IN_BOTH_TYPES(#name "_direct"), IN_BOTH_TYPES(#name "_general"),           \
-        "onepass_" #name "_forward_half_f32", "onepass_" #name "_both_half_f32",
+/* The kernels of a loss, as src/cuda/pairwise.cu makes them: in float all of the above for two operands and the first
+ * three for three, and then in double the first two. */
+#define WIDE_VARIANTS   (BOTH + 1)
+#define DOUBLE_VARIANTS (FORWARD + 1)
+#define KERNEL_COUNT_2  (VARIANTS + DOUBLE_VARIANTS)
+#define KERNEL_COUNT_3  (WIDE_VARIANTS + DOUBLE_VARIANTS)
+
+#define NAME(name, variant, real) "onepass_" name "_" variant "_" real
+#define BASIC_NAMES(name, real)   NAME(name, "general", real), NAME(name, "forward", real)
+#define NAMES_OF_2(name)                                                                                               \
+    BASIC_NAMES(name, "f32"), NAME(name, "both", "f32"), NAME(name, "backward", "f32"),                                \
+        NAME(name, "forward_half", "f32"), NAME(name, "both_half", "f32"), NAME(name, "backward_half", "f32"),         \
+        NAME(name, "small_forward", "f32"), NAME(name, "small_both", "f32"), BASIC_NAMES(name, "f64")
+#define NAMES_OF_3(name) BASIC_NAMES(name, "f32"), NAME(name, "both", "f32"), BASIC_NAMES(name, "f64")
+
+#define LOSS(name, operands, ...) PASTE(NAMES_OF_, OPERANDS_OF operands)(#name),
 static const char *const kernel_names[] = {
 #include "losses.def"
-    IN_BOTH_TYPES("scale_direct"), IN_BOTH_TYPES("scale_general"), IN_BOTH_TYPES("weights_direct"),
-    IN_BOTH_TYPES("weights_general")};
+    NAME("scale", "direct", "f32"),    NAME("scale", "direct", "f64"),   NAME("scale", "general", "f32"),
+    NAME("scale", "general", "f64"),   NAME("weights", "direct", "f32"), NAME("weights", "direct", "f64"),
+    NAME("weights", "general", "f32"), NAME("weights", "general", "f64")};
 #undef LOSS
 
-#define KERNEL_COUNT   ((int32_t)(sizeof kernel_names / sizeof *kernel_names))
-#define SCALE_DIRECT   (KERNEL_COUNT - 8)
-#define WEIGHTS_DIRECT (KERNEL_COUNT - 4)
+/* The first kernel of each loss. */
+enum {
+#define LOSS(name, operands, ...)                                                                                      \
+    FIRST_OF_##name, LAST_OF_##name = FIRST_OF_##name + PASTE(KERNEL_COUNT_, OPERANDS_OF operands) - 1,
+#include "losses.def"
+#undef LOSS
+    SCALE_DIRECT,
+    WEIGHTS_DIRECT = SCALE_DIRECT + 4,
+    KERNEL_COUNT = WEIGHTS_DIRECT + 4
+};
+
+static const int32_t first_kernel[] = {
+#define LOSS(name, ...) FIRST_OF_##name,
+#include "losses.def"
+#undef LOSS
+};
 
 const char *onepass_cuda_kernel_name(int32_t kernel) {
     return kernel >= 0 && kernel < KERNEL_COUNT ? kernel_names[kernel] : NULL;
+}
+
+static int32_t variants_in_float(const job *job) {
+    return job->operand_count == 2 ? VARIANTS : WIDE_VARIANTS;
+}
+
+static bool has_variant(const job *job, variant variant) {
+    return (int32_t)variant < (job->compute == ONEPASS_F64 ? (int32_t)DOUBLE_VARIANTS : variants_in_float(job));
 }
 
 static int32_t kernel_of(const job *job, variant variant) {
@@ -62,9 +92,7 @@ static int32_t kernel_of(const job *job, variant variant) {
     if (job->loss < 0)
         return (job->loss == ONEPASS_SCALE_ONLY ? SCALE_DIRECT : WEIGHTS_DIRECT) + (variant == GENERAL ? 2 : 0) +
                in_double;
-    const int32_t first = job->loss * KERNELS_OF_A_LOSS;
-    return variant < FORWARD_HALF ? first + 2 * (int32_t)variant + in_double
-                                  : first + 2 * FORWARD_HALF + (int32_t)(variant - FORWARD_HALF);
+    return first_kernel[job->loss] + (in_double ? variants_in_float(job) : 0) + (int32_t)variant;
 }
 
 /* ------------------------------------------------------------------ tensors -- */
@@ -77,11 +105,14 @@ static const view *tensor_of(const job *job, int which) {
         return &job->upstream;
     case CUDA_VALUE:
         return &job->value;
-    case CUDA_PREDICTION:
-    case CUDA_TARGET:
-        return job->loss == ONEPASS_SCALE_ONLY ? &absent : &job->operand[which];
+    case CUDA_WEIGHT:
+        return &job->weight;
+    case CUDA_MASK:
+        return &job->mask;
     default:
-        return &job->gradient[which - CUDA_GRADIENT];
+        if (which >= CUDA_GRADIENT)
+            return &job->gradient[which - CUDA_GRADIENT];
+        return which < job->operand_count ? &job->operand[which] : &absent;
     }
 }
 
@@ -141,13 +172,21 @@ static layout layout_of(const view *view, int32_t compute, cuda_rows *rows, bool
     return constant ? CONSTANTS : real ? REALS : HALVES;
 }
 
-/* Outputs are of the operands' type, and so is an upstream tensor of a float or double computation. */
-static bool fits(layout layout, bool half, int which) {
-    return layout == ABSENT || layout == (half && which != CUDA_UPSTREAM ? HALVES : REALS);
+/* What a direct kernel gives: a sum with or without the gradient for the prediction, or that gradient alone. */
+static variant variant_of_outputs(const job *job, bool half) {
+    const bool gradient = job->gradient[0].data;
+    if (job->reduction == ONEPASS_NONE || job->gradient[1].data || job->gradient[2].data)
+        return GENERAL;
+    if (!wants_sum(job))
+        return half ? BACKWARD_HALF : BACKWARD;
+    if (gradient)
+        return half ? BOTH_HALF : BOTH;
+    return half ? FORWARD_HALF : FORWARD;
 }
 
-/* The direct kernel that can do the job, or GENERAL. Fills in the rows. */
+/* The direct kernel that can do the job, or GENERAL. Fills in the rows. The gradient is of the operands' type. */
 static variant direct_variant(const job *job, cuda_direct *direct) {
+    const bool scale_only = job->loss == ONEPASS_SCALE_ONLY;
     layout layout[CUDA_TENSORS];
     direct->head.rows = 0;
     for (int which = 0; which < CUDA_TENSORS; which++) {
@@ -158,29 +197,25 @@ static variant direct_variant(const job *job, cuda_direct *direct) {
         if (has_rows)
             direct->head.rows |= (uint8_t)(1u << which);
     }
-    const bool half = layout[CUDA_PREDICTION] == HALVES, constant = layout[CUDA_TARGET] == CONSTANTS;
-    for (int which = CUDA_UPSTREAM; which < CUDA_TENSORS; which++)
-        if (!fits(layout[which], half, which))
+    const bool half = layout[CUDA_PREDICTION] == HALVES;
+    for (int k = 0; k < MOST_OPERANDS; k++)
+        if (layout[CUDA_GRADIENT + k] != ABSENT && layout[CUDA_GRADIENT + k] != (half ? HALVES : REALS))
             return GENERAL;
-    if (job->loss == ONEPASS_SCALE_ONLY)
-        return DIRECT;
-    if (half && job->operand[0].dtype != job->operand[1].dtype)
+    if (scale_only)
+        return FORWARD; /* any that is not general */
+    if (half && job->gradient[0].data && job->gradient[0].dtype != job->operand[0].dtype)
         return GENERAL;
-    for (int k = 0; k < 2; k++)
-        if (half && job->gradient[k].data && job->gradient[k].dtype != job->operand[0].dtype)
+    for (int k = 0; k < job->operand_count; k++) {
+        const bool constant = layout[k] == CONSTANTS && !half;
+        if (!constant && layout[k] != (half ? HALVES : REALS))
             return GENERAL;
-    if (half && layout[CUDA_VALUE] != ABSENT && job->value.dtype != job->operand[0].dtype)
-        return GENERAL;
-    const bool operands_fit = layout[CUDA_PREDICTION] == REALS
-                                  ? layout[CUDA_TARGET] >= REALS && layout[CUDA_TARGET] != HALVES
-                                  : half && layout[CUDA_TARGET] == HALVES;
-    if (!operands_fit)
-        return GENERAL;
-    if (!wants_sum(job) || job->gradient[1].data || job->loss == ONEPASS_WEIGHTS_ONLY)
-        return DIRECT;
-    if (job->gradient[0].data)
-        return half ? BOTH_HALF : constant ? BOTH_CONSTANT : BOTH;
-    return half ? FORWARD_HALF : constant ? FORWARD_CONSTANT : FORWARD;
+        if (half && job->operand[k].dtype != job->operand[0].dtype)
+            return GENERAL;
+    }
+    if (job->loss < 0)
+        return half ? GENERAL : FORWARD;
+    const variant variant = variant_of_outputs(job, half);
+    return has_variant(job, variant) ? variant : GENERAL;
 }
 
 /* ------------------------------------------------------------------- general -- */
@@ -194,15 +229,27 @@ static void general_view(const view *view, cuda_view *general) {
     }
 }
 
+/* Tiles of shared memory for a warp: the operands and an upstream gradient, and in their place value and gradients. */
+static int32_t unweighted_buffers(const job *job) {
+    if (job->loss == ONEPASS_SCALE_ONLY)
+        return 0;
+    const bool upstream_is_tensor = job->reduction == ONEPASS_NONE && job->upstream.data;
+    int32_t buffers = job->operand_count + upstream_is_tensor;
+    for (int32_t k = 0; k < MOST_OPERANDS; k++)
+        if (job->gradient[k].data && buffers < 2 + k)
+            buffers = 2 + k;
+    return buffers;
+}
+
 static void plan_general(const job *job, cuda_general *general) {
-    for (int which = 0; which < CUDA_TENSORS; which++)
+    for (int which = 0; which < CUDA_GENERAL_TENSORS; which++)
         if (tensor_of(job, which)->data)
             general_view(tensor_of(job, which), &general->view[which]);
     general->weight = job->weight.data;
     general->weight_dtype = job->weight.data ? job->weight.dtype : 0;
+    general->weight_buffer = unweighted_buffers(job);
+    general->mask = job->mask.data;
     general->over_weights = job->over_weights;
-    if (job->weight.data)
-        general_view(&job->weight, &general->view[CUDA_WEIGHT]);
 }
 
 /* --------------------------------------------------------------------- small -- */
@@ -213,7 +260,8 @@ static bool is_dense(const view *view, int32_t dtype) {
 
 /* The kernel for small inputs that can do the job, or GENERAL. */
 static variant small_variant(const job *job) {
-    if (job->count > SMALL_ELEMENTS || job->loss < 0 || !wants_sum(job) || job->gradient[1].data)
+    if (job->count > SMALL_ELEMENTS || job->loss < 0 || !has_variant(job, SMALL_FORWARD) || !wants_sum(job) ||
+        job->gradient[1].data)
         return GENERAL;
     for (int k = 0; k < 2; k++)
         if (job->count > 0 && !is_dense(&job->operand[k], job->compute))
@@ -259,10 +307,10 @@ static block small_block(const job *job, int64_t tiles) {
 static block direct_block(const job *job, variant variant, const cuda_head *head, int64_t tiles,
                           int32_t multiprocessors) {
     const bool in_float = job->compute == ONEPASS_F32, rows = head->rows >> CUDA_TARGET & 1;
-    const bool lean = variant == FORWARD_HALF || variant == FORWARD_CONSTANT;
+    const bool lean = variant == FORWARD_HALF;
     const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
     int64_t warps = lean && in_float && waves >= 4 ? 16 : 8, tiles_a_warp = up_to_power_of_two(least(waves, 8));
-    if (variant == BOTH || variant == BOTH_CONSTANT) {
+    if (variant == BOTH || variant == BACKWARD) {
         warps = in_float && !rows ? 16 : 8;
         tiles_a_warp = up_to_power_of_two(least(waves, rows ? 4 : 2));
     }
@@ -301,7 +349,7 @@ static void plan_shape(const job *job, variant variant, int32_t multiprocessors,
         blocks = 1; /* which writes the sum of nothing */
     head->tiles_per_block = block.tiles;
     head->sweeps = (int32_t)(run / block.tiles);
-    const int32_t buffering = variant == GENERAL ? block.warps : !small && job->count % ORDER_TILE != 0; /* warps */
+    const int32_t buffering = variant == GENERAL ? block.warps : 0; /* warps */
     launch->blocks = (uint32_t)blocks;
     launch->threads = (uint32_t)(block.warps * WARP);
     launch->shared_memory = (uint32_t)(buffering * head->buffers * ORDER_TILE) * (uint32_t)dtype_size(job->compute);
@@ -346,15 +394,15 @@ static void plan_head(const job *job, cuda_head *head) {
         head->data[which] = view->data;
         head->dtype[which] = view->data ? (uint8_t)view->dtype : 0;
     }
-    const bool third = head->data[CUDA_GRADIENT + 1] || (job->reduction == ONEPASS_NONE && head->data[CUDA_UPSTREAM]);
-    head->buffers = job->loss == ONEPASS_SCALE_ONLY ? 0 : (third ? 3 : 2) + (job->weight.data != NULL);
+    head->buffers = unweighted_buffers(job) + (job->weight.data != NULL);
     if (job->loss == ONEPASS_WEIGHTS_ONLY)
         head->dtype[CUDA_VALUE] = ONEPASS_F64; /* which goes into the workspace */
     plan_numbers(job, head);
 }
 
 void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *launch) {
-    const int32_t kernels = job->weight.data ? CUDA_GENERAL_KERNELS : onepass_cuda_shape.kernels;
+    const bool plain = !job->weight.data && !job->mask.data;
+    const int32_t kernels = plain ? onepass_cuda_shape.kernels : CUDA_GENERAL_KERNELS;
     variant variant = kernels == 0 ? small_variant(job) : GENERAL;
     if (variant == GENERAL && kernels != CUDA_GENERAL_KERNELS)
         variant = direct_variant(job, &launch->parameter.direct);

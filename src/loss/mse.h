@@ -19,4 +19,4 @@ LOSS_FUNCTION real mse_slope_t(real p, real t, const real *parameter) {
 
 #endif
 
-LOSS(mse, "squared error", "x*x", "2*x", NO_PARAMETERS)
+LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", NO_PARAMETERS)

@@ -12,18 +12,19 @@ MIB = 1 << 20
 LARGE = (64 if QUICK else 4096) * MIB
 
 
-def save_sparse(path, shape, spots, fortran=False):
-    """An .npy file of float32 zeros in which the elements at these indices (in C order) have these values."""
-    header = {"descr": "<f4", "fortran_order": fortran, "shape": shape}
+def save_sparse(path, shape, spots, fortran=False, dtype=np.float32):
+    """An .npy file of zeros in which the elements at these indices (in C order) have these values."""
+    size = np.dtype(dtype).itemsize
+    header = {"descr": np.dtype(dtype).str, "fortran_order": fortran, "shape": shape}
     strides = np.cumprod((1,) + (shape[:-1] if fortran else shape[:0:-1]), dtype=np.int64)
     with open(path, "wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
         start = file.tell()
-        file.truncate(start + 4 * int(np.prod(shape, dtype=np.int64)))
+        file.truncate(start + size * int(np.prod(shape, dtype=np.int64)))
         for index, value in spots.items():
             place = np.unravel_index(index, shape)
-            file.seek(start + 4 * int(np.dot(place, strides if fortran else strides[::-1])))
-            file.write(np.float32(value).tobytes())
+            file.seek(start + size * int(np.dot(place, strides if fortran else strides[::-1])))
+            file.write(dtype(value).tobytes())
     return path.name
 
 

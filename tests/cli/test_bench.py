@@ -11,10 +11,11 @@ import xml.etree.ElementTree as xml
 
 import pytest
 
-from expected import LOSSES, TYPES
+from expected import INFO, LOSSES, TYPES, operand_names
 from folder import strict_json
 from sparse import ended, start
 
+USUAL = ["mse", "smooth_l1", "hinge"]
 SMALL = ["--min", "2^10", "--max", "2^11", "--loss", "mse", "--type", "f32"]
 TIMEOUT = 120
 
@@ -33,16 +34,32 @@ def assert_picture(folder, name):
 
 
 def test_everything_small(folder):
+    """Few enough losses for a picture."""
     result = folder.run("bench", "--max", "2^14", "--json", "f.json", "--plot", "g.svg", timeout=TIMEOUT)
     assert result.status == 0 and result.err == "", result
-    for loss in LOSSES:
+    for loss in USUAL:
         assert loss in result.out
     assert "GB/s" in result.out
-    check_record(read_json(folder, "f.json"), LOSSES, TYPES, (2**10, 2**14))
+    check_record(read_json(folder, "f.json"), USUAL, TYPES, (2**10, 2**14))
     assert bytes_of(folder, loss="mse", type="f32", mode="forward", elements=2**14) == 2**14 * 8
     assert bytes_of(folder, loss="mse", type="f64", mode="both", elements=2**14) == 2**14 * 24
     text = assert_picture(folder, "g.svg")
-    assert all(loss in text for loss in LOSSES)
+    assert all(loss in text for loss in USUAL)
+
+
+def test_every_loss_of_two_operands(folder):
+    two = [loss for loss in LOSSES if len(operand_names(loss)) == 2]
+    command = ["bench", *SMALL[:4], "--type", "f32", "--loss", ",".join(two), "--json", "f.json"]
+    result = folder.run(*command, timeout=TIMEOUT)
+    assert result.status == 0 and result.err == "", result
+    check_record(read_json(folder, "f.json"), two, ["f32"], (2**10, 2**11))
+    rows = [line for line in result.out.splitlines() if line.split(" ")[0] in two]
+    assert len(rows) == 4 * len(two) and len({len(row) for row in rows}) == 1, "a table that lines up"
+
+
+@pytest.mark.parametrize("loss", [loss for loss in INFO if len(operand_names(loss)) > 2])
+def test_a_loss_of_three_operands(folder, loss):
+    folder.refuse("bench", *SMALL[:4], "--loss", loss, says=[loss, "two"])
 
 
 def check_record(record, losses, types, sizes, modes=("forward", "both")):

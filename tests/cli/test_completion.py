@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from expected import LOSSES, PARAMETERS
+from expected import INFO, LOSSES, operand_names
 from folder import tool
 
 COMPLETION = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir, "cli", "completion.bash")
@@ -42,7 +42,7 @@ def files(folder):
 
 
 def test_commands(folder):
-    assert complete(folder, "") == sorted([*LOSSES, "list", "info", "bench", "plot", "--help", "--version"])
+    assert complete(folder, "") == sorted([*INFO, "list", "info", "bench", "plot", "--help", "--version"])
     assert complete(folder, "sm") == ["smooth_l1"]
     assert complete(folder, "in") == ["info"]
     assert complete(folder, "x") == []
@@ -50,10 +50,11 @@ def test_commands(folder):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_options_of_a_loss(folder, loss):
-    own = {f"--{name}" for name in PARAMETERS[loss]}
+    own = {f"--{parameter['name']}" for parameter in INFO[loss]["parameters"]}
+    own |= {f"--grad-{name}" for name in operand_names(loss)[1:]}
     offered = set(complete(folder, loss, "p.npy", "--"))
-    assert own <= offered and "--grad" in offered
-    assert not offered & ({"--beta", "--margin"} - own)
+    assert own <= offered and "--grad" in offered and "--mask" in offered
+    assert not offered & ({"--beta", "--margin", "--grad-prediction", "--grad-input2"} - own)
 
 
 def test_the_options_of_other_commands(folder):
@@ -65,16 +66,16 @@ def test_the_options_of_other_commands(folder):
 @pytest.mark.parametrize(
     "words, wanted",
     [
-        (["mse", "--reduction", ""], ["mean", "none", "sum"]),
+        (["mse", "--reduction", ""], ["batchmean", "mean", "none", "sum"]),
         (["mse", "--reduction", "=", "s"], ["sum"]),
-        (["mse", "--reduction", "="], ["mean", "none", "sum"]),
+        (["mse", "--reduction", "="], ["batchmean", "mean", "none", "sum"]),
         (["mse", "--device", ""], ["auto", "cpu", "cuda"]),
         (["bench", "--device", ""], ["cpu", "cuda"]),
         (["bench", "--type", ""], ["bf16", "f16", "f32", "f64"]),
         (["bench", "--type", "f16,b"], ["f16,bf16"]),
         (["bench", "--mode", "f"], ["forward"]),
-        (["bench", "--loss", "h"], ["hinge"]),
-        (["bench", "--loss", "mse,h"], ["mse,hinge"]),
+        (["bench", "--loss", "smooth"], ["smooth_l1"]),
+        (["bench", "--loss", "mse,smooth"], ["mse,smooth_l1"]),
         (["mse", "--threads", ""], []),
         (["smooth_l1", "--beta", ""], []),
         (["bench", "--max", ""], []),
@@ -95,7 +96,9 @@ def test_values(files, words, wanted):
         (["mse", "d"], ["d e.npy"]),
         (["mse", "--json", "a"], ["a.npy"]),
         (["mse", "a.npy", "--weight", ""], ["a.npy", "b.safetensors", "d e.npy", "sub"]),
+        (["mse", "a.npy", "--mask", ""], ["a.npy", "b.safetensors", "d e.npy", "sub"]),
         (["mse", "--grad", ""], ["a.npy", "d e.npy", "sub"]),
+        (["mse", "--grad-target", ""], ["a.npy", "d e.npy", "sub"]),
         (["mse", "--none", "=", "a"], ["a.npy"]),
         (["mse", "b.safetensors", ":"], []),
         (["mse", "b.safetensors", ":", "a"], []),
@@ -108,6 +111,11 @@ def test_values(files, words, wanted):
 )
 def test_files(files, words, wanted):
     assert complete(files, *words) == wanted
+
+
+def test_the_losses_that_can_be_measured(folder):
+    wanted = sorted(loss for loss in INFO if len(operand_names(loss)) == 2)
+    assert complete(folder, "bench", "--loss", "") == wanted
 
 
 def test_a_tool_that_cannot_be_run(folder):
@@ -140,7 +148,7 @@ def test_the_tab_key(files):
         os.write(terminal, b"bind 'set enable-bracketed-paste off'; show() { printf '<%s>' \"$@\"; }\n")
         os.write(terminal, f"source {shlex.quote(os.path.abspath(COMPLETION))}; echo re''ady\n".encode())
         assert b"ready" in read_until(terminal, b"ready")
-        os.write(terminal, b"onepass sm\td\t--red\tsu\t")
+        os.write(terminal, b"onepass smo\td\t--red\tsu\t")
         os.write(terminal, b"\x01show \n")  # back to the beginning: it is shown, not run
         seen = read_until(terminal, b"<sum>")
         assert b"<onepass><smooth_l1><d e.npy><--reduction><sum>" in seen, seen

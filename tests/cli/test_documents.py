@@ -6,14 +6,15 @@ import shlex
 import numpy as np
 import pytest
 
+from expected import INFO, operand_names
 from folder import strict_json
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir)
-LOSS_COMMAND = re.compile(r"\s*(onepass (?:mse|smooth_l1|hinge) .*\.npy.*)")
+LOSS_COMMAND = re.compile(rf"\s*(onepass (?:{'|'.join(INFO)}) .*\.npy.*)")
 
 
 def commands_in(text):
-    """Those for two files, a line each, without the words behind them."""
+    """Those for files, a line each, without the words behind them."""
     found = [LOSS_COMMAND.fullmatch(line) for line in text.splitlines()]
     return [re.split(r"\s{2,}|\s#", match.group(1))[0] for match in found if match]
 
@@ -25,10 +26,11 @@ def shown_in(path):
 
 @pytest.fixture
 def files(folder):
-    """The README's four numbers."""
+    """The README's four numbers, under the names of every operand."""
     p, t = np.float32([2.5, 0, 2, 8]), np.float32([3, -0.5, 2, 7])
-    for name, array in (("pred", p), ("target", t), ("weight", np.ones(4, "f4"))):
-        folder.save(f"{name}.npy", array)
+    folder.save("mask.npy", np.array([True, False, True, True]))
+    for name in {name for loss in INFO for name in operand_names(loss)} | {"pred", "weight"}:
+        folder.save(f"{name}.npy", {"pred": p, "target": t}.get(name, np.ones(4, "f4")))
     for name in ("run", "model"):
         folder.save_tensors(f"{name}.safetensors", logits=p)
     return folder
@@ -47,9 +49,9 @@ def test_the_number_of_the_readme(files):
     assert files.answer("mse", "pred.npy", "target.npy") == "0.375"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["mse", "--help"], ["smooth_l1", "--help"], ["hinge", "--help"]])
-def test_help(files, arguments):
-    commands = commands_in(files.run(*arguments).out)
+@pytest.mark.parametrize("command", ["", *INFO])
+def test_help(files, command):
+    commands = commands_in(files.run(*command.split(), "--help").out)
     assert len(commands) >= 3
     for command in commands:
         done = files.run(*shlex.split(command)[1:])

@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from expected import LOSSES, TYPES, numbers
+from expected import LOSSES, REDUCTIONS, TYPES, booleans, gradient_options, numbers, operands, save_operands
 from folder import bits
 
 MACHINE = json.loads(subprocess.run([os.environ["ONEPASS_TOOL"], "info", "--json"], capture_output=True).stdout)
@@ -15,22 +15,21 @@ pytestmark = pytest.mark.skipif(MACHINE["gpus"] == 0, reason=f"no GPU here: {MAC
 SHAPE = (37, 1031)
 
 
-def assert_same(folder, *command, outputs=True):
-    """The number, the gradient and the losses, on both devices."""
+def assert_same(folder, loss, *command):
+    """The number, the gradients and the losses, on both devices."""
     found = {}
     for device in ("cpu", "cuda"):
-        files = ["--grad", f"{device}_g.npy", "--none", f"{device}_n.npy"] if outputs else []
-        reply = folder.json(*command, "--device", device, *files)
-        found[device] = [reply["bits"]] + [bits(folder.load(name)).tolist() for name in files[1::2]]
+        outputs, files = gradient_options(loss, device)
+        reply = folder.json(loss, *command, "--device", device, *outputs, "--none", f"{device}_n.npy")
+        found[device] = [reply["bits"]] + [bits(folder.load(name)).tolist() for name in (*files, f"{device}_n.npy")]
         assert reply["device"] == ("cpu" if device == "cpu" else "cuda:0")
     assert found["cpu"] == found["cuda"]
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_losses(folder, loss, reduction):
-    folder.save("p.npy", numbers(1, SHAPE)), folder.save("t.npy", numbers(2, SHAPE))
-    assert_same(folder, loss, "p.npy", "t.npy", "--reduction", reduction)
+    assert_same(folder, loss, *save_operands(folder, operands(loss, 1, SHAPE)), "--reduction", reduction)
 
 
 @pytest.mark.parametrize("of_target", TYPES)
@@ -52,6 +51,19 @@ def test_weights(folder):
     folder.save("p.npy", numbers(7, SHAPE)), folder.save("t.npy", numbers(8, SHAPE))
     folder.save("w.npy", np.abs(numbers(9, SHAPE)))
     assert_same(folder, "mse", "p.npy", "t.npy", "--weight", "w.npy")
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize("shape", [SHAPE, (37, 1), (1031,), ()], ids=str)
+@pytest.mark.parametrize("share", [0.6, 0, 1])
+def test_masks(folder, share, shape, weighted):
+    folder.save("m.npy", np.asfortranarray(booleans(16, shape, share)))
+    folder.save("w.npy", np.abs(numbers(17, SHAPE)))
+    weight = ["--weight", "w.npy"] if weighted else []
+    for loss in ("mse", "gaussian_nll"):
+        if loss in LOSSES:
+            names = save_operands(folder, operands(loss, 18, SHAPE))
+            assert_same(folder, loss, *names, "--mask", "m.npy", *weight)
 
 
 def test_pieces(folder):

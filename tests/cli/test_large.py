@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+from expected import LOSSES, gradient_options
 from folder import QUICK, assert_sentence
 from sparse import LARGE, MIB, ended, save_sparse, start, wait_until, watch_memory
 
@@ -89,6 +90,21 @@ def test_outputs(folder):
         assert gradient[place] == 2 * x and losses[place] == x * x
 
 
+@pytest.mark.parametrize("loss", [loss for loss in ("gaussian_nll",) if loss in LOSSES])
+def test_everything_at_once(folder, loss):
+    """Three operands, weights and a mask in, three gradients and the losses out; half of it needs copies."""
+    shape = (2048, 2048 if QUICK else 8192)
+    count = shape[0] * shape[1]
+    save_sparse(folder / "p.npy", shape, spots(count, 87)), save_sparse(folder / "t.npy", shape, spots(count, 88), True)
+    save_sparse(folder / "w.npy", shape, {1: 1, 5: 3}), folder.save("v.npy", np.ones(shape[1], np.float32))
+    save_sparse(folder / "m.npy", shape, {1: 1, 5: 1, count - 1: 1}, True, np.uint8)
+    outputs, files = gradient_options(loss)
+    command = [loss, "p.npy", "t.npy", "v.npy", "--weight", "w.npy", "--mask", "m.npy", *outputs, "--none", "n.npy"]
+    run_small(folder, *command)
+    for name in [*files, "n.npy"]:
+        assert np.load(folder / name, mmap_mode="r").shape == shape
+
+
 def test_outputs_larger_than_the_memory_that_is_allowed(folder):
     """An output of 512 MiB from a number for each row and one for each column."""
     side = 4096 if QUICK else 11585
@@ -104,15 +120,17 @@ def test_outputs_larger_than_the_memory_that_is_allowed(folder):
 # ---------------------------------------------------- files that shrink ----
 
 
-@pytest.mark.parametrize("victim", ["p.npy", "t.npy", "w.npy"])
+@pytest.mark.parametrize("victim", ["p.npy", "t.npy", "w.npy", "m.npy"])
 @pytest.mark.parametrize("fortran", [False, True], ids=["C", "fortran"])
 def test_a_file_that_shrinks(folder, victim, fortran):
     """It is stopped in the middle and the file cut short: a sentence, not a crash, and nothing is left behind."""
     side = 2**13 if fortran else 2**15
     for name in ("p.npy", "t.npy", "w.npy"):
         save_sparse(folder / name, (side, side), {1: 1}, fortran)
+    save_sparse(folder / "m.npy", (side, side), {1: 1}, fortran, np.uint8)
     before = set(os.listdir(folder.path))
-    with ended(start(folder, "mse", "p.npy", "t.npy", "--weight", "w.npy", "--threads", "1")) as process:
+    command = ["mse", "p.npy", "t.npy", "--weight", "w.npy", "--mask", "m.npy", "--threads", "1"]
+    with ended(start(folder, *command)) as process:
         assert wait_until(lambda: mapped(process, "p.npy"), process), "it was over before it could be stopped"
         process.send_signal(signal.SIGSTOP)
         os.truncate(folder / victim, 4096)

@@ -12,7 +12,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from expected import LOSSES, numbers
+from expected import INFO, numbers, operand_names, operands, save_operands
 from folder import Folder, assert_sentence, tool
 
 OUTPUTS = ["--grad", "g.npy", "--none", "n.npy"]
@@ -34,15 +34,25 @@ def test_no_arguments(folder):
 
 
 @pytest.mark.parametrize(
-    "word, near", [("mes", "mse"), ("mse_loss", "mse"), ("MSE", "mse"), ("smoothl1", "smooth_l1"), ("hing", "hinge")]
+    "word, near",
+    [
+        ("mes", "mse"),
+        ("mse_loss", "mse"),
+        ("MSE", "mse"),
+        ("MSELoss", "mse"),
+        ("smoothl1", "smooth_l1"),
+        ("SmoothL1Loss", "smooth_l1"),
+        ("hing", "hinge"),
+        ("lst", "list"),
+    ],
 )
 def test_an_unknown_loss(pair, word, near):
-    pair.refuse(word, "p.npy", "t.npy", *OUTPUTS, says=[word, near])
+    pair.refuse(word, "p.npy", "t.npy", *OUTPUTS, says=[f'"{word}"', f'did you mean "{near}"?'])
 
 
 def test_a_loss_like_nothing_else(pair):
-    sentence = pair.refuse("xyzzy", "p.npy", "t.npy", says="xyzzy")
-    assert "onepass list" in sentence or all(loss in sentence for loss in LOSSES)
+    for word in ("xyzzy", "ab", "x" * 1000, "?"):
+        assert "did you mean" not in pair.refuse(word, "p.npy", "t.npy", says=[word, "onepass list"])
 
 
 def test_a_file_in_place_of_a_loss(pair):
@@ -51,7 +61,21 @@ def test_a_file_in_place_of_a_loss(pair):
 
 @pytest.mark.parametrize("files", [[], ["p.npy"], ["p.npy", "t.npy", "p.npy"]], ids=len)
 def test_too_few_and_too_many_files(pair, files):
-    pair.refuse("mse", *files, *OUTPUTS)
+    words = [f"{len(files)} file", "expected two, prediction and target", "onepass mse PREDICTION TARGET"]
+    pair.refuse("mse", *files, *OUTPUTS, says=words)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in INFO if len(operand_names(loss)) == 3])
+def test_a_third_operand_that_is_missing(folder, loss):
+    files = save_operands(folder, operands(loss, 77, (4, 5)))
+    names = operand_names(loss)
+    usage = f"onepass {loss} {' '.join(names).upper()}"
+    for count in (0, 1, 2, 4):
+        words = [f"{count} file", "expected three", f"{names[0]}, {names[1]} and {names[2]}", usage]
+        folder.refuse(loss, *(files + files)[:count], says=words)
+    folder.refuse(loss, *files[:2], "", says=["empty", usage])
+    folder.save("odd.npy", np.ones(3, np.float32))
+    folder.refuse(loss, *files[:2], "odd.npy", says=["odd.npy has shape (3,)", "p.npy has shape (4, 5)"])
 
 
 @pytest.mark.parametrize("option", ["--frobnicate", "--gard", "--gard=g.npy", "-x", "--betta=3", "---", "--Grad"])
@@ -59,12 +83,15 @@ def test_an_unknown_option(pair, option):
     pair.refuse("mse", "p.npy", "t.npy", option, says=option.split("=")[0])
 
 
-@pytest.mark.parametrize("option", ["--reduction", "--beta", "--weight", "--grad", "--none", "--device", "--threads"])
+VALUED = ["--reduction", "--beta", "--weight", "--mask", "--grad", "--grad-target", "--none", "--device", "--threads"]
+
+
+@pytest.mark.parametrize("option", VALUED)
 def test_an_option_without_its_value(pair, option):
     pair.refuse("smooth_l1", "p.npy", "t.npy", option, says=option)
 
 
-@pytest.mark.parametrize("option", ["--reduction", "--beta", "--weight", "--grad", "--none", "--device", "--threads"])
+@pytest.mark.parametrize("option", VALUED)
 def test_an_option_with_an_empty_value(pair, option):
     pair.refuse("smooth_l1", "p.npy", "t.npy", f"{option}=", says=option)
 
@@ -87,6 +114,12 @@ def test_a_parameter_of_another_loss(pair, loss, option):
     pair.refuse(loss, "p.npy", "t.npy", option, "0.5", *OUTPUTS, says=[option, loss])
 
 
+@pytest.mark.parametrize("name", ["prediction", "variance", "nothing"])
+def test_the_gradient_of_an_operand_that_is_not_there(pair, name):
+    """The first one's is --grad."""
+    pair.refuse("mse", "p.npy", "t.npy", f"--grad-{name}", "g.npy", says=[f"--grad-{name}", "prediction and target"])
+
+
 @pytest.mark.parametrize("value", ["0", "-1", "x", "1.5", "", "2x", "99999999999999999999", "1e3"])
 def test_a_bad_number_of_threads(pair, value):
     pair.refuse("mse", "p.npy", "t.npy", "--threads", value, *OUTPUTS, says="--threads")
@@ -95,7 +128,7 @@ def test_a_bad_number_of_threads(pair, value):
 @pytest.mark.parametrize("value", ["Mean", "avg", "me", "mean,sum"])
 def test_a_bad_reduction(pair, value):
     sentence = pair.refuse("mse", "p.npy", "t.npy", "--reduction", value, *OUTPUTS, says=["--reduction", value])
-    assert all(word in sentence for word in ("mean", "sum", "none"))
+    assert all(word in sentence for word in ("mean", "sum", "none", "batchmean"))
 
 
 @pytest.mark.parametrize("value", ["tpu", "cuda:", "cuda:x", "cuda:-1", "cuda0", "cuda:99999999999999999999", "cpu:0"])
@@ -107,7 +140,14 @@ def test_a_bad_device(pair, value):
 
 
 @pytest.mark.parametrize(
-    "place", [["mse", "X", "t.npy"], ["mse", "p.npy", "X"], ["mse", "p.npy", "t.npy", "--weight", "X"]], ids=len
+    "place",
+    [
+        ["mse", "X", "t.npy"],
+        ["mse", "p.npy", "X"],
+        ["mse", "p.npy", "t.npy", "--weight", "X"],
+        ["mse", "p.npy", "t.npy", "--mask", "X"],
+    ],
+    ids=" ".join,
 )
 def test_files_that_cannot_be_read(pair, place):
     os.mkdir(pair / "folder.npy")
@@ -155,6 +195,7 @@ def test_shapes_that_do_not_broadcast(folder, shapes):
 def test_standard_input_twice(pair):
     pair.refuse("mse", "-", "-", input=(pair / "p.npy").read_bytes())
     pair.refuse("mse", "-", "t.npy", "--weight", "-", input=(pair / "p.npy").read_bytes())
+    pair.refuse("mse", "p.npy", "-", "--mask", "-", input=(pair / "p.npy").read_bytes())
 
 
 def test_standard_input_that_is_empty_or_cut_short(pair):
@@ -208,15 +249,15 @@ def test_a_name_in_a_file_that_has_none(pair):
 # ---------------------------------------------------------------- outputs --
 
 
-@pytest.mark.parametrize("option", ["--grad", "--none"])
+@pytest.mark.parametrize("option", ["--grad", "--grad-target", "--none"])
 def test_an_output_that_is_an_input(pair, option):
     os.symlink("t.npy", pair / "link.npy")
     os.link(pair / "t.npy", pair / "hard.npy")
     os.mkdir(pair / "sub")
-    pair.save("w.npy", numbers(73, (20, 30)) ** 2)
+    pair.save("w.npy", numbers(73, (20, 30)) ** 2), pair.save("m.npy", np.ones((20, 30), bool))
     pair.save_tensors("f.safetensors", a=numbers(74, (20, 30)))
-    for name in ("p.npy", "t.npy", "./p.npy", pair / "p.npy", "sub/../t.npy", "w.npy", "link.npy", "hard.npy"):
-        pair.refuse("mse", "p.npy", "t.npy", "--weight", "w.npy", option, name, says=str(name))
+    for name in ("p.npy", "t.npy", "./p.npy", pair / "p.npy", "sub/../t.npy", "w.npy", "m.npy", "link.npy", "hard.npy"):
+        pair.refuse("mse", "p.npy", "t.npy", "--weight", "w.npy", "--mask", "m.npy", option, name, says=str(name))
     pair.refuse("mse", "f.safetensors:a", "t.npy", option, "f.safetensors", says="f.safetensors")
 
 
@@ -227,7 +268,7 @@ def test_an_output_that_is_standard_input(pair):
     assert pair.load("p.npy").tobytes() == numbers(71, (20, 30)).tobytes()
 
 
-@pytest.mark.parametrize("option", ["--grad", "--none"])
+@pytest.mark.parametrize("option", ["--grad", "--grad-target", "--none"])
 def test_an_output_that_is_no_plain_file(pair, option):
     os.mkdir(pair / "folder")
     os.mkfifo(pair / "pipe")
@@ -236,7 +277,7 @@ def test_an_output_that_is_no_plain_file(pair, option):
         pair.refuse("mse", "p.npy", "t.npy", option, name, says=name.rstrip("/"))
 
 
-@pytest.mark.parametrize("option", ["--grad", "--none"])
+@pytest.mark.parametrize("option", ["--grad", "--grad-target", "--none"])
 def test_an_output_in_a_folder_that_is_not_there(pair, option):
     for name in ("missing/g.npy", "p.npy/g.npy"):
         pair.refuse("mse", "p.npy", "t.npy", option, name, says=name)
@@ -250,6 +291,8 @@ def test_one_file_for_two_outputs(pair):
     pair.write("g.npy", b"earlier")
     for other in ("g.npy", "here/g.npy"):
         pair.refuse("mse", "p.npy", "t.npy", "--grad", "g.npy", "--none", other, says="g.npy")
+        pair.refuse("mse", "p.npy", "t.npy", "--grad", "g.npy", "--grad-target", other, says="g.npy")
+        pair.refuse("mse", "p.npy", "t.npy", "--none", "g.npy", "--grad-target", other, says="g.npy")
 
 
 def test_a_wrong_command_is_found_before_anything_is_written(pair):
@@ -277,7 +320,7 @@ def failed(folder, *arguments, says, **options):
     assert folder.state() == before
 
 
-@pytest.mark.parametrize("option", ["--grad", "--none"])
+@pytest.mark.parametrize("option", ["--grad", "--grad-target", "--none"])
 @pytest.mark.parametrize("ignored", [True, False], ids=["signal ignored", "signal as it is"])
 def test_a_limit_on_the_size_of_files(larger, option, ignored):
     """As `ulimit -f` sets it. The signal that comes with it may end the tool, but nothing is left behind."""
@@ -325,7 +368,7 @@ def full(larger):
     ctypes.CDLL(None).umount2(str(larger / "small").encode(), 2)
 
 
-@pytest.mark.parametrize("option", ["--grad", "--none"])
+@pytest.mark.parametrize("option", ["--grad", "--grad-target", "--none"])
 def test_a_full_disk(full, option):
     (full / "small/g.npy").write_bytes(b"earlier")
     failed(full, "mse", "p.npy", "t.npy", option, "small/g.npy", says="small/g.npy")

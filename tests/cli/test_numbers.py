@@ -59,6 +59,7 @@ def test_negative_numbers(folder):
 # ------------------------------------------------------------------- JSON --
 
 KEYS = "loss parameters reduction value bits type shape elements device threads seconds bytes grad none".split()
+KEYS += ["gradients"]
 
 
 def test_json(folder):
@@ -75,6 +76,7 @@ def test_json(folder):
     assert 0 <= reply["seconds"] < 60
     assert p.nbytes + t.nbytes <= reply["bytes"] <= p.nbytes + t.nbytes + 1000  # headers may count, or not
     assert reply["grad"] is None and reply["none"] is None
+    assert reply["gradients"] == {"prediction": None, "target": None}
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,9 @@ def test_json_names_the_outputs(folder):
     reply = folder.json("mse", "p.npy", "t.npy", "--grad", "g.npy", "--none", folder / "n.npy")
     assert folder.path / reply["grad"] == folder / "g.npy" and folder.path / reply["none"] == folder / "n.npy"
     assert 4 * p.nbytes <= reply["bytes"] <= 4 * p.nbytes + 2000
+    reply = folder.json("mse", "p.npy", "t.npy", "--grad-target", "h.npy")
+    assert reply["grad"] is None and reply["gradients"] == {"prediction": None, "target": "h.npy"}
+    assert 3 * p.nbytes <= reply["bytes"] <= 3 * p.nbytes + 1000
 
 
 def test_json_without_a_reduction(folder):
@@ -119,6 +124,14 @@ def test_json_numbers_read_back_as_the_same_bits(folder, type_name):
         assert int(bits(read_number(reply["value"], type_name))) == int(bits(number)) == int(reply["bits"], 16)
 
 
+def test_json_numbers_are_short(folder):
+    """As few digits as tell a parameter from its neighbours."""
+    folder.save("p.npy", numbers(1, 5)), folder.save("t.npy", numbers(2, 5))
+    assert '"parameters": {"beta": 0.1}' in folder.run("smooth_l1", "p.npy", "t.npy", "--beta", "0.1", "--json").out
+    reply = folder.json("smooth_l1", "p.npy", "t.npy", "--beta", repr(1 / 3))
+    assert reply["parameters"] == {"beta": 1 / 3}
+
+
 def test_json_escapes_names(folder):
     folder.save("p.npy", numbers(1, 5)), folder.save("t.npy", numbers(2, 5))
     for name in ('quo"te.npy', "back\\slash.npy", "new\nline.npy", "tab\t.npy", "größe.npy", "bell\a.npy"):
@@ -132,3 +145,7 @@ def test_bytes_count_weights_as_often_as_they_are_read(folder):
     command = ["mse", "p.npy", "t.npy", "--weight", "w.npy"]
     assert math.isclose(folder.json(*command)["bytes"], 3 * p.nbytes, rel_tol=0.01)
     assert math.isclose(folder.json(*command, "--grad", "g.npy")["bytes"], 5 * p.nbytes, rel_tol=0.01)
+    folder.save("m.npy", w > 0)
+    command += ["--mask", "m.npy"]
+    assert math.isclose(folder.json(*command)["bytes"], 3.25 * p.nbytes, rel_tol=0.01)
+    assert math.isclose(folder.json(*command, "--grad", "g.npy")["bytes"], 5.5 * p.nbytes, rel_tol=0.01)

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from expected import PARAMETERS, TYPES, assert_array, assert_number, eighths, expected, numbers, options
+from expected import LOSSES, PARAMETERS, REDUCTIONS, TYPES, assert_gradients, assert_losses, assert_number, booleans
+from expected import eighths, expected, gradient_options, operands, options
 from folder import QUICK, Folder
 
 bounded = settings(
@@ -20,13 +21,13 @@ bounded = settings(
 
 @st.composite
 def shapes(draw):
-    """A common shape, and three that are broadcast to it: predictions, targets and weights."""
+    """A common shape, and five that are broadcast to it: three operands, weights and a mask."""
     sizes = st.one_of(st.integers(0, 5), st.sampled_from([1, 3, 127, 129, 1025]))
     common = draw(st.lists(sizes, max_size=4))
     while np.prod([max(size, 1) for size in common], dtype=np.int64) > 20_000:
         common[common.index(max(common))] = 2
     found = []
-    for _ in "ptw":
+    for _ in range(5):
         shape = [draw(st.sampled_from([size, size, size, 1])) for size in common]
         found.append(tuple(shape[draw(st.sampled_from([0, 0, 0, len(shape) // 2, len(shape)])) :]))
     return found
@@ -62,32 +63,29 @@ def test_random_calls(data):
 
 
 def check_one(draw, folder):
-    loss, reduction = draw(st.sampled_from(list(PARAMETERS))), draw(st.sampled_from(["mean", "sum", "none"]))
-    kinds, (of_p, of_t, of_w) = [draw(st.sampled_from(TYPES)) for _ in "ptw"], draw(shapes())
-    p, t = numbers(draw(st.integers(0, 99)), of_p, kinds[0]), numbers(draw(st.integers(0, 99)), of_t, kinds[1])
+    loss, reduction = draw(st.sampled_from(LOSSES)), draw(st.sampled_from(REDUCTIONS))
+    kinds, (*of_operands, of_weight, of_mask) = [draw(st.sampled_from(TYPES)) for _ in "ptvw"], draw(shapes())
+    arrays = operands(loss, draw(st.integers(0, 99)), of_operands, kinds)
     own = draw(parameters(loss))
-    common = np.broadcast_shapes(of_p, of_t)
-    weight = None
-    command = [
-        loss,
-        draw(files(folder, "p", p)),
-        draw(files(folder, "t", t)),
-        *options(own),
-        f"--reduction={reduction}",
-    ]
-    if draw(st.booleans()) and can_be_broadcast(of_w, common) and 0 not in common:
-        weight = eighths(draw(st.integers(0, 99)), of_w, kinds[2])
+    common = np.broadcast_shapes(*(array.shape for array in arrays))
+    weight = mask = None
+    command = [loss, *(draw(files(folder, name, array)) for name, array in zip("ptv", arrays)), *options(own)]
+    if draw(st.booleans()) and can_be_broadcast(of_weight, common) and 0 not in common:
+        weight = eighths(draw(st.integers(0, 99)), of_weight, kinds[3])
         command += ["--weight", draw(files(folder, "w", weight))]
-    command += ["--threads", draw(st.integers(1, 4))]
+    if draw(st.booleans()) and can_be_broadcast(of_mask, common):
+        mask = booleans(draw(st.integers(0, 99)), of_mask).astype(draw(st.sampled_from(["?", "u1"])))
+        command += ["--mask", draw(files(folder, "m", mask))]
+    command += [f"--reduction={reduction}", "--threads", draw(st.integers(1, 4))]
 
-    answer = expected(loss, p, t, reduction, weight, own)
-    reply = folder.json(*command, "--grad", "g.npy", "--none", "n.npy")
+    answer = expected(loss, arrays, reduction, weight, own, mask)
+    outputs, names = gradient_options(loss)
+    reply = folder.json(*command, *outputs, "--none", "n.npy")
     assert reply["shape"] == list(common) and reply["type"] == answer.result_type
-    assert_array(folder.load("g.npy"), answer.gradients[0], kinds[0], common)
-    each = expected(loss, p, t, "none", weight, own)
-    assert_array(folder.load("n.npy"), each.value, each.result_type, common)
+    assert_gradients(folder, names, answer, kinds, common)
+    assert_losses(folder, "n.npy", loss, arrays, weight=weight, given=own, mask=mask)
     if reduction != "none":
-        assert_number(str(reply["value"]), answer, within_ulp=False)
+        assert_number(str(reply["value"]), answer)
         assert folder.hex(*command) == reply["bits"]  # whether or not anything is written
 
 

@@ -4,19 +4,22 @@ import math
 import numpy as np
 import pytest
 
-from expected import LOSSES, TYPES, assert_number, bits_of, cases, eighths, expected, numbers, options
+from expected import LOSSES, TYPES, assert_number, bits_of, cases, eighths, expected, numbers, operands, options
+from expected import operand_names, save_operands
 from folder import DTYPES, bits
+from formulas import EXACT
 
 SHAPE = (13, 211)  # more than two tiles, and no multiple of anything
+THREE = [loss for loss in LOSSES if len(operand_names(loss)) == 3]
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "batchmean"])
 @pytest.mark.parametrize("loss, given", list(cases()), ids=str)
 def test_losses_parameters_and_reductions(folder, loss, given, reduction):
-    p, t = numbers(1, SHAPE), numbers(2, SHAPE)
-    command = [loss, folder.save("p.npy", p), folder.save("t.npy", t), *options(given), "--reduction", reduction]
+    arrays = operands(loss, 1, SHAPE)
+    command = [loss, *save_operands(folder, arrays), *options(given), "--reduction", reduction]
     text = folder.answer(*command)
-    assert_number(text, expected(loss, p, t, reduction, given=given))
+    assert_number(text, expected(loss, arrays, reduction, given=given), within_ulp=loss in EXACT)
     assert folder.hex(*command) == bits_of(text, "f32")
 
 
@@ -29,11 +32,12 @@ def test_the_mean_is_the_default(folder):
 @pytest.mark.parametrize("of_prediction", TYPES)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_types(folder, loss, of_prediction, of_target):
-    p, t = numbers(3, SHAPE, of_prediction), numbers(4, SHAPE, of_target)
-    answer = expected(loss, p, t)
-    reply = folder.json(loss, folder.save("p.npy", p), folder.save("t.npy", t))
+    """A third operand has the target's type."""
+    arrays = operands(loss, 3, SHAPE, [of_prediction, of_target])
+    answer = expected(loss, arrays)
+    reply = folder.json(loss, *save_operands(folder, arrays))
     assert reply["type"] == answer.result_type
-    assert_number(repr(reply["value"]), answer)
+    assert_number(repr(reply["value"]), answer, within_ulp=loss in EXACT)
     assert reply["bits"] == bits_of(reply["value"], answer.result_type)
 
 
@@ -41,7 +45,7 @@ def test_types(folder, loss, of_prediction, of_target):
 def test_sizes_around_lanes_and_tiles(folder, size):
     p, t = numbers(5, size), numbers(6, size)
     text = folder.answer("smooth_l1", folder.save("p.npy", p), folder.save("t.npy", t))
-    assert_number(text, expected("smooth_l1", p, t))
+    assert_number(text, expected("smooth_l1", [p, t]), within_ulp=True)
 
 
 # ----------------------------------------------------------- broadcasting --
@@ -72,11 +76,55 @@ def test_broadcasting(folder, shapes, turned):
     reply = folder.json("mse", folder.save("p.npy", p), folder.save("t.npy", t), "--reduction", "sum")
     common = np.broadcast_shapes(a, b)
     assert reply["shape"] == list(common) and reply["elements"] == math.prod(common)
-    assert_number(repr(reply["value"]), expected("mse", p, t, "sum"))
+    assert_number(repr(reply["value"]), expected("mse", [p, t], "sum"), within_ulp=True)
     # The bits are those of arrays that were broadcast beforehand.
     folder.save("whole_p.npy", np.ascontiguousarray(np.broadcast_to(p, common)))
     folder.save("whole_t.npy", np.ascontiguousarray(np.broadcast_to(t, common)))
     assert reply["bits"] == folder.hex("mse", "whole_p.npy", "whole_t.npy", "--reduction", "sum")
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [[(40, 50), (40, 50), (50,)], [(50,), (), (40, 1)], [(), (), (40, 50)], [(3, 1, 1), (50,), (40, 1)]],
+    ids=str,
+)
+@pytest.mark.parametrize("loss", THREE)
+def test_broadcasting_of_a_third_operand(folder, loss, shapes):
+    """It takes part in the common shape as the others do."""
+    arrays = operands(loss, 9, shapes)
+    reply = folder.json(loss, *save_operands(folder, arrays), "--grad", "g.npy")
+    common = np.broadcast_shapes(*(array.shape for array in arrays))
+    assert reply["shape"] == list(common) and folder.load("g.npy").shape == common
+    assert_number(repr(reply["value"]), expected(loss, arrays))
+    whole = [np.ascontiguousarray(np.broadcast_to(array, common)) for array in arrays]
+    assert folder.hex(loss, *save_operands(folder, whole)) == reply["bits"]
+
+
+# -------------------------------------------------------------- batchmean --
+
+
+@pytest.mark.parametrize("shape, first", [((), 1), ((7,), 7), ((1, 5), 1), ((5, 1, 3), 5), ((4, 0), 4)], ids=str)
+def test_a_batchmean_is_divided_by_the_first_extent(folder, shape, first):
+    p, t = numbers(16, shape), numbers(17, shape)
+    command = ["mse", folder.save("p.npy", p), folder.save("t.npy", t), "--reduction"]
+    reply = folder.json(*command, "batchmean", "--grad", "g.npy")
+    assert reply["reduction"] == "batchmean"
+    assert_number(repr(reply["value"]), expected("mse", [p, t], "batchmean"), within_ulp=True)
+    assert np.isclose(reply["value"] * first, float(folder.answer(*command, "sum")), rtol=1e-6)
+    gradient = (p - t) * np.float32(2) * np.float32(1 / first)
+    assert folder.load("g.npy").tobytes() == np.asarray(gradient, np.float32).tobytes()
+
+
+def test_a_batchmean_of_no_rows(folder):
+    folder.save("p.npy", numbers(18, (0, 3))), folder.save("t.npy", numbers(19, (0, 3)))
+    assert folder.answer("mse", "p.npy", "t.npy", "--reduction", "batchmean", "--grad", "g.npy") == "nan"
+
+
+def test_the_first_extent_is_that_of_the_common_shape(folder):
+    p, t = numbers(20, (5,)), numbers(21, (4, 1))
+    folder.save("p.npy", p), folder.save("t.npy", t)
+    text = folder.answer("mse", "p.npy", "t.npy", "--reduction", "batchmean")
+    assert_number(text, expected("mse", [p, t], "batchmean"), within_ulp=True)
 
 
 # ---------------------------------------------------------- awkward cases --
@@ -152,6 +200,6 @@ def test_the_bits_are_those_of_the_python_package(folder):
     got = folder.hex(*command, "--weight", "w.npy", "--grad", "g.npy")
     assert got == f"0x{int(bits(value)):08x}"
     assert folder.load("g.npy").tobytes() == gradient.tobytes()
-    for loss in LOSSES:
+    for loss in EXACT:
         value = onepass.value_and_grad(loss, p, t, reduction="sum")[0]
         assert folder.hex(loss, *command[1:], "--reduction", "sum") == f"0x{int(bits(value)):08x}"

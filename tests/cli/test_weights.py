@@ -2,8 +2,10 @@
 import numpy as np
 import pytest
 
-from expected import LOSSES, TYPES, assert_array, assert_number, eighths, expected, numbers, ulp
+from expected import LOSSES, TYPES, assert_array, assert_gradients, assert_losses, assert_number, eighths, expected
+from expected import gradient_options, numbers, operands, save_operands, ulp
 from folder import DTYPES
+from formulas import EXACT
 
 SHAPE = (13, 211)
 
@@ -16,18 +18,19 @@ def pair(folder):
 
 
 @pytest.mark.parametrize("shape", [SHAPE, (211,), (13, 1), (), (1,), (1, 1)], ids=str)
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "batchmean"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_values_and_gradients(pair, loss, reduction, shape):
-    weight = eighths(53, shape)
-    pair.save("w.npy", weight)
-    answer = expected(loss, pair.p, pair.t, reduction, weight)
-    command = [loss, "p.npy", "t.npy", "--weight", "w.npy", "--reduction", reduction]
-    text = pair.answer(*command, "--grad", "g.npy", "--none", "n.npy")
-    assert_number(text, answer)
-    assert pair.answer(*command) == text
-    assert_array(pair.load("g.npy"), answer.gradients[0], "f32", SHAPE)
-    assert_array(pair.load("n.npy"), expected(loss, pair.p, pair.t, "none", weight).value, "f32", SHAPE)
+def test_values_and_gradients(folder, loss, reduction, shape):
+    arrays, weight = operands(loss, 53, SHAPE), eighths(53, shape)
+    folder.save("w.npy", weight)
+    answer = expected(loss, arrays, reduction, weight)
+    command = [loss, *save_operands(folder, arrays), "--weight", "w.npy", "--reduction", reduction]
+    outputs, files = gradient_options(loss)
+    text = folder.answer(*command, *outputs, "--none", "n.npy")
+    assert_number(text, answer, within_ulp=loss in EXACT)
+    assert folder.answer(*command) == text
+    assert_gradients(folder, files, answer, ["f32"] * 3, SHAPE)
+    assert_losses(folder, "n.npy", loss, arrays, weight=weight)
 
 
 @pytest.mark.parametrize("of_weight", TYPES)
@@ -36,11 +39,11 @@ def test_types(folder, of_operands, of_weight):
     p, t = numbers(54, SHAPE, of_operands), numbers(55, SHAPE, of_operands)
     weight = eighths(56, (13, 1), of_weight)
     folder.save("p.npy", p), folder.save("t.npy", t), folder.save("w.npy", weight)
-    answer = expected("smooth_l1", p, t, "mean", weight)
+    answer = expected("smooth_l1", [p, t], "mean", weight)
     reply = folder.json("smooth_l1", "p.npy", "t.npy", "--weight", "w.npy", "--grad", "g.npy", "--none", "n.npy")
     assert reply["type"] == answer.result_type
-    assert_number(repr(reply["value"]), answer)
-    assert_array(folder.load("g.npy"), answer.gradients[0], of_operands, SHAPE)
+    assert_number(repr(reply["value"]), answer, within_ulp=True)
+    assert_gradients(folder, ["g.npy"], answer, [of_operands], SHAPE)
     assert folder.load("n.npy").dtype == DTYPES[answer.result_type]
 
 

@@ -8,12 +8,14 @@ import subprocess
 import numpy as np
 import pytest
 
-from expected import LOSSES, PARAMETERS, numbers
+from expected import INFO, LOSSES, PARAMETERS, numbers, operand_names
+from formulas import FORMULAS
 from test_completion import complete
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), os.pardir, os.pardir))
 COMMANDS = ["list", "info", "bench", "plot"]
-OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9_-]*")
+FILES = "A loss of files"
 
 
 def text_of(*path):
@@ -28,15 +30,25 @@ def section(title):
 
 def table_options(title):
     """The options that the table of a section of docs/tool.md lists, in the first cells of its rows."""
-    rows = [line.split("|")[1] for line in section(title).splitlines() if line.startswith("| `--")]
-    return {option for row in rows for option in OPTION.findall(row)}
+    rows = [line for line in section(title).splitlines() if line.startswith("| `--")]
+    cells = [row if "--grad-" in row else row.split("|")[1] for row in rows]  # whose other names are in the second cell
+    return {option for cell in cells for option in OPTION.findall(cell)}
+
+
+def own_options(loss):
+    """The options that a loss has and others need not have: its parameters, and the gradients but for the first."""
+    parameters = {f"--{parameter['name']}" for parameter in INFO[loss]["parameters"]}
+    return parameters | {f"--grad-{name}" for name in operand_names(loss)[1:]}
+
+
+def shared_options():
+    return table_options(FILES) - {option for loss in INFO for option in own_options(loss)}
 
 
 def documented(command):
     """All options of a command, by docs/tool.md."""
-    if command in LOSSES:
-        own = {f"--{name}" for name in PARAMETERS[command]}
-        return table_options("A loss of two files") - {"--beta", "--margin"} | own
+    if command in INFO:
+        return shared_options() | own_options(command)
     return {"bench": table_options("Measuring") | {"--help"}, "plot": {"--out", "--help"}}.get(
         command, {"--json", "--help"}
     )
@@ -55,22 +67,25 @@ def help_of(folder, *command):
 
 def test_help(folder):
     text = help_of(folder)
-    assert "onepass LOSS PREDICTIONS TARGETS" in text
-    for word in [*COMMANDS, "--help", "--version"]:
+    assert "onepass LOSS PREDICTION TARGET" in text
+    for word in [*COMMANDS, *INFO, "--help", "--version"]:
         assert word in text, word
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", INFO)
 def test_the_help_of_a_loss(folder, loss):
-    text = help_of(folder, loss)
-    (info,) = [info for info in losses(folder) if info["name"] == loss]
-    assert info["value"] in text and info["meaning"] in text
-    assert f"onepass {loss} " in text, "an example"
+    text, info = help_of(folder, loss), INFO[loss]
+    assert f"usage: onepass {loss} {' '.join(operand_names(loss)).upper()} [OPTION...]\n" in text
+    unwrapped = re.sub(r"\s+", " ", text)
+    assert info["value"] in unwrapped and info["slope"] in unwrapped and info["meaning"] in unwrapped
+    for symbol, name in zip("ptv", operand_names(loss)):
+        assert f"{symbol} the {name}" in text
     for parameter in info["parameters"]:
-        assert f"--{parameter['name']}" in text and parameter["meaning"] in text
+        assert f"--{parameter['name']} X" in text and parameter["meaning"] in unwrapped
+        assert f"({parameter['default']:g} unless said otherwise" in unwrapped
 
 
-@pytest.mark.parametrize("command", LOSSES + ["bench"])
+@pytest.mark.parametrize("command", [*INFO, "bench"])
 def test_the_help_has_every_documented_option_and_no_other(folder, command):
     found = set(OPTION.findall(help_of(folder, command)))
     assert found - {"--version"} == documented(command)
@@ -91,7 +106,7 @@ def test_help_wins_over_everything_else(folder):
 def test_usage(folder):
     result = folder.run()
     assert result.status == 2 and result.out == ""
-    assert "onepass LOSS PREDICTIONS TARGETS" in result.err and "--help" in result.err
+    assert "onepass LOSS PREDICTION TARGET" in result.err and "--help" in result.err
 
 
 def test_version(folder):
@@ -103,27 +118,34 @@ def test_version(folder):
 # ------------------------------------------------------------ list and info --
 
 
-def losses(folder):
-    reply = folder.json("list")
-    return reply["losses"] if isinstance(reply, dict) else reply
-
-
 def test_list(folder):
-    found = {info["name"]: info for info in losses(folder)}
-    assert list(found) == LOSSES, "a new loss needs its line in expected.py"
+    found = {info["name"]: info for info in folder.json("list")}
+    assert [name for name in found if name in FORMULAS] == LOSSES
     assert found["mse"]["value"] == "x*x" and found["mse"]["slope"] == "2*x" and found["mse"]["parameters"] == []
-    for name, info in found.items():
+    assert found["mse"]["operands"] == ["prediction", "target"]
+    for name in LOSSES:
+        info = found[name]
         assert [parameter["name"] for parameter in info["parameters"]] == list(PARAMETERS[name])
+        assert len(info["operands"]) == len(FORMULAS[name].kinds)
     (beta,) = found["smooth_l1"]["parameters"]
-    assert beta["default"] == 1 and beta["least"] == 0
+    assert beta["default"] == 1 and beta["least"] == 0 and beta["least_excluded"] is False
+    assert beta["greatest"] is None and beta["greatest_excluded"] is False
 
 
 def test_list_as_text(folder):
+    """By operands; every loss has a row with its parameters and its meaning, and the columns line up."""
     result = folder.run("list")
     assert result.status == 0 and result.err == ""
-    for info in losses(folder):
-        assert info["name"] in result.out and info["value"] in result.out
-        assert all(parameter["name"] in result.out for parameter in info["parameters"])
+    assert all(len(line) <= 120 for line in result.out.splitlines())
+    columns = set()
+    for name, info in INFO.items():
+        head, after = result.out.split(f"\n  {name} ")
+        assert head.rsplit("onepass LOSS ")[-1].split("\n")[0] == " ".join(info["operands"]).upper()
+        row = f"  {name} {after}"
+        parameters = ", ".join(f"{parameter['name']}={parameter['default']:g}" for parameter in info["parameters"])
+        columns.add(re.match(rf"  {name} +{re.escape(parameters)} +", row).end())
+        assert info["meaning"] in re.sub(r"\s+", " ", row)
+    assert len(columns) == 1
 
 
 def test_info(folder):
@@ -158,15 +180,15 @@ def manual():
 
 
 def test_the_manual_page_has_every_option_and_no_other():
-    wanted = table_options("A loss of two files") | table_options("Measuring") | {"--out", "--version", "--help"}
+    wanted = table_options(FILES) | table_options("Measuring") | {"--out", "--version", "--help"}
     assert set(OPTION.findall(manual())) == wanted
 
 
 def test_the_manual_page_has_every_command_and_key():
     text = manual()
-    for word in COMMANDS + LOSSES:
+    for word in [*COMMANDS, "mse", "smooth_l1", "hinge"]:
         assert re.search(rf"^\.BR? (onepass )?{word}\b", text, re.MULTILINE), word
-    for key in re.findall(r"`(\w+)`", section("A loss of two files").split("**JSON**")[1].split("\n\n")[0]):
+    for key in re.findall(r"`(\w+)`", section(FILES).split("**JSON**")[1].split("\n\n")[0]):
         assert re.search(rf"\b{key}\b", text), key
 
 
@@ -182,13 +204,13 @@ def test_the_manual_page_is_well_formed():
     assert done.returncode == 0 and done.stdout == done.stderr == ""
 
 
-@pytest.mark.parametrize("command", LOSSES + COMMANDS)
+@pytest.mark.parametrize("command", [*INFO, *COMMANDS])
 def test_the_completion_has_every_option_and_no_other(folder, command):
     assert set(complete(folder, command, "--")) == documented(command)
 
 
-def test_the_document_has_the_parameters_of_every_loss():
-    assert {f"--{name}" for own in PARAMETERS.values() for name in own} <= table_options("A loss of two files")
+def test_the_document_has_the_options_of_every_loss():
+    assert {option for loss in INFO for option in own_options(loss)} <= table_options(FILES)
 
 
 # --------------------------------------------------------------- the document --
@@ -197,11 +219,14 @@ def test_the_document_has_the_parameters_of_every_loss():
 def test_the_examples_of_the_document(folder):
     """The commands at the top of docs/tool.md, with files of those names."""
     folder.save("pred.npy", numbers(1, (4, 5))), folder.save("target.npy", numbers(2, (4, 5)))
+    folder.save("mask.npy", np.eye(4, 5) > 0), folder.save("variance.npy", np.ones(5))
     folder.save_tensors("run.safetensors", logits=numbers(3, (4, 5)), other=np.zeros(3))
     block = re.search(r"```sh\n(.*?)```", text_of("docs", "tool.md"), re.DOTALL)[1]
     commands = [line.split("#")[0].split() for line in block.splitlines()]
-    assert len(commands) == 4
+    assert len(commands) == 6
     for name, *arguments in commands:
+        if arguments[0] not in INFO:
+            continue
         assert name == "onepass"
         result = folder.run(*arguments)
         assert result.status == 0 and result.err == "", result

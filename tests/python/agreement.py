@@ -42,30 +42,63 @@ def assert_array_bits(got, wanted, what="results"):
     assert same.all(), f"{what}: {(~same).sum()} of {same.size} differ, {got[~same][:4]} for {wanted[~same][:4]}"
 
 
+def assert_within(got, wanted, slack, type_name, what):
+    """Numbers of a type within a slack of the wanted ones, which are not rounded yet; NaN and infinities alike."""
+    got, wanted = np.asarray(got, np.float64), np.asarray(wanted, np.float64)
+    assert got.shape == wanted.shape, f"{what}: {got.shape} against {wanted.shape}"
+    low, high = (oracle.round_to(type_name, wanted + side) for side in (-slack, slack))
+    with np.errstate(all="ignore"):
+        near = ((low <= got) & (got <= high)) | (np.isnan(got) & np.isnan(wanted)) | ((got == wanted) & np.isinf(got))
+    assert near.all(), (
+        f"{what}: {(~near).sum()} of {near.size} are too far off, {got[~near][:4]} for {wanted[~near][:4]} "
+        f"within {np.broadcast_to(slack, wanted.shape)[~near][:4]}"
+    )
+
+
 def assert_value(got, wanted):
-    """A loss (as a float64 array or number) is the oracle's: every bit for none, within the slack otherwise."""
+    """A loss (as a float64 array or number) is the oracle's: every bit, or within the slack."""
     if wanted.slack is None:
         return assert_array_bits(got, wanted.value, "values")
-    got, value = float(got), float(wanted.value)
-    if not np.isfinite(value):
-        assert np.isnan(got) if np.isnan(value) else got == value, f"{got} for {value}"
-        return
-    low, high = (float(oracle.round_to(wanted.result_type, value + side)) for side in (-wanted.slack, wanted.slack))
-    assert low <= got <= high, f"{got!r} is outside [{low!r}, {high!r}]"
+    assert_within(got, wanted.value, wanted.slack, wanted.result_type, "value")
 
 
-def ask_oracle(loss, p, t, reduction="mean", parameter=1.0, weight=None, upstream=1.0):
+def assert_gradients(got, wanted, types):
+    """Gradients (tensors or None) are the oracle's, each in its operand's type."""
+    for gradient, formula, slack, dtype in zip(got, wanted.gradients, wanted.gradient_slacks, types):
+        if gradient is None:
+            continue
+        if slack is None:
+            assert_array_bits(exact(gradient), formula, "gradient")
+        else:
+            assert_within(exact(gradient), formula, slack, TYPE_NAMES[dtype], "gradient")
+
+
+def ask_oracle(
+    loss,
+    p,
+    t,
+    reduction="mean",
+    parameter=None,
+    weight=None,
+    upstream=1.0,
+    third=None,
+    mask=None,
+    broadcast_weight=False,
+):
     """The oracle's answer for tensors."""
     return oracle.answer(
         loss,
         exact(p),
         exact(t),
-        (TYPE_NAMES[p.dtype], TYPE_NAMES[t.dtype]),
+        tuple(TYPE_NAMES[x.dtype] for x in (p, t, third) if x is not None),
         reduction,
         parameter,
         None if weight is None else exact(weight),
         None if weight is None else TYPE_NAMES[weight.dtype],
         exact(upstream) if isinstance(upstream, torch.Tensor) else upstream,
+        None if third is None else exact(third),
+        None if mask is None else mask.cpu().numpy(),
+        broadcast_weight,
     )
 
 

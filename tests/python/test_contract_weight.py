@@ -21,7 +21,7 @@ from agreement import (
 from operands import FLOATS, dyadic, pair
 from pytorch_words import KNOWS_WEIGHTS, REDUCTIONS, WEIGHTED, both, gradients, ours, theirs
 
-pytestmark = pytest.mark.usefixtures("borrowing")
+pytestmark = [pytest.mark.usefixtures("borrowing"), pytest.mark.filterwarnings("ignore:Using a target size")]
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -128,6 +128,24 @@ def test_strided_weight(loss):
         assert_near_pytorch(*both(loss, p, t, reduction, weight=weight))
 
 
-def test_smooth_l1_takes_no_weight():
+def test_weight_of_smooth_l1_is_ours_alone():
+    """By keyword, and of any size that broadcasts: PyTorch has none here."""
+    p, t = pair()
+    weight = dyadic((5,))
+    each = onepass.smooth_l1_loss(p, t, reduction="none")
+    assert_near_pytorch(onepass.smooth_l1_loss(p, t, weight=weight), (each * weight).sum() / (3 * weight.sum()))
     with pytest.raises(TypeError):
-        onepass.smooth_l1_loss(*pair(), weight=torch.ones(3, 5))
+        onepass.smooth_l1_loss(p, t, None, None, "mean", 1.0, weight)
+
+
+@pytest.mark.parametrize("loss", WEIGHTED)
+def test_broadcast_weight(loss, device):
+    """Allowed on request; in the mean each element's weight counts, also where the input was broadcast."""
+    p, t = torch.randn(5, device=device), torch.randn(3, 5, device=device)
+    weight = dyadic((5,), device=device)
+    for reduction in REDUCTIONS:
+        answer = ask_oracle(loss, p, t, reduction, weight=weight, broadcast_weight=True)
+        assert_value(exact(ours(loss, p, t, reduction, weight=weight, broadcast_weight=True)), answer)
+        got = ours(loss, p, t, reduction, weight=weight, broadcast_weight=True)
+        wide = ours(loss, p.expand(3, 5), t, reduction, weight=weight.expand(3, 5))
+        assert_near_pytorch(got, wide, tolerance=1e-7)

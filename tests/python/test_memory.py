@@ -22,10 +22,11 @@ def work(device, calls):
         torch.rand(64, 16, device=device),
         torch.randn(64, 16, device=device, dtype=torch.float16, requires_grad=True),
     )
+    mask = torch.rand(64, 16, device=device) > 0.5
     arrays = [np.ones((64, 16), np.float32), np.zeros((64, 16), np.float32)]
     for turn in range(calls):
         loss, reduction = LOSSES[turn % 3], REDUCTIONS[turn // 3 % 3]
-        kind = turn // 9 % 5
+        kind = turn // 9 % 6
         if kind == 0:
             ours(loss, p.detach(), t, reduction)
         elif kind == 1:
@@ -34,6 +35,8 @@ def work(device, calls):
             ours(loss, half, t, reduction).sum().backward()
         elif kind == 3:
             ours(loss, p, t, reduction)  # a graph that nobody goes back through
+        elif kind == 4:
+            ours("gaussian_nll", p, half, reduction, third=weight, mask=mask, weight=t).sum().backward()
         else:
             onepass.value_and_grad(loss, *arrays)
 
@@ -97,9 +100,9 @@ def test_operands_are_not_kept():
     """Their reference counts are the same afterwards, by every way in."""
     import sys
 
-    p, t, weight = torch.randn(9), torch.randn(9), torch.rand(9)
-    array = np.ones(9, np.float32)
-    things = [p, t, weight, array]
+    p, t, weight, third, mask = torch.randn(9), torch.randn(9), torch.rand(9), torch.rand(9), torch.rand(9) > 0.5
+    array, flags = np.ones(9, np.float32), np.ones(9, bool)
+    things = [p, t, weight, third, mask, array, flags]
     before = [sys.getrefcount(thing) for thing in things]
     for loss in LOSSES:
         for reduction in REDUCTIONS:
@@ -107,5 +110,10 @@ def test_operands_are_not_kept():
             ours(loss, array, array, reduction)
         onepass.value_and_grad(loss, p, t)
         onepass.value_and_grad(loss, array, array)
+    for reduction in REDUCTIONS:
+        ours("gaussian_nll", p.requires_grad_(), t, reduction, third=third, mask=mask, weight=weight).sum().backward()
+        ours("gaussian_nll", array, array, reduction, third=array, mask=flags, weight=array)
+    onepass.value_and_grad("gaussian_nll", p, t, third, mask=mask)
+    onepass.value_and_grad("gaussian_nll", array, array, array, mask=flags)
     gc.collect()
     assert [sys.getrefcount(thing) for thing in things] == before

@@ -6,8 +6,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("numpy")
 
 from agreement import ask_oracle, assert_array_bits, exact
-from operands import FLOATS, leaves, pair
-from pytorch_words import LOSSES, REDUCTIONS, WEIGHTED, ours
+from operands import FLOATS, leaves, mask_of, operands_of, pair
+from pytorch_words import ALL, LOSSES, REDUCTIONS, WEIGHTED, ours
 
 pytestmark = [pytest.mark.usefixtures("borrowing"), pytest.mark.filterwarnings("ignore:Using a target size")]
 
@@ -48,6 +48,39 @@ def test_half_computes_its_gradient_in_backward(loss):
 def test_without_gradients_nothing_is_allocated(loss):
     p, t = pair((1 << 16,))
     assert big_allocations(lambda: ours(loss, p, t), 1 << 12) == []
+
+
+@pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
+@pytest.mark.parametrize("loss", ALL)
+def test_masks_weights_and_third_operands_are_read_where_they_lie(loss):
+    p, t, v = operands_of(loss, (1 << 8, 1 << 8))
+    mask, weight = mask_of((1 << 8, 1 << 8)), torch.rand(1 << 8, 1 << 8)
+    (a,) = leaves(p)
+    for given in ({}, {"mask": mask}, {"weight": weight}):
+        assert big_allocations(lambda: ours(loss, p, t, third=v, **given), 1 << 12) == []
+        value = []
+        found = big_allocations(lambda: value.append(ours(loss, a, t, third=v, **given)), 1 << 12)
+        assert found + big_allocations(lambda: value.pop().backward(), 1 << 12) == [1 << 18]
+        a.grad = None
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
+@pytest.mark.parametrize("loss", ALL)
+def test_no_host_synchronisation_of_any_loss(loss):
+    """With masks, weights and third operands."""
+    p, t, v = operands_of(loss, (100, 301), device="cuda")
+    mask, weight = mask_of((100, 301), "cuda"), torch.rand(100, 301, device="cuda")
+    for step in range(2):  # the first loads kernels
+        torch.cuda.synchronize()
+        torch.cuda.set_sync_debug_mode("error" if step else "default")
+        try:
+            for w, m in ((None, None), (weight, None), (None, mask), (weight, mask)):
+                operands = [x if x is None else x.detach().requires_grad_() for x in (p, t, v)]
+                value = ours(loss, *operands[:2], third=operands[2], weight=w, mask=m)
+                (value * 3).backward()
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
 
 
 @pytest.mark.gpu

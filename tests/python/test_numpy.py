@@ -50,6 +50,7 @@ def test_numpy_arrays_do_not_bring_torch():
     run(
         "import sys, onepass, numpy as np; a = np.ones(5, 'f4'); onepass.mse_loss(a, a, weight=a); "
         "onepass.smooth_l1_loss(a, a); onepass.hinge_loss(a, a); onepass.value_and_grad('mse', a, a); "
+        "onepass.gaussian_nll_loss(a, a, a, mask=a > 0); onepass.log_cosh_loss(a, a); "
         "assert 'torch' not in sys.modules"
     )
 
@@ -228,6 +229,52 @@ def test_parameters(loss, given):
     np.testing.assert_array_equal(gradient, wanted.astype(np.float32))
 
 
+# ------------------------------------------- what the other losses have of their own --
+
+
+def test_sizes_of_the_other_losses():
+    p, t, w = np.float32([[0.25, 0.5], [0.75, 0.125]]), np.float32([1, 0]), np.float32([[1, 2], [3, 4]])
+    with pytest.raises(ValueError, match="different to the input size"):
+        onepass.binary_cross_entropy(p, t)
+    with pytest.raises(ValueError, match="must be the same as input size"):
+        onepass.binary_cross_entropy_with_logits(p, t)
+    with pytest.raises(RuntimeError, match="should have same dimension"):
+        onepass.margin_ranking_loss(p, p, t)
+    with pytest.raises(ValueError, match="cannot be broadcast"):
+        onepass.soft_margin_loss(t, p)
+    with pytest.raises(ValueError, match="var is of incorrect size"):
+        onepass.gaussian_nll_loss(p, p, np.ones((3, 2), np.float32))
+    with pytest.raises(ValueError, match="var has negative entry/entries"):
+        onepass.gaussian_nll_loss(p, p, -w)
+    with pytest.raises(TypeError):
+        onepass.gaussian_nll_loss(p, p, None)
+    with pytest.raises(ValueError, match="bad is not valid"):
+        onepass.gaussian_nll_loss(p, p, w, reduction="bad")
+    with pytest.raises(ValueError, match="batchmean is not a valid value"):
+        onepass.mse_loss(p, p, reduction="batchmean")
+    assert onepass.gaussian_nll_loss(p, p, 1.0) == 0 and onepass.gaussian_nll_loss(p, p, t + 1).dtype == np.float32
+    assert onepass.kl_div(-p, p, reduction="batchmean") == pytest.approx(onepass.kl_div(-p, p, reduction="sum") / 2)
+    with pytest.warns(UserWarning, match="batchmean") as caught:
+        onepass.kl_div(-p, p)
+    assert caught[0].filename == __file__
+
+
+def test_weighted_means():
+    """Over the weights, or over the elements where PyTorch has it so; broadcast where it is allowed."""
+    p, t = np.float64([[1, 2, 3], [4, 5, 6]]), np.zeros((2, 3))
+    weight = np.float64([1, 0, 2])
+    assert onepass.mse_loss(p, t, weight=weight, broadcast_weight=True) == (1 + 18 + 16 + 72) / 6
+    assert onepass.huber_loss(p, t, weight=weight, broadcast_weight=True) == (0.5 + 5 + 3.5 + 11) / 6
+    assert onepass.log_cosh_loss(p, t, weight=weight) == pytest.approx(
+        (np.log(np.cosh(p)) * weight).sum() / 6, rel=1e-12
+    )
+    mask = np.array([[True], [False]])
+    assert onepass.huber_loss(p, t, weight=weight, broadcast_weight=True, mask=mask) == (0.5 + 5) / 3
+    assert np.isnan(onepass.huber_loss(p, t, weight=weight, broadcast_weight=True, mask=mask & False))
+    once = onepass.mse_loss(p[0], p[:1] - 1, weight=weight)  # an input that is broadcast: its weights count once
+    assert once == 1
+
+
 # ----------------------------------------------------- warnings and errors --
 
 
@@ -329,7 +376,7 @@ def test_a_tensor_beside_an_array_is_refused(loss):
 
 def test_losses_and_machine():
     names = [info["name"] if isinstance(info, dict) else info.name for info in onepass.losses()]
-    assert set(FUNCTIONS) <= set(names)
+    assert set(FUNCTIONS) <= set(names) == set(oracle.LOSSES)
     machine = onepass.machine()
     assert machine["threads"] >= 1 and machine["instruction_set"] in machine["instruction_sets"]
     assert isinstance(onepass.__version__, str) and onepass.__version__[0].isdigit()

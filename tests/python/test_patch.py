@@ -10,7 +10,21 @@ import torch.nn.functional as F
 
 from agreement import Outcome, assert_near_pytorch, assert_same_bits, assert_same_outcome
 
-ORIGINAL = {"mse_loss": F.mse_loss, "smooth_l1_loss": F.smooth_l1_loss}
+NAMES = {
+    "mse_loss": "MSELoss",
+    "smooth_l1_loss": "SmoothL1Loss",
+    "l1_loss": "L1Loss",
+    "huber_loss": "HuberLoss",
+    "soft_margin_loss": "SoftMarginLoss",
+    "hinge_embedding_loss": "HingeEmbeddingLoss",
+    "margin_ranking_loss": "MarginRankingLoss",
+    "binary_cross_entropy": "BCELoss",
+    "binary_cross_entropy_with_logits": "BCEWithLogitsLoss",
+    "poisson_nll_loss": "PoissonNLLLoss",
+    "gaussian_nll_loss": "GaussianNLLLoss",
+    "kl_div": "KLDivLoss",
+}
+ORIGINAL = {name: getattr(F, name) for name in NAMES}
 
 
 def current():
@@ -48,6 +62,23 @@ def test_functions_and_modules():
     finally:
         patch.undo()
     assert current() == ORIGINAL and F.mse_loss(p, t).isinf()
+
+
+@pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
+@pytest.mark.parametrize("name", NAMES)
+def test_every_function_and_its_module(name):
+    count = 3 if name in ("margin_ranking_loss", "gaussian_nll_loss") else 2
+    operands = [torch.rand(3, 4) * 0.9 + 0.05 for _ in range(count)]
+    wanted = ORIGINAL[name](*operands)
+    with onepass.patch_torch():
+        assert getattr(F, name) is getattr(onepass, name)
+        assert_same_bits(getattr(torch.nn, NAMES[name])()(*operands), getattr(onepass, name)(*operands))
+        leaf = operands[0].clone().requires_grad_()
+        value = getattr(F, name)(leaf, *operands[1:])
+        assert type(value.grad_fn).__name__ == "LossBackward"
+        double = torch.autograd.grad(value, leaf, create_graph=True)[0]  # by PyTorch's own, which is not ours again
+        assert double.shape == (3, 4)
+    assert_near_pytorch(value.detach(), wanted, tolerance=1e-5)
 
 
 def test_context_manager():

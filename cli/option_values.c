@@ -1,0 +1,57 @@
+#include "option_values.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *reduction_name(int32_t reduction) {
+    static const char *const names[] = {
+        [ONEPASS_MEAN] = "mean", [ONEPASS_SUM] = "sum", [ONEPASS_NONE] = "none", [ONEPASS_BATCHMEAN] = "batchmean"};
+    return names[reduction];
+}
+
+int read_reduction(const char *text, onepass_call *call) {
+    for (int32_t i = ONEPASS_MEAN; i <= ONEPASS_BATCHMEAN; i++) {
+        if (strcmp(text, reduction_name(i)) == 0) {
+            call->reduction = i;
+            return RIGHT;
+        }
+    }
+    return complain(WRONG, "--reduction is \"%s\"; expected mean, sum, none or batchmean", text);
+}
+
+static bool read_count(const char *text, long least, long most, int32_t *count) {
+    char *end;
+    errno = 0;
+    const long number = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0 || number < least || number > most)
+        return false;
+    *count = (int32_t)number;
+    return true;
+}
+
+int read_threads(const char *text, onepass_call *call) {
+    if (read_count(text, 1, INT32_MAX, &call->threads))
+        return RIGHT;
+    return complain(WRONG, "--threads is \"%s\"; expected a number from 1 on", text);
+}
+
+int read_device(const char *text, onepass_call *call) {
+    if (strcmp(text, "auto") == 0 || strcmp(text, "cpu") == 0) {
+        call->device = ONEPASS_CPU;
+        return RIGHT;
+    }
+    call->device = ONEPASS_CUDA;
+    if (strcmp(text, "cuda") == 0 ||
+        (strncmp(text, "cuda:", 5) == 0 && read_count(text + 5, 0, INT32_MAX, &call->device_index)))
+        return RIGHT;
+    return complain(WRONG, "--device is \"%s\"; expected auto, cpu, cuda, or cuda:N for the GPU number N", text);
+}
+
+int read_parameter(const char *text, const onepass_parameter_info *info, double *value) {
+    char *end;
+    *value = strtod(text, &end);
+    if (end == text || *end != '\0')
+        return complain(WRONG, "--%s is \"%s\"; expected a number", info->name, text);
+    return RIGHT;
+}

@@ -1,0 +1,17 @@
+/* The values of a loss's options, from words to numbers. Each function complains of what it cannot read. */
+#ifndef ONEPASS_CLI_OPTION_VALUES_H
+#define ONEPASS_CLI_OPTION_VALUES_H
+
+#include "tool.h"
+
+int read_reduction(const char *text, onepass_call *call);
+int read_threads(const char *text, onepass_call *call);
+int read_device(const char *text, onepass_call *call);
+
+/* Whether the library will take the number is for the library to say. */
+int read_parameter(const char *text, const onepass_parameter_info *info, double *value);
+
+/* "mean", as --reduction takes it. */
+const char *reduction_name(int32_t reduction);
+
+#endif

@@ -1,0 +1,135 @@
+#include "task_files.h"
+#include "stop.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------- the shapes -- */
+
+/* "p.npy has shape (3,) and t.npy has shape (4,)", of the operands up to this one. */
+static void write_shapes(const task *task, int last, char *text, size_t size) {
+    size_t used = 0;
+    for (int k = 0; k <= last && used < size; k++) {
+        const input *input = &task->input[k];
+        char shape[256];
+        write_shape(shape, sizeof shape, input->layout.ndim, input->layout.shape);
+        used += (size_t)snprintf(text + used, size - used, "%s%s has shape %s",
+                                 k == 0     ? ""
+                                 : k < last ? ", "
+                                            : " and ",
+                                 input->path, shape);
+    }
+}
+
+/* Of a weight or a mask, which have no say in the common shape. */
+static int check_reach(const task *task, int k) {
+    extents with_it = task->common;
+    if (!task_has(task, k))
+        return RIGHT;
+    const bool fits = extents_join(&with_it, &task->input[k].layout) && with_it.ndim == task->common.ndim &&
+                      with_it.count == task->common.count &&
+                      memcmp(with_it.shape, task->common.shape, sizeof with_it.shape) == 0;
+    if (fits)
+        return RIGHT;
+    char own[256], common[256];
+    write_shape(own, sizeof own, task->input[k].layout.ndim, task->input[k].layout.shape);
+    write_shape(common, sizeof common, task->common.ndim, task->common.shape);
+    return complain(WRONG, "%s: has shape %s, which cannot be broadcast to that of the operands, %s",
+                    task->input[k].path, own, common);
+}
+
+static int join_shapes(task *task) {
+    task->common = (extents){.count = 1};
+    for (int k = 0; k < ONEPASS_MAX_OPERANDS && task_has(task, k); k++) {
+        char shapes[4096];
+        if (extents_join(&task->common, &task->input[k].layout))
+            continue;
+        write_shapes(task, k, shapes, sizeof shapes);
+        return complain(WRONG, "%s, which do not broadcast", shapes);
+    }
+    const int status = check_reach(task, WEIGHT);
+    return status == RIGHT ? check_reach(task, MASK) : status;
+}
+
+/* ------------------------------------------------------------------- the inputs -- */
+
+/* As PyTorch promotes: the larger type; f32 for f16 with bf16. */
+static int32_t promote(int32_t a, int32_t b) {
+    const bool both_small = a < ONEPASS_F32 && b < ONEPASS_F32;
+    return a == b ? a : both_small ? ONEPASS_F32 : a > b ? a : b;
+}
+
+static void choose_type(task *task) {
+    task->value_dtype = task->input[ONEPASS_PREDICTION].layout.dtype;
+    for (int k = 0; k <= WEIGHT; k++)
+        if (task_has(task, k))
+            task->value_dtype = promote(task->value_dtype, task->input[k].layout.dtype);
+}
+
+int open_inputs(task *task, const loss_options *options) {
+    const purpose numbers = options->integers_are_bf16 ? FOR_NUMBERS_OR_BITS : FOR_NUMBERS;
+    const char *path[INPUTS] = {[WEIGHT] = options->weight, [MASK] = options->mask};
+    int status = RIGHT;
+    memcpy(path, options->operand, sizeof options->operand);
+    for (int k = 0; k < INPUTS && status == RIGHT; k++)
+        if (path[k])
+            status = input_open(&task->input[k], k, path[k], k == MASK ? FOR_MASK : numbers);
+    if (status == RIGHT && !stop_wanted())
+        status = join_shapes(task);
+    choose_type(task);
+    return status;
+}
+
+/* ------------------------------------------------------------------ the outputs -- */
+
+/* Two names, links followed, may be one file's. */
+static int check_apart(const task *task, int k) {
+    for (int i = 0; i < k; i++)
+        if (task_wants(task, i) && strcmp(task->output[i].file.final, task->output[k].file.final) == 0)
+            return complain(WRONG, "%s and %s: are one file; expected two", task->output[i].file.name,
+                            task->output[k].file.name);
+    return RIGHT;
+}
+
+int check_outputs(task *task, const loss_options *options) {
+    const char *path[OUTPUTS] = {[LOSSES] = options->losses};
+    const input *inputs[INPUTS];
+    int status = RIGHT;
+    memcpy(path, options->gradient, sizeof options->gradient);
+    for (int k = 0; k < INPUTS; k++)
+        inputs[k] = &task->input[k];
+    for (int k = 0; k < OUTPUTS && status == RIGHT; k++) {
+        if (!path[k])
+            continue;
+        status = output_check(&task->output[k], k, path[k], inputs, INPUTS);
+        if (status == RIGHT)
+            status = check_apart(task, k);
+    }
+    return status;
+}
+
+int begin_outputs(task *task) {
+    int status = RIGHT;
+    for (int k = 0; k < OUTPUTS && status == RIGHT; k++)
+        if (task_wants(task, k))
+            status = output_begin(&task->output[k], output_dtype(task, k), &task->common);
+    return status;
+}
+
+int finish_outputs(task *task) {
+    int status = RIGHT;
+    for (int k = 0; k < OUTPUTS && status == RIGHT; k++)
+        status = output_close(&task->output[k]);
+    if (status == RIGHT && stop_wanted())
+        return FAILED;
+    for (int k = 0; k < OUTPUTS && status == RIGHT; k++)
+        status = output_rename(&task->output[k]);
+    return status;
+}
+
+void close_files(task *task) {
+    for (int k = 0; k < OUTPUTS; k++)
+        output_abandon(&task->output[k]);
+    for (int k = 0; k < INPUTS; k++)
+        input_close(&task->input[k]);
+}

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""What the documents say of the losses, made of the library's own catalogue and numbers.
+
+    python3 docs/make_losses.py [LIBRARY]            writes it anew
+    python3 docs/make_losses.py --check [LIBRARY]    says what is not what the library says, and ends with 1
+
+LIBRARY is the shared library, build/src/libonepass.so unless said otherwise. What is made stands between the lines
+`<!-- docs/make_losses.py: NAME -->` and `<!-- end -->`, a part for each loss in docs/losses.md and the `table` in
+README.md, and in docs/pictures/loss-NAME.svg. A loss that has no part in docs/losses.md gets one, after that of the
+loss before it: its paragraph, which is the catalogue's word for the loss at first, is for a person to write.
+docs/make_losses/notes.py has what else the catalogue does not know; a loss can do without.
+"""
+
+import glob
+import math
+import os
+import re
+import sys
+import textwrap
+
+sys.dont_write_bytecode = True
+
+from make_losses import formula
+from make_losses.library import Library
+from make_losses.notes import NOTES, Note
+from make_losses.picture import draw
+
+DOCS = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(DOCS)
+PAGE, README = os.path.join(DOCS, "losses.md"), os.path.join(ROOT, "README.md")
+MARKED = re.compile(r"(<!-- docs/make_losses\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+COLUMNS = 110
+
+
+def note_of(loss):
+    return NOTES.get(loss.name, Note())
+
+
+# ----------------------------------------------------------------- the formulas --
+
+
+def formulas_of(library, loss):
+    """Names and formulas, as the page shows them: the value, the slopes, and what their short names stand for."""
+    note = note_of(loss)
+    shown = {"value": shortened(loss.value, note.names), "slope in p": shortened(loss.slope, note.names)}
+    for k, operand in enumerate("tv"[:len(loss.operands) - 1]):
+        given = note.slopes[k] if k < len(note.slopes) else None
+        shown[f"slope in {operand}"] = given or plain_slope(library, loss, 1 + k)
+    shown = {name: words for name, words in shown.items() if words}
+    used = {name: words for name, words in note.names.items()
+            if any(re.search(rf"\b{name}\b", one) for one in shown.values())}
+    check_formulas(library, loss, shown, used)
+    return shown, used
+
+
+def shortened(words, names):
+    for name, part in names.items():
+        words = re.sub(rf"(?<!\w)\({re.escape(part)}\)", name, words).replace(part, name)
+    return words
+
+
+def plain_slope(library, loss, operand):
+    """In words, where no formula was given: what the numbers show."""
+    samples = samples_of(library, loss)
+    if all(slopes[operand] == -slopes[0] for _, _, slopes in samples):
+        return "minus the slope in p"
+    if all(slopes[operand] == 0 for _, _, slopes in samples):
+        return "0"
+    return None
+
+
+def samples_of(library, loss):
+    """Points that the picture has, and some besides: operands with parameters, the value and the slopes."""
+    picture, samples = note_of(loss).picture, []
+    low, high = picture.p
+    p = [low + (high - low) * (i + 0.5) / 37 for i in range(37)]
+    for settings in picture.curves:
+        for shift in (0, 0.125):
+            parameters = [settings.get(parameter.name, parameter.standard) for parameter in loss.parameters]
+            others = [settings["tv"[k]] + shift for k in range(len(loss.operands) - 1)]
+            values, *slopes = library.evaluate(loss, parameters, p, *([other] * len(p) for other in others))
+            for i, value in enumerate(values):
+                operands = [p[i], *others, *[0] * (2 - len(others)), p[i] - others[0]]
+                samples.append((operands + parameters, value, [slope[i] for slope in slopes]))
+    return samples
+
+
+def check_formulas(library, loss, shown, used):
+    """Every formula that the page shows gives the library's numbers."""
+    operands = ["p", "t", "v", "x"] + [parameter.name for parameter in loss.parameters]
+    parts = [formula.function_of(words, operands) for words in used.values()]
+    for name, words in shown.items():
+        if words.startswith("minus"):
+            continue
+        function = formula.function_of(words, operands + list(used))
+        for numbers, value, slopes in samples_of(library, loss):
+            expected = value if name == "value" else slopes["ptv".index(name[-1])]
+            try:
+                found = function(*numbers, *(part(*numbers) for part in parts))
+            except (ValueError, ZeroDivisionError, OverflowError):
+                continue
+            if math.isfinite(expected) and not math.isclose(found, expected, rel_tol=1e-7, abs_tol=1e-9):
+                sys.exit(f"{loss.name}, {name}: {words} is {found!r} at {numbers}, the library's is {expected!r}")
+
+
+def laid_out(shown, used):
+    """A block of code, long formulas in several lines."""
+    width = max(map(len, shown))
+    lines = []
+    for name, words in list(shown.items()) + [("with" if k == 0 else "", f"{short} = {part}")
+                                              for k, (short, part) in enumerate(used.items())]:
+        lines += [f"{name if k == 0 else '':{width}}  {line}" for k, line in enumerate(wrapped(words, COLUMNS - width))]
+    return ["```", *lines, "```"]
+
+
+def wrapped(words, width):
+    """In lines, broken before a sign that stands within as few parentheses as can be."""
+    lines = []
+    while len(words) > width:
+        depth, best = 0, (math.inf, width)
+        for i, sign in enumerate(words[:width]):
+            depth += (sign == "(") - (sign == ")")
+            if i > width // 3 and sign == " " and words[i + 1] in "+-?:" and depth <= best[0]:
+                best = depth, i
+        lines.append(words[:best[1]])
+        words = words[best[1]:].lstrip()
+    return lines + [words]
+
+
+# --------------------------------------------------------------------- the parts --
+
+
+def part_of(library, loss):
+    """What the page says of a loss, but for its paragraph."""
+    note = note_of(loss)
+    lines = [f"![{loss.name}: value and slope]({os.path.relpath(picture_path(loss), DOCS)})", "",
+             *laid_out(*formulas_of(library, loss))]
+    if loss.operands != ["prediction", "target"]:
+        words = [f"{letter} is `{name}`" for letter, name in zip("ptv", loss.operands)]
+        lines += ["", f"Operands: {', '.join(words)}."]
+    if loss.parameters:
+        lines += ["", "| parameter | unless given | allowed | |", "|---|---|---|---|"]
+        lines += [f"| `{parameter.name}` | {parameter.standard:g} | {range_of(parameter)} | {parameter.meaning} |"
+                  for parameter in loss.parameters]
+    return lines + ["", *names_of(loss, note)]
+
+
+def range_of(parameter):
+    """What a parameter may be, in words."""
+    low = f"{'above' if parameter.above_least else 'at least'} {parameter.least:g}"
+    high = f"{'below' if parameter.below_greatest else 'at most'} {parameter.greatest:g}"
+    ends = [words for words, end in ((low, parameter.least), (high, parameter.greatest)) if math.isfinite(end)]
+    return ", ".join(ends) or "any number"
+
+
+def names_of(loss, note):
+    """Ours, and those elsewhere."""
+    module = "".join(word.capitalize() for word in loss.name.split("_")) + "Loss"
+    function, module = note.python or (f"{loss.name}_loss", module)
+    elsewhere = [f"in {who} {name}" for who, name in
+                 (("PyTorch", note.torch), ("optax", note.optax), ("Keras", note.keras)) if name]
+    if not elsewhere and loss.name in NOTES:
+        elsewhere = ["PyTorch, optax and Keras have none"]
+    ours = f"In Python `onepass.{function}`, `onepass.nn.{module}`"
+    words = "; ".join([ours, ", ".join(elsewhere)] if elsewhere else [ours]) + "."
+    return textwrap.wrap(words, COLUMNS, break_long_words=False, break_on_hyphens=False)
+
+
+def picture_path(loss):
+    return os.path.join(DOCS, "pictures", f"loss-{loss.name}.svg")
+
+
+def table(losses):
+    """The README's: a row for each loss, or for those that share one."""
+    lines = [f"{len(losses)} losses, by their names in `torch.nn.functional`, `optax.losses` and `keras.losses`:", "",
+             "| loss | PyTorch | optax | Keras | better here |", "|---|---|---|---|---|"]
+    for loss in losses:
+        note = note_of(loss)
+        if note.of:
+            continue
+        own = [loss] + [other for other in losses if note_of(other).of == loss.name]
+        called = ", ".join(f"[{one.name if one is loss else one.name[len(loss.name):]}](docs/losses.md#{one.name})"
+                           for one in own)
+        names = [", ".join(dict.fromkeys(name for name in column if name))
+                 for column in zip(*((n.torch, n.optax, n.keras) for n in map(note_of, own)))]
+        if len(own) > 1:
+            names[0] = note.torch
+        lines.append("|" + "|".join(f" {cell} " if cell else " " for cell in [called, *names, note.better]) + "|")
+    return lines
+
+
+# ----------------------------------------------------------------- the documents --
+
+
+def with_sections(text, losses):
+    """The page, with a section for each loss that has none yet, and a complaint about sections without a loss."""
+    for name in {found[1] for found in MARKED.findall(text)} - {loss.name for loss in losses}:
+        sys.exit(f"docs/losses.md: there is no loss {name}; take its part out, and docs/pictures/loss-{name}.svg")
+    at = len(text)
+    for loss in losses:
+        found = re.search(rf"<!-- docs/make_losses\.py: {loss.name} -->\n.*?(?=^##|\Z)", text, re.DOTALL | re.MULTILINE)
+        if found:
+            at = found.end()
+            continue
+        meaning = loss.meaning[0].upper() + loss.meaning[1:] + "."
+        section = f"### {loss.name}\n\n{meaning}\n\n<!-- docs/make_losses.py: {loss.name} -->\n<!-- end -->\n\n"
+        text = text[:at].rstrip("\n") + "\n\n" + section + text[at:]
+        at = text.index(section) + len(section)
+    return text.rstrip("\n") + "\n"
+
+
+def refilled(text, parts):
+    return MARKED.sub(lambda found: found[1] + "\n".join(parts[found[2]]) + "\n" + found[3], text)
+
+
+def read(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def main():
+    options = [word for word in sys.argv[1:] if word.startswith("-")]
+    paths = [word for word in sys.argv[1:] if not word.startswith("-")]
+    if options not in ([], ["--check"]) or len(paths) > 1:
+        sys.exit(__doc__.strip())
+    library = Library(paths[0] if paths else os.path.join(ROOT, "build", "src", "libonepass.so"))
+    losses = library.losses()
+    parts = {loss.name: part_of(library, loss) for loss in losses}
+    files = {PAGE: refilled(with_sections(read(PAGE), losses), parts),
+             README: refilled(read(README), {"table": table(losses)})}
+    files.update({picture_path(loss): draw(library, loss, note_of(loss).picture) for loss in losses})
+    for path in set(glob.glob(os.path.join(DOCS, "pictures", "loss-*.svg"))) - set(files):
+        sys.exit(f"{os.path.relpath(path, ROOT)}: there is no such loss; take it out")
+    stale = [path for path, text in files.items() if read(path) != text]
+    for path in stale:
+        name = os.path.relpath(path, ROOT)
+        if options:
+            print(f"{name}: not what the library says; python3 docs/make_losses.py writes it anew")
+        else:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(files[path])
+            print(f"{name}: written")
+    print(f"{len(losses)} losses")
+    sys.exit(1 if options and stale else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""The library through ctypes: its catalogue, and values and slopes at given points, in double."""
+
+import ctypes
+from collections import namedtuple
+from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p
+
+Parameter = namedtuple("Parameter", "name meaning standard least greatest above_least below_greatest")
+Loss = namedtuple("Loss", "name meaning value slope operands parameters")
+
+F64, NONE = 4, 2  # ONEPASS_F64, ONEPASS_NONE
+
+
+class ParameterInfo(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("meaning", c_char_p), ("standard", c_double), ("least", c_double),
+                ("greatest", c_double), ("above_least", c_int32), ("below_greatest", c_int32)]
+
+
+class LossInfo(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("meaning", c_char_p), ("value", c_char_p), ("slope", c_char_p),
+                ("operand_count", c_int32), ("parameter_count", c_int32), ("parameter", POINTER(ParameterInfo)),
+                ("operand", POINTER(c_char_p))]
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", c_void_p), ("dtype", c_int32), ("ndim", c_int32), ("shape", POINTER(c_int64)),
+                ("strides", POINTER(c_int64))]
+
+
+class Call(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("loss", c_char_p), ("reduction", c_int32), ("parameter_count", c_int32),
+                ("parameter", c_double * 8), ("operand", POINTER(Tensor) * 4), ("weight", POINTER(Tensor)),
+                ("mask", POINTER(Tensor)), ("upstream", POINTER(Tensor)), ("value", POINTER(Tensor)),
+                ("gradient", POINTER(Tensor) * 4), ("divisor", c_double), ("device", c_int32),
+                ("device_index", c_int32), ("stream", c_void_p), ("threads", c_int32), ("flags", c_int32),
+                ("workspace", c_void_p), ("workspace_size", c_size_t)]
+
+
+class Library:
+    def __init__(self, path):
+        self._library = ctypes.CDLL(path)
+        self._library.onepass_loss_at.restype = POINTER(LossInfo)
+        self._library.onepass_message.restype = c_char_p
+
+    def losses(self):
+        """The catalogue, in its order."""
+        found = []
+        while info := self._library.onepass_loss_at(c_int32(len(found))):
+            found.append(loss_of(info.contents))
+        return found
+
+    def evaluate(self, loss, parameters, *operands):
+        """Lists of the values and of the slopes in each operand, at the points that the operands are lists of."""
+        count = len(operands[0])
+        shape = (c_int64 * 1)(count)
+        inputs = [(c_double * count)(*numbers) for numbers in operands]
+        results = [(c_double * count)() for _ in range(1 + len(operands))]
+        tensors = [Tensor(ctypes.cast(numbers, c_void_p), F64, 1, shape, None) for numbers in inputs + results]
+        call = Call(size=ctypes.sizeof(Call), loss=loss.name.encode(), reduction=NONE, threads=1)
+        call.parameter_count = len(parameters)
+        call.parameter[:len(parameters)] = parameters
+        pointers = [ctypes.pointer(tensor) for tensor in tensors]
+        for k in range(len(operands)):
+            call.operand[k] = pointers[k]
+            call.gradient[k] = pointers[len(operands) + 1 + k]
+        call.value = pointers[len(operands)]
+        if self._library.onepass_run(ctypes.byref(call)) != 0:
+            raise ValueError(f"{loss.name}: {self._library.onepass_message().decode()}")
+        return [list(numbers) for numbers in results]
+
+
+def loss_of(info):
+    parameters = [Parameter(known.name.decode(), known.meaning.decode(), known.standard, known.least, known.greatest,
+                            known.above_least, known.below_greatest)
+                  for known in info.parameter[:info.parameter_count]]
+    operands = [name.decode() for name in info.operand[:info.operand_count]]
+    words = [text.decode() for text in (info.name, info.meaning, info.value, info.slope)]
+    return Loss(*words, operands, parameters)

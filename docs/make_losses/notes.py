@@ -1,0 +1,145 @@
+"""What the catalogue cannot know of a loss: its names elsewhere, what is better here, the slopes in other operands than
+the first, and what its picture shows. A loss without a note is told by the catalogue alone.
+"""
+
+from collections import namedtuple
+
+from .picture import STANDARD, Picture
+
+#: python: our function and module, if they are not made of the loss's name.
+#: torch, optax, keras: the names elsewhere, as the tables show them; "" for none.
+#: better: what is better here than there, in a few words.
+#: slopes: the slope in t, and that in v, in the catalogue's vocabulary and with the names of `names`. Not needed where
+#: the slope in t is minus that in p, or 0.
+#: names: short names for parts of the formulas.
+#: of: the loss whose row in the table, and whose `better`, this one shares.
+Note = namedtuple("Note", "python torch optax keras better slopes names picture of",
+                  defaults=(None, "", "", "", "", (), {}, STANDARD, None))
+
+APART = (-3, 3)  # of a prediction around a target of 0
+SIGNS = [{"t": 1}, {"t": -1}]
+STIRLING = {"s": "t > 1 ? t*log(t) - t + 0.5*log(6.283185307179586*t) : 0"}
+FOCAL = {"a": "alpha < 0 ? 1 : alpha*t + (1 - alpha)*(1 - t)", "e": "(1 - t)*p + softplus(-p)",
+         "q": "(1 - t)*sigmoid(p) + t*sigmoid(-p)"}
+
+NOTES = {
+    # ----------------------------------------------------------------------------------------------------- distances --
+    "mse": Note(
+        python=("mse_loss", "MSELoss"), torch="`mse_loss`", optax="`squared_error`", keras="`MeanSquaredError`",
+        better="means in half precision do not overflow inside",
+        picture=Picture(APART, [{"t": 0}])),
+    "l1": Note(
+        torch="`l1_loss`", keras="`MeanAbsoluteError`",
+        better="NaN has the slope NaN, not 0", picture=Picture(APART, [{"t": 0}])),
+    "smooth_l1": Note(
+        torch="`smooth_l1_loss`",
+        better="weights",
+        picture=Picture(APART, [{"t": 0, "beta": beta} for beta in (1, 2, 0.25)])),
+    "huber": Note(
+        torch="`huber_loss`", optax="`huber_loss`", keras="`Huber`",
+        better="mixed types in backward",
+        picture=Picture(APART, [{"t": 0, "delta": delta} for delta in (1, 2, 0.25)])),
+    "log_cosh": Note(
+        optax="`log_cosh`", keras="`LogCosh`", better="small errors keep all their digits",
+        picture=Picture(APART, [{"t": 0}])),
+    "charbonnier": Note(
+        better="they have none",
+        picture=Picture(APART, [{"t": 0, "eps": eps} for eps in (0.001, 0.5, 1)])),
+    "quantile": Note(
+        better="they have none",
+        picture=Picture(APART, [{"t": 0, "tau": tau} for tau in (0.5, 0.9, 0.1)])),
+    "mape": Note(
+        keras="`MeanAbsolutePercentageError`", better="eps is a parameter",
+        slopes=("abs(t) > eps ? -100*sign(x)*p/(t*abs(t)) : -100*sign(x)/eps",),
+        picture=Picture((-2, 6), [{"t": 1}, {"t": 2}, {"t": 4}], value=(0, 400), slope=(-120, 120))),
+    "msle": Note(
+        keras="`MeanSquaredLogarithmicError`",
+        better="near the target all digits are kept", slopes=("-2*d/(1 + t)",),
+        names={"d": "log1p(p) - log1p(t)"},
+        picture=Picture((-0.9, 8), [{"t": 1}, {"t": 4}, {"t": 0}], value=(0, 6), slope=(-6, 2))),
+    # ------------------------------------------------------------------------------------------------------- margins --
+    "hinge": Note(
+        torch="`clamp(margin - p*t, min=0)`", optax="`hinge_loss`",
+        keras="`Hinge`", better="a function of its own, with weights",
+        slopes=("m >= 0 ? -p : 0",), names={"m": "margin - p*t"},
+        picture=Picture(APART, SIGNS)),
+    "squared_hinge": Note(
+        torch="`clamp(margin - p*t, min=0)**2`", keras="`SquaredHinge`",
+        better="a function of its own, with weights", slopes=("m >= 0 ? -2*m*p : 0",),
+        names={"m": "margin - p*t"},
+        picture=Picture(APART, SIGNS, value=(0, 10), slope=(-8, 8))),
+    "hinge_embedding": Note(
+        torch="`hinge_embedding_loss`",
+        better="weights", picture=Picture((0, 3), SIGNS)),
+    "soft_margin": Note(
+        torch="`soft_margin_loss`",
+        better="no overflow; slope in the target", slopes=("-p*sigmoid(-(t*p))",),
+        picture=Picture((-5, 5), SIGNS)),
+    "margin_ranking": Note(
+        torch="`margin_ranking_loss`",
+        better="weights", slopes=(None, "m >= 0 ? -x : 0"), names={"m": "margin - v*x"},
+        picture=Picture(APART, [{"t": 0, "v": 1}, {"t": 0, "v": -1}])),
+    # ------------------------------------------------------------------------------------------------- probabilities --
+    "bce": Note(
+        python=("binary_cross_entropy", "BCELoss"), torch="`binary_cross_entropy`", keras="`BinaryCrossentropy`",
+        better="a bad input is NaN and no end of the GPU's work",
+        slopes=("log1p(-p) - log(p)",),
+        picture=Picture((0.001, 0.999), [{"t": 0}, {"t": 1}, {"t": 0.5}], value=(0, 5), slope=(-10, 10))),
+    "bce_with_logits": Note(
+        python=("binary_cross_entropy_with_logits", "BCEWithLogitsLoss"), torch="`binary_cross_entropy_with_logits`",
+        optax="`sigmoid_binary_cross_entropy`", keras="`BinaryCrossentropy(from_logits=True)`",
+        better="sure logits keep their digits; slope in `pos_weight`", slopes=("-p",),
+        picture=Picture((-5, 5), [{"t": 0}, {"t": 1}, {"t": 0.5}])),
+    "bce_with_logits_pos_weight": Note(
+        python=("binary_cross_entropy_with_logits", "BCEWithLogitsLoss"),
+        torch="`binary_cross_entropy_with_logits(pos_weight=v)`",
+        slopes=("(v - 1)*softplus(-p) - p", "t*softplus(-p)"),
+        picture=Picture((-5, 5), [{"t": 1, "v": 1}, {"t": 1, "v": 3}, {"t": 1, "v": 0.3}], value=(0, 16)),
+        of="bce_with_logits"),
+    "focal": Note(
+        python=("sigmoid_focal_loss", "SigmoidFocalLoss"), torch="torchvision's `sigmoid_focal_loss`",
+        optax="`sigmoid_focal_loss`", keras="`BinaryFocalCrossentropy`",
+        better="sure logits keep their digits; no NaN slopes",
+        slopes=("(alpha < 0 ? 0 : 2*alpha - 1)*e*pow(q, gamma) - "
+                "a*(e*gamma*pow(q, gamma - 1)*tanh(0.5*p) + p*pow(q, gamma))",),
+        names=FOCAL,
+        picture=Picture((-5, 5), [{"t": 1, "alpha": 0.25, "gamma": gamma} for gamma in (2, 0, 5)])),
+    "focal_squared": Note(
+        torch="torchvision's `sigmoid_focal_loss(gamma=2)`",
+        slopes=("(alpha < 0 ? 0 : 2*alpha - 1)*e*pow(q, 2) - a*(2*e*q*tanh(0.5*p) + p*pow(q, 2))",),
+        names=FOCAL,
+        picture=Picture((-5, 5), [{"t": 1, "alpha": 0.25}, {"t": 0, "alpha": 0.25}]), of="focal"),
+    # ----------------------------------------------------------------------------------- likelihoods and divergences --
+    "poisson_nll": Note(
+        python=("poisson_nll_loss", "PoissonNLLLoss"), torch="`poisson_nll_loss`",
+        better="with `full` no NaN slope at a target of 0", slopes=("-p",),
+        picture=Picture((-2, 3), [{"t": 2}, {"t": 0}, {"t": 5}])),
+    "poisson_nll_full": Note(
+        python=("poisson_nll_loss", "PoissonNLLLoss"), torch="`poisson_nll_loss(full=True)`",
+        slopes=("(t > 1 ? log(t) + 0.5/t : 0) - p",), names=STIRLING,
+        picture=Picture((-2, 3), [{"t": 2}, {"t": 1}, {"t": 5}]), of="poisson_nll"),
+    "poisson_nll_rate": Note(
+        python=("poisson_nll_loss", "PoissonNLLLoss"), torch="`poisson_nll_loss(log_input=False)`",
+        keras="`Poisson`", slopes=("-log(p + eps)",),
+        picture=Picture((0, 10), [{"t": 2}, {"t": 0}, {"t": 5}], value=(-5, 10), slope=(-4, 2)), of="poisson_nll"),
+    "poisson_nll_rate_full": Note(
+        python=("poisson_nll_loss", "PoissonNLLLoss"), torch="`poisson_nll_loss(log_input=False, full=True)`",
+        slopes=("(t > 1 ? log(t) + 0.5/t : 0) - log(p + eps)",), names=STIRLING,
+        picture=Picture((0, 10), [{"t": 2}, {"t": 1}, {"t": 5}], value=(0, 10), slope=(-4, 2)), of="poisson_nll"),
+    "gaussian_nll": Note(
+        python=("gaussian_nll_loss", "GaussianNLLLoss"), torch="`gaussian_nll_loss`",
+        better="the host does not wait for the GPU", slopes=(None, "0.5*(1 - x*x/c)/c"),
+        names={"c": "max(v, eps)"},
+        picture=Picture((-4, 4), [{"t": 0, "v": v} for v in (1, 4, 0.25)], value=(-1, 8), slope=(-8, 8))),
+    "kl_div": Note(
+        python=("kl_div", "KLDivLoss"), torch="`kl_div`", optax="`kl_divergence`",
+        better="weights", slopes=("log(t) + 1 - p",),
+        picture=Picture((-6, 0), [{"t": 0.5}, {"t": 0.1}, {"t": 0.9}])),
+    "kl_div_log_target": Note(
+        python=("kl_div", "KLDivLoss"), torch="`kl_div(log_target=True)`", optax="`kl_divergence_with_log_targets`",
+        slopes=("exp(t)*(t - p + 1)",),
+        picture=Picture((-6, 0), [{"t": -0.5}, {"t": -2}, {"t": 0}]), of="kl_div"),
+    "gamma_deviance": Note(
+        better="they have none", slopes=("2*(1/p - 1/t)",),
+        picture=Picture((0.1, 6), [{"t": 1}, {"t": 2}, {"t": 4}], value=(0, 8), slope=(-8, 2))),
+}

@@ -1,0 +1,31 @@
+/* Margin ranking: the first input is to be above the second by a margin where the target is 1, below where it is -1. */
+#ifndef ONEPASS_LOSS_MARGIN_RANKING_H
+#define ONEPASS_LOSS_MARGIN_RANKING_H
+
+LOSS_FUNCTION real margin_ranking_value(real p, real t, real v, const real *parameter) {
+    const real shortfall = parameter[0] - v * (p - t);
+    return choose(shortfall < 0, 0, shortfall); /* NaN is not below 0 and comes through */
+}
+
+/* The kink included, as in the gradient of PyTorch's clamp_min. */
+LOSS_FUNCTION bool margin_ranking_counts(real p, real t, real v, const real *parameter) {
+    return parameter[0] - v * (p - t) >= 0;
+}
+
+LOSS_FUNCTION real margin_ranking_slope_p(real p, real t, real v, const real *parameter) {
+    return minus_if(margin_ranking_counts(p, t, v, parameter), v);
+}
+
+LOSS_FUNCTION real margin_ranking_slope_t(real p, real t, real v, const real *parameter) {
+    return -margin_ranking_slope_p(p, t, v, parameter);
+}
+
+LOSS_FUNCTION real margin_ranking_slope_v(real p, real t, real v, const real *parameter) {
+    return minus_if(margin_ranking_counts(p, t, v, parameter), p - t);
+}
+
+#endif
+
+LOSS(margin_ranking, (input1, input2, target), "how far two inputs fall short of a margin between them",
+     "max(margin - v*x, 0)", "margin - v*x >= 0 ? -v : 0",
+     PARAMETERS({"margin", "the difference, in the target's direction, that is enough", 0.0, ANY}))

@@ -1,0 +1,30 @@
+/* Soft margin: the logistic loss of a target that is 1 or -1. */
+#ifndef ONEPASS_LOSS_SOFT_MARGIN_H
+#define ONEPASS_LOSS_SOFT_MARGIN_H
+
+#include "transcendental.h"
+
+LOSS_FUNCTION real soft_margin_value(real p, real t, const real *parameter) {
+    (void)parameter;
+    return real_softplus(0 - t * p);
+}
+
+/* 0 - s and not -s, which a slope must not end in; where s underflows, the zero has the sign of the other operand. */
+LOSS_FUNCTION real soft_margin_factor(real p, real t) {
+    return 0 - real_sigmoid(0 - t * p);
+}
+
+LOSS_FUNCTION real soft_margin_slope_p(real p, real t, const real *parameter) {
+    (void)parameter;
+    return soft_margin_factor(p, t) * t;
+}
+
+LOSS_FUNCTION real soft_margin_slope_t(real p, real t, const real *parameter) {
+    (void)parameter;
+    return soft_margin_factor(p, t) * p;
+}
+
+#endif
+
+LOSS(soft_margin, (prediction, target), "logistic loss of a target that is 1 or -1", "softplus(-(t*p))",
+     "-t*sigmoid(-(t*p))", NO_PARAMETERS)

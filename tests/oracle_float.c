@@ -1,0 +1,15 @@
+/* The oracle's losses in float, with the library's elementary functions, whose every result has a test of its own. */
+#include "loss.h"
+#include "transcendental.h"
+
+#define T           float
+#define NAME(loss)  oracle_##loss##_in_float
+#define EXP(x)      real_exp(x)
+#define LOG(x)      real_log(x)
+#define LOG1P(x)    real_log1p(x)
+#define TANH(x)     real_tanh(x)
+#define LOG_COSH(x) real_log_cosh(x)
+#define SIGMOID(x)  real_sigmoid(x)
+#define SOFTPLUS(x) real_softplus(x)
+#define SQRT(x)     sqrtf(x)
+#include "oracle_formulas.h"

@@ -1,0 +1,48 @@
+/*
+ * The lines of oracle_losses.def as functions of one type. Whoever includes this
+ * has defined T, NAME(loss), which is what the function of a loss is called, and the
+ * elementary functions EXP, LOG, LOG1P, TANH, LOG_COSH, SIGMOID, SOFTPLUS and SQRT.
+ */
+#include <math.h>
+#include <string.h>
+
+#define NOTHING       ((T)NAN)
+#define HALF_LOG_2_PI ((T)0.918938533204672741780329736405617640L)
+
+/* NaN comes through all of them but sign_of. */
+__attribute__((unused)) static T absolute(T number) {
+    return number > 0 ? number : 0 - number;
+}
+
+__attribute__((unused)) static T sign_of(T number) {
+    return (T)((number > 0) - (number < 0));
+}
+
+__attribute__((unused)) static T at_least(T number, T least) {
+    return number < least ? least : number;
+}
+
+/* The logarithm of a count's factorial, nearly, and its derivative. */
+__attribute__((unused)) static T stirling(T count) {
+    return count <= 1 ? 0 : (count + (T)0.5) * LOG(count) - count + HALF_LOG_2_PI;
+}
+
+__attribute__((unused)) static T stirling_slope(T count) {
+    return count <= 1 ? 0 : LOG(count) + (T)0.5 / count;
+}
+
+#define ORACLE_LOSS(name, domains, defaults, names, ...)                                                               \
+    void NAME(name)(const T *operand, const T *k, T *result);                                                          \
+    void NAME(name)(const T *operand, const T *k, T *result) {                                                         \
+        const T p = operand[0];                                                                                        \
+        const T t = operand[1];                                                                                        \
+        const T v = operand[2];                                                                                        \
+        const T x = p - t;                                                                                             \
+        const T half = (T)0.5;                                                                                         \
+        names;                                                                                                         \
+        const T parts[] = {__VA_ARGS__};                                                                               \
+        memcpy(result, parts, sizeof parts);                                                                           \
+        (void)v, (void)x, (void)half, (void)k;                                                                         \
+    }
+#include "oracle_losses.def"
+#undef ORACLE_LOSS
