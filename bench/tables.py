@@ -245,7 +245,7 @@ def family_gpu():
                       judged(compiled, 3), judged(trained, 3),
                       f"{trained['bar']:g}" if trained and "bar" in trained else "", judged(limit, 3),
                       goals((plain, compiled, trained, limit))])
-    return table(["16384 x 16384, f32", "forward, rate of a plain read", "goal", "forward, time of torch.compile",
+    return table(["32768 x 32768, f32", "forward, rate of a plain read", "goal", "forward, time of torch.compile",
                   "value and gradient, time of torch.compile with autograd", "goal",
                   "value and gradient, rate of a plain read and write", "goals"], lines)
 

@@ -244,6 +244,7 @@ void gpu_case_translate(const prepared_case *prepared, void *block, void *stream
         call->gradient[which] = counterpart(prepared, call->gradient[which], translated);
     }
     call->weight = counterpart(prepared, call->weight, translated);
+    call->mask = counterpart(prepared, call->mask, translated);
     call->upstream = counterpart(prepared, call->upstream, translated);
     call->value = counterpart(prepared, call->value, translated);
     call->device = ONEPASS_CUDA;
@@ -288,12 +289,12 @@ static void find_byte(const prepared_case *expected, const unsigned char *got, c
 
 int gpu_case_equal(const prepared_case *expected, const unsigned char *got, char *text, size_t size) {
     const onepass_call *call = &expected->call;
-    const onepass_tensor *const outputs[] = {call->value, call->gradient[0], call->gradient[1]};
-    static const char *const names[] = {"value", "gradient p", "gradient t"};
+    const onepass_tensor *const outputs[] = {call->value, call->gradient[0], call->gradient[1], call->gradient[2]};
+    static const char *const names[] = {"value", "gradient p", "gradient t", "gradient v"};
     if (memcmp(expected->block, got, expected->block_size) == 0) {
         return 1;
     }
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         if (outputs[i] && find_element(expected, got, outputs[i], names[i], text, size)) {
             return 0;
         }
@@ -375,6 +376,8 @@ static void make_call(const gpu_work *work, int32_t device, void *outputs, gpu_c
                                 .value = work->wanted & WANT_VALUE ? &made->value : NULL,
                                 .gradient = {work->wanted & WANT_PREDICTION ? &made->gradient : NULL},
                                 .device = device};
+    if (onepass_loss_named(work->loss)->operand_count > ONEPASS_THIRD)
+        made->call.operand[ONEPASS_THIRD] = &made->t; /* whatever it means there */
 }
 
 void gpu_call_make(const gpu_work *work, void *outputs, void *stream, gpu_call *made) {

@@ -1495,7 +1495,7 @@ ALWAYS_INLINE void end_row(const tile *tile, int row, real *x) {
     EACH_OWN x[own] = own_element(tile, row, own) < tile->count ? x[own] : 0;
 }
 
-#define ROWS_AT_ONCE (loss::OPERANDS > 2 ? ORDER_ROWS / 2 : ORDER_ROWS)
+#define ROWS_AT_ONCE (loss::OPERANDS * sizeof(real) > 8 ? ORDER_ROWS / 2 : ORDER_ROWS)
 #define EACH_AT_ONCE _Pragma("unroll") for (int row = 0; row < ROWS_AT_ONCE; row++)
 #define EACH_OPERAND _Pragma("unroll") for (int k = 0; k < loss::OPERANDS; k++)
 
@@ -2069,7 +2069,7 @@ static variant direct_variant(const job *job, cuda_direct *direct) {
             return GENERAL;
     }
     if (job->loss < 0)
-        return FORWARD;
+        return half ? GENERAL : FORWARD;
     const variant variant = variant_of_outputs(job, half);
     return has_variant(job, variant) ? variant : GENERAL;
 }

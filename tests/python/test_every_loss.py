@@ -113,6 +113,22 @@ def test_mixed_types(loss, types, device):
         assert_gradients(got[1:], answer, dtypes)
 
 
+@ONE_BY_ONE
+def test_autocast(loss, device):
+    """In float32, with the bits of wider operands; gradients in the operands' types."""
+    if loss == "bce" and device == "cuda":
+        return  # PyTorch refuses it there
+    p, t, v = operands_of(loss, (5, 43), torch.bfloat16, device)
+    weight = dyadic((5, 43), torch.bfloat16, device)
+    wide = [None if x is None else x.float() for x in (p, t, v)]
+    for reduction in REDUCTIONS:
+        for w in (None, weight):
+            with torch.autocast(device, dtype=torch.bfloat16):
+                value, *found = gradients(ours, loss, p, t, reduction=reduction, third=v, weight=w)
+            assert_same_bits(value, ours(loss, *wide[:2], reduction, third=wide[2], weight=w))
+            assert all(gradient.dtype == torch.bfloat16 for gradient in found)
+
+
 SPECIALS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, math.inf, -math.inf, math.nan, 1e-40, 1e30, -1e30, 88.0, -104.0]
 
 #: Where ours differ from PyTorch's functions on purpose, of a result (0: the value, 1 and 2: the slopes) at (p, t).
