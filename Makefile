@@ -23,7 +23,7 @@ configure:
 	@mkdir -p $(BUILD)
 	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) >$(BUILD)/configure.log
 
-demo: configure ## every loss on two 8192 x 8192 arrays: values, errors, speed, same bits (under a minute once it is built)
+demo: configure ## losses on two 8192 x 8192 arrays: values, errors, speed, same bits (under a minute once it is built)
 	@cmake --build $(BUILD) -j $(JOBS) --target onepass_demo
 	@$(BUILD)/bench/onepass_demo
 
