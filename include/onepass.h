@@ -148,7 +148,7 @@ typedef struct onepass_call {
     size_t size; /* sizeof(onepass_call) */
 
     /* What to compute. The parameters are in the order of onepass_loss_info;
-     * those beyond parameter_count have their defaults. */
+     * those beyond parameter_count have their defaults. -0 counts as 0. */
     const char *loss;
     int32_t reduction; /* onepass_reduction */
     int32_t parameter_count;

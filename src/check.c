@@ -443,7 +443,7 @@ onepass_status onepass_plan_loss(const onepass_call *call, job *job) {
         const onepass_parameter_info *known = &loss->parameter[i];
         const double parameter = i < call->parameter_count ? call->parameter[i] : known->standard;
         OK(check_parameter(loss->name, known, parameter));
-        job->parameter[i] = parameter;
+        job->parameter[i] = parameter + 0.0; /* -0 is 0: compilers differ in what becomes of the sign in a choice */
     }
     if (call->reduction < ONEPASS_MEAN || call->reduction > ONEPASS_BATCHMEAN)
         FAIL_ARGUMENT("reduction is %d; expected ONEPASS_MEAN (0), ONEPASS_SUM (1), ONEPASS_NONE (2) or "

@@ -234,7 +234,7 @@ const oracle_loss *oracle_loss_named(const char *name) {
 
 void oracle_parameters(const oracle_loss *loss, int count, const double *given, double all[ONEPASS_MAX_PARAMETERS]) {
     for (int i = 0; i < ONEPASS_MAX_PARAMETERS; i++) {
-        all[i] = i < count ? given[i] : i < loss->parameter_count ? loss->standard[i] : 0;
+        all[i] = (i < count ? given[i] : i < loss->parameter_count ? loss->standard[i] : 0) + 0.0; /* -0 is 0 */
     }
 }
 
