@@ -100,17 +100,6 @@ LOSS_FUNCTION real magnitude(real x) {
     return sizeof(real) == sizeof(float) ? (real)__builtin_fabsf((float)x) : (real)__builtin_fabs((double)x);
 }
 
-/* a / b. A GPU takes long to divide, and parameters are often powers of two, by which a
- * product has the same bits: the reciprocal's exponent is the opposite. */
-LOSS_FUNCTION real quotient(real a, real b) {
-#if defined(__CUDACC__)
-    const real_bits exponent = bits_of(b) & REAL_EXPONENT_BITS, twice = 2 * bits_of((real)1);
-    if (bits_of(b) == exponent && exponent != 0 && exponent < twice)
-        return a * real_of(twice - exponent);
-#endif
-    return a / b;
-}
-
 /* -1, 0 or 1; for NaN 1 or -1, so ask about NaN first. */
 LOSS_FUNCTION real sign(real x) {
     const real one = real_of((bits_of(x) & REAL_SIGN_BIT) | bits_of((real)1));

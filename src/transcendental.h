@@ -2,10 +2,10 @@
  * Elementary functions of a `real`, for losses that need them: included after loss.h, and like it compiled as C and as
  * CUDA C, in float and in double. libm and CUDA's library have other bits on every machine; these have the same ones
  * everywhere by construction, because nothing is used but what IEEE 754 fixes to the last bit: sums, products, fused
- * multiply-adds, comparisons and the bits of a number. A product is fused with a sum where fused() says so and nowhere
- * else (so contraction must be off); a machine without such an instruction computes the same bits in more steps. No
- * division, no table, no branch on data: loops over them vectorise (but doubles on SSE2 by gcc 12, which choose()
- * stops), and a GPU runs straight through. Rounding is to nearest, as the engines see to.
+ * multiply-adds, reciprocals, comparisons and the bits of a number. A product is fused with a sum where fused() says so
+ * and nowhere else (so contraction must be off); a machine without such an instruction computes the same bits in more
+ * steps. No table, no branch on data: loops over them vectorise (but doubles on SSE2 by gcc 12, which choose() stops),
+ * and a GPU runs straight through. Rounding is to nearest, as the engines see to.
  *
  * Results of real_exp, real_log, real_log1p, real_tanh and real_sigmoid are within 1 unit in the last place of the
  * exact ones, those of real_softplus within 2, denormal numbers included: tests/all_floats.c asks all 2^32 floats,
@@ -155,12 +155,10 @@ ALWAYS_INLINE real exp_polynomial(real r, real r2) {
 #endif
 }
 
-/* log(1+f) for f in [-1/4, 1/2], plus `low` in double; float has no use for it. From a polynomial for
- * (log(1+f) - f) / f^2, whose error, times f^2 / log(1+f), is below 2^-29.5 (2^-56.4). In double a term more is kept
- * apart from it, so that the sum with `low` is rounded where it is small. In float the coefficients of odd powers, the
+/* (log(1+f) - f) / f^2 for f in [-1/4, 1/2], in double plus 1/2 and divided by f once more, so that this is less to be
+ * rounded. The error, times f^2 / log(1+f), is below 2^-29.5 (2^-56.4). In float the coefficients of odd powers, the
  * highest among them, are positive, so that infinity gives infinity. */
-ALWAYS_INLINE real log_of_sum(real f, real low) {
-    const real f2 = f * f;
+ALWAYS_INLINE real log_curvature(real f, real f2) {
 #if defined(ONEPASS_REAL_F64)
     const real f4 = f2 * f2;
     real p = fused(0x1.091f2d48450bp-7, f2, linear(-0x1.e1815463d3b5bp-6, 0x1.9f4c363b13d16p-5, f));
@@ -172,15 +170,25 @@ ALWAYS_INLINE real log_of_sum(real f, real low) {
               cubic(-0x1.999972ca78de8p-4, 0x1.c71c70dea6c55p-4, -0x1.00000063deef9p-3, 0x1.2492492974e2ep-3, f, f2));
     p = fused(p, f4,
               cubic(-0x1.555555545924ap-3, 0x1.999999998c6d3p-3, -0x1.0000000000772p-2, 0x1.55555555555ap-2, f, f2));
-    return f + fused(-0.5, f2, fused(f * p, f2, low));
+    return p;
 #else
-    (void)low;
     real p = linear(0x1.349dc2p-5f, -0x1.7565fap-4f, f);
     p = fused(p, f2, linear(0x1.df422p-4f, -0x1.04aa32p-3f, f));
     p = fused(p, f2, linear(0x1.24609ep-3f, -0x1.5519b8p-3f, f));
     p = fused(p, f2, linear(0x1.999788p-3f, -0x1.00007p-2f, f));
     p = fused(p, f2, linear(0x1.55555ap-2f, -0x1p-1f, f));
-    return fused(p, f2, f);
+    return p;
+#endif
+}
+
+/* log(1+f) - f for f in [-1/4, 1/2], plus `more`; in double also plus `low`, which float has no use for. */
+ALWAYS_INLINE real log_of_sum(real f, real low, real more) {
+    const real f2 = f * f, curvature = log_curvature(f, f2);
+#if defined(ONEPASS_REAL_F64)
+    return more + fused(-0.5, f2, fused(f * curvature, f2, low));
+#else
+    (void)low;
+    return fused(curvature, f2, more);
 #endif
 }
 
@@ -256,6 +264,34 @@ ALWAYS_INLINE real near_reciprocal(real d) {
     a = fused(a, fused(-d, a, 0x1.0000000754p+0), a);
 #endif
     return a;
+}
+
+/* ------------------------------------------------------------ reciprocal -- */
+
+/* 1 / d as IEEE 754 rounds it, for a d whose size is from 2^-100 to 2^100: by a division on a CPU. A GPU has a
+ * reciprocal that may be off by a unit in the last place, and a step of Newton's rounds it (tests/test_cuda.c asks
+ * all). */
+ALWAYS_INLINE real near_reciprocal_of(real d) {
+#if defined(__CUDACC__) && !defined(ONEPASS_REAL_F64)
+    real near;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(near) : "f"(d));
+    return near;
+#else
+    return 1 / d;
+#endif
+}
+
+ALWAYS_INLINE real rounded_reciprocal(real d, real near) {
+#if defined(__CUDACC__) && !defined(ONEPASS_REAL_F64)
+    return fused(near, fused(-d, near, 1), near);
+#else
+    (void)d;
+    return near;
+#endif
+}
+
+ALWAYS_INLINE real real_reciprocal(real d) {
+    return rounded_reciprocal(d, near_reciprocal_of(d));
 }
 
 /* ----------------------------------------------------------- exponential -- */
@@ -356,6 +392,13 @@ ALWAYS_INLINE real softplus_of_minus(real d) {
     return log_of_wide_sum(decay_of(d).y);
 }
 
+/* real_sigmoid(x) by a reciprocal, in half the operations and within 3 units in the last place: with y = e^-|x| it
+ * is 1 / (1+y) or y / (1+y). */
+ALWAYS_INLINE real real_quick_sigmoid(real x) {
+    const real y = decay_of(magnitude(x)).y, near = real_reciprocal(1 + y);
+    return choose(x < 0, y * near, near);
+}
+
 ALWAYS_INLINE real positive_part(real x) {
 #if defined(__CUDACC__)
     return sizeof(real) == sizeof(float) ? (real)fmaxf((float)x, 0.0f) : (real)fmax((double)x, 0.0);
@@ -412,7 +455,7 @@ ALWAYS_INLINE real number_of(real_bits exponent) {
 ALWAYS_INLINE logarithm logarithm_of(real_bits opposite, real f) {
     logarithm l;
     l.opposite = number_of(opposite);
-    l.rest = log_of_sum(f, l.opposite * OF_OPPOSITE(LN_2_LOW));
+    l.rest = log_of_sum(f, l.opposite * OF_OPPOSITE(LN_2_LOW), f);
     return l;
 }
 
@@ -422,20 +465,42 @@ ALWAYS_INLINE real sum_of(const logarithm l) {
     return fused(l.opposite, OF_OPPOSITE(LN_2), l.rest);
 }
 
-/* Of a number above 0 and below infinity. */
-ALWAYS_INLINE logarithm logarithm_of_number(real x) {
-    /* A denormal number's exponent, below all that a number can have, only exists as an integer. */
-    const real shifted = real_of(bits_of(x * REAL_SHIFT) - REAL_SHIFT_BITS);
-    const real_bits bits = bits_of(choose(x < REAL_SMALLEST, shifted, x));
+/* Of the bits of a number that is neither denormal nor 0. */
+ALWAYS_INLINE logarithm logarithm_of_bits(real_bits bits) {
     const real_bits opposite = opposite_exponent(bits);
     return logarithm_of(opposite, real_of(bits + opposite) - 1);
 }
 
-/* log(x) for x above 0 and below infinity, a third cheaper than real_log(): for a loss that sees to other numbers
- * itself. +0 gives a number that is less than any logarithm of others, below -104 (-745); all else gives some number.
- */
+/* The bits of a number above 0 and below infinity. A denormal number's exponent, below all that a number can have, only
+ * exists as an integer. */
+ALWAYS_INLINE real_bits normal_bits(real x) {
+    const real shifted = real_of(bits_of(x * REAL_SHIFT) - REAL_SHIFT_BITS);
+    return bits_of(choose(x < REAL_SMALLEST, shifted, x));
+}
+
+/* For losses that see to other arguments themselves; these give some number then. log(x) for x above 0 and below
+ * infinity, ... */
 ALWAYS_INLINE real real_log_of_positive(real x) {
-    return sum_of(logarithm_of_number(x));
+    return sum_of(logarithm_of_bits(normal_bits(x)));
+}
+
+/* ... for x from 1 on, ... */
+ALWAYS_INLINE real real_log_of_large(real x) {
+    return sum_of(logarithm_of_bits(bits_of(x)));
+}
+
+/* ... for x from 0 to 1, where 0 gives a number below all other logarithms, -104.6 (-746.5). None is denormal once it
+ * is multiplied, and the exponent is corrected as an integer. */
+ALWAYS_INLINE real real_log_of_share(real x) {
+    const real_bits bits = bits_of(x * REAL_SHIFT), opposite = opposite_exponent(bits);
+    return sum_of(logarithm_of(opposite + REAL_SHIFT_BITS, real_of(bits + opposite) - 1));
+}
+
+/* ... and log(1-x) for x from 0 to 1, but for 1. */
+ALWAYS_INLINE real real_log_of_rest(real x) {
+    const real_bits opposite = opposite_exponent(bits_of(1 - x));
+    const real scale = real_of(bits_of((real)1) + opposite);
+    return sum_of(logarithm_of(opposite, fused(-x, scale, scale - 1)));
 }
 
 ALWAYS_INLINE real real_log(real x) {
@@ -445,47 +510,81 @@ ALWAYS_INLINE real real_log(real x) {
     return choose(x == 0, -REAL_INFINITY, result);
 }
 
+/* log(x) - (x - 1) for x from 0 on; NaN for infinity, as the difference of two infinite numbers is. It keeps its digits
+ * near 1, where it is minus half the square of x - 1: there k is 0, f is x - 1, and the curvature alone is left. */
+ALWAYS_INLINE real real_log_lag(real x) {
+    const real_bits bits = normal_bits(x), opposite = opposite_exponent(bits);
+    const real f = real_of(bits + opposite) - 1, k = number_of(opposite);
+    const real straight = fused(k, OF_OPPOSITE(LN_2), f - (x - 1));
+    const real result = log_of_sum(f, k * OF_OPPOSITE(LN_2_LOW), straight);
+    return choose((x > 0) & (x < REAL_INFINITY), result, choose(x == 0, -REAL_INFINITY, REAL_NAN));
+}
+
 /* log(1+x) = k log(2) + log(1+f) with 1+f = (1+x) / 2^k, so f = x / 2^k - (1 - 1 / 2^k), where the product is exact and
  * so, up to k = 24 (53), beyond which 1 is nothing to x, is the difference. So 1+x, rounded, is good enough to find k.
  * For k = 0 it is x - 0, which leaves -0 as it is. */
-ALWAYS_INLINE real real_log1p(real x) {
+ALWAYS_INLINE real log1p_above_minus_one(real x) {
     const real_bits opposite = opposite_exponent(bits_of(1 + x));
     const real scale = real_of(bits_of((real)4) + opposite) * (real)0.25; /* which may be denormal */
-    const real result = sum_of(logarithm_of(opposite, fused(x, scale, -(1 - scale))));
-    const real edge = choose(x == -1, -REAL_INFINITY, REAL_NAN);
+    return sum_of(logarithm_of(opposite, fused(x, scale, -(1 - scale))));
+}
+
+/* For x from 0 on, and NaN. */
+ALWAYS_INLINE real real_log1p_of_positive(real x) {
 #if defined(ONEPASS_REAL_F64)
-    return choose(x > -1, choose(x == REAL_INFINITY, x, result), edge);
+    return choose(x == REAL_INFINITY, x, log1p_above_minus_one(x));
 #else
-    return choose(x > -1, result, edge); /* infinity came through */
+    return log1p_above_minus_one(x); /* infinity comes through */
 #endif
 }
 
-/* e^(gamma log(u)), with the logarithm and the product as sums of two numbers each. */
-ALWAYS_INLINE real general_power(real u, real gamma) {
-    const logarithm l = logarithm_of_number(u);
-    const real high = sum_of(l), product = gamma * high;
-    real low = fused(l.opposite, OF_OPPOSITE(LN_2), -high) + l.rest;
-#if !defined(ONEPASS_REAL_F64)
-    low = fused(l.opposite, OF_OPPOSITE(LN_2_LOW), low);
-#endif
-    const real power = real_exp(product);
-    const real exact = fused_if_float(power, fused(gamma, low, fused(gamma, high, -product)), power);
-    const real result = choose((product > EXP_LOWEST) & (power < REAL_INFINITY), exact, power);
-    return choose((u > 0) & (u < REAL_INFINITY), result, u);
+ALWAYS_INLINE real real_log1p(real x) {
+    return choose(x > -1, real_log1p_of_positive(x), choose(x == -1, -REAL_INFINITY, REAL_NAN));
 }
 
-/* u^gamma for u >= 0 and a parameter gamma >= 0, within a few units in the last place; the powers that parameters
- * mostly ask for are a product or less. A GPU branches; gcc would not vectorise a loop with a branch. */
-ALWAYS_INLINE real real_power(real u, real gamma) {
+/* -------------------------------------------------------------- division -- */
+
+/* A quotient of a and d that is off by little, corrected by what it leaves of a. -0 becomes +0. */
+ALWAYS_INLINE real corrected_quotient(real quotient, real a, real d, real reciprocal) {
+    return fused(fused(-d, quotient, a), reciprocal, quotient);
+}
+
+/* a / b for a parameter b, if it is below 2^127; rounded as IEEE 754 has it, but within 2 units in the last place
+ * where it is below 2^-62. A GPU's own division asks about its operands and branches, which keeps the elements of a
+ * thread apart. Here d, which has the digits of b, is in [1, 2), and two corrections of a product leave what a division
+ * does, which a CPU does; but where so little is left of n that it could be lost, the product is good enough. */
+ALWAYS_INLINE real quotient(real a, real b) {
+#if defined(ONEPASS_REAL_F64)
+    return a / b;
+#else
+    const real_bits exponent = bits_of(b) & REAL_EXPONENT_BITS, one = (real_bits)1 << REAL_MANTISSA_BITS;
+    const real scale = real_of(255 * one - (exponent ? exponent : one)) * 0.5f, d = b * scale;
+    const real n = a * scale, reciprocal = real_reciprocal(d), product = n * reciprocal;
 #if defined(__CUDACC__)
-    if (gamma == 2)
-        return u * u;
-    if (gamma == 1)
-        return u;
-    return gamma == 0 ? 1 : general_power(u, gamma);
+    const real near = corrected_quotient(product, n, d, reciprocal);
+    const real exact = corrected_quotient(near, n, d, reciprocal);
 #else
-    const real product = choose(gamma == 2, u * u, choose(gamma == 1, u, 1));
-    return choose((gamma == 0) | (gamma == 1) | (gamma == 2), product, general_power(u, gamma));
+    const real exact = n / d;
+#endif
+    return choose(magnitude(n) < 0x1p-62f, product, exact);
+#endif
+}
+
+/* a / b within 1 unit in the last place, or 2 where a is below 2^-125, for a divisor that is not a parameter: with one
+ * correction, the same on all machines. Both operands are scaled where b is so large or so small that its reciprocal
+ * would be denormal or infinite; what a loses by it is nothing to the quotient, or that is infinite. Where the
+ * correction fails, for infinite operands or results and b = 0, a product is right: with twice the reciprocal, since
+ * one that is not rounded might give the largest number in place of infinity. Doubles, which nobody hurries, are
+ * divided. */
+ALWAYS_INLINE real real_ratio(real a, real b) {
+#if defined(ONEPASS_REAL_F64)
+    return a / b;
+#else
+    const real size = magnitude(b);
+    const real scale = choose(size > 0x1p64f, 0x1p-48f, choose(size < 0x1p-64f, 0x1p64f, 1));
+    const real n = a * scale, d = b * scale, near = near_reciprocal_of(d), reciprocal = rounded_reciprocal(d, near);
+    const real quotient = corrected_quotient(n * reciprocal, n, d, reciprocal);
+    return choose(quotient == quotient, quotient, n * (near + near));
 #endif
 }
 

@@ -1,9 +1,10 @@
 /*
  * Every float there is, through each float function of src/transcendental.h, on all cores: the largest error and where,
  * and how often a function steps back where it should rise. The reference is libm in double. Takes minutes, so `make
- * test` does not run it; ends with 1 if an error is larger than 1 unit in the last place, or than 2 for softplus.
+ * test` does not run it; ends with 1 if an error is larger than 1 unit in the last place, 2 for softplus or 3 for
+ * quick_sigmoid.
  *
- *     all_floats [FUNCTION...]     exp log log1p tanh sigmoid softplus
+ *     all_floats [FUNCTION...]     exp log log1p tanh sigmoid softplus quick_sigmoid
  */
 #define _POSIX_C_SOURCE 200809L
 #include "loss.h"
@@ -31,6 +32,7 @@ LOOP(log1p)
 LOOP(tanh)
 LOOP(sigmoid)
 LOOP(softplus)
+LOOP(quick_sigmoid)
 
 static const struct function {
     const char *name;
@@ -44,6 +46,7 @@ static const struct function {
     {"tanh", loop_tanh, tanh, 1},
     {"sigmoid", loop_sigmoid, exact_sigmoid, 1},
     {"softplus", loop_softplus, exact_softplus, 2},
+    {"quick_sigmoid", loop_quick_sigmoid, exact_sigmoid, 3},
 };
 
 enum {
@@ -115,7 +118,7 @@ static result try_all(const struct function *f) {
             all.back += one.back;
             done++;
             if (show) {
-                fprintf(stderr, "\r%-8s %3d %%", f->name, done * 100 / CHUNKS);
+                fprintf(stderr, "\r%-13s %3d %%", f->name, done * 100 / CHUNKS);
             }
         }
     }
@@ -138,7 +141,7 @@ int main(int argc, char **argv) {
     for (int k = 0; k < FUNCTIONS; k++) {
         if (wanted(functions[k].name, argc, argv)) {
             const result r = try_all(&functions[k]);
-            printf("%-8s  at most %.4f ulp, at %a; %lld steps back\n", functions[k].name, r.error, (double)r.at,
+            printf("%-13s  at most %.4f ulp, at %a; %lld steps back\n", functions[k].name, r.error, (double)r.at,
                    (long long)r.back);
             fflush(stdout);
             status |= !(r.error <= functions[k].limit);
@@ -146,7 +149,7 @@ int main(int argc, char **argv) {
         }
     }
     if (!asked) {
-        fprintf(stderr, "all_floats: expected names of functions: exp log log1p tanh sigmoid softplus\n");
+        fprintf(stderr, "all_floats: expected names of functions: exp log log1p tanh sigmoid softplus quick_sigmoid\n");
         return 2;
     }
     return status;

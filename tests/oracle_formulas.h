@@ -1,7 +1,8 @@
 /*
  * The lines of oracle_losses.def as functions of one type. Whoever includes this
  * has defined T, NAME(loss), which is what the function of a loss is called, and the
- * elementary functions EXP, LOG, LOG1P, TANH, LOG_COSH, SIGMOID, SOFTPLUS and SQRT.
+ * elementary functions EXP, LOG, LOG1P, TANH, LOG_COSH, SIGMOID, SOFTPLUS and SQRT,
+ * QUICK_SIGMOID, RATIO(a, b), LOG_LAG(x) = log(x) - (x - 1) and FUSED(a, b, c) = a*b + c.
  */
 #include <math.h>
 #include <string.h>
@@ -28,7 +29,7 @@ __attribute__((unused)) static T stirling(T count) {
 }
 
 __attribute__((unused)) static T stirling_slope(T count) {
-    return count <= 1 ? 0 : LOG(count) + (T)0.5 / count;
+    return count <= 1 ? 0 : LOG(count) + RATIO((T)0.5, count);
 }
 
 #define ORACLE_LOSS(name, domains, defaults, names, ...)                                                               \

@@ -40,6 +40,7 @@ static const section sections[] = {
     {"unless_one", test_cuda_unless_one, true, 60, "gradients that are computed anew unless the upstream one is 1"},
     {"sizes", test_cuda_sizes, false, 120, "around every power of two"},
     {"repeats", test_cuda_repeats, false, 60, "the same call again and again"},
+    {"reciprocals", test_cuda_reciprocals, true, 60, "divisors of all digits"},
     {"large", test_cuda_large, false, 180, "2^30 elements"},
     {"beyond_32_bits", test_cuda_beyond_32_bits, false, 180, "more than 2^32 elements"},
     {"first_capture_global", test_cuda_first_capture_global, false, 60, "a capture before any other call"},

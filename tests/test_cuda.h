@@ -26,6 +26,7 @@ int test_cuda_unless_one(bool reduced);
 /* test_cuda_sizes.c */
 int test_cuda_sizes(bool reduced);
 int test_cuda_repeats(bool reduced);
+int test_cuda_reciprocals(bool reduced);
 int test_cuda_large(bool reduced);
 int test_cuda_beyond_32_bits(bool reduced);
 

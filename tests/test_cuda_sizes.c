@@ -108,6 +108,55 @@ int test_cuda_repeats(bool reduced) {
     return section_finish();
 }
 
+/* ---------------------------------------------------------- reciprocals -- */
+
+/* A GPU's reciprocal is rounded by a step of Newton's (src/transcendental.h) and must be the CPU's whatever the digits
+ * of the divisor: all that a float can have, and the sums of 1 and a power of e that a sigmoid divides by. */
+static float any_mantissa(int64_t i) {
+    return 1 + (float)i * 0x1p-23f;
+}
+
+static float any_logit(int64_t i) {
+    return (float)i * 0x1p-19f;
+}
+
+static float zero_or_one(int64_t i) {
+    return (float)(i % 2);
+}
+
+static float above_all(int64_t i) {
+    return (float)(3 + i % 5);
+}
+
+static gpu_numbers numbers_of(float (*number)(int64_t i), int64_t count, void *stream) {
+    gpu_numbers numbers = gpu_numbers_make(ONEPASS_F32, count, GPU_PERIOD_P, 1);
+    for (int64_t i = 0; i < count; i++) {
+        ((float *)(void *)numbers.host)[i] = number(i);
+    }
+    gpu_write(numbers.device, numbers.host, (size_t)count * sizeof(float), stream);
+    return numbers;
+}
+
+int test_cuda_reciprocals(bool reduced) {
+    const int64_t count = INT64_C(1) << (reduced ? 14 : 23);
+    const struct {
+        const char *loss;
+        float (*p)(int64_t i), (*t)(int64_t i);
+    } works[] = {{"mape", above_all, any_mantissa}, {"focal_squared", any_logit, zero_or_one}};
+    outputs outputs = outputs_begin((size_t)count * sizeof(float) + GPU_OUTPUT_HEAD + GPU_OUTPUT_TAIL);
+    for (int i = 0; i < 2; i++) {
+        gpu_numbers p = numbers_of(works[i].p, count, outputs.stream);
+        gpu_numbers t = numbers_of(works[i].t, count, outputs.stream);
+        gpu_work both = gpu_work_make(works[i].loss, ONEPASS_SUM, WANT_VALUE | WANT_PREDICTION, &p, &t, 0, count);
+        run_work(&both, &outputs);
+        gpu_work_free(&both);
+        gpu_numbers_free(&p);
+        gpu_numbers_free(&t);
+    }
+    outputs_end(&outputs);
+    return section_finish();
+}
+
 /* ----------------------------------------------------------------- 2^30 -- */
 
 enum {

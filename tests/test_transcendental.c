@@ -1,8 +1,10 @@
 /*
  * The elementary functions of src/transcendental.h, in float or (ONEPASS_REAL_F64) in double: special values, the error
  * of many arguments against libm in a wider type, no steps back where one region meets the next, a vectorised loop
- * against single calls, and a checksum of results that is the same on every machine. So it is with ONEPASS_EMULATE_FMA,
- * by which the header does without fused multiply-adds of the machine's; the emulated ones are compared with libm's.
+ * against single calls, and a checksum of results that is the same on every machine. Quotients, of two arguments, are
+ * asked apart; and those functions that promise the bits of others on a part of their domain are compared with them. So
+ * it is with ONEPASS_EMULATE_FMA, by which the header does without fused multiply-adds of the machine's; the emulated
+ * ones are compared with libm's.
  *
  *     test_transcendental_f64 [TIMES]     asks TIMES as many arguments (tests/all_floats.c asks every float)
  */
@@ -51,24 +53,40 @@ static wide wide_tanh(wide x) {
 static wide wide_sigmoid(wide x) {
     return x < 0 ? WIDE(exp)(x) / (1 + WIDE(exp)(x)) : 1 / (1 + WIDE(exp)(-x));
 }
+static wide wide_quick_sigmoid(wide x) {
+    return wide_sigmoid(x);
+}
+/* By a series near 1, where a difference of nearly equal numbers has few digits left. */
+static wide wide_log_lag(wide x) {
+    const wide f = x - 1;
+    if (WIDE(fabs)(f) > (wide)0.01)
+        return WIDE(log)(x) - f;
+    wide sum = 0;
+    for (int k = 12; k >= 2; k--)
+        sum = sum * -f + (wide)1 / k;
+    return -f * f * sum;
+}
 static wide wide_softplus(wide x) {
     return x > 0 ? x + WIDE(log1p)(WIDE(exp)(-x)) : WIDE(log1p)(WIDE(exp)(x));
 }
 
 /* One call at a time, and a loop that the compiler vectorises. */
+#define LOOP(name, function)                                                                                           \
+    __attribute__((noinline)) static void loop_##name(const real *x, real *y, int64_t count) {                         \
+        _Pragma("omp simd") for (int64_t i = 0; i < count; i++) y[i] = function(x[i]);                                 \
+    }
 #define FUNCTION(name)                                                                                                 \
     __attribute__((noinline)) static real call_##name(real x) {                                                        \
         return real_##name(x);                                                                                         \
     }                                                                                                                  \
-    __attribute__((noinline)) static void loop_##name(const real *x, real *y, int64_t count) {                         \
-        _Pragma("omp simd") for (int64_t i = 0; i < count; i++) y[i] = real_##name(x[i]);                              \
-    }
+    LOOP(name, real_##name)
 FUNCTION(exp)
 FUNCTION(log)
 FUNCTION(log1p)
 FUNCTION(tanh)
 FUNCTION(sigmoid)
 FUNCTION(softplus)
+FUNCTION(quick_sigmoid)
 
 typedef struct function {
     const char *name;
@@ -87,6 +105,7 @@ static const function functions[] = {
     {OF(tanh), 1, {UINT64_C(0x8b10742a3df66fe1), UINT64_C(0x952a476dd9cd85c1)}},
     {OF(sigmoid), 1, {UINT64_C(0xdcc47c23aca0da44), UINT64_C(0xcbdcfb4326d6cdc3)}},
     {OF(softplus), 2, {UINT64_C(0x0613e6c198cc09f4), UINT64_C(0xbd3920460d146a33)}},
+    {OF(quick_sigmoid), 3, {UINT64_C(0x31f68855d3331a68), UINT64_C(0xe15fe9c7862fa129)}},
 };
 
 static const function *function_named(const char *name) {
@@ -153,6 +172,13 @@ static void test_special_values(void) {
         {"softplus", 1000, 1000},
         {"softplus", 1e30, 1e30},
         {"softplus", NAN, NAN},
+        {"quick_sigmoid", 0, 0.5},
+        {"quick_sigmoid", -0.0, 0.5},
+        {"quick_sigmoid", 40, 1},
+        {"quick_sigmoid", INFINITY, 1},
+        {"quick_sigmoid", -INFINITY, 0},
+        {"quick_sigmoid", -1000, 0},
+        {"quick_sigmoid", NAN, NAN},
     };
     for (int i = 0; i < COUNT(specials); i++) {
         const real x = (real)specials[i].x, y = (real)specials[i].y;
@@ -169,11 +195,11 @@ static void test_special_values(void) {
             CHECK_BITS(bits_of(x), bits_of(call_tanh(x)), "tanh of a denormal number");
             CHECK_BITS(bits_of((real)1), bits_of(call_exp(x)), "exp of a denormal number");
             CHECK_BITS(bits_of((real)0.5), bits_of(call_sigmoid(x)), "sigmoid of a denormal number");
+            CHECK_BITS(bits_of((real)0.5), bits_of(call_quick_sigmoid(x)), "quick_sigmoid of a denormal number");
         }
     }
     const real log_tiny = sizeof(real) == 4 ? (real)-0x1.9d1dap+6 : (real)-0x1.74385446d71c3p+9;
     CHECK_BITS(bits_of(log_tiny), bits_of(call_log(TINY)), "log of the smallest denormal number");
-    CHECK(real_log_of_positive(0) < log_tiny, "expected the logarithm of 0, not asked about, to be below others");
     /* The last argument whose exponential is finite, and the first whose is not. */
     const real last = sizeof(real) == 4 ? (real)0x1.62e42ep+6 : (real)0x1.62e42fefa39efp+9;
     CHECK(call_exp(last) < INF, "expected exp(%a) to be finite", (double)last);
@@ -233,10 +259,21 @@ static real random_between(uint64_t *state, int low, int high) {
     return real_of(sign | exponent << REAL_MANTISSA_BITS | mantissa);
 }
 
+/* Of any bits. */
+static real random_number(uint64_t *state) {
+    return real_of((real_bits)(random_bits(state) >> (sizeof(real) == 4 ? 32 : 0)));
+}
+
+/* Often of few digits, or 0. */
+static real random_denormal(uint64_t *state) {
+    const int digits = (int)(random_bits(state) % (REAL_MANTISSA_BITS + 1));
+    return real_of((real_bits)(random_bits(state) >> 8) & (((real_bits)1 << digits) - 1));
+}
+
 static real random_argument(uint64_t *state, int64_t i) {
     switch (i % 4) {
     case 0:
-        return real_of((real_bits)(random_bits(state) >> (sizeof(real) == 4 ? 32 : 0)));
+        return random_number(state);
     case 1: /* everything happens here */
         return random_between(state, -3, 3);
     case 2: /* where exponentials leave the range of numbers */
@@ -260,7 +297,7 @@ static void test_accuracy(int64_t count) {
             }
             ask(&functions[k], x, BLOCK, &worst);
         }
-        printf("%-8s  at most %.4f ulp, at %a, of %lld arguments\n", functions[k].name, worst.error, (double)worst.x,
+        printf("%-13s  at most %.4f ulp, at %a, of %lld arguments\n", functions[k].name, worst.error, (double)worst.x,
                (long long)worst.count);
         CHECK(worst.error <= functions[k].limit, "%s(%a): expected at most %d ulp, got %g", functions[k].name,
               (double)worst.x, functions[k].limit, worst.error);
@@ -339,7 +376,7 @@ static void test_boundaries(void) {
                       "%s steps back by too much near %a", f->name, (double)x[i]);
             }
         }
-        printf("%-8s  at most %.4f ulp near boundaries, %ld steps back\n", f->name, worst.error, back);
+        printf("%-13s  at most %.4f ulp near boundaries, %ld steps back\n", f->name, worst.error, back);
         CHECK(worst.error <= f->limit, "%s(%a): expected at most %d ulp, got %g", f->name, (double)worst.x, f->limit,
               worst.error);
     }
@@ -398,79 +435,326 @@ static void test_fused(int64_t count) {
     }
 }
 
-/* ----------------------------------------------------------------- power -- */
+/* ----------------------------------------------------- parts of a domain -- */
 
-__attribute__((noinline)) static real call_power(real u, real gamma) {
-    return real_power(u, gamma);
+LOOP(log_of_positive, real_log_of_positive)
+LOOP(log_of_large, real_log_of_large)
+LOOP(log_of_share, real_log_of_share)
+static real log_of_rest_of(real x) {
+    return real_log_of_rest(0 - x);
+}
+LOOP(log1p_above_minus_one, log1p_above_minus_one)
+LOOP(log_of_rest, log_of_rest_of)
+LOOP(log1p_of_positive, real_log1p_of_positive)
+
+/* Functions that have, from `low` to `high`, the bits of another one. */
+static void test_parts(int64_t count) {
+    const struct part {
+        const char *name;
+        void (*loop)(const real *x, real *y, int64_t count);
+        const char *of;
+        real low, high;
+    } parts[] = {
+        {"log_of_positive", loop_log_of_positive, "log", TINY, REAL_LARGEST},
+        {"log_of_large", loop_log_of_large, "log", 1, REAL_LARGEST},
+        {"log_of_share", loop_log_of_share, "log", TINY, 1},
+        {"log1p_above_minus_one", loop_log1p_above_minus_one, "log1p", -ONE_BELOW, REAL_LARGEST},
+        {"log1p_of_positive", loop_log1p_of_positive, "log1p", 0, INF},
+        {"log_of_rest", loop_log_of_rest, "log1p", -ONE_BELOW, -TINY},
+    };
+    const real edges[] = {TINY,
+                          3 * TINY,
+                          real_of(bits_of(MIN) - 1),
+                          MIN,
+                          (real)0.75,
+                          ONE_BELOW,
+                          1,
+                          (real)1.5,
+                          0,
+                          REAL_LARGEST,
+                          INF,
+                          -TINY,
+                          (real)-0.25,
+                          -ONE_BELOW};
+    for (int k = 0; k < COUNT(parts); k++) {
+        const struct part *part = &parts[k];
+        uint64_t state = 5;
+        int64_t tried = 0;
+        long differ = 0;
+        real x[BLOCK], part_y[BLOCK], whole_y[BLOCK], first = 0;
+        for (int64_t done = 0; done < count; done += BLOCK) {
+            for (int i = 0; i < BLOCK;) {
+                x[i] = tried < COUNT(edges) ? edges[tried]
+                       : tried % 8 == 7     ? random_denormal(&state)
+                                            : random_argument(&state, tried);
+                tried++;
+                i += x[i] >= part->low && x[i] <= part->high;
+            }
+            part->loop(x, part_y, BLOCK);
+            function_named(part->of)->loop(x, whole_y, BLOCK);
+            for (int i = 0; i < BLOCK; i++) {
+                if (bits_of(part_y[i]) != bits_of(whole_y[i]) && differ++ == 0) {
+                    first = x[i];
+                }
+            }
+        }
+        CHECK(differ == 0, "expected %s to have the bits of %s; %ld differ, the first at %a", part->name, part->of,
+              differ, (double)first);
+    }
+    const real nothing = (real)NAN, zero = 0;
+    real y;
+    loop_log1p_of_positive(&nothing, &y, 1);
+    CHECK(y != y, "expected log1p_of_positive(NaN) to be NaN, got %g", (double)y);
+    loop_log_of_share(&zero, &y, 1);
+    CHECK(y < call_log(TINY), "expected log_of_share(0) to be below all logarithms, got %g", (double)y);
 }
 
-static void test_power(int64_t count) {
-    static const double exponents[] = {0.25, 0.5, 1.5, 2.5, 3, 4, 5};
-    enum {
-        ARGUMENTS = 10003
-    };
-    uint64_t state = 4, checksum = UINT64_C(0xcbf29ce484222325);
+/* ------------------------------------------------------------------- lag -- */
+
+LOOP(log_lag, real_log_lag)
+
+/* Of arguments from 0 on, half of them near 1, where nearly all of the logarithm cancels. */
+static void test_log_lag(int64_t count) {
+    uint64_t state = 7;
     double worst = 0;
-    for (int64_t i = 0; i < ARGUMENTS || i < count; i++) {
-        const real gamma = (real)exponents[i % COUNT(exponents)];
-        const real u = magnitude(i % 2 ? random_between(&state, -1, 0) : random_between(&state, -20, 3));
-        const real y = call_power(u, gamma);
-        if (i < ARGUMENTS)
-            checksum = (checksum ^ bits_of(canonical(y))) * UINT64_C(0x100000001b3);
-        if (HAVE_REFERENCE && i < count) {
-            const double error = error_in_ulp(y, WIDE(pow)((wide)u, (wide)gamma));
-            worst = error > worst ? error : worst;
+    real x[BLOCK], y[BLOCK], worst_x = 1;
+    for (int64_t done = 0; done < count; done += BLOCK) {
+        for (int i = 0; i < BLOCK; i++) {
+            x[i] = i % 2 ? 1 + random_between(&state, -REAL_MANTISSA_BITS, -1) : magnitude(random_number(&state));
         }
-        CHECK_BITS(bits_of(u), bits_of(call_power(u, 1)), "u^1");
-        CHECK_BITS(bits_of(u * u), bits_of(call_power(u, 2)), "u^2");
-        CHECK_BITS(bits_of((real)1), bits_of(call_power(u, 0)), "u^0");
+        loop_log_lag(x, y, BLOCK);
+        for (int i = 0; i < BLOCK; i++) {
+            const double error = error_in_ulp(y[i], wide_log_lag((wide)x[i]));
+            if (error > worst) {
+                worst = error;
+                worst_x = x[i];
+            }
+        }
     }
-    CHECK_BITS(sizeof(real) == 4 ? UINT64_C(0x9bf8a1c7c7aa27ac) : UINT64_C(0x22eb2e96c2e3de7f), checksum, "power");
-    printf("power     at most %.4f ulp, of %lld arguments\n", worst, (long long)count);
-    CHECK(worst <= 4, "expected powers up to 5 to be within 4 ulp, got %g", worst);
-    for (int i = 0; i < COUNT(exponents); i++) {
-        const real gamma = (real)exponents[i];
-        CHECK_BITS(0, bits_of(call_power(0, gamma)), "0^gamma");
-        CHECK_BITS(bits_of((real)1), bits_of(call_power(1, gamma)), "1^gamma");
-        CHECK_BITS(bits_of(INF), bits_of(call_power(INF, gamma)), "infinity^gamma");
-        CHECK_BITS(bits_of(canonical((real)NAN)), bits_of(canonical(call_power((real)NAN, gamma))), "NaN^gamma");
+    printf("log_lag        at most %.4f ulp, at %a, of %lld arguments\n", worst, (double)worst_x, (long long)count);
+    CHECK(worst <= 5, "log_lag(%a): expected at most 5 ulp, got %g", (double)worst_x, worst);
+    const real specials[] = {0, 1, INF, (real)NAN}, results[] = {-INF, 0, (real)NAN, (real)NAN};
+    loop_log_lag(specials, y, COUNT(specials));
+    for (int i = 0; i < COUNT(specials); i++) {
+        CHECK(y[i] == results[i] || (y[i] != y[i] && results[i] != results[i]), "log_lag(%g): expected %g, got %g",
+              (double)specials[i], (double)results[i], (double)y[i]);
     }
-    CHECK_BITS(bits_of((real)1), bits_of(call_power(0, 0)), "0^0");
-    CHECK_BITS(0, bits_of(call_power((real)0.5, REAL_LARGEST)), "0.5^large");
-    CHECK_BITS(bits_of(INF), bits_of(call_power(2, REAL_LARGEST)), "2^large");
+}
+
+/* ------------------------------------------------------------- quotients -- */
+
+static wide wide_ratio(wide a, wide b) {
+    return a / b;
+}
+static wide wide_quotient(wide a, wide b) {
+    return a / b;
+}
+
+#define FUNCTION_OF_TWO(name, result)                                                                                  \
+    __attribute__((noinline)) static real call_##name(real a, real b) {                                                \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    __attribute__((noinline)) static void loop_##name(const real *as, const real *bs, real *y, int64_t count) {        \
+        _Pragma("omp simd") for (int64_t i = 0; i < count; i++) {                                                      \
+            const real a = as[i], b = bs[i];                                                                           \
+            y[i] = result;                                                                                             \
+        }                                                                                                              \
+    }
+FUNCTION_OF_TWO(ratio, real_ratio(a, b))
+FUNCTION_OF_TWO(quotient, quotient(a, b))
+
+typedef struct function_of_two {
+    const char *name;
+    real (*call)(real a, real b);
+    void (*loop)(const real *a, const real *b, real *y, int64_t count);
+    wide (*reference)(wide a, wide b);
+    bool positive; /* asks for operands that are, and for a quotient that is neither denormal nor nearly infinite */
+    int limit[2];  /* of the error; and where a is below 2^-125 (2^-1021) and what a quotient leaves of it is rounded */
+    uint64_t checksum[2];
+} function_of_two;
+
+static const function_of_two functions_of_two[] = {
+    {OF(ratio), false, {1, 2}, {UINT64_C(0x9689553fc7c66dfd), UINT64_C(0xb25f6f2fe1dc7203)}},
+    {OF(quotient), true, {2, 2}, {UINT64_C(0x10573ba0728647aa), UINT64_C(0xa4db6e7a34145f37)}},
+};
+
+static void random_operands(uint64_t *state, int64_t i, real *a, real *b) {
+    const int far = (int)(REAL_BIAS / 2);
+    *a = random_number(state);
+    *b = random_number(state);
+    switch (i % 6) {
+    case 1: /* near 1 */
+        *a = random_between(state, -3, 3);
+        *b = random_between(state, -3, 3);
+        break;
+    case 2: /* near each other */
+        *a = *b + *b * random_between(state, -REAL_MANTISSA_BITS - 1, -1);
+        break;
+    case 3:
+        *a = random_denormal(state);
+        break;
+    case 4:
+        *b = random_denormal(state);
+        break;
+    case 5: /* their quotient is denormal */
+        *a = random_between(state, -far - 17, -far + 13);
+        *b = random_between(state, far, far + 17);
+        break;
+    }
+}
+
+static void fill_operands(const function_of_two *f, uint64_t *state, real *a, real *b, int count) {
+    for (int i = 0; i < count; i++) {
+        random_operands(state, i, &a[i], &b[i]);
+        if (f->positive) {
+            a[i] = magnitude(a[i]);
+            b[i] = magnitude(b[i]);
+            if (!(a[i] / b[i] >= MIN && a[i] / b[i] < REAL_LARGEST / 4)) {
+                a[i] = b[i] = 1;
+            }
+        }
+    }
+}
+
+static void test_quotients(int64_t count) {
+    for (int k = 0; k < COUNT(functions_of_two); k++) {
+        const function_of_two *f = &functions_of_two[k];
+        real a[BLOCK], b[BLOCK], y[BLOCK];
+        struct worst_of_two {
+            double error;
+            real a, b;
+            int64_t count;
+        } worst[2] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
+        uint64_t state = 6;
+        for (int64_t done = 0; done < count; done += BLOCK) {
+            fill_operands(f, &state, a, b, BLOCK);
+            f->loop(a, b, y, BLOCK);
+            for (int i = 0; i < BLOCK; i++) {
+                struct worst_of_two *of = &worst[magnitude(a[i]) < 2 * MIN];
+                const double error = error_in_ulp(y[i], f->reference((wide)a[i], (wide)b[i]));
+                if (error > of->error) {
+                    *of = (struct worst_of_two){error, a[i], b[i], of->count};
+                }
+                of->count++;
+            }
+        }
+        for (int small = 0; small < 2; small++) {
+            const struct worst_of_two *of = &worst[small];
+            printf("%-13s  at most %.4f ulp, at %a and %a, of %lld %s\n", f->name, of->error, (double)of->a,
+                   (double)of->b, (long long)of->count, small ? "pairs with a tiny a" : "pairs");
+            CHECK(of->error <= f->limit[small], "%s(%a, %a): expected at most %d ulp, got %g", f->name, (double)of->a,
+                  (double)of->b, f->limit[small], of->error);
+        }
+    }
+}
+
+/* All pairs of numbers at the edges; a quotient of 0 may have lost its sign. */
+static void test_special_quotients(void) {
+    const real specials[] = {
+        0, -(real)0, TINY, -TINY, real_of(bits_of(MIN) - 1), MIN, -MIN, 1, -1, 3, REAL_LARGEST, INF, -INF, (real)NAN};
+    for (int i = 0; i < COUNT(specials) * COUNT(specials); i++) {
+        const real a = specials[i / COUNT(specials)], b = specials[i % COUNT(specials)];
+        const real expected = canonical(a / b), got = canonical(call_ratio(a, b));
+        char what[96];
+        snprintf(what, sizeof what, "ratio(%a, %a)", (double)a, (double)b);
+        CHECK_BITS(bits_of(expected == 0 ? 0 : expected), bits_of(got == 0 ? 0 : got), what);
+    }
+    /* By a parameter, which is a number above 0; of an infinite a not even a GPU and a CPU have the same. */
+    const real finite[] = {0, -(real)0, TINY, -TINY, MIN, 1, -1, 3, (real)0.3, REAL_LARGEST};
+    const real parameters[] = {MIN, (real)0.5, 1, 8, (real)0x1p100};
+    for (int i = 0; i < COUNT(finite) * COUNT(parameters); i++) {
+        const real a = finite[i / COUNT(parameters)], b = parameters[i % COUNT(parameters)];
+        char what[96];
+        snprintf(what, sizeof what, "quotient(%a, %a)", (double)a, (double)b);
+        CHECK_BITS(bits_of(a / b), bits_of(call_quotient(a, b)), what);
+    }
+}
+
+/* Hard quotients of floats: the reciprocals of all mantissas, and quotients next to the middle of two floats, where the
+ * least error rounds the wrong way; of divisors that are scaled up, down and not at all. The promise is 1 ulp, but away
+ * from denormal numbers the correction leaves what a division does. */
+static void test_hard_quotients(int step) {
+    static const double scales[] = {1, 0x1p70, 0x1p-100};
+    const uint32_t one = UINT32_C(1) << 24;
+    long count = 0, differ = 0;
+    for (uint32_t i = 0; i < one; i += (uint32_t)step) {
+        const real scale = (real)scales[i / (uint32_t)step % COUNT(scales)];
+        real a = 1, b = (real)(one + i / 2 * 2) * scale;
+        if (i % 2) {
+            /* a * 2^24 = middle * divisor + left, where middle has 25 digits, the last of them 1 */
+            const uint32_t divisor = one / 2 + i / 2 * 2 % (one / 2) + 1;
+            const int32_t left = i / 2 % 2 ? 1 : -1;
+            uint32_t inverse = divisor; /* modulo 2^3, and then of twice as many digits each time */
+            for (int digits = 3; digits < 24; digits *= 2) {
+                inverse *= 2 - divisor * inverse;
+            }
+            const int64_t middle = one + ((0 - (uint32_t)left * inverse) & (one - 1));
+            a = (real)((middle * divisor + left) >> 24);
+            b = (real)divisor * scale;
+            if (a >= (real)one) {
+                continue; /* has a digit too many */
+            }
+        }
+        differ += call_ratio(a, b) != a / b;
+        count++;
+    }
+    CHECK(differ == 0, "expected hard quotients to be rounded to the nearest float; %ld of %ld are not", differ, count);
 }
 
 /* ------------------------------------------------------------- same bits -- */
 
-/* Single calls and the vectorised loop, from an odd address on and with a remainder; and the checksum. */
+/* The loop's results against single calls', and their checksum. */
+static void check_same_bits(const char *name, const real *loop, const real *single, int count, uint64_t expected) {
+    uint64_t checksum = UINT64_C(0xcbf29ce484222325); /* FNV-1a, a result at a time */
+    long differ = 0;
+    for (int i = 0; i < count; i++) {
+        const real_bits bits = bits_of(canonical(loop[i]));
+        differ += bits != bits_of(canonical(single[i]));
+        checksum = (checksum ^ bits) * UINT64_C(0x100000001b3);
+    }
+    CHECK(differ == 0, "%s: expected the loop's bits to be those of single calls; %ld differ", name, differ);
+    CHECK_BITS(expected, checksum, name);
+}
+
+/* From an odd address on and with a remainder. */
 static void test_same_bits(void) {
     enum {
         ARGUMENTS = 100003
     };
-    real *x = malloc(ARGUMENTS * sizeof *x), *y = malloc(ARGUMENTS * sizeof *y);
-    if (!x || !y) {
+    real *a = malloc(ARGUMENTS * sizeof *a), *b = malloc(ARGUMENTS * sizeof *b);
+    real *y = malloc(ARGUMENTS * sizeof *y), *single = malloc(ARGUMENTS * sizeof *single);
+    if (!a || !b || !y || !single) {
         perror("malloc");
         exit(1);
     }
     uint64_t state = 2;
-    for (int64_t i = 0; i < ARGUMENTS; i++) {
-        x[i] = random_argument(&state, i);
+    for (int i = 0; i < ARGUMENTS; i++) {
+        a[i] = random_argument(&state, i);
     }
     for (int k = 0; k < COUNT(functions); k++) {
         const function *f = &functions[k];
-        uint64_t checksum = UINT64_C(0xcbf29ce484222325); /* FNV-1a, a result at a time */
-        long differ = 0;
-        y[0] = f->call(x[0]);
-        f->loop(x + 1, y + 1, ARGUMENTS - 1);
-        for (int64_t i = 0; i < ARGUMENTS; i++) {
-            differ += bits_of(canonical(y[i])) != bits_of(canonical(f->call(x[i])));
-            checksum = (checksum ^ bits_of(canonical(y[i]))) * UINT64_C(0x100000001b3);
+        for (int i = 0; i < ARGUMENTS; i++) {
+            single[i] = f->call(a[i]);
         }
-        CHECK(differ == 0, "%s: expected the loop's bits to be those of single calls; %ld differ", f->name, differ);
-        CHECK_BITS(f->checksum[sizeof(real) == 8], checksum, f->name);
+        y[0] = single[0];
+        f->loop(a + 1, y + 1, ARGUMENTS - 1);
+        check_same_bits(f->name, y, single, ARGUMENTS, f->checksum[sizeof(real) == 8]);
     }
-    free(x);
+    for (int k = 0; k < COUNT(functions_of_two); k++) {
+        const function_of_two *f = &functions_of_two[k];
+        state = 7;
+        fill_operands(f, &state, a, b, ARGUMENTS);
+        for (int i = 0; i < ARGUMENTS; i++) {
+            single[i] = f->call(a[i], b[i]);
+        }
+        y[0] = single[0];
+        f->loop(a + 1, b + 1, y + 1, ARGUMENTS - 1);
+        check_same_bits(f->name, y, single, ARGUMENTS, f->checksum[sizeof(real) == 8]);
+    }
+    free(a);
+    free(b);
     free(y);
+    free(single);
 }
 
 int main(int argc, char **argv) {
@@ -489,14 +773,20 @@ int main(int argc, char **argv) {
         count *= atoll(argv[1]);
     }
     test_special_values();
+    test_special_quotients();
     if (HAVE_REFERENCE) {
         test_accuracy(count);
+        test_log_lag(count);
+        test_quotients(count);
     } else {
         printf("left out: the errors, for which long double is not wide enough here\n");
     }
     test_boundaries();
     test_fused(count);
-    test_power(count / 4);
+    test_parts(count);
+    if (sizeof(real) == 4) { /* doubles are divided */
+        test_hard_quotients(count < 1000000 ? 101 : 1);
+    }
     test_same_bits();
     return check_finish();
 }

@@ -46,6 +46,11 @@ ALWAYS_INLINE int own_element(const tile *tile, int row, int own) {
     return row * ORDER_LANES + order_lane(tile->thread, own);
 }
 
+/* The same in memory, so said that all rows share one address and differ in what an instruction adds to it. */
+template <typename number> ALWAYS_INLINE number *own_place(const tile *tile, number *at, int row, int own) {
+    return at + order_lane(tile->thread, own) + row * ORDER_LANES;
+}
+
 ALWAYS_INLINE int64_t divide(int64_t n, const cuda_divisor *by) {
     return (int64_t)(__umul64hi((uint64_t)n, by->magic) >> by->shift);
 }
@@ -107,11 +112,11 @@ ALWAYS_INLINE vector zero_vector(void) {
 
 /* Own lanes of a row in shared memory. */
 ALWAYS_INLINE void read_row(const tile *tile, const real *from, int row, real *x) {
-    EACH_VECTOR unpack(*(const vector *)(from + own_element(tile, row, i * VECTOR)), x + i * VECTOR);
+    EACH_VECTOR unpack(*(const vector *)own_place(tile, from, row, i * VECTOR), x + i * VECTOR);
 }
 
 ALWAYS_INLINE void write_row(const tile *tile, real *to, int row, const real *x) {
-    EACH_VECTOR *(vector *)(to + own_element(tile, row, i * VECTOR)) = pack(x + i * VECTOR);
+    EACH_VECTOR *(vector *)own_place(tile, to, row, i * VECTOR) = pack(x + i * VECTOR);
 }
 
 /* ---------------------------------------------------------------- direct -- */
@@ -122,17 +127,25 @@ typedef enum access {
     ACCESS_HALF  /* of one of the 16-bit types; which one is a branch that all threads take together */
 } access;
 
+ALWAYS_INLINE int access_size(access access) {
+    return access == ACCESS_REAL ? sizeof(real) : sizeof(uint16_t);
+}
+
 ALWAYS_INLINE bool is_constant(const cuda_direct *job, int which) {
     return (job->head.rows >> which & 1) && job->rows[which].tile_step == 0;
 }
 
+/* Where a tile begins, if the tiles follow on one another, and in general. */
+ALWAYS_INLINE void *dense_address(const cuda_direct *job, int which, const tile *tile, int size) {
+    return (char *)job->head.data[which] + tile->index * ORDER_TILE * size;
+}
+
 ALWAYS_INLINE void *tile_address(const cuda_direct *job, int which, const tile *tile, int size) {
-    int64_t offset = tile->index * ORDER_TILE;
-    if (job->head.rows >> which & 1) {
-        const cuda_rows *rows = &job->rows[which];
-        const int64_t row = rows->tiles == 1 ? tile->index : divide(tile->index, &rows->by);
-        offset = row * rows->row_step + (tile->index - row * rows->tiles) * rows->tile_step;
-    }
+    if (!(job->head.rows >> which & 1))
+        return dense_address(job, which, tile, size);
+    const cuda_rows *rows = &job->rows[which];
+    const int64_t row = rows->tiles == 1 ? tile->index : divide(tile->index, &rows->by);
+    const int64_t offset = row * rows->row_step + (tile->index - row * rows->tiles) * rows->tile_step;
     return (char *)job->head.data[which] + offset * size;
 }
 
@@ -160,12 +173,11 @@ template <access access, keeping keeping>
 ALWAYS_INLINE void send_for_row(const tile *tile, const void *from, int row, numbers *into) {
     if (access == ACCESS_REAL)
         EACH_VECTOR {
-            const vector *address = (const vector *)((const real *)from + own_element(tile, row, i * VECTOR));
-            into->at[i] = load_vector<keeping>(address);
+            into->at[i] = load_vector<keeping>((const vector *)own_place(tile, (const real *)from, row, i * VECTOR));
         }
 #if !defined(ONEPASS_REAL_F64)
     if (access == ACCESS_HALF) { /* they wait in the first two places of their four */
-        const uint2 *address = (const uint2 *)((const uint16_t *)from + own_element(tile, row, 0));
+        const uint2 *address = (const uint2 *)own_place(tile, (const uint16_t *)from, row, 0);
         const uint2 half = keeping == KEEP_LEAST || keeping == KEEP_OUTSIDE ? __ldcs(address) : *address;
         into->at[0].x = real_of(half.x);
         into->at[0].y = real_of(half.y);
@@ -220,22 +232,25 @@ template <access access> ALWAYS_INLINE void receive(bool f16, const numbers *num
 /* One row of results. Without a hint: "not read again" cost 1 % of the rate of value and gradient where the target is
  * one row, and gained nothing elsewhere. */
 template <access access> ALWAYS_INLINE void put_row(const tile *tile, bool f16, void *to, int row, const real *x) {
-    const bool whole = tile->count == ORDER_TILE;
 #if !defined(ONEPASS_REAL_F64)
-    if (access == ACCESS_HALF) {
-        const uint2 half = f16 ? apart(pack_half(true, x)) : pack_half(false, x);
-        uint16_t *out = (uint16_t *)to + own_element(tile, row, 0);
-        if (whole)
-            *(uint2 *)out = half;
-        else
-            EACH_OWN if (own_element(tile, row, own) < tile->count) out[own] =
-                (uint16_t)((own < 2 ? half.x : half.y) >> 16 * (own % 2));
-    }
+    if (access == ACCESS_HALF)
+        *(uint2 *)own_place(tile, (uint16_t *)to, row, 0) = f16 ? apart(pack_half(true, x)) : pack_half(false, x);
 #endif
-    if (access == ACCESS_REAL && whole)
-        EACH_VECTOR *(vector *)((real *)to + own_element(tile, row, i * VECTOR)) = pack(x + i * VECTOR);
-    else if (access == ACCESS_REAL)
-        EACH_OWN if (own_element(tile, row, own) < tile->count)((real *)to)[own_element(tile, row, own)] = x[own];
+    if (access == ACCESS_REAL)
+        EACH_VECTOR *(vector *)own_place(tile, (real *)to, row, i * VECTOR) = pack(x + i * VECTOR);
+}
+
+/* The same in a tile that the input ends in, number by number. */
+template <access access> ALWAYS_INLINE void put_last_row(const tile *tile, bool f16, void *to, int row, const real *x) {
+    EACH_OWN {
+        const int element = own_element(tile, row, own);
+#if !defined(ONEPASS_REAL_F64)
+        if (access == ACCESS_HALF && element < tile->count)
+            ((uint16_t *)to)[element] = (uint16_t)narrow(f16, x[own]);
+#endif
+        if (access == ACCESS_REAL && element < tile->count)
+            ((real *)to)[element] = x[own];
+    }
 }
 
 /* -------------------------------------------------- through shared memory -- */

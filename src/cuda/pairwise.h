@@ -33,6 +33,9 @@ extern "C" {
 #define CUDA_FIRST_WORKSPACE      onepass_first_workspace
 #define CUDA_FIRST_WORKSPACE_NAME "onepass_first_workspace"
 
+/* Warps of a block, but in the kernels for small inputs. */
+#define CUDA_MOST_WARPS 8
+
 /* Doubles in a block's shared memory for the nodes of the tree. */
 #define CUDA_MOST_NODES 256
 

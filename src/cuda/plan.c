@@ -301,22 +301,14 @@ static block small_block(const job *job, int64_t tiles) {
     return (block){(int32_t)(4 * taken), (int32_t)taken};
 }
 
-/* A wave is what 16 warps a multiprocessor take at a time. Tiles of one array, or of two of
- * 16 bits, need few registers, so that there are 32. A value alone wants few blocks, of up to
- * 8 tiles a warp; with a gradient neighbouring blocks had better work on neighbouring tiles. */
-static block direct_block(const job *job, variant variant, const cuda_head *head, int64_t tiles,
-                          int32_t multiprocessors) {
-    const bool in_float = job->compute == ONEPASS_F32, rows = head->rows >> CUDA_TARGET & 1;
-    const bool lean = variant == FORWARD_HALF;
+/* A wave is what 16 warps a multiprocessor take at a time. A value alone wants few blocks, of up to 8 tiles a warp;
+ * with a gradient neighbouring blocks had better work on neighbouring tiles. */
+static block direct_block(variant variant, int64_t tiles, int32_t multiprocessors) {
+    const bool writes = variant != FORWARD && variant != FORWARD_HALF;
     const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
-    int64_t warps = lean && in_float && waves >= 4 ? 16 : 8, tiles_a_warp = up_to_power_of_two(least(waves, 8));
-    if (variant == BOTH || variant == BACKWARD) {
-        warps = in_float && !rows ? 16 : 8;
-        tiles_a_warp = up_to_power_of_two(least(waves, rows ? 4 : 2));
-    }
-    warps = least(warps, up_to_power_of_two(tiles));
-    if (onepass_cuda_shape.warps)
-        warps = least(onepass_cuda_shape.warps, in_float ? 16 : 8);
+    const int64_t tiles_a_warp = up_to_power_of_two(least(waves, writes ? 4 : 8));
+    const int64_t usual = least(CUDA_MOST_WARPS, up_to_power_of_two(tiles));
+    const int64_t warps = onepass_cuda_shape.warps ? least(onepass_cuda_shape.warps, CUDA_MOST_WARPS) : usual;
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
     return (block){(int32_t)warps, (int32_t)(forced ? forced : warps * tiles_a_warp)};
 }
@@ -338,7 +330,7 @@ static void plan_shape(const job *job, variant variant, int32_t multiprocessors,
     const bool small = variant == SMALL_FORWARD || variant == SMALL_BOTH;
     const block block = small                ? small_block(job, tiles)
                         : variant == GENERAL ? general_block(job, head, tiles, multiprocessors)
-                                             : direct_block(job, variant, head, tiles, multiprocessors);
+                                             : direct_block(variant, tiles, multiprocessors);
     const int64_t forced = onepass_cuda_shape.most_blocks;
     const int64_t most_blocks = forced && !small ? forced : CUDA_MOST_BLOCKS;
     int64_t run = block.tiles;

@@ -4,21 +4,24 @@
 
 #include "transcendental.h"
 
-/* PyTorch's way to keep the loss finite where a probability is 0 or 1; NaN comes through. */
-LOSS_FUNCTION real bce_bounded(real logarithm) {
-    return choose(logarithm < -100, -100, logarithm);
+LOSS_FUNCTION bool bce_is_probability(real p) {
+    return (p >= 0) & (p <= 1);
 }
 
 LOSS_FUNCTION real bce_value(real p, real t, const real *parameter) {
     (void)parameter;
-    return (t - 1) * bce_bounded(real_log1p(0 - p)) - t * bce_bounded(real_log(p));
+    /* PyTorch's way to keep the loss finite where a probability is 0 or 1: no logarithm is below -100. That of 1 - p is
+     * so for p = 1 alone. */
+    const real of_p = real_log_of_share(magnitude(p)), of_rest = real_log_of_rest(p);
+    const real value = (t - 1) * choose(p == 1, -100, of_rest) - t * choose(of_p < -100, -100, of_p);
+    return choose(bce_is_probability(p), value, real_of(REAL_NAN_BITS));
 }
 
 LOSS_FUNCTION real bce_slope_p(real p, real t, const real *parameter) {
     (void)parameter;
     const real variance = (1 - p) * p;
-    const real slope = (p - t) / choose(variance < (real)1e-12, (real)1e-12, variance);
-    return choose(variance < 0, real_of(REAL_NAN_BITS), slope);
+    const real slope = real_ratio(p - t, choose(variance < (real)1e-12, (real)1e-12, variance));
+    return choose(bce_is_probability(p), slope, real_of(REAL_NAN_BITS));
 }
 
 LOSS_FUNCTION real bce_slope_t(real p, real t, const real *parameter) {

@@ -9,18 +9,27 @@
 
 #include "transcendental.h"
 
-LOSS_FUNCTION real focal_entropy(real p, real t) {
-    const real distance = magnitude(p);
-    return distance * choose(p > 0, 1 - t, t) + real_softplus(0 - distance);
+/* What value and slopes are made of, given abs(p). A prediction above 0 is wrong by 1 - t, one below by t: with u that
+ * and w what is left of 1 the cross-entropy is abs(p)*u + softplus(-abs(p)), and q is u and w, each times its side's
+ * probability. */
+typedef struct focal_parts {
+    real entropy;
+    real wrong, right; /* q is their sum */
+    real variance;     /* sigmoid(p)*sigmoid(-p) */
+} focal_parts;
+
+LOSS_FUNCTION focal_parts focal_parts_of(real p, real t) {
+    const real distance = magnitude(p), y = decay_of(distance).y, near = real_reciprocal(1 + y), far = y * near;
+    focal_parts parts;
+    parts.entropy = fused(distance, choose(p > 0, 1 - t, t), softplus_of_minus(distance));
+    parts.wrong = choose(p > 0, 1 - t, t) * near;
+    parts.right = choose(p > 0, t, 1 - t) * far;
+    parts.variance = far * near;
+    return parts;
 }
 
-/* The parts of q: a prediction above 0 is wrong where the target is 0, one below where it is 1. */
-LOSS_FUNCTION real focal_above(real p, real t) {
-    return (1 - t) * real_sigmoid(p);
-}
-
-LOSS_FUNCTION real focal_below(real p, real t) {
-    return t * real_sigmoid(0 - p);
+LOSS_FUNCTION real focal_q(real p, real t) {
+    return focal_parts_of(p, t).wrong + focal_parts_of(p, t).right;
 }
 
 /* q^gamma */
@@ -31,37 +40,33 @@ LOSS_FUNCTION real focal_power(real q, real gamma) {
 
 /* gamma * q^(gamma - 1). Where q is 0, what it is multiplied by is 0, too; q may be so small that 1/q is infinite. */
 LOSS_FUNCTION real focal_power_slope(real q, real gamma) {
-    const real slope = gamma * (focal_power(q, gamma) / q);
+    const real slope = gamma * real_ratio(focal_power(q, gamma), q);
     return choose(gamma == 2, 2 * q, choose((q == 0) | (gamma == 0), 0, slope));
 }
 
-/* The weight of a class; none if alpha is negative. */
+/* The weight of a class, alpha*t + (1 - alpha)*(1 - t); 1 if alpha is negative. */
 LOSS_FUNCTION real focal_balance(real t, real alpha) {
-    return choose(alpha < 0, 1, alpha * t + (1 - alpha) * (1 - t));
+    return fused(choose(alpha < 0, 0, 2 * alpha - 1), t, choose(alpha < 0, 1, 1 - alpha));
 }
 
 /* The value and the slopes, given q^gamma and its derivative in q. */
 LOSS_FUNCTION real focal_value_of(real p, real t, real alpha, real power) {
-    return focal_balance(t, alpha) * (focal_entropy(p, t) * power);
+    return focal_balance(t, alpha) * (focal_parts_of(p, t).entropy * power);
 }
 
-/* The slope of the entropy is s - t, here without the digits that this loses. */
+/* The slope of the entropy is sigmoid(p) - t, here without the digits that this loses. */
 LOSS_FUNCTION real focal_slope_p_of(real p, real t, real alpha, real power, real power_slope) {
-    const real of_entropy = (focal_above(p, t) - focal_below(p, t)) * power;
-    const real of_q = (1 - 2 * t) * (real_sigmoid(p) * real_sigmoid(-p));
-    const real of_power = focal_entropy(p, t) * (power_slope * of_q);
+    const focal_parts parts = focal_parts_of(p, t);
+    const real size = parts.wrong - parts.right, of_entropy = choose(p > 0, size, 0 - size) * power;
+    const real of_power = parts.entropy * (power_slope * ((1 - 2 * t) * parts.variance));
     return focal_balance(t, alpha) * (of_entropy + of_power);
 }
 
 LOSS_FUNCTION real focal_slope_t_of(real p, real t, real alpha, real power, real power_slope) {
-    const real entropy = focal_entropy(p, t);
+    const real entropy = focal_parts_of(p, t).entropy;
     const real of_balance = choose(alpha < 0, 0, 2 * alpha - 1) * (entropy * power);
     const real of_power = entropy * (power_slope * real_tanh((real)0.5 * p)); /* sigmoid(p) - sigmoid(-p) */
     return of_balance - focal_balance(t, alpha) * (of_power + p * power);
-}
-
-LOSS_FUNCTION real focal_q(real p, real t) {
-    return focal_above(p, t) + focal_below(p, t);
 }
 
 LOSS_FUNCTION real focal_value(real p, real t, const real *parameter) {

@@ -1,34 +1,25 @@
 /*
- * Deviance of the gamma distribution, for positive predictions and targets.
- *
- * The logarithm of t/p is that of 1 + abs(t - p) / (the lesser of p and t), but for its sign, which keeps its digits
- * where prediction and target are near each other. Divisions come one after the other, since p*p and p*t underflow.
+ * Deviance of the gamma distribution, for positive predictions and targets; NaN where one of them is below 0. Divisions
+ * come one after the other, since p*p and p*t underflow.
  */
 #ifndef ONEPASS_LOSS_GAMMA_DEVIANCE_H
 #define ONEPASS_LOSS_GAMMA_DEVIANCE_H
 
 #include "transcendental.h"
 
-/* log(t/p); NaN where the lesser is below 0. */
-LOSS_FUNCTION real gamma_deviance_log(real p, real t) {
-    const real x = p - t, base = choose(x > 0, t, p);
-    const real logarithm = real_log1p(choose(base < 0, real_of(REAL_NAN_BITS), magnitude(x) / base));
-    return choose(x > 0, -1, 1) * logarithm;
-}
-
 LOSS_FUNCTION real gamma_deviance_value(real p, real t, const real *parameter) {
     (void)parameter;
-    return 2 * ((t - p) / p - gamma_deviance_log(p, t));
+    return choose((p < 0) | (t < 0), real_of(REAL_NAN_BITS), -2 * real_log_lag(real_ratio(t, p)));
 }
 
 LOSS_FUNCTION real gamma_deviance_slope_p(real p, real t, const real *parameter) {
     (void)parameter;
-    return 2 * ((p - t) / p) / p;
+    return real_ratio(2 * real_ratio(p - t, p), p);
 }
 
 LOSS_FUNCTION real gamma_deviance_slope_t(real p, real t, const real *parameter) {
     (void)parameter;
-    return 2 * ((t - p) / p) / t;
+    return real_ratio(2 * real_ratio(t - p, p), t);
 }
 
 #endif

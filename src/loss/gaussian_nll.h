@@ -11,12 +11,12 @@ LOSS_FUNCTION real gaussian_nll_bounded(real v, const real *parameter) {
 
 LOSS_FUNCTION real gaussian_nll_value(real p, real t, real v, const real *parameter) {
     const real x = p - t, c = gaussian_nll_bounded(v, parameter);
-    return (real)0.5 * (real_log(c) + x * (x / c)) + parameter[0] * (real)0.91893853320467274178;
+    return (real)0.5 * (real_log(c) + x * real_ratio(x, c)) + parameter[0] * (real)0.91893853320467274178;
 }
 
 LOSS_FUNCTION real gaussian_nll_slope_p(real p, real t, real v, const real *parameter) {
     const real x = p - t, c = gaussian_nll_bounded(v, parameter);
-    return x / c;
+    return real_ratio(x, c);
 }
 
 LOSS_FUNCTION real gaussian_nll_slope_t(real p, real t, real v, const real *parameter) {
@@ -25,7 +25,7 @@ LOSS_FUNCTION real gaussian_nll_slope_t(real p, real t, real v, const real *para
 
 LOSS_FUNCTION real gaussian_nll_slope_v(real p, real t, real v, const real *parameter) {
     const real x = p - t, c = gaussian_nll_bounded(v, parameter);
-    return (real)0.5 * (1 - x * (x / c)) / c;
+    return real_ratio((real)0.5 * (1 - x * real_ratio(x, c)), c);
 }
 
 #endif

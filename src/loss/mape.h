@@ -2,18 +2,20 @@
 #ifndef ONEPASS_LOSS_MAPE_H
 #define ONEPASS_LOSS_MAPE_H
 
+#include "transcendental.h"
+
 /* What the error is measured against; eps keeps it from 0. */
 LOSS_FUNCTION real mape_measure(real t, const real *parameter) {
     return choose(magnitude(t) < parameter[0], parameter[0], magnitude(t));
 }
 
 LOSS_FUNCTION real mape_value(real p, real t, const real *parameter) {
-    return 100 * magnitude(p - t) / mape_measure(t, parameter);
+    return real_ratio(100 * magnitude(p - t), mape_measure(t, parameter));
 }
 
 LOSS_FUNCTION real mape_slope_p(real p, real t, const real *parameter) {
     const real x = p - t;
-    return 100 * choose(x == x, sign(x), x) / mape_measure(t, parameter);
+    return real_ratio(100 * choose(x == x, sign(x), x), mape_measure(t, parameter));
 }
 
 /* Beyond eps the measure changes with the target; what the two changes leave is the slope in p times p/t. */

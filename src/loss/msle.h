@@ -9,15 +9,17 @@
 
 #include "transcendental.h"
 
-/* NaN where the lesser is below -1, as its logarithm is. */
+/* NaN where the lesser is below -1, as its logarithm is. Not real_ratio(), of which nvcc does not see that value and
+ * slope have it in common, nor what follows from it. */
 LOSS_FUNCTION real msle_distance(real p, real t) {
     const real x = p - t, base = 1 + choose(x < 0, p, t);
-    return real_log1p(choose(base < 0, real_of(REAL_NAN_BITS), magnitude(x) / base));
+    return real_log1p_of_positive(choose(base < 0, real_of(REAL_NAN_BITS), magnitude(x) / base));
 }
 
 LOSS_FUNCTION real msle_value(real p, real t, const real *parameter) {
     (void)parameter;
-    return msle_distance(p, t) * msle_distance(p, t);
+    const real distance = msle_distance(p, t);
+    return distance * distance;
 }
 
 /* Twice the difference of the logarithms. */
@@ -27,12 +29,12 @@ LOSS_FUNCTION real msle_factor(real p, real t) {
 
 LOSS_FUNCTION real msle_slope_p(real p, real t, const real *parameter) {
     (void)parameter;
-    return msle_factor(p, t) / (1 + p);
+    return real_ratio(msle_factor(p, t), 1 + p);
 }
 
 LOSS_FUNCTION real msle_slope_t(real p, real t, const real *parameter) {
     (void)parameter;
-    return -(msle_factor(p, t) / (1 + t));
+    return -real_ratio(msle_factor(p, t), 1 + t);
 }
 
 #endif

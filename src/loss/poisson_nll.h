@@ -7,13 +7,13 @@
 
 #include "transcendental.h"
 
-/* t*log(t) - t + log(2*pi*t)/2 for t above 1, else 0; NaN comes through. */
+/* t*log(t) - t + log(2*pi*t)/2 for t above 1, else 0; NaN comes through, and what is infinite leaves NaN. */
 LOSS_FUNCTION real poisson_stirling(real t) {
-    return choose(t <= 1, 0, (t + (real)0.5) * real_log(t) - t + (real)0.91893853320467274178);
+    return choose(t <= 1, 0, (t + (real)0.5) * real_log_of_large(t) - t + (real)0.91893853320467274178);
 }
 
 LOSS_FUNCTION real poisson_stirling_slope(real t) {
-    return choose(t <= 1, 0, real_log(t) + (real)0.5 / t);
+    return choose(t <= 1, 0, real_log(t) + real_ratio((real)0.5, t));
 }
 
 LOSS_FUNCTION real poisson_nll_value(real p, real t, const real *parameter) {
@@ -49,7 +49,7 @@ LOSS_FUNCTION real poisson_nll_rate_value(real p, real t, const real *parameter)
 }
 
 LOSS_FUNCTION real poisson_nll_rate_slope_p(real p, real t, const real *parameter) {
-    return 1 - t / (p + parameter[0]);
+    return 1 - real_ratio(t, p + parameter[0]);
 }
 
 LOSS_FUNCTION real poisson_nll_rate_slope_t(real p, real t, const real *parameter) {
