@@ -383,12 +383,23 @@ ALWAYS_INLINE void fill_buffer(const cuda_general *job, int which, const tile *t
         buffer[i] = (real)load_scalar(data + place_of(view, tile->index * ORDER_TILE + i).offset * size, dtype);
 }
 
-/* Where a tile of results can be put row by row, as a direct kernel does; null if it must go through shared memory. */
-ALWAYS_INLINE real *plain_output(const cuda_general *job, int which, const tile *tile) {
+/* Where a tile can be read, or put, row by row as a direct kernel does; null if it must go through shared memory. */
+ALWAYS_INLINE real *plain_tile(const cuda_general *job, int which, void *data, int dtype, const tile *tile) {
     const cuda_view *view = &job->view[which];
-    real *data = (real *)job->head.data[which];
-    const bool plain = job->head.dtype[which] == REAL_DTYPE && view->ndim == 1 && view->stride[0] == 1;
-    return plain && (uintptr_t)data % 16 == 0 ? data + tile->index * ORDER_TILE : NULL;
+    const bool plain = dtype == REAL_DTYPE && view->ndim == 1 && view->stride[0] == 1;
+    return plain && (uintptr_t)data % 16 == 0 ? (real *)data + tile->index * ORDER_TILE : NULL;
+}
+
+ALWAYS_INLINE const real *plain_input(const cuda_general *job, int which, const tile *tile) {
+    const bool is_weight = which == CUDA_WEIGHT;
+    void *data = is_weight ? job->weight : job->head.data[which];
+    if (tile->count < ORDER_TILE)
+        return NULL;
+    return plain_tile(job, which, data, is_weight ? job->weight_dtype : job->head.dtype[which], tile);
+}
+
+ALWAYS_INLINE real *plain_output(const cuda_general *job, int which, const tile *tile) {
+    return plain_tile(job, which, job->head.data[which], job->head.dtype[which], tile);
 }
 
 ALWAYS_INLINE void empty_buffer(const cuda_general *job, int which, const tile *tile, const real *buffer) {

@@ -124,9 +124,9 @@ ALWAYS_INLINE void end_row(const tile *tile, int row, real *x) {
 /* ---------------------------------------------------------- direct tiles -- */
 
 /* Rows are sent for a stage ahead: while half a tile is computed the next half is on its way, and the first half of the
- * warp's next tile after that (10 % of the rate of losses that compute long, 1 % of others). Doubles and three operands
- * take twice the registers and make it quarters. Of 16-bit numbers a whole tile is sent for at once and nothing ahead:
- * with so few registers a row twice as many warps fit, which do as well. */
+ * warp's next tile after that (6 to 8 % of the rate of losses that compute long, 1 % of mse's). Doubles and three
+ * operands take more registers and make it quarters. Of 16-bit numbers a whole tile is sent for at once and nothing
+ * ahead: with so few registers a row twice as many warps fit, which do as well. */
 template <typename loss, access access> struct stage {
     enum {
         ROWS = access == ACCESS_HALF ? ORDER_ROWS : loss::OPERANDS * sizeof(real) > 8 ? ORDER_ROWS / 4 : ORDER_ROWS / 2
@@ -285,6 +285,27 @@ ALWAYS_INLINE real *buffer_of(const tile *tile, int which) {
     return tile->buffer + which * ORDER_TILE;
 }
 
+/* Where a tile's inputs are read row by row: operands, an upstream gradient and a weight. Those that lie without gaps
+ * stay where they are, the others are brought into shared memory; an address can be of either. */
+#define GENERAL_INPUTS (MOST_OPERANDS + 2)
+#define INPUT_UPSTREAM MOST_OPERANDS
+#define INPUT_WEIGHT   (MOST_OPERANDS + 1)
+typedef struct sources {
+    const real *at[GENERAL_INPUTS]; /* null: absent */
+} sources;
+
+/* A row of them, which is sent for while another is computed. */
+typedef struct inputs {
+    real x[GENERAL_INPUTS][ORDER_OWN_LANES];
+} inputs;
+
+ALWAYS_INLINE void read_inputs(const tile *tile, const sources *sources, int row, inputs *into) {
+#pragma unroll
+    for (int k = 0; k < GENERAL_INPUTS; k++)
+        if (sources->at[k])
+            read_row(tile, sources->at[k], row, into->x[k]);
+}
+
 /* Value and gradients in the order of their buffers. Those that can be put without a detour have a place. */
 #define GENERAL_OUTPUTS (1 + MOST_OPERANDS)
 typedef struct places {
@@ -305,26 +326,21 @@ ALWAYS_INLINE void buffered_gradient(const tile *tile, const wanted *wanted, con
                                      int row, const own_row *in, const real *upstream, const real *weight) {
     real x[ORDER_OWN_LANES];
     EACH_OWN {
-        const real weighted =
-            weight ? slope(in->x[own], wanted->parameter) * weight[own] : slope(in->x[own], wanted->parameter);
+        const real weighted = slope(in->x[own], wanted->parameter) * weight[own];
         x[own] = takes_part(part, row, own) ? gradient_of(wanted, weighted, upstream[own]) : 0;
     }
     put_result(tile, places, 1 + k, row, x);
 }
 
 template <typename loss>
-ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, const real *weights, part part,
+ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, const inputs *inputs, part part,
                                 const places *places, int row, lane_sums *sums) {
     own_row in;
-    real x[ORDER_OWN_LANES], upstream[ORDER_OWN_LANES], weight[ORDER_OWN_LANES];
+    real x[ORDER_OWN_LANES];
+    const real *upstream = inputs->x[INPUT_UPSTREAM], *weight = inputs->x[INPUT_WEIGHT];
 #pragma unroll
-    for (int k = 0; k < loss::OPERANDS; k++) {
-        read_row(tile, buffer_of(tile, k), row, x);
-        EACH_OWN in.x[own][k] = x[own];
-    }
-    EACH_OWN weight[own] = 1;
-    if (weights)
-        read_row(tile, weights, row, weight);
+    for (int k = 0; k < loss::OPERANDS; k++)
+        EACH_OWN in.x[own][k] = inputs->x[k][own];
     if (wanted->sum || wanted->values) {
         EACH_OWN {
             const real value = loss::value(in.x[own], wanted->parameter);
@@ -335,9 +351,6 @@ ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, const re
     if (wanted->sum)
         add_row(row, x, sums);
     if constexpr (loss::OPERANDS > 1) {
-        EACH_OWN upstream[own] = wanted->upstream;
-        if (wanted->upstream_is_tensor)
-            read_row(tile, buffer_of(tile, loss::OPERANDS), row, upstream);
         if (wanted->values)
             put_result(tile, places, 0, row, x);
         if (wanted->gradients & 1)
@@ -352,12 +365,22 @@ ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, const re
 
 template <typename loss>
 ALWAYS_INLINE void run_tile(const cuda_general *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
-    real *weights = job->weight ? buffer_of(tile, job->weight_buffer) : NULL;
-    const int inputs = loss::OPERANDS + wanted->upstream_is_tensor;
+    const bool has_weight = job->weight != NULL;
+    const int buffered = loss::OPERANDS + wanted->upstream_is_tensor; /* behind them the weight */
+    sources sources = {};
 #pragma unroll 1
-    for (int k = 0; k < inputs + (weights != NULL); k++) {
-        const int which = k < loss::OPERANDS ? CUDA_PREDICTION + k : k < inputs ? CUDA_UPSTREAM : CUDA_WEIGHT;
-        fill_buffer(job, which, tile, k < inputs ? buffer_of(tile, k) : weights);
+    for (int k = 0; k < buffered + has_weight; k++) {
+        const int which = k < loss::OPERANDS ? CUDA_PREDICTION + k : k < buffered ? CUDA_UPSTREAM : CUDA_WEIGHT;
+        const int input = k < loss::OPERANDS ? k : k < buffered ? INPUT_UPSTREAM : INPUT_WEIGHT;
+        const real *at = plain_input(job, which, tile);
+        if (!at) {
+            real *buffer = buffer_of(tile, k < buffered ? k : job->weight_buffer);
+            fill_buffer(job, which, tile, buffer);
+            at = buffer;
+        }
+#pragma unroll
+        for (int i = 0; i < GENERAL_INPUTS; i++)
+            sources.at[i] = i == input ? at : sources.at[i];
     }
     const part part = job->mask ? read_mask(job, tile) : PART_ALL;
     places places;
@@ -367,9 +390,17 @@ ALWAYS_INLINE void run_tile(const cuda_general *job, const wanted *wanted, const
         places.at[k] = k <= loss::OPERANDS && is_wanted ? plain_output(job, CUDA_VALUE + k, tile) : NULL;
     }
     __syncwarp();
+    inputs next;
+    EACH_OWN next.x[INPUT_UPSTREAM][own] = wanted->upstream;
+    EACH_OWN next.x[INPUT_WEIGHT][own] = 1;
+    read_inputs(tile, &sources, 0, &next);
 #pragma unroll 1
-    for (int row = 0; row < ORDER_ROWS; row++)
-        buffered_row<loss>(tile, wanted, weights, part, &places, row, sums);
+    for (int row = 0; row < ORDER_ROWS; row++) {
+        const inputs now = next;
+        if (row + 1 < ORDER_ROWS)
+            read_inputs(tile, &sources, row + 1, &next);
+        buffered_row<loss>(tile, wanted, &now, part, &places, row, sums);
+    }
     __syncwarp();
 #pragma unroll 1
     for (int k = 0; k <= loss::OPERANDS; k++)
@@ -401,8 +432,8 @@ ALWAYS_INLINE place_in_block here_in_block(void) {
  * that neighbouring tiles are worked on at the same time. The tiles' sums become nodes; the warp's last one is
  * returned.
  *
- * The lanes of some tiles are added up together, which takes a fifth of the instructions that one at a time took, and
- * 10 % of the time of a loss that computes long. */
+ * The lanes of some tiles are added up together, in a fifth of the instructions that one at a time takes: 2 of the 45
+ * or so that an element of log_cosh needs. */
 template <typename loss, outputs outputs, access access>
 ALWAYS_INLINE double run_tiles(const cuda_direct *job, const wanted *wanted, int64_t first, int count, double *node) {
     __shared__ __align__(16) real lanes[MOST_WARPS][ORDER_TOGETHER * ORDER_PITCH];
@@ -425,9 +456,10 @@ ALWAYS_INLINE double run_tiles(const cuda_direct *job, const wanted *wanted, int
             write_row(&tile, tile.buffer + together++ * ORDER_PITCH, 0, sums.sum);
             if (together == ORDER_TOGETHER || further >= tiles) {
                 __syncwarp();
-                const int own = at.thread / (ORDER_WARP / ORDER_TOGETHER), index = i - (together - 1 - own) * at.warps;
+                const int threads = ORDER_WARP / ORDER_TOGETHER, own = at.thread / threads; /* of the tiles */
+                const int index = i - (together - 1 - own) * at.warps;
                 sum = order_lanes_together(at.thread, tile.buffer);
-                if (own < together)
+                if (own < together && at.thread % threads == 0)
                     node[index] = index * ORDER_TILE < count ? sum : ORDER_NOTHING;
                 __syncwarp();
                 together = 0;
