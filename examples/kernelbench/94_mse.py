@@ -103,15 +103,6 @@ LOSS_FUNCTION real magnitude(real x) {
     return sizeof(real) == sizeof(float) ? (real)__builtin_fabsf((float)x) : (real)__builtin_fabs((double)x);
 }
 
-LOSS_FUNCTION real quotient(real a, real b) {
-#if defined(__CUDACC__)
-    const real_bits exponent = bits_of(b) & REAL_EXPONENT_BITS, twice = 2 * bits_of((real)1);
-    if (bits_of(b) == exponent && exponent != 0 && exponent < twice)
-        return a * real_of(twice - exponent);
-#endif
-    return a / b;
-}
-
 LOSS_FUNCTION real sign(real x) {
     const real one = real_of((bits_of(x) & REAL_SIGN_BIT) | bits_of((real)1));
     return choose(x == 0, 0, one);
@@ -468,6 +459,8 @@ extern "C" {
 #define CUDA_FIRST_WORKSPACE      onepass_first_workspace
 #define CUDA_FIRST_WORKSPACE_NAME "onepass_first_workspace"
 
+#define CUDA_MOST_WARPS 8
+
 #define CUDA_MOST_NODES 256
 
 #define CUDA_SMALL_TILES(compute) ((compute) == ONEPASS_F64 ? 4 : 8)
@@ -818,6 +811,24 @@ ALWAYS_INLINE double order_lanes_of(int thread, const double *lane) {
     return sum;
 }
 
+#define ORDER_TOGETHER 4
+#define ORDER_PITCH    (ORDER_LANES + 8)
+
+ALWAYS_INLINE double order_lanes_together(int thread, const real *lane) {
+    const real *own = lane + thread / 8 * ORDER_PITCH + thread % 8;
+    double sum[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        sum[i] = (double)own[8 * i] + (double)own[8 * i + 64];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        sum[i] = sum[i] + sum[i + 4];
+    double total = (sum[0] + sum[2]) + (sum[1] + sum[3]);
+    for (int distance = 4; distance > 0; distance /= 2)
+        total = total + order_swap(total, distance);
+    return total;
+}
+
 ALWAYS_INLINE double order_neighbours(double node, int count) {
     for (int distance = 1; distance < count; distance *= 2)
         node = node + order_swap(node, distance);
@@ -1016,6 +1027,10 @@ ALWAYS_INLINE int own_element(const tile *tile, int row, int own) {
     return row * ORDER_LANES + order_lane(tile->thread, own);
 }
 
+template <typename number> ALWAYS_INLINE number *own_place(const tile *tile, number *at, int row, int own) {
+    return at + order_lane(tile->thread, own) + row * ORDER_LANES;
+}
+
 ALWAYS_INLINE int64_t divide(int64_t n, const cuda_divisor *by) {
     return (int64_t)(__umul64hi((uint64_t)n, by->magic) >> by->shift);
 }
@@ -1070,11 +1085,11 @@ ALWAYS_INLINE vector zero_vector(void) {
 }
 
 ALWAYS_INLINE void read_row(const tile *tile, const real *from, int row, real *x) {
-    EACH_VECTOR unpack(*(const vector *)(from + own_element(tile, row, i * VECTOR)), x + i * VECTOR);
+    EACH_VECTOR unpack(*(const vector *)own_place(tile, from, row, i * VECTOR), x + i * VECTOR);
 }
 
 ALWAYS_INLINE void write_row(const tile *tile, real *to, int row, const real *x) {
-    EACH_VECTOR *(vector *)(to + own_element(tile, row, i * VECTOR)) = pack(x + i * VECTOR);
+    EACH_VECTOR *(vector *)own_place(tile, to, row, i * VECTOR) = pack(x + i * VECTOR);
 }
 
 typedef enum access {
@@ -1082,17 +1097,24 @@ typedef enum access {
     ACCESS_HALF
 } access;
 
+ALWAYS_INLINE int access_size(access access) {
+    return access == ACCESS_REAL ? sizeof(real) : sizeof(uint16_t);
+}
+
 ALWAYS_INLINE bool is_constant(const cuda_direct *job, int which) {
     return (job->head.rows >> which & 1) && job->rows[which].tile_step == 0;
 }
 
+ALWAYS_INLINE void *dense_address(const cuda_direct *job, int which, const tile *tile, int size) {
+    return (char *)job->head.data[which] + tile->index * ORDER_TILE * size;
+}
+
 ALWAYS_INLINE void *tile_address(const cuda_direct *job, int which, const tile *tile, int size) {
-    int64_t offset = tile->index * ORDER_TILE;
-    if (job->head.rows >> which & 1) {
-        const cuda_rows *rows = &job->rows[which];
-        const int64_t row = rows->tiles == 1 ? tile->index : divide(tile->index, &rows->by);
-        offset = row * rows->row_step + (tile->index - row * rows->tiles) * rows->tile_step;
-    }
+    if (!(job->head.rows >> which & 1))
+        return dense_address(job, which, tile, size);
+    const cuda_rows *rows = &job->rows[which];
+    const int64_t row = rows->tiles == 1 ? tile->index : divide(tile->index, &rows->by);
+    const int64_t offset = row * rows->row_step + (tile->index - row * rows->tiles) * rows->tile_step;
     return (char *)job->head.data[which] + offset * size;
 }
 
@@ -1118,12 +1140,11 @@ template <access access, keeping keeping>
 ALWAYS_INLINE void send_for_row(const tile *tile, const void *from, int row, numbers *into) {
     if (access == ACCESS_REAL)
         EACH_VECTOR {
-            const vector *address = (const vector *)((const real *)from + own_element(tile, row, i * VECTOR));
-            into->at[i] = load_vector<keeping>(address);
+            into->at[i] = load_vector<keeping>((const vector *)own_place(tile, (const real *)from, row, i * VECTOR));
         }
 #if !defined(ONEPASS_REAL_F64)
     if (access == ACCESS_HALF) {
-        const uint2 *address = (const uint2 *)((const uint16_t *)from + own_element(tile, row, 0));
+        const uint2 *address = (const uint2 *)own_place(tile, (const uint16_t *)from, row, 0);
         const uint2 half = keeping == KEEP_LEAST || keeping == KEEP_OUTSIDE ? __ldcs(address) : *address;
         into->at[0].x = real_of(half.x);
         into->at[0].y = real_of(half.y);
@@ -1174,22 +1195,24 @@ template <access access> ALWAYS_INLINE void receive(bool f16, const numbers *num
 }
 
 template <access access> ALWAYS_INLINE void put_row(const tile *tile, bool f16, void *to, int row, const real *x) {
-    const bool whole = tile->count == ORDER_TILE;
 #if !defined(ONEPASS_REAL_F64)
-    if (access == ACCESS_HALF) {
-        const uint2 half = f16 ? apart(pack_half(true, x)) : pack_half(false, x);
-        uint16_t *out = (uint16_t *)to + own_element(tile, row, 0);
-        if (whole)
-            *(uint2 *)out = half;
-        else
-            EACH_OWN if (own_element(tile, row, own) < tile->count) out[own] =
-                (uint16_t)((own < 2 ? half.x : half.y) >> 16 * (own % 2));
-    }
+    if (access == ACCESS_HALF)
+        *(uint2 *)own_place(tile, (uint16_t *)to, row, 0) = f16 ? apart(pack_half(true, x)) : pack_half(false, x);
 #endif
-    if (access == ACCESS_REAL && whole)
-        EACH_VECTOR *(vector *)((real *)to + own_element(tile, row, i * VECTOR)) = pack(x + i * VECTOR);
-    else if (access == ACCESS_REAL)
-        EACH_OWN if (own_element(tile, row, own) < tile->count)((real *)to)[own_element(tile, row, own)] = x[own];
+    if (access == ACCESS_REAL)
+        EACH_VECTOR *(vector *)own_place(tile, (real *)to, row, i * VECTOR) = pack(x + i * VECTOR);
+}
+
+template <access access> ALWAYS_INLINE void put_last_row(const tile *tile, bool f16, void *to, int row, const real *x) {
+    EACH_OWN {
+        const int element = own_element(tile, row, own);
+#if !defined(ONEPASS_REAL_F64)
+        if (access == ACCESS_HALF && element < tile->count)
+            ((uint16_t *)to)[element] = (uint16_t)narrow(f16, x[own]);
+#endif
+        if (access == ACCESS_REAL && element < tile->count)
+            ((real *)to)[element] = x[own];
+    }
 }
 
 typedef real (*load_function)(const void *data, int64_t i);
@@ -1315,11 +1338,22 @@ ALWAYS_INLINE void fill_buffer(const cuda_general *job, int which, const tile *t
         buffer[i] = (real)load_scalar(data + place_of(view, tile->index * ORDER_TILE + i).offset * size, dtype);
 }
 
-ALWAYS_INLINE real *plain_output(const cuda_general *job, int which, const tile *tile) {
+ALWAYS_INLINE real *plain_tile(const cuda_general *job, int which, void *data, int dtype, const tile *tile) {
     const cuda_view *view = &job->view[which];
-    real *data = (real *)job->head.data[which];
-    const bool plain = job->head.dtype[which] == REAL_DTYPE && view->ndim == 1 && view->stride[0] == 1;
-    return plain && (uintptr_t)data % 16 == 0 ? data + tile->index * ORDER_TILE : NULL;
+    const bool plain = dtype == REAL_DTYPE && view->ndim == 1 && view->stride[0] == 1;
+    return plain && (uintptr_t)data % 16 == 0 ? (real *)data + tile->index * ORDER_TILE : NULL;
+}
+
+ALWAYS_INLINE const real *plain_input(const cuda_general *job, int which, const tile *tile) {
+    const bool is_weight = which == CUDA_WEIGHT;
+    void *data = is_weight ? job->weight : job->head.data[which];
+    if (tile->count < ORDER_TILE)
+        return NULL;
+    return plain_tile(job, which, data, is_weight ? job->weight_dtype : job->head.dtype[which], tile);
+}
+
+ALWAYS_INLINE real *plain_output(const cuda_general *job, int which, const tile *tile) {
+    return plain_tile(job, which, job->head.data[which], job->head.dtype[which], tile);
 }
 
 ALWAYS_INLINE void empty_buffer(const cuda_general *job, int which, const tile *tile, const real *buffer) {
@@ -1375,15 +1409,16 @@ ALWAYS_INLINE part read_mask(const cuda_general *job, const tile *tile) {
 #if defined(ONEPASS_REAL_F64)
 #define KERNEL(name)  onepass_##name##_f64
 #define REAL(numbers) (numbers).f64
-#define MOST_WARPS    8
+#define BLOCKS        1
 #define LEAN_BLOCKS   1
 #else
 #define KERNEL(name)  onepass_##name##_f32
 #define REAL(numbers) (numbers).f32
-#define MOST_WARPS    16
-#define LEAN_BLOCKS   2
+#define BLOCKS        2
+#define LEAN_BLOCKS   4
 #endif
-#define BOUNDS __launch_bounds__(MOST_WARPS *ORDER_WARP, 1)
+#define MOST_WARPS CUDA_MOST_WARPS
+#define BOUNDS     __launch_bounds__(MOST_WARPS *ORDER_WARP, BLOCKS)
 
 #define ARGUMENTS_2 x[0], x[1]
 #define ARGUMENTS_3 x[0], x[1], x[2]
@@ -1478,28 +1513,82 @@ typedef struct own_row {
     real x[ORDER_OWN_LANES][MOST_OPERANDS];
 } own_row;
 
-template <typename loss> ALWAYS_INLINE void value_row(const wanted *wanted, const own_row *in, real *x) {
-    EACH_OWN x[own] = loss::value(in->x[own], wanted->parameter);
-}
-
-template <loss_function slope>
-ALWAYS_INLINE void gradient_row(const wanted *wanted, const own_row *in, const real *upstream, real *x,
-                                const real *weight = NULL) {
-    EACH_OWN {
-        const real own_slope = slope(in->x[own], wanted->parameter);
-        x[own] = canonical((weight ? own_slope * weight[own] : own_slope) * wanted->scale * upstream[own]);
-    }
+ALWAYS_INLINE real gradient_of(const wanted *wanted, real slope, real upstream) {
+    return canonical(slope * wanted->scale * upstream);
 }
 
 ALWAYS_INLINE void end_row(const tile *tile, int row, real *x) {
     EACH_OWN x[own] = own_element(tile, row, own) < tile->count ? x[own] : 0;
 }
 
-#define ROWS_AT_ONCE (loss::OPERANDS * sizeof(real) > 8 ? ORDER_ROWS / 2 : ORDER_ROWS)
-#define EACH_AT_ONCE _Pragma("unroll") for (int row = 0; row < ROWS_AT_ONCE; row++)
-#define EACH_OPERAND _Pragma("unroll") for (int k = 0; k < loss::OPERANDS; k++)
+template <typename loss, access access> struct stage {
+    enum {
+        ROWS = access == ACCESS_HALF ? ORDER_ROWS : loss::OPERANDS * sizeof(real) > 8 ? ORDER_ROWS / 4 : ORDER_ROWS / 2
+    };
+    numbers of[ROWS][loss::OPERANDS];
+};
 
-template <typename loss> struct some_rows { numbers of[ROWS_AT_ONCE][loss::OPERANDS]; };
+#define EACH_OPERAND   _Pragma("unroll") for (int k = 0; k < loss::OPERANDS; k++)
+#define EACH_STAGE_ROW _Pragma("unroll") for (int row = 0; row < stage<loss, access>::ROWS; row++)
+
+template <typename loss, access access, keeping keeping>
+ALWAYS_INLINE void send_for_rows(const tile *tile, void *const *at, int first, stage<loss, access> *into) {
+    EACH_STAGE_ROW EACH_OPERAND {
+        if (keeping == KEEP_OUTSIDE && k == CUDA_TARGET)
+            send_for_row<access, KEEP_LONGEST>(tile, at[k], first + row, &into->of[row][k]);
+        else
+            send_for_row<access, keeping>(tile, at[k], first + row, &into->of[row][k]);
+    }
+}
+
+template <typename loss> ALWAYS_INLINE bool has_constants(const cuda_direct *job) {
+    bool has = false;
+    EACH_OPERAND has |= is_constant(job, CUDA_PREDICTION + k);
+    return has;
+}
+
+template <typename loss, access access>
+ALWAYS_INLINE void send_for_constants(const cuda_direct *job, const tile *tile, void *const *at, int first,
+                                      stage<loss, access> *into) {
+    EACH_OPERAND {
+        if (is_constant(job, CUDA_PREDICTION + k))
+            EACH_STAGE_ROW send_for_constant(at[k], &into->of[row][k]);
+        else
+            EACH_STAGE_ROW send_for_row<ACCESS_REAL, KEEP_LEAST>(tile, at[k], first + row, &into->of[row][k]);
+    }
+}
+
+template <typename loss, access access>
+ALWAYS_INLINE void send_for_last_rows(const cuda_direct *job, const tile *tile, void *const *at, int first,
+                                      stage<loss, access> *into) {
+    EACH_OPERAND {
+        if (access == ACCESS_REAL && is_constant(job, CUDA_PREDICTION + k))
+            EACH_STAGE_ROW send_for_constant(at[k], &into->of[row][k]);
+        else
+            EACH_STAGE_ROW send_for_rest<access>(tile, at[k], first + row, &into->of[row][k]);
+    }
+}
+
+template <typename loss, access access> struct ahead {
+    bool is_plain;
+    void *at[loss::OPERANDS];
+    stage<loss, access> rows;
+};
+
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE void send_for_stage(const cuda_direct *job, const tile *tile, const ahead<loss, access> *ahead, int first,
+                                  stage<loss, access> *into) {
+    if (!ahead->is_plain && tile->count < ORDER_TILE)
+        send_for_last_rows<loss, access>(job, tile, ahead->at, first, into);
+    else if (access == ACCESS_REAL && !ahead->is_plain)
+        send_for_constants<loss, access>(job, tile, ahead->at, first, into);
+    else if (outputs != OUTPUTS_VALUE)
+        send_for_rows<loss, access, KEEP_AS_USUAL>(tile, ahead->at, first, into);
+    else if (loss::OPERANDS > 2 || (job->head.rows >> CUDA_TARGET & 1))
+        send_for_rows<loss, access, KEEP_OUTSIDE>(tile, ahead->at, first, into);
+    else
+        send_for_rows<loss, access, KEEP_LEAST>(tile, ahead->at, first, into);
+}
 
 template <typename loss, access access> ALWAYS_INLINE void receive_row(bool f16, const numbers *from, own_row *into) {
     EACH_OPERAND {
@@ -1510,95 +1599,91 @@ template <typename loss, access access> ALWAYS_INLINE void receive_row(bool f16,
 }
 
 template <typename loss, outputs outputs, access access>
-ALWAYS_INLINE void direct_row(const tile *tile, const wanted *wanted, bool f16, int row, void *gradient,
-                              const numbers *numbers, lane_sums *sums) {
-    own_row in;
-    real x[ORDER_OWN_LANES];
-    receive_row<loss, access>(f16, numbers, &in);
+ALWAYS_INLINE void compute_stage(const tile *tile, const wanted *wanted, bool f16, void *gradient, int first,
+                                 const stage<loss, access> *from, lane_sums *sums) {
+    real value[stage<loss, access>::ROWS][ORDER_OWN_LANES], slope[stage<loss, access>::ROWS][ORDER_OWN_LANES];
+    EACH_STAGE_ROW {
+        own_row in;
+        receive_row<loss, access>(f16, from->of[row], &in);
+        EACH_OWN {
+            if constexpr (outputs != OUTPUTS_GRADIENT)
+                value[row][own] = loss::value(in.x[own], wanted->parameter);
+            if constexpr (outputs != OUTPUTS_VALUE)
+                slope[row][own] = gradient_of(wanted, loss::slope_p(in.x[own], wanted->parameter), wanted->upstream);
+        }
+    }
     if constexpr (outputs != OUTPUTS_GRADIENT) {
-        value_row<loss>(wanted, &in, x);
         if (tile->count < ORDER_TILE)
-            end_row(tile, row, x);
-        add_row(row, x, sums);
+            EACH_STAGE_ROW end_row(tile, first + row, value[row]);
+        EACH_STAGE_ROW add_row(first + row, value[row], sums);
     }
     if constexpr (outputs != OUTPUTS_VALUE) {
-        real upstream[ORDER_OWN_LANES];
-        EACH_OWN upstream[own] = wanted->upstream;
-        gradient_row<loss::slope_p>(wanted, &in, upstream, x);
-        put_row<access>(tile, f16, gradient, row, x);
-    }
-}
-
-template <typename loss, access access, keeping keeping>
-ALWAYS_INLINE void send_for_rows(const tile *tile, void *const *at, int first, some_rows<loss> *into) {
-    EACH_AT_ONCE EACH_OPERAND {
-        if (keeping == KEEP_OUTSIDE && k == CUDA_TARGET)
-            send_for_row<access, KEEP_LONGEST>(tile, at[k], first + row, &into->of[row][k]);
+        if (tile->count == ORDER_TILE)
+            EACH_STAGE_ROW put_row<access>(tile, f16, gradient, first + row, slope[row]);
         else
-            send_for_row<access, keeping>(tile, at[k], first + row, &into->of[row][k]);
+            EACH_STAGE_ROW put_last_row<access>(tile, f16, gradient, first + row, slope[row]);
     }
-}
-
-template <typename loss>
-ALWAYS_INLINE void send_for_constants(const cuda_direct *job, const tile *tile, void *const *at, int first,
-                                      some_rows<loss> *into) {
-    EACH_OPERAND {
-        if (is_constant(job, CUDA_PREDICTION + k))
-            EACH_AT_ONCE send_for_constant(at[k], &into->of[row][k]);
-        else
-            EACH_AT_ONCE send_for_row<ACCESS_REAL, KEEP_LEAST>(tile, at[k], first + row, &into->of[row][k]);
-    }
-}
-
-template <typename loss, access access>
-ALWAYS_INLINE void send_for_last_rows(const cuda_direct *job, const tile *tile, void *const *at, int first,
-                                      some_rows<loss> *into) {
-    EACH_OPERAND {
-        if (access == ACCESS_REAL && is_constant(job, CUDA_PREDICTION + k))
-            EACH_AT_ONCE send_for_constant(at[k], &into->of[row][k]);
-        else
-            EACH_AT_ONCE send_for_rest<access>(tile, at[k], first + row, &into->of[row][k]);
-    }
-}
-
-template <typename loss> ALWAYS_INLINE bool has_constants(const cuda_direct *job) {
-    bool has = false;
-    EACH_OPERAND has |= is_constant(job, CUDA_PREDICTION + k);
-    return has;
-}
-
-template <int first, typename loss, outputs outputs, access access>
-ALWAYS_INLINE void run_rows(const cuda_direct *job, const wanted *wanted, const tile *tile, void *const *at,
-                            void *gradient, lane_sums *sums) {
-    const bool f16 = access == ACCESS_HALF && job->head.dtype[CUDA_PREDICTION] == ONEPASS_F16;
-    some_rows<loss> numbers;
-    if (tile->count < ORDER_TILE)
-        send_for_last_rows<loss, access>(job, tile, at, first, &numbers);
-    else if (access == ACCESS_REAL && job->head.rows && has_constants<loss>(job))
-        send_for_constants<loss>(job, tile, at, first, &numbers);
-    else if (outputs != OUTPUTS_VALUE)
-        send_for_rows<loss, access, KEEP_AS_USUAL>(tile, at, first, &numbers);
-    else if (job->head.rows >> CUDA_TARGET & 1)
-        send_for_rows<loss, access, KEEP_OUTSIDE>(tile, at, first, &numbers);
-    else
-        send_for_rows<loss, access, KEEP_LEAST>(tile, at, first, &numbers);
-    EACH_AT_ONCE direct_row<loss, outputs, access>(tile, wanted, f16, first + row, gradient, numbers.of[row], sums);
-    if constexpr (first + ROWS_AT_ONCE < ORDER_ROWS)
-        run_rows<first + ROWS_AT_ONCE, loss, outputs, access>(job, wanted, tile, at, gradient, sums);
 }
 
 template <typename loss, outputs outputs, access access>
-ALWAYS_INLINE void run_tile(const cuda_direct *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
-    const int size = access == ACCESS_REAL ? sizeof(real) : sizeof(uint16_t);
-    void *at[loss::OPERANDS], *gradient = NULL;
-    EACH_OPERAND at[k] = tile_address(job, CUDA_PREDICTION + k, tile, size);
-    if (outputs != OUTPUTS_VALUE)
-        gradient = tile_address(job, CUDA_GRADIENT, tile, size);
-    run_rows<0, loss, outputs, access>(job, wanted, tile, at, gradient, sums);
+ALWAYS_INLINE void begin_tile(const cuda_direct *job, const tile *tile, ahead<loss, access> *ahead) {
+    if (tile->count <= 0)
+        return;
+    const bool is_whole = tile->count == ORDER_TILE;
+    if (job->head.rows == 0) {
+        ahead->is_plain = is_whole;
+        EACH_OPERAND ahead->at[k] = dense_address(job, CUDA_PREDICTION + k, tile, access_size(access));
+    } else {
+        ahead->is_plain = is_whole && !(access == ACCESS_REAL && has_constants<loss>(job));
+        EACH_OPERAND ahead->at[k] = tile_address(job, CUDA_PREDICTION + k, tile, access_size(access));
+    }
+    send_for_stage<loss, outputs, access>(job, tile, ahead, 0, &ahead->rows);
+}
+
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE void run_tile(const cuda_direct *job, const wanted *wanted, const tile *tile, const struct tile *next,
+                            ahead<loss, access> *ahead, lane_sums *sums) {
+    const int rows = stage<loss, access>::ROWS;
+    const bool f16 = access == ACCESS_HALF && job->head.dtype[CUDA_PREDICTION] == ONEPASS_F16;
+    void *gradient = outputs == OUTPUTS_VALUE ? NULL : tile_address(job, CUDA_GRADIENT, tile, access_size(access));
+    if constexpr (rows == ORDER_ROWS) {
+        begin_tile<loss, outputs, access>(job, tile, ahead);
+        compute_stage<loss, outputs, access>(tile, wanted, f16, gradient, 0, &ahead->rows, sums);
+    } else {
+        stage<loss, access> other;
+#pragma unroll
+        for (int first = 0; first < ORDER_ROWS; first += 2 * rows) {
+            send_for_stage<loss, outputs, access>(job, tile, ahead, first + rows, &other);
+            compute_stage<loss, outputs, access>(tile, wanted, false, gradient, first, &ahead->rows, sums);
+            if (first + 2 * rows < ORDER_ROWS)
+                send_for_stage<loss, outputs, access>(job, tile, ahead, first + 2 * rows, &ahead->rows);
+            else
+                begin_tile<loss, outputs, access>(job, next, ahead);
+            compute_stage<loss, outputs, access>(tile, wanted, false, gradient, first + rows, &other, sums);
+        }
+    }
 }
 
 ALWAYS_INLINE real *buffer_of(const tile *tile, int which) {
     return tile->buffer + which * ORDER_TILE;
+}
+
+#define GENERAL_INPUTS (MOST_OPERANDS + 2)
+#define INPUT_UPSTREAM MOST_OPERANDS
+#define INPUT_WEIGHT   (MOST_OPERANDS + 1)
+typedef struct sources {
+    const real *at[GENERAL_INPUTS];
+} sources;
+
+typedef struct inputs {
+    real x[GENERAL_INPUTS][ORDER_OWN_LANES];
+} inputs;
+
+ALWAYS_INLINE void read_inputs(const tile *tile, const sources *sources, int row, inputs *into) {
+#pragma unroll
+    for (int k = 0; k < GENERAL_INPUTS; k++)
+        if (sources->at[k])
+            read_row(tile, sources->at[k], row, into->x[k]);
 }
 
 #define GENERAL_OUTPUTS (1 + MOST_OPERANDS)
@@ -1607,8 +1692,10 @@ typedef struct places {
 } places;
 
 ALWAYS_INLINE void put_result(const tile *tile, const places *places, int output, int row, const real *x) {
-    if (places->at[output])
+    if (places->at[output] && tile->count == ORDER_TILE)
         put_row<ACCESS_REAL>(tile, false, places->at[output], row, x);
+    else if (places->at[output])
+        put_last_row<ACCESS_REAL>(tile, false, places->at[output], row, x);
     else
         write_row(tile, buffer_of(tile, output), row, x);
 }
@@ -1617,35 +1704,32 @@ template <loss_function slope>
 ALWAYS_INLINE void buffered_gradient(const tile *tile, const wanted *wanted, const places *places, part part, int k,
                                      int row, const own_row *in, const real *upstream, const real *weight) {
     real x[ORDER_OWN_LANES];
-    gradient_row<slope>(wanted, in, upstream, x, weight);
-    EACH_OWN x[own] = takes_part(part, row, own) ? x[own] : 0;
+    EACH_OWN {
+        const real weighted = slope(in->x[own], wanted->parameter) * weight[own];
+        x[own] = takes_part(part, row, own) ? gradient_of(wanted, weighted, upstream[own]) : 0;
+    }
     put_result(tile, places, 1 + k, row, x);
 }
 
 template <typename loss>
-ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, const real *weights, part part,
+ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, const inputs *inputs, part part,
                                 const places *places, int row, lane_sums *sums) {
     own_row in;
-    real x[ORDER_OWN_LANES], upstream[ORDER_OWN_LANES], weight[ORDER_OWN_LANES];
+    real x[ORDER_OWN_LANES];
+    const real *upstream = inputs->x[INPUT_UPSTREAM], *weight = inputs->x[INPUT_WEIGHT];
 #pragma unroll
-    for (int k = 0; k < loss::OPERANDS; k++) {
-        read_row(tile, buffer_of(tile, k), row, x);
-        EACH_OWN in.x[own][k] = x[own];
-    }
-    EACH_OWN weight[own] = 1;
-    if (weights)
-        read_row(tile, weights, row, weight);
+    for (int k = 0; k < loss::OPERANDS; k++)
+        EACH_OWN in.x[own][k] = inputs->x[k][own];
     if (wanted->sum || wanted->values) {
-        value_row<loss>(wanted, &in, x);
-        EACH_OWN x[own] = takes_part(part, row, own) ? canonical(x[own] * weight[own]) : 0;
+        EACH_OWN {
+            const real value = loss::value(in.x[own], wanted->parameter);
+            x[own] = takes_part(part, row, own) ? canonical(value * weight[own]) : 0;
+        }
         end_row(tile, row, x);
     }
     if (wanted->sum)
         add_row(row, x, sums);
     if constexpr (loss::OPERANDS > 1) {
-        EACH_OWN upstream[own] = wanted->upstream;
-        if (wanted->upstream_is_tensor)
-            read_row(tile, buffer_of(tile, loss::OPERANDS), row, upstream);
         if (wanted->values)
             put_result(tile, places, 0, row, x);
         if (wanted->gradients & 1)
@@ -1658,14 +1742,24 @@ ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, const re
     }
 }
 
-template <typename loss, outputs outputs, access access>
+template <typename loss>
 ALWAYS_INLINE void run_tile(const cuda_general *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
-    real *weights = job->weight ? buffer_of(tile, job->weight_buffer) : NULL;
-    const int inputs = loss::OPERANDS + wanted->upstream_is_tensor;
+    const bool has_weight = job->weight != NULL;
+    const int buffered = loss::OPERANDS + wanted->upstream_is_tensor;
+    sources sources = {};
 #pragma unroll 1
-    for (int k = 0; k < inputs + (weights != NULL); k++) {
-        const int which = k < loss::OPERANDS ? CUDA_PREDICTION + k : k < inputs ? CUDA_UPSTREAM : CUDA_WEIGHT;
-        fill_buffer(job, which, tile, k < inputs ? buffer_of(tile, k) : weights);
+    for (int k = 0; k < buffered + has_weight; k++) {
+        const int which = k < loss::OPERANDS ? CUDA_PREDICTION + k : k < buffered ? CUDA_UPSTREAM : CUDA_WEIGHT;
+        const int input = k < loss::OPERANDS ? k : k < buffered ? INPUT_UPSTREAM : INPUT_WEIGHT;
+        const real *at = plain_input(job, which, tile);
+        if (!at) {
+            real *buffer = buffer_of(tile, k < buffered ? k : job->weight_buffer);
+            fill_buffer(job, which, tile, buffer);
+            at = buffer;
+        }
+#pragma unroll
+        for (int i = 0; i < GENERAL_INPUTS; i++)
+            sources.at[i] = i == input ? at : sources.at[i];
     }
     const part part = job->mask ? read_mask(job, tile) : PART_ALL;
     places places;
@@ -1675,9 +1769,17 @@ ALWAYS_INLINE void run_tile(const cuda_general *job, const wanted *wanted, const
         places.at[k] = k <= loss::OPERANDS && is_wanted ? plain_output(job, CUDA_VALUE + k, tile) : NULL;
     }
     __syncwarp();
+    inputs next;
+    EACH_OWN next.x[INPUT_UPSTREAM][own] = wanted->upstream;
+    EACH_OWN next.x[INPUT_WEIGHT][own] = 1;
+    read_inputs(tile, &sources, 0, &next);
 #pragma unroll 1
-    for (int row = 0; row < ORDER_ROWS; row++)
-        buffered_row<loss>(tile, wanted, weights, part, &places, row, sums);
+    for (int row = 0; row < ORDER_ROWS; row++) {
+        const inputs now = next;
+        if (row + 1 < ORDER_ROWS)
+            read_inputs(tile, &sources, row + 1, &next);
+        buffered_row<loss>(tile, wanted, &now, part, &places, row, sums);
+    }
     __syncwarp();
 #pragma unroll 1
     for (int k = 0; k <= loss::OPERANDS; k++)
@@ -1693,12 +1795,68 @@ ALWAYS_INLINE double sum_of_weights(const cuda_general *job) {
     return job->over_weights ? *(const double *)((const char *)job->head.workspace + CUDA_WEIGHTS_AT) : 1;
 }
 
-ALWAYS_INLINE double tile_sum(const wanted *wanted, const tile *tile, const lane_sums *sums, bool alone, double *node) {
-    if (!wanted->sum)
-        return 0;
-    const double sum = tile->count > 0 ? order_lanes(tile->thread, sums->sum) : ORDER_NOTHING;
-    if (!alone && tile->thread == 0)
-        *node = sum;
+typedef struct place_in_block {
+    int thread, warp, warps;
+} place_in_block;
+
+ALWAYS_INLINE place_in_block here_in_block(void) {
+    return (place_in_block){(int)threadIdx.x % ORDER_WARP, (int)threadIdx.x / ORDER_WARP, (int)blockDim.x / ORDER_WARP};
+}
+
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE double run_tiles(const cuda_direct *job, const wanted *wanted, int64_t first, int count, double *node) {
+    __shared__ __align__(16) real lanes[MOST_WARPS][ORDER_TOGETHER * ORDER_PITCH];
+    const place_in_block at = here_in_block();
+    const int tiles = job->head.tiles_per_block;
+    double sum = ORDER_NOTHING;
+    tile tile = tile_at(first + at.warp, count - at.warp * ORDER_TILE, at.thread, lanes[at.warp]);
+    ahead<loss, access> ahead;
+    if (stage<loss, access>::ROWS < ORDER_ROWS)
+        begin_tile<loss, outputs, access>(job, &tile, &ahead);
+    int together = 0;
+#pragma unroll 1
+    for (int i = at.warp; i < tiles; i += at.warps) {
+        const int further = i + at.warps;
+        const struct tile next = tile_at(first + further, count - further * ORDER_TILE, at.thread, lanes[at.warp]);
+        lane_sums sums = {};
+        if (tile.count > 0)
+            run_tile<loss, outputs, access>(job, wanted, &tile, &next, &ahead, &sums);
+        if constexpr (outputs != OUTPUTS_GRADIENT) {
+            write_row(&tile, tile.buffer + together++ * ORDER_PITCH, 0, sums.sum);
+            if (together == ORDER_TOGETHER || further >= tiles) {
+                __syncwarp();
+                const int threads = ORDER_WARP / ORDER_TOGETHER, own = at.thread / threads;
+                const int index = i - (together - 1 - own) * at.warps;
+                sum = order_lanes_together(at.thread, tile.buffer);
+                if (own < together && at.thread % threads == 0)
+                    node[index] = index * ORDER_TILE < count ? sum : ORDER_NOTHING;
+                __syncwarp();
+                together = 0;
+            }
+        }
+        tile = next;
+    }
+    return sum;
+}
+
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE double run_tiles(const cuda_general *job, const wanted *wanted, int64_t first, int count, double *node) {
+    const place_in_block at = here_in_block();
+    const int tiles = job->head.tiles_per_block;
+    real *buffer = shared_buffer(&job->head, at.warp);
+    double sum = ORDER_NOTHING;
+#pragma unroll 1
+    for (int i = at.warp; i < tiles; i += at.warps) {
+        const tile tile = tile_at(first + i, count - i * ORDER_TILE, at.thread, buffer);
+        lane_sums sums = {};
+        if (tile.count > 0)
+            run_tile<loss>(job, wanted, &tile, &sums);
+        if (!wanted->sum)
+            continue;
+        sum = tile.count > 0 ? order_lanes(tile.thread, sums.sum) : ORDER_NOTHING;
+        if (at.thread == 0)
+            node[i] = sum;
+    }
     return sum;
 }
 
@@ -1707,9 +1865,8 @@ ALWAYS_INLINE void run_block(const parameter *job) {
     __shared__ double node[CUDA_MOST_NODES];
     __shared__ order_stack stack;
     const cuda_head *head = &job->head;
-    const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP, warps = blockDim.x / ORDER_WARP;
+    const place_in_block at = here_in_block();
     const int tiles = head->tiles_per_block, sweeps = head->sweeps;
-    const bool alone = tiles == 1;
     const double weights = sum_of_weights(job);
     wanted wanted = what_is_wanted<outputs>(head);
     if (outputs == OUTPUTS_ANY)
@@ -1724,22 +1881,14 @@ ALWAYS_INLINE void run_block(const parameter *job) {
     for (int sweep = 0; sweep < sweeps; sweep++) {
         const int64_t first = ((int64_t)blockIdx.x * sweeps + sweep) * tiles;
         const int64_t left = head->count - first * ORDER_TILE;
-        const int here = left < tiles * ORDER_TILE ? (int)left : tiles * ORDER_TILE;
-        if (here <= 0)
+        const int count = left < tiles * ORDER_TILE ? (int)left : tiles * ORDER_TILE;
+        if (count <= 0)
             break;
-#pragma unroll 1
-        for (int i = warp; i < tiles; i += warps) {
-            real *buffer = outputs == OUTPUTS_ANY ? shared_buffer(head, warp) : NULL;
-            const tile tile = tile_at(first + i, here - i * ORDER_TILE, thread, buffer);
-            lane_sums sums = {};
-            if (tile.count > 0)
-                run_tile<loss, outputs, access>(job, &wanted, &tile, &sums);
-            sum = tile_sum(&wanted, &tile, &sums, alone, &node[i]);
-        }
-        if (wanted.sum && !alone) {
+        sum = run_tiles<loss, outputs, access>(job, &wanted, first, count, node);
+        if (wanted.sum && tiles > 1) {
             __syncthreads();
-            if (warp == 0)
-                sum = tree_of(thread, node, tiles);
+            if (at.warp == 0)
+                sum = tree_of(at.thread, node, tiles);
         }
         if (wanted.sum && sweeps > 1) {
             if (threadIdx.x == 0)
@@ -2144,19 +2293,12 @@ static block small_block(const job *job, int64_t tiles) {
     return (block){(int32_t)(4 * taken), (int32_t)taken};
 }
 
-static block direct_block(const job *job, variant variant, const cuda_head *head, int64_t tiles,
-                          int32_t multiprocessors) {
-    const bool in_float = job->compute == ONEPASS_F32, rows = head->rows >> CUDA_TARGET & 1;
-    const bool lean = variant == FORWARD_HALF;
+static block direct_block(variant variant, int64_t tiles, int32_t multiprocessors) {
+    const bool writes = variant != FORWARD && variant != FORWARD_HALF;
     const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
-    int64_t warps = lean && in_float && waves >= 4 ? 16 : 8, tiles_a_warp = up_to_power_of_two(least(waves, 8));
-    if (variant == BOTH || variant == BACKWARD) {
-        warps = in_float && !rows ? 16 : 8;
-        tiles_a_warp = up_to_power_of_two(least(waves, rows ? 4 : 2));
-    }
-    warps = least(warps, up_to_power_of_two(tiles));
-    if (onepass_cuda_shape.warps)
-        warps = least(onepass_cuda_shape.warps, in_float ? 16 : 8);
+    const int64_t tiles_a_warp = up_to_power_of_two(least(waves, writes ? 4 : 8));
+    const int64_t usual = least(CUDA_MOST_WARPS, up_to_power_of_two(tiles));
+    const int64_t warps = onepass_cuda_shape.warps ? least(onepass_cuda_shape.warps, CUDA_MOST_WARPS) : usual;
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
     return (block){(int32_t)warps, (int32_t)(forced ? forced : warps * tiles_a_warp)};
 }
@@ -2177,7 +2319,7 @@ static void plan_shape(const job *job, variant variant, int32_t multiprocessors,
     const bool small = variant == SMALL_FORWARD || variant == SMALL_BOTH;
     const block block = small                ? small_block(job, tiles)
                         : variant == GENERAL ? general_block(job, head, tiles, multiprocessors)
-                                             : direct_block(job, variant, head, tiles, multiprocessors);
+                                             : direct_block(variant, tiles, multiprocessors);
     const int64_t forced = onepass_cuda_shape.most_blocks;
     const int64_t most_blocks = forced && !small ? forced : CUDA_MOST_BLOCKS;
     int64_t run = block.tiles;

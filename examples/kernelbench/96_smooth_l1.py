@@ -4,7 +4,7 @@
 # left out here: examples/kernelbench/binding.cpp, examples/kernelbench/mean.cu, examples/kernelbench/mean.h,
 # include/onepass.h, src/catalog.c, src/check.c, src/cuda/combine.h, src/cuda/gpu.h, src/cuda/memory.h,
 # src/cuda/pairwise.cu, src/cuda/pairwise.h, src/cuda/plan.c, src/dtype.h, src/engine.h, src/loss.h,
-# src/loss/smooth_l1.h, src/order.h.
+# src/loss/smooth_l1.h, src/order.h, src/transcendental.h.
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
@@ -101,15 +101,6 @@ LOSS_FUNCTION real minus_if(bool condition, real x) {
 
 LOSS_FUNCTION real magnitude(real x) {
     return sizeof(real) == sizeof(float) ? (real)__builtin_fabsf((float)x) : (real)__builtin_fabs((double)x);
-}
-
-LOSS_FUNCTION real quotient(real a, real b) {
-#if defined(__CUDACC__)
-    const real_bits exponent = bits_of(b) & REAL_EXPONENT_BITS, twice = 2 * bits_of((real)1);
-    if (bits_of(b) == exponent && exponent != 0 && exponent < twice)
-        return a * real_of(twice - exponent);
-#endif
-    return a / b;
 }
 
 LOSS_FUNCTION real sign(real x) {
@@ -468,6 +459,8 @@ extern "C" {
 #define CUDA_FIRST_WORKSPACE      onepass_first_workspace
 #define CUDA_FIRST_WORKSPACE_NAME "onepass_first_workspace"
 
+#define CUDA_MOST_WARPS 8
+
 #define CUDA_MOST_NODES 256
 
 #define CUDA_SMALL_TILES(compute) ((compute) == ONEPASS_F64 ? 4 : 8)
@@ -818,6 +811,24 @@ ALWAYS_INLINE double order_lanes_of(int thread, const double *lane) {
     return sum;
 }
 
+#define ORDER_TOGETHER 4
+#define ORDER_PITCH    (ORDER_LANES + 8)
+
+ALWAYS_INLINE double order_lanes_together(int thread, const real *lane) {
+    const real *own = lane + thread / 8 * ORDER_PITCH + thread % 8;
+    double sum[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        sum[i] = (double)own[8 * i] + (double)own[8 * i + 64];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        sum[i] = sum[i] + sum[i + 4];
+    double total = (sum[0] + sum[2]) + (sum[1] + sum[3]);
+    for (int distance = 4; distance > 0; distance /= 2)
+        total = total + order_swap(total, distance);
+    return total;
+}
+
 ALWAYS_INLINE double order_neighbours(double node, int count) {
     for (int distance = 1; distance < count; distance *= 2)
         node = node + order_swap(node, distance);
@@ -1016,6 +1027,10 @@ ALWAYS_INLINE int own_element(const tile *tile, int row, int own) {
     return row * ORDER_LANES + order_lane(tile->thread, own);
 }
 
+template <typename number> ALWAYS_INLINE number *own_place(const tile *tile, number *at, int row, int own) {
+    return at + order_lane(tile->thread, own) + row * ORDER_LANES;
+}
+
 ALWAYS_INLINE int64_t divide(int64_t n, const cuda_divisor *by) {
     return (int64_t)(__umul64hi((uint64_t)n, by->magic) >> by->shift);
 }
@@ -1070,11 +1085,11 @@ ALWAYS_INLINE vector zero_vector(void) {
 }
 
 ALWAYS_INLINE void read_row(const tile *tile, const real *from, int row, real *x) {
-    EACH_VECTOR unpack(*(const vector *)(from + own_element(tile, row, i * VECTOR)), x + i * VECTOR);
+    EACH_VECTOR unpack(*(const vector *)own_place(tile, from, row, i * VECTOR), x + i * VECTOR);
 }
 
 ALWAYS_INLINE void write_row(const tile *tile, real *to, int row, const real *x) {
-    EACH_VECTOR *(vector *)(to + own_element(tile, row, i * VECTOR)) = pack(x + i * VECTOR);
+    EACH_VECTOR *(vector *)own_place(tile, to, row, i * VECTOR) = pack(x + i * VECTOR);
 }
 
 typedef enum access {
@@ -1082,17 +1097,24 @@ typedef enum access {
     ACCESS_HALF
 } access;
 
+ALWAYS_INLINE int access_size(access access) {
+    return access == ACCESS_REAL ? sizeof(real) : sizeof(uint16_t);
+}
+
 ALWAYS_INLINE bool is_constant(const cuda_direct *job, int which) {
     return (job->head.rows >> which & 1) && job->rows[which].tile_step == 0;
 }
 
+ALWAYS_INLINE void *dense_address(const cuda_direct *job, int which, const tile *tile, int size) {
+    return (char *)job->head.data[which] + tile->index * ORDER_TILE * size;
+}
+
 ALWAYS_INLINE void *tile_address(const cuda_direct *job, int which, const tile *tile, int size) {
-    int64_t offset = tile->index * ORDER_TILE;
-    if (job->head.rows >> which & 1) {
-        const cuda_rows *rows = &job->rows[which];
-        const int64_t row = rows->tiles == 1 ? tile->index : divide(tile->index, &rows->by);
-        offset = row * rows->row_step + (tile->index - row * rows->tiles) * rows->tile_step;
-    }
+    if (!(job->head.rows >> which & 1))
+        return dense_address(job, which, tile, size);
+    const cuda_rows *rows = &job->rows[which];
+    const int64_t row = rows->tiles == 1 ? tile->index : divide(tile->index, &rows->by);
+    const int64_t offset = row * rows->row_step + (tile->index - row * rows->tiles) * rows->tile_step;
     return (char *)job->head.data[which] + offset * size;
 }
 
@@ -1118,12 +1140,11 @@ template <access access, keeping keeping>
 ALWAYS_INLINE void send_for_row(const tile *tile, const void *from, int row, numbers *into) {
     if (access == ACCESS_REAL)
         EACH_VECTOR {
-            const vector *address = (const vector *)((const real *)from + own_element(tile, row, i * VECTOR));
-            into->at[i] = load_vector<keeping>(address);
+            into->at[i] = load_vector<keeping>((const vector *)own_place(tile, (const real *)from, row, i * VECTOR));
         }
 #if !defined(ONEPASS_REAL_F64)
     if (access == ACCESS_HALF) {
-        const uint2 *address = (const uint2 *)((const uint16_t *)from + own_element(tile, row, 0));
+        const uint2 *address = (const uint2 *)own_place(tile, (const uint16_t *)from, row, 0);
         const uint2 half = keeping == KEEP_LEAST || keeping == KEEP_OUTSIDE ? __ldcs(address) : *address;
         into->at[0].x = real_of(half.x);
         into->at[0].y = real_of(half.y);
@@ -1174,22 +1195,24 @@ template <access access> ALWAYS_INLINE void receive(bool f16, const numbers *num
 }
 
 template <access access> ALWAYS_INLINE void put_row(const tile *tile, bool f16, void *to, int row, const real *x) {
-    const bool whole = tile->count == ORDER_TILE;
 #if !defined(ONEPASS_REAL_F64)
-    if (access == ACCESS_HALF) {
-        const uint2 half = f16 ? apart(pack_half(true, x)) : pack_half(false, x);
-        uint16_t *out = (uint16_t *)to + own_element(tile, row, 0);
-        if (whole)
-            *(uint2 *)out = half;
-        else
-            EACH_OWN if (own_element(tile, row, own) < tile->count) out[own] =
-                (uint16_t)((own < 2 ? half.x : half.y) >> 16 * (own % 2));
-    }
+    if (access == ACCESS_HALF)
+        *(uint2 *)own_place(tile, (uint16_t *)to, row, 0) = f16 ? apart(pack_half(true, x)) : pack_half(false, x);
 #endif
-    if (access == ACCESS_REAL && whole)
-        EACH_VECTOR *(vector *)((real *)to + own_element(tile, row, i * VECTOR)) = pack(x + i * VECTOR);
-    else if (access == ACCESS_REAL)
-        EACH_OWN if (own_element(tile, row, own) < tile->count)((real *)to)[own_element(tile, row, own)] = x[own];
+    if (access == ACCESS_REAL)
+        EACH_VECTOR *(vector *)own_place(tile, (real *)to, row, i * VECTOR) = pack(x + i * VECTOR);
+}
+
+template <access access> ALWAYS_INLINE void put_last_row(const tile *tile, bool f16, void *to, int row, const real *x) {
+    EACH_OWN {
+        const int element = own_element(tile, row, own);
+#if !defined(ONEPASS_REAL_F64)
+        if (access == ACCESS_HALF && element < tile->count)
+            ((uint16_t *)to)[element] = (uint16_t)narrow(f16, x[own]);
+#endif
+        if (access == ACCESS_REAL && element < tile->count)
+            ((real *)to)[element] = x[own];
+    }
 }
 
 typedef real (*load_function)(const void *data, int64_t i);
@@ -1315,11 +1338,22 @@ ALWAYS_INLINE void fill_buffer(const cuda_general *job, int which, const tile *t
         buffer[i] = (real)load_scalar(data + place_of(view, tile->index * ORDER_TILE + i).offset * size, dtype);
 }
 
-ALWAYS_INLINE real *plain_output(const cuda_general *job, int which, const tile *tile) {
+ALWAYS_INLINE real *plain_tile(const cuda_general *job, int which, void *data, int dtype, const tile *tile) {
     const cuda_view *view = &job->view[which];
-    real *data = (real *)job->head.data[which];
-    const bool plain = job->head.dtype[which] == REAL_DTYPE && view->ndim == 1 && view->stride[0] == 1;
-    return plain && (uintptr_t)data % 16 == 0 ? data + tile->index * ORDER_TILE : NULL;
+    const bool plain = dtype == REAL_DTYPE && view->ndim == 1 && view->stride[0] == 1;
+    return plain && (uintptr_t)data % 16 == 0 ? (real *)data + tile->index * ORDER_TILE : NULL;
+}
+
+ALWAYS_INLINE const real *plain_input(const cuda_general *job, int which, const tile *tile) {
+    const bool is_weight = which == CUDA_WEIGHT;
+    void *data = is_weight ? job->weight : job->head.data[which];
+    if (tile->count < ORDER_TILE)
+        return NULL;
+    return plain_tile(job, which, data, is_weight ? job->weight_dtype : job->head.dtype[which], tile);
+}
+
+ALWAYS_INLINE real *plain_output(const cuda_general *job, int which, const tile *tile) {
+    return plain_tile(job, which, job->head.data[which], job->head.dtype[which], tile);
 }
 
 ALWAYS_INLINE void empty_buffer(const cuda_general *job, int which, const tile *tile, const real *buffer) {
@@ -1375,15 +1409,16 @@ ALWAYS_INLINE part read_mask(const cuda_general *job, const tile *tile) {
 #if defined(ONEPASS_REAL_F64)
 #define KERNEL(name)  onepass_##name##_f64
 #define REAL(numbers) (numbers).f64
-#define MOST_WARPS    8
+#define BLOCKS        1
 #define LEAN_BLOCKS   1
 #else
 #define KERNEL(name)  onepass_##name##_f32
 #define REAL(numbers) (numbers).f32
-#define MOST_WARPS    16
-#define LEAN_BLOCKS   2
+#define BLOCKS        2
+#define LEAN_BLOCKS   4
 #endif
-#define BOUNDS __launch_bounds__(MOST_WARPS *ORDER_WARP, 1)
+#define MOST_WARPS CUDA_MOST_WARPS
+#define BOUNDS     __launch_bounds__(MOST_WARPS *ORDER_WARP, BLOCKS)
 
 #define ARGUMENTS_2 x[0], x[1]
 #define ARGUMENTS_3 x[0], x[1], x[2]
@@ -1403,6 +1438,477 @@ ALWAYS_INLINE part read_mask(const cuda_general *job, const tile *tile) {
         LOSS_MEMBER(name, slope_t, operands)                                                                           \
         PASTE(LOSS_SLOPE_, OPERANDS_OF operands)(name, operands)                                                       \
     };
+
+#if defined(ONEPASS_REAL_F64)
+#define REAL_MANTISSA_BITS 52
+#define REAL_BIAS          ((real_bits)1023)
+#define REAL_SMALLEST      ((real)0x1p-1022)
+#define REAL_SHIFT         ((real)0x1p54)
+#define REAL_SHIFT_BITS    ((real_bits)54 << 52)
+#define EXP_LOWEST         ((real)-746)
+#define LOG2_E             ((real)0x1.71547652b82fep+0)
+#define LN_2               ((real)0x1.62e42fefa39efp-1)
+#define LN_2_LOW           ((real)0x1.abc9e3b39803fp-56)
+#else
+#define REAL_MANTISSA_BITS 23
+#define REAL_BIAS          ((real_bits)127)
+#define REAL_SMALLEST      ((real)0x1p-126)
+#define REAL_SHIFT         ((real)0x1p24)
+#define REAL_SHIFT_BITS    ((real_bits)24 << 23)
+#define EXP_LOWEST         ((real)-104)
+#define LOG2_E             ((real)0x1.715476p+0)
+#define LN_2               ((real)0x1.62e43p-1)
+#define LN_2_LOW           ((real)-0x1.05c61p-29)
+#endif
+
+#define REAL_INFINITY real_of(REAL_EXPONENT_BITS)
+#define REAL_NAN      real_of(REAL_NAN_BITS)
+
+ALWAYS_INLINE double sum_rounded_to_odd(double a, double b) {
+    const double sum = a + b, of_b = sum - a;
+    const double error = (a - (sum - of_b)) + (b - of_b);
+    uint64_t bits, error_bits;
+    memcpy(&bits, &sum, sizeof bits);
+    memcpy(&error_bits, &error, sizeof error_bits);
+    const uint64_t exponent = bits & UINT64_C(0x7ff0000000000000);
+    const uint64_t infinite = (exponent + UINT64_C(0x0010000000000000)) >> 63;
+    const uint64_t size = error_bits << 1;
+    const uint64_t inexact = ((size | (0 - size)) >> 63) & (infinite ^ 1);
+    const uint64_t too_large = (bits ^ error_bits) >> 63;
+    bits = (bits - (inexact & too_large)) | inexact;
+    double odd;
+    memcpy(&odd, &bits, sizeof odd);
+    return odd;
+}
+
+#if defined(__CUDACC__)
+#define EMULATION ALWAYS_INLINE
+#else
+#define EMULATION static __attribute__((noinline, unused))
+#endif
+
+EMULATION real fused_emulated(real a, real b, real c) {
+#if defined(ONEPASS_REAL_F64)
+    const real plain = a * b + c;
+    const bool large = magnitude(a) > (real)0x1p900;
+    a = choose(large, a * (real)0x1p-120, a);
+    b = choose(large, b * (real)0x1p120, b);
+    const real_bits half = 0x4000000, mask = ~(2 * half - 1);
+    const real a_high = real_of((bits_of(a) + half) & mask), a_low = a - a_high;
+    const real b_high = real_of((bits_of(b) + half) & mask), b_low = b - b_high;
+    const real product = a * b;
+    const real rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;
+    const real low = c + rest, low_of_rest = low - c;
+    const real low_left = (c - (low - low_of_rest)) + (rest - low_of_rest);
+    const real high = product + low, high_of_low = high - product;
+    const real high_left = (product - (high - high_of_low)) + (low - high_of_low);
+    const real sum = high + sum_rounded_to_odd(low_left, high_left);
+    return choose((plain - plain == 0) & (sum != 0), sum, plain);
+#else
+    return (real)sum_rounded_to_odd((double)a * (double)b, (double)c);
+#endif
+}
+
+#if !defined(ONEPASS_EMULATE_FMA) && !defined(__FMA__) && !defined(__ARM_FEATURE_FMA) && !defined(__aarch64__) &&      \
+    !(defined(__FP_FAST_FMA) && defined(__FP_FAST_FMAF)) && !defined(__CUDACC__)
+#define ONEPASS_EMULATE_FMA
+#endif
+
+ALWAYS_INLINE real fused(real a, real b, real c) {
+#if defined(__CUDACC__)
+    return sizeof(real) == sizeof(float) ? (real)__fmaf_rn((float)a, (float)b, (float)c)
+                                         : (real)__fma_rn((double)a, (double)b, (double)c);
+#elif defined(ONEPASS_EMULATE_FMA)
+    return fused_emulated(a, b, c);
+#else
+    return sizeof(real) == sizeof(float) ? (real)__builtin_fmaf((float)a, (float)b, (float)c)
+                                         : (real)__builtin_fma((double)a, (double)b, (double)c);
+#endif
+}
+
+ALWAYS_INLINE real fused_if_float(real a, real b, real c) {
+#if defined(ONEPASS_REAL_F64)
+    return a * b + c;
+#else
+    return fused(a, b, c);
+#endif
+}
+
+ALWAYS_INLINE real linear(real c1, real c0, real x) {
+    return fused(c1, x, c0);
+}
+
+ALWAYS_INLINE real cubic(real c3, real c2, real c1, real c0, real x, real x2) {
+    return fused(linear(c3, c2, x), x2, linear(c1, c0, x));
+}
+
+ALWAYS_INLINE real exp_polynomial(real r, real r2) {
+#if defined(ONEPASS_REAL_F64)
+    const real r4 = r2 * r2;
+    real p = fused(0x1.2f00fc6dc4ea6p-29, r2, linear(0x1.aec90472c59e1p-26, 0x1.27dd6434131dbp-22, r));
+    p = fused(p, r4,
+              cubic(0x1.71de395f509bfp-19, 0x1.a01a0444239b8p-16, 0x1.a01a019c87fdep-13, 0x1.6c16c16bb1dp-10, r, r2));
+    return fused(p, r4, cubic(0x1.1111111111a75p-7, 0x1.55555555556p-5, 0x1.5555555555554p-3, 0x1p-1, r, r2));
+#else
+    const real p = fused(0x1.7c1a28p-10f, r2, linear(0x1.11ef72p-7f, 0x1.554b4cp-5f, r));
+    return fused(p, r2, linear(0x1.5554d8p-3f, 0x1p-1f, r));
+#endif
+}
+
+ALWAYS_INLINE real log_curvature(real f, real f2) {
+#if defined(ONEPASS_REAL_F64)
+    const real f4 = f2 * f2;
+    real p = fused(0x1.091f2d48450bp-7, f2, linear(-0x1.e1815463d3b5bp-6, 0x1.9f4c363b13d16p-5, f));
+    p = fused(p, f4,
+              cubic(-0x1.e8e7f3d4f5676p-5, 0x1.f252ab1899ab4p-5, -0x1.fffcddd685a44p-5, 0x1.101cafdbf21a7p-4, f, f2));
+    p = fused(p, f4,
+              cubic(-0x1.246575df046c2p-4, 0x1.3b1f033bfdd72p-4, -0x1.5559395e3dd25p-4, 0x1.745cec1f1d7ecp-4, f, f2));
+    p = fused(p, f4,
+              cubic(-0x1.999972ca78de8p-4, 0x1.c71c70dea6c55p-4, -0x1.00000063deef9p-3, 0x1.2492492974e2ep-3, f, f2));
+    p = fused(p, f4,
+              cubic(-0x1.555555545924ap-3, 0x1.999999998c6d3p-3, -0x1.0000000000772p-2, 0x1.55555555555ap-2, f, f2));
+    return p;
+#else
+    real p = linear(0x1.349dc2p-5f, -0x1.7565fap-4f, f);
+    p = fused(p, f2, linear(0x1.df422p-4f, -0x1.04aa32p-3f, f));
+    p = fused(p, f2, linear(0x1.24609ep-3f, -0x1.5519b8p-3f, f));
+    p = fused(p, f2, linear(0x1.999788p-3f, -0x1.00007p-2f, f));
+    p = fused(p, f2, linear(0x1.55555ap-2f, -0x1p-1f, f));
+    return p;
+#endif
+}
+
+ALWAYS_INLINE real log_of_sum(real f, real low, real more) {
+    const real f2 = f * f, curvature = log_curvature(f, f2);
+#if defined(ONEPASS_REAL_F64)
+    return more + fused(-0.5, f2, fused(f * curvature, f2, low));
+#else
+    (void)low;
+    return fused(curvature, f2, more);
+#endif
+}
+
+ALWAYS_INLINE real log_of_wide_sum(real f) {
+    const real f2 = f * f;
+#if defined(ONEPASS_REAL_F64)
+    const real f4 = f2 * f2;
+    real p = cubic(-0x1.24a35ca3e5661p-16, 0x1.b537f22793864p-13, -0x1.368afc8222eaap-10, 0x1.185def3cc6d44p-8, f, f2);
+    p = fused(p, f4,
+              cubic(-0x1.6bc57121a3f06p-7, 0x1.6cca50d1c6edfp-6, -0x1.2a5367b2e1eeap-5, 0x1.a0d88bfeb442cp-5, f, f2));
+    p = fused(p, f4,
+              cubic(-0x1.03f32356838c5p-4, 0x1.2d87944ed2cd1p-4, -0x1.50c2aa8c6ee35p-4, 0x1.73201d79aaa27p-4, f, f2));
+    p = fused(p, f4,
+              cubic(-0x1.9955d30662716p-4, 0x1.c71139698a2cbp-4, -0x1.fffe9949ce78p-4, 0x1.249238d672bcfp-3, f, f2));
+    p = fused(p, f4,
+              cubic(-0x1.5555544ee5a1ap-3, 0x1.9999998f0ef19p-3, -0x1.ffffffffc3bc7p-3, 0x1.55555555550fcp-2, f, f2));
+    return f + fused(-0.5, f2, f * p * f2);
+#else
+    real p = fused(-0x1.e20458p-9f, f2, linear(0x1.6668ccp-6f, -0x1.f31234p-5f, f));
+    p = fused(p, f2, linear(0x1.c3973p-4f, -0x1.3edd5p-3f, f));
+    p = fused(p, f2, linear(0x1.94fa72p-3f, -0x1.ff7d72p-3f, f));
+    p = fused(p, f2, linear(0x1.55527ep-2f, -0x1p-1f, f));
+    return fused(p, f2, f);
+#endif
+}
+
+#define TANH_EDGE ((real)0.65)
+
+ALWAYS_INLINE real tanh_polynomial(real z) {
+#if defined(ONEPASS_REAL_F64)
+    const real z2 = z * z, z4 = z2 * z2;
+    real p = cubic(0x1.78658accc793ap-18, -0x1.e982de908d66cp-16, 0x1.7bb7615d0bb1fp-14, -0x1.efcb7ce2ccbd6p-13, z, z2);
+    p = fused(p, z4,
+              cubic(0x1.34ed4e1b95dd1p-11, -0x1.7d98880e6f196p-10, 0x1.d6d30e8df8491p-9, -0x1.226e30d12513dp-7, z, z2));
+    return fused(
+        p, z4, cubic(0x1.664f485fdee5fp-6, -0x1.ba1ba1b97e889p-5, 0x1.11111111105f5p-3, -0x1.555555555554dp-2, z, z2));
+#else
+    real p = linear(-0x1.69718p-8f, 0x1.4f5f1p-6f, z);
+    p = linear(p, -0x1.b7cff8p-5f, z);
+    p = linear(p, 0x1.1103f2p-3f, z);
+    return linear(p, -0x1.555524p-2f, z);
+#endif
+}
+
+ALWAYS_INLINE real log_cosh_polynomial(real z) {
+#if defined(ONEPASS_REAL_F64)
+    const real z2 = z * z, z4 = z2 * z2;
+    real p = cubic(0x1.cf41e5e858182p-23, -0x1.46573f0b08ef3p-20, 0x1.142846cf4e52ep-18, -0x1.8ca2ca4f0a312p-17, z, z2);
+    p = fused(
+        p, z4,
+        cubic(0x1.129a0c8a4c52cp-15, -0x1.7d98880e6f196p-14, 0x1.0d0ae3bed7053p-12, -0x1.833d966c316fcp-11, z, z2));
+    return fused(
+        p, z4, cubic(0x1.1ea5d37fe584cp-9, -0x1.ba1ba1b97e889p-8, 0x1.6c16c16c15d47p-6, -0x1.555555555554dp-4, z, z2));
+#else
+    real p = linear(-0x1.e1ecaap-12f, 0x1.0c4c0cp-9f, z);
+    p = linear(p, -0x1.b7cff8p-8f, z);
+    p = linear(p, 0x1.6c0542p-6f, z);
+    return linear(p, -0x1.555524p-4f, z);
+#endif
+}
+
+ALWAYS_INLINE real near_reciprocal(real d) {
+    real a = linear(linear((real)0x1.426d8ap-2, (real)-0x1.6e5bd2p+0, d), (real)0x1.0d7fe4p+1, d);
+    a = fused(a, fused(-d, a, (real)0x1.0003cap+0), a);
+#if defined(ONEPASS_REAL_F64)
+    a = fused(a, fused(-d, a, 0x1.0000000754p+0), a);
+#endif
+    return a;
+}
+
+ALWAYS_INLINE real near_reciprocal_of(real d) {
+#if defined(__CUDACC__) && !defined(ONEPASS_REAL_F64)
+    real near;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(near) : "f"(d));
+    return near;
+#else
+    return 1 / d;
+#endif
+}
+
+ALWAYS_INLINE real rounded_reciprocal(real d, real near) {
+#if defined(__CUDACC__) && !defined(ONEPASS_REAL_F64)
+    return fused(near, fused(-d, near, 1), near);
+#else
+    (void)d;
+    return near;
+#endif
+}
+
+ALWAYS_INLINE real real_reciprocal(real d) {
+    return rounded_reciprocal(d, near_reciprocal_of(d));
+}
+
+#define ROUNDER(bias) ((real)3 * (real)((real_bits)1 << (REAL_MANTISSA_BITS - 1)) + (real)(bias))
+#define ROUNDED_FROM ((real)0.0849625)
+
+ALWAYS_INLINE real remainder_of(real x, real k) {
+    return fused(k, -LN_2_LOW, fused(k, -LN_2, x));
+}
+
+typedef struct grown {
+    real r, r2, curvature, sum;
+} grown;
+
+ALWAYS_INLINE grown growth_of(real r) {
+    grown g;
+    g.r = r;
+    g.r2 = r * r;
+    g.curvature = exp_polynomial(r, g.r2);
+    g.sum = fused(g.curvature, g.r2, r);
+    return g;
+}
+
+ALWAYS_INLINE real at_most_one(real x) {
+#if defined(__CUDACC__) && !defined(ONEPASS_REAL_F64)
+    return __saturatef(x);
+#else
+    return choose(x > 1, 1, x);
+#endif
+}
+
+#define EXP_POWERS ((real)(sizeof(real) == 4 ? 288 : 2112))
+#define EXP_LEAST  ((real)(sizeof(real) == 4 ? -158 : -1086))
+
+ALWAYS_INLINE real real_exp(real x) {
+    const real within = choose(x < EXP_LOWEST, EXP_LOWEST, x);
+    const real place = at_most_one(fused(within, LOG2_E / EXP_POWERS, (-EXP_LEAST - ROUNDED_FROM) / EXP_POWERS));
+    const real rounded = fused(place, EXP_POWERS, ROUNDER(2 * REAL_BIAS) + EXP_LEAST);
+    const real growth = growth_of(remainder_of(within, rounded - ROUNDER(2 * REAL_BIAS))).sum;
+    const real_bits power = bits_of(rounded) << REAL_MANTISSA_BITS;
+    const real_bits half = (bits_of(rounded) << (REAL_MANTISSA_BITS - 1)) & (REAL_SIGN_BIT | REAL_EXPONENT_BITS);
+    return (1 + growth) * real_of(half) * real_of(power - half);
+}
+
+typedef struct decay {
+    grown growth;
+    real scale, y;
+} decay;
+
+ALWAYS_INLINE decay decay_of(real d) {
+    const real within = choose(d > -EXP_LOWEST, -EXP_LOWEST, d);
+    const real rounded = fused(within, -LOG2_E, -ROUNDED_FROM) + ROUNDER(REAL_BIAS + 64);
+    decay e;
+    e.growth = growth_of(remainder_of(-within, rounded - ROUNDER(REAL_BIAS + 64)));
+    e.scale = real_of(bits_of(rounded) << REAL_MANTISSA_BITS) * (real)0x1p-64;
+    e.y = fused_if_float(e.growth.sum, e.scale, e.scale);
+    return e;
+}
+
+ALWAYS_INLINE real real_sigmoid(real x) {
+    const decay e = decay_of(magnitude(x));
+    const grown g = e.growth;
+    const real a = near_reciprocal(1 + e.y);
+    const real left = fused(-a, g.sum * e.scale, fused(-a, e.scale, 1 - a));
+    const real more = fused(g.sum, left, left);
+    const real share = fused(a, g.r + fused(g.curvature, g.r2, more), a) * e.scale;
+    return choose(x < 0, share, 1 - share);
+}
+
+ALWAYS_INLINE real real_tanh(real x) {
+    const real d = magnitude(x), z = d * d;
+    const real y = decay_of(magnitude(-2 * d)).y;
+    const real a = near_reciprocal(1 + y);
+    const real large = fused(-2 * y, fused(a, fused(-a, y, 1 - a), a), 1);
+    const real small = fused(z * tanh_polynomial(z), d, d);
+    return real_of(bits_of(choose(d > TANH_EDGE, large, small)) | (bits_of(x) & REAL_SIGN_BIT));
+}
+
+ALWAYS_INLINE real softplus_of_minus(real d) {
+    return log_of_wide_sum(decay_of(d).y);
+}
+
+ALWAYS_INLINE real real_quick_sigmoid(real x) {
+    const real y = decay_of(magnitude(x)).y, near = real_reciprocal(1 + y);
+    return choose(x < 0, y * near, near);
+}
+
+ALWAYS_INLINE real positive_part(real x) {
+#if defined(__CUDACC__)
+    return sizeof(real) == sizeof(float) ? (real)fmaxf((float)x, 0.0f) : (real)fmax((double)x, 0.0);
+#else
+    return choose(x > 0, x, 0);
+#endif
+}
+
+ALWAYS_INLINE real real_softplus(real x) {
+    return positive_part(x) + softplus_of_minus(magnitude(x));
+}
+
+ALWAYS_INLINE real real_log_cosh(real x) {
+    const real d = magnitude(x), z = d * d;
+    const real large = d + (softplus_of_minus(magnitude(-2 * d)) - LN_2);
+    const real small = z * fused(z, log_cosh_polynomial(z), (real)0.5);
+    return choose(d > TANH_EDGE, large, small);
+}
+
+ALWAYS_INLINE real_bits opposite_exponent(real_bits bits) {
+    const real_bits below = ((real_bits)1 << REAL_MANTISSA_BITS) - 1;
+    return (bits_of((real)0.75) + below - bits) & ~below;
+}
+
+typedef struct logarithm {
+    real opposite, rest;
+} logarithm;
+
+#if defined(ONEPASS_REAL_F64)
+#define OF_OPPOSITE(x) (-(x))
+#else
+#define OF_OPPOSITE(x) (-(x) * (real)0x1p-23)
+#endif
+
+ALWAYS_INLINE real number_of(real_bits exponent) {
+#if defined(ONEPASS_REAL_F64)
+    const real_bits biased = (exponent + ((real_bits)1100 << REAL_MANTISSA_BITS)) >> REAL_MANTISSA_BITS;
+    return real_of(bits_of((real)0x1p52) | biased) - (real)(0x1p52 + 1100);
+#else
+    return (real)(int32_t)exponent;
+#endif
+}
+
+ALWAYS_INLINE logarithm logarithm_of(real_bits opposite, real f) {
+    logarithm l;
+    l.opposite = number_of(opposite);
+    l.rest = log_of_sum(f, l.opposite * OF_OPPOSITE(LN_2_LOW), f);
+    return l;
+}
+
+ALWAYS_INLINE real sum_of(const logarithm l) {
+    return fused(l.opposite, OF_OPPOSITE(LN_2), l.rest);
+}
+
+ALWAYS_INLINE logarithm logarithm_of_bits(real_bits bits) {
+    const real_bits opposite = opposite_exponent(bits);
+    return logarithm_of(opposite, real_of(bits + opposite) - 1);
+}
+
+ALWAYS_INLINE real_bits normal_bits(real x) {
+    const real shifted = real_of(bits_of(x * REAL_SHIFT) - REAL_SHIFT_BITS);
+    return bits_of(choose(x < REAL_SMALLEST, shifted, x));
+}
+
+ALWAYS_INLINE real real_log_of_positive(real x) {
+    return sum_of(logarithm_of_bits(normal_bits(x)));
+}
+
+ALWAYS_INLINE real real_log_of_large(real x) {
+    return sum_of(logarithm_of_bits(bits_of(x)));
+}
+
+ALWAYS_INLINE real real_log_of_share(real x) {
+    const real_bits bits = bits_of(x * REAL_SHIFT), opposite = opposite_exponent(bits);
+    return sum_of(logarithm_of(opposite + REAL_SHIFT_BITS, real_of(bits + opposite) - 1));
+}
+
+ALWAYS_INLINE real real_log_of_rest(real x) {
+    const real_bits opposite = opposite_exponent(bits_of(1 - x));
+    const real scale = real_of(bits_of((real)1) + opposite);
+    return sum_of(logarithm_of(opposite, fused(-x, scale, scale - 1)));
+}
+
+ALWAYS_INLINE real real_log(real x) {
+    const real edge = fused(x, REAL_INFINITY, REAL_INFINITY);
+    const real result = choose(bits_of(x) >= REAL_EXPONENT_BITS, edge, real_log_of_positive(x));
+    return choose(x == 0, -REAL_INFINITY, result);
+}
+
+ALWAYS_INLINE real real_log_lag(real x) {
+    const real_bits bits = normal_bits(x), opposite = opposite_exponent(bits);
+    const real f = real_of(bits + opposite) - 1, k = number_of(opposite);
+    const real straight = fused(k, OF_OPPOSITE(LN_2), f - (x - 1));
+    const real result = log_of_sum(f, k * OF_OPPOSITE(LN_2_LOW), straight);
+    return choose((x > 0) & (x < REAL_INFINITY), result, choose(x == 0, -REAL_INFINITY, REAL_NAN));
+}
+
+ALWAYS_INLINE real log1p_above_minus_one(real x) {
+    const real_bits opposite = opposite_exponent(bits_of(1 + x));
+    const real scale = real_of(bits_of((real)4) + opposite) * (real)0.25;
+    return sum_of(logarithm_of(opposite, fused(x, scale, -(1 - scale))));
+}
+
+ALWAYS_INLINE real real_log1p_of_positive(real x) {
+#if defined(ONEPASS_REAL_F64)
+    return choose(x == REAL_INFINITY, x, log1p_above_minus_one(x));
+#else
+    return log1p_above_minus_one(x);
+#endif
+}
+
+ALWAYS_INLINE real real_log1p(real x) {
+    return choose(x > -1, real_log1p_of_positive(x), choose(x == -1, -REAL_INFINITY, REAL_NAN));
+}
+
+ALWAYS_INLINE real corrected_quotient(real quotient, real a, real d, real reciprocal) {
+    return fused(fused(-d, quotient, a), reciprocal, quotient);
+}
+
+ALWAYS_INLINE real quotient(real a, real b) {
+#if defined(ONEPASS_REAL_F64)
+    return a / b;
+#else
+    const real_bits exponent = bits_of(b) & REAL_EXPONENT_BITS, one = (real_bits)1 << REAL_MANTISSA_BITS;
+    const real scale = real_of(255 * one - (exponent ? exponent : one)) * 0.5f, d = b * scale;
+    const real n = a * scale, reciprocal = real_reciprocal(d), product = n * reciprocal;
+#if defined(__CUDACC__)
+    const real near = corrected_quotient(product, n, d, reciprocal);
+    const real exact = corrected_quotient(near, n, d, reciprocal);
+#else
+    const real exact = n / d;
+#endif
+    return choose(magnitude(n) < 0x1p-62f, product, exact);
+#endif
+}
+
+ALWAYS_INLINE real real_ratio(real a, real b) {
+#if defined(ONEPASS_REAL_F64)
+    return a / b;
+#else
+    const real size = magnitude(b);
+    const real scale = choose(size > 0x1p64f, 0x1p-48f, choose(size < 0x1p-64f, 0x1p64f, 1));
+    const real n = a * scale, d = b * scale, near = near_reciprocal_of(d), reciprocal = rounded_reciprocal(d, near);
+    const real quotient = corrected_quotient(n * reciprocal, n, d, reciprocal);
+    return choose(quotient == quotient, quotient, n * (near + near));
+#endif
+}
 
 LOSS_FUNCTION real smooth_l1_value(real p, real t, const real *parameter) {
     const real beta = parameter[0];
@@ -1481,28 +1987,82 @@ typedef struct own_row {
     real x[ORDER_OWN_LANES][MOST_OPERANDS];
 } own_row;
 
-template <typename loss> ALWAYS_INLINE void value_row(const wanted *wanted, const own_row *in, real *x) {
-    EACH_OWN x[own] = loss::value(in->x[own], wanted->parameter);
-}
-
-template <loss_function slope>
-ALWAYS_INLINE void gradient_row(const wanted *wanted, const own_row *in, const real *upstream, real *x,
-                                const real *weight = NULL) {
-    EACH_OWN {
-        const real own_slope = slope(in->x[own], wanted->parameter);
-        x[own] = canonical((weight ? own_slope * weight[own] : own_slope) * wanted->scale * upstream[own]);
-    }
+ALWAYS_INLINE real gradient_of(const wanted *wanted, real slope, real upstream) {
+    return canonical(slope * wanted->scale * upstream);
 }
 
 ALWAYS_INLINE void end_row(const tile *tile, int row, real *x) {
     EACH_OWN x[own] = own_element(tile, row, own) < tile->count ? x[own] : 0;
 }
 
-#define ROWS_AT_ONCE (loss::OPERANDS * sizeof(real) > 8 ? ORDER_ROWS / 2 : ORDER_ROWS)
-#define EACH_AT_ONCE _Pragma("unroll") for (int row = 0; row < ROWS_AT_ONCE; row++)
-#define EACH_OPERAND _Pragma("unroll") for (int k = 0; k < loss::OPERANDS; k++)
+template <typename loss, access access> struct stage {
+    enum {
+        ROWS = access == ACCESS_HALF ? ORDER_ROWS : loss::OPERANDS * sizeof(real) > 8 ? ORDER_ROWS / 4 : ORDER_ROWS / 2
+    };
+    numbers of[ROWS][loss::OPERANDS];
+};
 
-template <typename loss> struct some_rows { numbers of[ROWS_AT_ONCE][loss::OPERANDS]; };
+#define EACH_OPERAND   _Pragma("unroll") for (int k = 0; k < loss::OPERANDS; k++)
+#define EACH_STAGE_ROW _Pragma("unroll") for (int row = 0; row < stage<loss, access>::ROWS; row++)
+
+template <typename loss, access access, keeping keeping>
+ALWAYS_INLINE void send_for_rows(const tile *tile, void *const *at, int first, stage<loss, access> *into) {
+    EACH_STAGE_ROW EACH_OPERAND {
+        if (keeping == KEEP_OUTSIDE && k == CUDA_TARGET)
+            send_for_row<access, KEEP_LONGEST>(tile, at[k], first + row, &into->of[row][k]);
+        else
+            send_for_row<access, keeping>(tile, at[k], first + row, &into->of[row][k]);
+    }
+}
+
+template <typename loss> ALWAYS_INLINE bool has_constants(const cuda_direct *job) {
+    bool has = false;
+    EACH_OPERAND has |= is_constant(job, CUDA_PREDICTION + k);
+    return has;
+}
+
+template <typename loss, access access>
+ALWAYS_INLINE void send_for_constants(const cuda_direct *job, const tile *tile, void *const *at, int first,
+                                      stage<loss, access> *into) {
+    EACH_OPERAND {
+        if (is_constant(job, CUDA_PREDICTION + k))
+            EACH_STAGE_ROW send_for_constant(at[k], &into->of[row][k]);
+        else
+            EACH_STAGE_ROW send_for_row<ACCESS_REAL, KEEP_LEAST>(tile, at[k], first + row, &into->of[row][k]);
+    }
+}
+
+template <typename loss, access access>
+ALWAYS_INLINE void send_for_last_rows(const cuda_direct *job, const tile *tile, void *const *at, int first,
+                                      stage<loss, access> *into) {
+    EACH_OPERAND {
+        if (access == ACCESS_REAL && is_constant(job, CUDA_PREDICTION + k))
+            EACH_STAGE_ROW send_for_constant(at[k], &into->of[row][k]);
+        else
+            EACH_STAGE_ROW send_for_rest<access>(tile, at[k], first + row, &into->of[row][k]);
+    }
+}
+
+template <typename loss, access access> struct ahead {
+    bool is_plain;
+    void *at[loss::OPERANDS];
+    stage<loss, access> rows;
+};
+
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE void send_for_stage(const cuda_direct *job, const tile *tile, const ahead<loss, access> *ahead, int first,
+                                  stage<loss, access> *into) {
+    if (!ahead->is_plain && tile->count < ORDER_TILE)
+        send_for_last_rows<loss, access>(job, tile, ahead->at, first, into);
+    else if (access == ACCESS_REAL && !ahead->is_plain)
+        send_for_constants<loss, access>(job, tile, ahead->at, first, into);
+    else if (outputs != OUTPUTS_VALUE)
+        send_for_rows<loss, access, KEEP_AS_USUAL>(tile, ahead->at, first, into);
+    else if (loss::OPERANDS > 2 || (job->head.rows >> CUDA_TARGET & 1))
+        send_for_rows<loss, access, KEEP_OUTSIDE>(tile, ahead->at, first, into);
+    else
+        send_for_rows<loss, access, KEEP_LEAST>(tile, ahead->at, first, into);
+}
 
 template <typename loss, access access> ALWAYS_INLINE void receive_row(bool f16, const numbers *from, own_row *into) {
     EACH_OPERAND {
@@ -1513,95 +2073,91 @@ template <typename loss, access access> ALWAYS_INLINE void receive_row(bool f16,
 }
 
 template <typename loss, outputs outputs, access access>
-ALWAYS_INLINE void direct_row(const tile *tile, const wanted *wanted, bool f16, int row, void *gradient,
-                              const numbers *numbers, lane_sums *sums) {
-    own_row in;
-    real x[ORDER_OWN_LANES];
-    receive_row<loss, access>(f16, numbers, &in);
+ALWAYS_INLINE void compute_stage(const tile *tile, const wanted *wanted, bool f16, void *gradient, int first,
+                                 const stage<loss, access> *from, lane_sums *sums) {
+    real value[stage<loss, access>::ROWS][ORDER_OWN_LANES], slope[stage<loss, access>::ROWS][ORDER_OWN_LANES];
+    EACH_STAGE_ROW {
+        own_row in;
+        receive_row<loss, access>(f16, from->of[row], &in);
+        EACH_OWN {
+            if constexpr (outputs != OUTPUTS_GRADIENT)
+                value[row][own] = loss::value(in.x[own], wanted->parameter);
+            if constexpr (outputs != OUTPUTS_VALUE)
+                slope[row][own] = gradient_of(wanted, loss::slope_p(in.x[own], wanted->parameter), wanted->upstream);
+        }
+    }
     if constexpr (outputs != OUTPUTS_GRADIENT) {
-        value_row<loss>(wanted, &in, x);
         if (tile->count < ORDER_TILE)
-            end_row(tile, row, x);
-        add_row(row, x, sums);
+            EACH_STAGE_ROW end_row(tile, first + row, value[row]);
+        EACH_STAGE_ROW add_row(first + row, value[row], sums);
     }
     if constexpr (outputs != OUTPUTS_VALUE) {
-        real upstream[ORDER_OWN_LANES];
-        EACH_OWN upstream[own] = wanted->upstream;
-        gradient_row<loss::slope_p>(wanted, &in, upstream, x);
-        put_row<access>(tile, f16, gradient, row, x);
-    }
-}
-
-template <typename loss, access access, keeping keeping>
-ALWAYS_INLINE void send_for_rows(const tile *tile, void *const *at, int first, some_rows<loss> *into) {
-    EACH_AT_ONCE EACH_OPERAND {
-        if (keeping == KEEP_OUTSIDE && k == CUDA_TARGET)
-            send_for_row<access, KEEP_LONGEST>(tile, at[k], first + row, &into->of[row][k]);
+        if (tile->count == ORDER_TILE)
+            EACH_STAGE_ROW put_row<access>(tile, f16, gradient, first + row, slope[row]);
         else
-            send_for_row<access, keeping>(tile, at[k], first + row, &into->of[row][k]);
+            EACH_STAGE_ROW put_last_row<access>(tile, f16, gradient, first + row, slope[row]);
     }
-}
-
-template <typename loss>
-ALWAYS_INLINE void send_for_constants(const cuda_direct *job, const tile *tile, void *const *at, int first,
-                                      some_rows<loss> *into) {
-    EACH_OPERAND {
-        if (is_constant(job, CUDA_PREDICTION + k))
-            EACH_AT_ONCE send_for_constant(at[k], &into->of[row][k]);
-        else
-            EACH_AT_ONCE send_for_row<ACCESS_REAL, KEEP_LEAST>(tile, at[k], first + row, &into->of[row][k]);
-    }
-}
-
-template <typename loss, access access>
-ALWAYS_INLINE void send_for_last_rows(const cuda_direct *job, const tile *tile, void *const *at, int first,
-                                      some_rows<loss> *into) {
-    EACH_OPERAND {
-        if (access == ACCESS_REAL && is_constant(job, CUDA_PREDICTION + k))
-            EACH_AT_ONCE send_for_constant(at[k], &into->of[row][k]);
-        else
-            EACH_AT_ONCE send_for_rest<access>(tile, at[k], first + row, &into->of[row][k]);
-    }
-}
-
-template <typename loss> ALWAYS_INLINE bool has_constants(const cuda_direct *job) {
-    bool has = false;
-    EACH_OPERAND has |= is_constant(job, CUDA_PREDICTION + k);
-    return has;
-}
-
-template <int first, typename loss, outputs outputs, access access>
-ALWAYS_INLINE void run_rows(const cuda_direct *job, const wanted *wanted, const tile *tile, void *const *at,
-                            void *gradient, lane_sums *sums) {
-    const bool f16 = access == ACCESS_HALF && job->head.dtype[CUDA_PREDICTION] == ONEPASS_F16;
-    some_rows<loss> numbers;
-    if (tile->count < ORDER_TILE)
-        send_for_last_rows<loss, access>(job, tile, at, first, &numbers);
-    else if (access == ACCESS_REAL && job->head.rows && has_constants<loss>(job))
-        send_for_constants<loss>(job, tile, at, first, &numbers);
-    else if (outputs != OUTPUTS_VALUE)
-        send_for_rows<loss, access, KEEP_AS_USUAL>(tile, at, first, &numbers);
-    else if (job->head.rows >> CUDA_TARGET & 1)
-        send_for_rows<loss, access, KEEP_OUTSIDE>(tile, at, first, &numbers);
-    else
-        send_for_rows<loss, access, KEEP_LEAST>(tile, at, first, &numbers);
-    EACH_AT_ONCE direct_row<loss, outputs, access>(tile, wanted, f16, first + row, gradient, numbers.of[row], sums);
-    if constexpr (first + ROWS_AT_ONCE < ORDER_ROWS)
-        run_rows<first + ROWS_AT_ONCE, loss, outputs, access>(job, wanted, tile, at, gradient, sums);
 }
 
 template <typename loss, outputs outputs, access access>
-ALWAYS_INLINE void run_tile(const cuda_direct *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
-    const int size = access == ACCESS_REAL ? sizeof(real) : sizeof(uint16_t);
-    void *at[loss::OPERANDS], *gradient = NULL;
-    EACH_OPERAND at[k] = tile_address(job, CUDA_PREDICTION + k, tile, size);
-    if (outputs != OUTPUTS_VALUE)
-        gradient = tile_address(job, CUDA_GRADIENT, tile, size);
-    run_rows<0, loss, outputs, access>(job, wanted, tile, at, gradient, sums);
+ALWAYS_INLINE void begin_tile(const cuda_direct *job, const tile *tile, ahead<loss, access> *ahead) {
+    if (tile->count <= 0)
+        return;
+    const bool is_whole = tile->count == ORDER_TILE;
+    if (job->head.rows == 0) {
+        ahead->is_plain = is_whole;
+        EACH_OPERAND ahead->at[k] = dense_address(job, CUDA_PREDICTION + k, tile, access_size(access));
+    } else {
+        ahead->is_plain = is_whole && !(access == ACCESS_REAL && has_constants<loss>(job));
+        EACH_OPERAND ahead->at[k] = tile_address(job, CUDA_PREDICTION + k, tile, access_size(access));
+    }
+    send_for_stage<loss, outputs, access>(job, tile, ahead, 0, &ahead->rows);
+}
+
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE void run_tile(const cuda_direct *job, const wanted *wanted, const tile *tile, const struct tile *next,
+                            ahead<loss, access> *ahead, lane_sums *sums) {
+    const int rows = stage<loss, access>::ROWS;
+    const bool f16 = access == ACCESS_HALF && job->head.dtype[CUDA_PREDICTION] == ONEPASS_F16;
+    void *gradient = outputs == OUTPUTS_VALUE ? NULL : tile_address(job, CUDA_GRADIENT, tile, access_size(access));
+    if constexpr (rows == ORDER_ROWS) {
+        begin_tile<loss, outputs, access>(job, tile, ahead);
+        compute_stage<loss, outputs, access>(tile, wanted, f16, gradient, 0, &ahead->rows, sums);
+    } else {
+        stage<loss, access> other;
+#pragma unroll
+        for (int first = 0; first < ORDER_ROWS; first += 2 * rows) {
+            send_for_stage<loss, outputs, access>(job, tile, ahead, first + rows, &other);
+            compute_stage<loss, outputs, access>(tile, wanted, false, gradient, first, &ahead->rows, sums);
+            if (first + 2 * rows < ORDER_ROWS)
+                send_for_stage<loss, outputs, access>(job, tile, ahead, first + 2 * rows, &ahead->rows);
+            else
+                begin_tile<loss, outputs, access>(job, next, ahead);
+            compute_stage<loss, outputs, access>(tile, wanted, false, gradient, first + rows, &other, sums);
+        }
+    }
 }
 
 ALWAYS_INLINE real *buffer_of(const tile *tile, int which) {
     return tile->buffer + which * ORDER_TILE;
+}
+
+#define GENERAL_INPUTS (MOST_OPERANDS + 2)
+#define INPUT_UPSTREAM MOST_OPERANDS
+#define INPUT_WEIGHT   (MOST_OPERANDS + 1)
+typedef struct sources {
+    const real *at[GENERAL_INPUTS];
+} sources;
+
+typedef struct inputs {
+    real x[GENERAL_INPUTS][ORDER_OWN_LANES];
+} inputs;
+
+ALWAYS_INLINE void read_inputs(const tile *tile, const sources *sources, int row, inputs *into) {
+#pragma unroll
+    for (int k = 0; k < GENERAL_INPUTS; k++)
+        if (sources->at[k])
+            read_row(tile, sources->at[k], row, into->x[k]);
 }
 
 #define GENERAL_OUTPUTS (1 + MOST_OPERANDS)
@@ -1610,8 +2166,10 @@ typedef struct places {
 } places;
 
 ALWAYS_INLINE void put_result(const tile *tile, const places *places, int output, int row, const real *x) {
-    if (places->at[output])
+    if (places->at[output] && tile->count == ORDER_TILE)
         put_row<ACCESS_REAL>(tile, false, places->at[output], row, x);
+    else if (places->at[output])
+        put_last_row<ACCESS_REAL>(tile, false, places->at[output], row, x);
     else
         write_row(tile, buffer_of(tile, output), row, x);
 }
@@ -1620,35 +2178,32 @@ template <loss_function slope>
 ALWAYS_INLINE void buffered_gradient(const tile *tile, const wanted *wanted, const places *places, part part, int k,
                                      int row, const own_row *in, const real *upstream, const real *weight) {
     real x[ORDER_OWN_LANES];
-    gradient_row<slope>(wanted, in, upstream, x, weight);
-    EACH_OWN x[own] = takes_part(part, row, own) ? x[own] : 0;
+    EACH_OWN {
+        const real weighted = slope(in->x[own], wanted->parameter) * weight[own];
+        x[own] = takes_part(part, row, own) ? gradient_of(wanted, weighted, upstream[own]) : 0;
+    }
     put_result(tile, places, 1 + k, row, x);
 }
 
 template <typename loss>
-ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, const real *weights, part part,
+ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, const inputs *inputs, part part,
                                 const places *places, int row, lane_sums *sums) {
     own_row in;
-    real x[ORDER_OWN_LANES], upstream[ORDER_OWN_LANES], weight[ORDER_OWN_LANES];
+    real x[ORDER_OWN_LANES];
+    const real *upstream = inputs->x[INPUT_UPSTREAM], *weight = inputs->x[INPUT_WEIGHT];
 #pragma unroll
-    for (int k = 0; k < loss::OPERANDS; k++) {
-        read_row(tile, buffer_of(tile, k), row, x);
-        EACH_OWN in.x[own][k] = x[own];
-    }
-    EACH_OWN weight[own] = 1;
-    if (weights)
-        read_row(tile, weights, row, weight);
+    for (int k = 0; k < loss::OPERANDS; k++)
+        EACH_OWN in.x[own][k] = inputs->x[k][own];
     if (wanted->sum || wanted->values) {
-        value_row<loss>(wanted, &in, x);
-        EACH_OWN x[own] = takes_part(part, row, own) ? canonical(x[own] * weight[own]) : 0;
+        EACH_OWN {
+            const real value = loss::value(in.x[own], wanted->parameter);
+            x[own] = takes_part(part, row, own) ? canonical(value * weight[own]) : 0;
+        }
         end_row(tile, row, x);
     }
     if (wanted->sum)
         add_row(row, x, sums);
     if constexpr (loss::OPERANDS > 1) {
-        EACH_OWN upstream[own] = wanted->upstream;
-        if (wanted->upstream_is_tensor)
-            read_row(tile, buffer_of(tile, loss::OPERANDS), row, upstream);
         if (wanted->values)
             put_result(tile, places, 0, row, x);
         if (wanted->gradients & 1)
@@ -1661,14 +2216,24 @@ ALWAYS_INLINE void buffered_row(const tile *tile, const wanted *wanted, const re
     }
 }
 
-template <typename loss, outputs outputs, access access>
+template <typename loss>
 ALWAYS_INLINE void run_tile(const cuda_general *job, const wanted *wanted, const tile *tile, lane_sums *sums) {
-    real *weights = job->weight ? buffer_of(tile, job->weight_buffer) : NULL;
-    const int inputs = loss::OPERANDS + wanted->upstream_is_tensor;
+    const bool has_weight = job->weight != NULL;
+    const int buffered = loss::OPERANDS + wanted->upstream_is_tensor;
+    sources sources = {};
 #pragma unroll 1
-    for (int k = 0; k < inputs + (weights != NULL); k++) {
-        const int which = k < loss::OPERANDS ? CUDA_PREDICTION + k : k < inputs ? CUDA_UPSTREAM : CUDA_WEIGHT;
-        fill_buffer(job, which, tile, k < inputs ? buffer_of(tile, k) : weights);
+    for (int k = 0; k < buffered + has_weight; k++) {
+        const int which = k < loss::OPERANDS ? CUDA_PREDICTION + k : k < buffered ? CUDA_UPSTREAM : CUDA_WEIGHT;
+        const int input = k < loss::OPERANDS ? k : k < buffered ? INPUT_UPSTREAM : INPUT_WEIGHT;
+        const real *at = plain_input(job, which, tile);
+        if (!at) {
+            real *buffer = buffer_of(tile, k < buffered ? k : job->weight_buffer);
+            fill_buffer(job, which, tile, buffer);
+            at = buffer;
+        }
+#pragma unroll
+        for (int i = 0; i < GENERAL_INPUTS; i++)
+            sources.at[i] = i == input ? at : sources.at[i];
     }
     const part part = job->mask ? read_mask(job, tile) : PART_ALL;
     places places;
@@ -1678,9 +2243,17 @@ ALWAYS_INLINE void run_tile(const cuda_general *job, const wanted *wanted, const
         places.at[k] = k <= loss::OPERANDS && is_wanted ? plain_output(job, CUDA_VALUE + k, tile) : NULL;
     }
     __syncwarp();
+    inputs next;
+    EACH_OWN next.x[INPUT_UPSTREAM][own] = wanted->upstream;
+    EACH_OWN next.x[INPUT_WEIGHT][own] = 1;
+    read_inputs(tile, &sources, 0, &next);
 #pragma unroll 1
-    for (int row = 0; row < ORDER_ROWS; row++)
-        buffered_row<loss>(tile, wanted, weights, part, &places, row, sums);
+    for (int row = 0; row < ORDER_ROWS; row++) {
+        const inputs now = next;
+        if (row + 1 < ORDER_ROWS)
+            read_inputs(tile, &sources, row + 1, &next);
+        buffered_row<loss>(tile, wanted, &now, part, &places, row, sums);
+    }
     __syncwarp();
 #pragma unroll 1
     for (int k = 0; k <= loss::OPERANDS; k++)
@@ -1696,12 +2269,68 @@ ALWAYS_INLINE double sum_of_weights(const cuda_general *job) {
     return job->over_weights ? *(const double *)((const char *)job->head.workspace + CUDA_WEIGHTS_AT) : 1;
 }
 
-ALWAYS_INLINE double tile_sum(const wanted *wanted, const tile *tile, const lane_sums *sums, bool alone, double *node) {
-    if (!wanted->sum)
-        return 0;
-    const double sum = tile->count > 0 ? order_lanes(tile->thread, sums->sum) : ORDER_NOTHING;
-    if (!alone && tile->thread == 0)
-        *node = sum;
+typedef struct place_in_block {
+    int thread, warp, warps;
+} place_in_block;
+
+ALWAYS_INLINE place_in_block here_in_block(void) {
+    return (place_in_block){(int)threadIdx.x % ORDER_WARP, (int)threadIdx.x / ORDER_WARP, (int)blockDim.x / ORDER_WARP};
+}
+
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE double run_tiles(const cuda_direct *job, const wanted *wanted, int64_t first, int count, double *node) {
+    __shared__ __align__(16) real lanes[MOST_WARPS][ORDER_TOGETHER * ORDER_PITCH];
+    const place_in_block at = here_in_block();
+    const int tiles = job->head.tiles_per_block;
+    double sum = ORDER_NOTHING;
+    tile tile = tile_at(first + at.warp, count - at.warp * ORDER_TILE, at.thread, lanes[at.warp]);
+    ahead<loss, access> ahead;
+    if (stage<loss, access>::ROWS < ORDER_ROWS)
+        begin_tile<loss, outputs, access>(job, &tile, &ahead);
+    int together = 0;
+#pragma unroll 1
+    for (int i = at.warp; i < tiles; i += at.warps) {
+        const int further = i + at.warps;
+        const struct tile next = tile_at(first + further, count - further * ORDER_TILE, at.thread, lanes[at.warp]);
+        lane_sums sums = {};
+        if (tile.count > 0)
+            run_tile<loss, outputs, access>(job, wanted, &tile, &next, &ahead, &sums);
+        if constexpr (outputs != OUTPUTS_GRADIENT) {
+            write_row(&tile, tile.buffer + together++ * ORDER_PITCH, 0, sums.sum);
+            if (together == ORDER_TOGETHER || further >= tiles) {
+                __syncwarp();
+                const int threads = ORDER_WARP / ORDER_TOGETHER, own = at.thread / threads;
+                const int index = i - (together - 1 - own) * at.warps;
+                sum = order_lanes_together(at.thread, tile.buffer);
+                if (own < together && at.thread % threads == 0)
+                    node[index] = index * ORDER_TILE < count ? sum : ORDER_NOTHING;
+                __syncwarp();
+                together = 0;
+            }
+        }
+        tile = next;
+    }
+    return sum;
+}
+
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE double run_tiles(const cuda_general *job, const wanted *wanted, int64_t first, int count, double *node) {
+    const place_in_block at = here_in_block();
+    const int tiles = job->head.tiles_per_block;
+    real *buffer = shared_buffer(&job->head, at.warp);
+    double sum = ORDER_NOTHING;
+#pragma unroll 1
+    for (int i = at.warp; i < tiles; i += at.warps) {
+        const tile tile = tile_at(first + i, count - i * ORDER_TILE, at.thread, buffer);
+        lane_sums sums = {};
+        if (tile.count > 0)
+            run_tile<loss>(job, wanted, &tile, &sums);
+        if (!wanted->sum)
+            continue;
+        sum = tile.count > 0 ? order_lanes(tile.thread, sums.sum) : ORDER_NOTHING;
+        if (at.thread == 0)
+            node[i] = sum;
+    }
     return sum;
 }
 
@@ -1710,9 +2339,8 @@ ALWAYS_INLINE void run_block(const parameter *job) {
     __shared__ double node[CUDA_MOST_NODES];
     __shared__ order_stack stack;
     const cuda_head *head = &job->head;
-    const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP, warps = blockDim.x / ORDER_WARP;
+    const place_in_block at = here_in_block();
     const int tiles = head->tiles_per_block, sweeps = head->sweeps;
-    const bool alone = tiles == 1;
     const double weights = sum_of_weights(job);
     wanted wanted = what_is_wanted<outputs>(head);
     if (outputs == OUTPUTS_ANY)
@@ -1727,22 +2355,14 @@ ALWAYS_INLINE void run_block(const parameter *job) {
     for (int sweep = 0; sweep < sweeps; sweep++) {
         const int64_t first = ((int64_t)blockIdx.x * sweeps + sweep) * tiles;
         const int64_t left = head->count - first * ORDER_TILE;
-        const int here = left < tiles * ORDER_TILE ? (int)left : tiles * ORDER_TILE;
-        if (here <= 0)
+        const int count = left < tiles * ORDER_TILE ? (int)left : tiles * ORDER_TILE;
+        if (count <= 0)
             break;
-#pragma unroll 1
-        for (int i = warp; i < tiles; i += warps) {
-            real *buffer = outputs == OUTPUTS_ANY ? shared_buffer(head, warp) : NULL;
-            const tile tile = tile_at(first + i, here - i * ORDER_TILE, thread, buffer);
-            lane_sums sums = {};
-            if (tile.count > 0)
-                run_tile<loss, outputs, access>(job, &wanted, &tile, &sums);
-            sum = tile_sum(&wanted, &tile, &sums, alone, &node[i]);
-        }
-        if (wanted.sum && !alone) {
+        sum = run_tiles<loss, outputs, access>(job, &wanted, first, count, node);
+        if (wanted.sum && tiles > 1) {
             __syncthreads();
-            if (warp == 0)
-                sum = tree_of(thread, node, tiles);
+            if (at.warp == 0)
+                sum = tree_of(at.thread, node, tiles);
         }
         if (wanted.sum && sweeps > 1) {
             if (threadIdx.x == 0)
@@ -2157,19 +2777,12 @@ static block small_block(const job *job, int64_t tiles) {
     return (block){(int32_t)(4 * taken), (int32_t)taken};
 }
 
-static block direct_block(const job *job, variant variant, const cuda_head *head, int64_t tiles,
-                          int32_t multiprocessors) {
-    const bool in_float = job->compute == ONEPASS_F32, rows = head->rows >> CUDA_TARGET & 1;
-    const bool lean = variant == FORWARD_HALF;
+static block direct_block(variant variant, int64_t tiles, int32_t multiprocessors) {
+    const bool writes = variant != FORWARD && variant != FORWARD_HALF;
     const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
-    int64_t warps = lean && in_float && waves >= 4 ? 16 : 8, tiles_a_warp = up_to_power_of_two(least(waves, 8));
-    if (variant == BOTH || variant == BACKWARD) {
-        warps = in_float && !rows ? 16 : 8;
-        tiles_a_warp = up_to_power_of_two(least(waves, rows ? 4 : 2));
-    }
-    warps = least(warps, up_to_power_of_two(tiles));
-    if (onepass_cuda_shape.warps)
-        warps = least(onepass_cuda_shape.warps, in_float ? 16 : 8);
+    const int64_t tiles_a_warp = up_to_power_of_two(least(waves, writes ? 4 : 8));
+    const int64_t usual = least(CUDA_MOST_WARPS, up_to_power_of_two(tiles));
+    const int64_t warps = onepass_cuda_shape.warps ? least(onepass_cuda_shape.warps, CUDA_MOST_WARPS) : usual;
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
     return (block){(int32_t)warps, (int32_t)(forced ? forced : warps * tiles_a_warp)};
 }
@@ -2190,7 +2803,7 @@ static void plan_shape(const job *job, variant variant, int32_t multiprocessors,
     const bool small = variant == SMALL_FORWARD || variant == SMALL_BOTH;
     const block block = small                ? small_block(job, tiles)
                         : variant == GENERAL ? general_block(job, head, tiles, multiprocessors)
-                                             : direct_block(job, variant, head, tiles, multiprocessors);
+                                             : direct_block(variant, tiles, multiprocessors);
     const int64_t forced = onepass_cuda_shape.most_blocks;
     const int64_t most_blocks = forced && !small ? forced : CUDA_MOST_BLOCKS;
     int64_t run = block.tiles;
