@@ -2115,25 +2115,25 @@ ALWAYS_INLINE void begin_tile(const cuda_direct *job, const tile *tile, ahead<lo
 }
 
 template <typename loss, outputs outputs, access access>
-ALWAYS_INLINE void run_tile(const cuda_direct *job, const wanted *wanted, const tile *tile, const struct tile *next,
+ALWAYS_INLINE void run_tile(const cuda_direct *job, const wanted *wanted, const tile *now, const tile *next,
                             ahead<loss, access> *ahead, lane_sums *sums) {
     const int rows = stage<loss, access>::ROWS;
     const bool f16 = access == ACCESS_HALF && job->head.dtype[CUDA_PREDICTION] == ONEPASS_F16;
-    void *gradient = outputs == OUTPUTS_VALUE ? NULL : tile_address(job, CUDA_GRADIENT, tile, access_size(access));
+    void *gradient = outputs == OUTPUTS_VALUE ? NULL : tile_address(job, CUDA_GRADIENT, now, access_size(access));
     if constexpr (rows == ORDER_ROWS) {
-        begin_tile<loss, outputs, access>(job, tile, ahead);
-        compute_stage<loss, outputs, access>(tile, wanted, f16, gradient, 0, &ahead->rows, sums);
+        begin_tile<loss, outputs, access>(job, now, ahead);
+        compute_stage<loss, outputs, access>(now, wanted, f16, gradient, 0, &ahead->rows, sums);
     } else {
         stage<loss, access> other;
 #pragma unroll
         for (int first = 0; first < ORDER_ROWS; first += 2 * rows) {
-            send_for_stage<loss, outputs, access>(job, tile, ahead, first + rows, &other);
-            compute_stage<loss, outputs, access>(tile, wanted, false, gradient, first, &ahead->rows, sums);
+            send_for_stage<loss, outputs, access>(job, now, ahead, first + rows, &other);
+            compute_stage<loss, outputs, access>(now, wanted, false, gradient, first, &ahead->rows, sums);
             if (first + 2 * rows < ORDER_ROWS)
-                send_for_stage<loss, outputs, access>(job, tile, ahead, first + 2 * rows, &ahead->rows);
+                send_for_stage<loss, outputs, access>(job, now, ahead, first + 2 * rows, &ahead->rows);
             else
                 begin_tile<loss, outputs, access>(job, next, ahead);
-            compute_stage<loss, outputs, access>(tile, wanted, false, gradient, first + rows, &other, sums);
+            compute_stage<loss, outputs, access>(now, wanted, false, gradient, first + rows, &other, sums);
         }
     }
 }
@@ -2283,32 +2283,32 @@ ALWAYS_INLINE double run_tiles(const cuda_direct *job, const wanted *wanted, int
     const place_in_block at = here_in_block();
     const int tiles = job->head.tiles_per_block;
     double sum = ORDER_NOTHING;
-    tile tile = tile_at(first + at.warp, count - at.warp * ORDER_TILE, at.thread, lanes[at.warp]);
+    tile now = tile_at(first + at.warp, count - at.warp * ORDER_TILE, at.thread, lanes[at.warp]);
     ahead<loss, access> ahead;
     if (stage<loss, access>::ROWS < ORDER_ROWS)
-        begin_tile<loss, outputs, access>(job, &tile, &ahead);
+        begin_tile<loss, outputs, access>(job, &now, &ahead);
     int together = 0;
 #pragma unroll 1
     for (int i = at.warp; i < tiles; i += at.warps) {
         const int further = i + at.warps;
-        const struct tile next = tile_at(first + further, count - further * ORDER_TILE, at.thread, lanes[at.warp]);
+        const tile next = tile_at(first + further, count - further * ORDER_TILE, at.thread, lanes[at.warp]);
         lane_sums sums = {};
-        if (tile.count > 0)
-            run_tile<loss, outputs, access>(job, wanted, &tile, &next, &ahead, &sums);
+        if (now.count > 0)
+            run_tile<loss, outputs, access>(job, wanted, &now, &next, &ahead, &sums);
         if constexpr (outputs != OUTPUTS_GRADIENT) {
-            write_row(&tile, tile.buffer + together++ * ORDER_PITCH, 0, sums.sum);
+            write_row(&now, now.buffer + together++ * ORDER_PITCH, 0, sums.sum);
             if (together == ORDER_TOGETHER || further >= tiles) {
                 __syncwarp();
                 const int threads = ORDER_WARP / ORDER_TOGETHER, own = at.thread / threads;
                 const int index = i - (together - 1 - own) * at.warps;
-                sum = order_lanes_together(at.thread, tile.buffer);
+                sum = order_lanes_together(at.thread, now.buffer);
                 if (own < together && at.thread % threads == 0)
                     node[index] = index * ORDER_TILE < count ? sum : ORDER_NOTHING;
                 __syncwarp();
                 together = 0;
             }
         }
-        tile = next;
+        now = next;
     }
     return sum;
 }
