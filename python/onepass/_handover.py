@@ -76,9 +76,10 @@ def loss(name, input, target, third, parameters, reduction, weight=None, mask=No
 
 def of_one_type(input, target, third):
     """Broadcast, and of one type: an integer beside a float becomes a float here, since some versions of PyTorch's
-    mse_loss forget it in backward."""
+    mse_loss forget it in backward. A number of the CPU's beside a GPU's tensor may not become a tensor, which would
+    have to be of the same device."""
     operands = input, target
-    if input.shape != target.shape:
+    if input.shape != target.shape and input.device == target.device:
         operands = torch.broadcast_tensors(input, target)
     dtype = torch.promote_types(input.dtype, target.dtype)
     if input.dtype != target.dtype and dtype.is_floating_point:
