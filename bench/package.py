@@ -116,6 +116,7 @@ OURS = {
     "bce_with_logits": lambda p, t: onepass.binary_cross_entropy_with_logits(p, t),
     "bce_with_logits_pos_weight": lambda p, t, v: onepass.binary_cross_entropy_with_logits(p, t, pos_weight=v),
     "focal": lambda p, t: onepass.sigmoid_focal_loss(p, t, gamma=1.5, reduction="mean"),
+    "focal_squared": lambda p, t: onepass.sigmoid_focal_loss(p, t, reduction="mean"),
     "poisson_nll_full": lambda p, t: onepass.poisson_nll_loss(p, t, full=True),
     "poisson_nll_rate": lambda p, t: onepass.poisson_nll_loss(p, t, log_input=False),
     "poisson_nll_rate_full": lambda p, t: onepass.poisson_nll_loss(p, t, log_input=False, full=True),
