@@ -549,11 +549,10 @@ ALWAYS_INLINE real corrected_quotient(real quotient, real a, real d, real recipr
     return fused(fused(-d, quotient, a), reciprocal, quotient);
 }
 
-/* a / b for a parameter b, if it is below 2^127; rounded as IEEE 754 has it, but within 2 units in the last place where
- * it is below 2^-62. A GPU's own division asks about its operands and branches, which keeps the elements of a thread
- * apart, and a CPU's takes longer than what is done here: d, which has the digits of b, is in [1, 2), and two
- * corrections of a product leave what a division does, which a machine without fused multiply-adds does. But where so
- * little is left of n that it could be lost, the product is good enough. */
+/* a / b for a parameter b, if it is below 2^127; rounded as IEEE 754 has it, but within 2 units in the last place
+ * where it is below 2^-62. A GPU's own division asks about its operands and branches, which keeps the elements of a
+ * thread apart. Here d, which has the digits of b, is in [1, 2), and two corrections of a product leave what a division
+ * does, which a CPU does; but where so little is left of n that it could be lost, the product is good enough. */
 ALWAYS_INLINE real quotient(real a, real b) {
 #if defined(ONEPASS_REAL_F64)
     return a / b;
@@ -561,7 +560,7 @@ ALWAYS_INLINE real quotient(real a, real b) {
     const real_bits exponent = bits_of(b) & REAL_EXPONENT_BITS, one = (real_bits)1 << REAL_MANTISSA_BITS;
     const real scale = real_of(255 * one - (exponent ? exponent : one)) * 0.5f, d = b * scale;
     const real n = a * scale, reciprocal = real_reciprocal(d), product = n * reciprocal;
-#if !defined(ONEPASS_EMULATE_FMA)
+#if defined(__CUDACC__)
     const real near = corrected_quotient(product, n, d, reciprocal);
     const real exact = corrected_quotient(near, n, d, reciprocal);
 #else

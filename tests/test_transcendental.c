@@ -659,15 +659,12 @@ static void test_special_quotients(void) {
         snprintf(what, sizeof what, "ratio(%a, %a)", (double)a, (double)b);
         CHECK_BITS(bits_of(expected == 0 ? 0 : expected), bits_of(got == 0 ? 0 : got), what);
     }
-    /* By a parameter, which is a number above 0. */
+    /* By a parameter, which is a number above 0; of an infinite a not even a GPU and a CPU have the same. */
     const real finite[] = {0, -(real)0, TINY, -TINY, MIN, 1, -1, 3, (real)0.3, REAL_LARGEST};
     const real parameters[] = {MIN, (real)0.5, 1, 8, (real)0x1p100};
     for (int i = 0; i < COUNT(finite) * COUNT(parameters); i++) {
         const real a = finite[i / COUNT(parameters)], b = parameters[i % COUNT(parameters)];
         char what[96];
-        if (magnitude(a / b) >= REAL_LARGEST / 2) {
-            continue; /* more than it promises */
-        }
         snprintf(what, sizeof what, "quotient(%a, %a)", (double)a, (double)b);
         CHECK_BITS(bits_of(a / b), bits_of(call_quotient(a, b)), what);
     }

@@ -1888,7 +1888,7 @@ ALWAYS_INLINE real quotient(real a, real b) {
     const real_bits exponent = bits_of(b) & REAL_EXPONENT_BITS, one = (real_bits)1 << REAL_MANTISSA_BITS;
     const real scale = real_of(255 * one - (exponent ? exponent : one)) * 0.5f, d = b * scale;
     const real n = a * scale, reciprocal = real_reciprocal(d), product = n * reciprocal;
-#if !defined(ONEPASS_EMULATE_FMA)
+#if defined(__CUDACC__)
     const real near = corrected_quotient(product, n, d, reciprocal);
     const real exact = corrected_quotient(near, n, d, reciprocal);
 #else
