@@ -1655,7 +1655,7 @@ ALWAYS_INLINE real near_reciprocal(real d) {
     return a;
 }
 
-ALWAYS_INLINE real near_reciprocal_of(real d) {
+ALWAYS_INLINE real rough_reciprocal(real d) {
 #if defined(__CUDACC__) && !defined(ONEPASS_REAL_F64)
     real near;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(near) : "f"(d));
@@ -1675,7 +1675,7 @@ ALWAYS_INLINE real rounded_reciprocal(real d, real near) {
 }
 
 ALWAYS_INLINE real real_reciprocal(real d) {
-    return rounded_reciprocal(d, near_reciprocal_of(d));
+    return rounded_reciprocal(d, rough_reciprocal(d));
 }
 
 #define ROUNDER(bias) ((real)3 * (real)((real_bits)1 << (REAL_MANTISSA_BITS - 1)) + (real)(bias))
@@ -1757,9 +1757,18 @@ ALWAYS_INLINE real softplus_of_minus(real d) {
     return log_of_wide_sum(decay_of(d).y);
 }
 
+typedef struct sigmoids {
+    real of_plus, of_minus;
+} sigmoids;
+
+ALWAYS_INLINE sigmoids quick_sigmoids(real d) {
+    const real y = decay_of(d).y, reciprocal = real_reciprocal(1 + y);
+    return (sigmoids){reciprocal, y * reciprocal};
+}
+
 ALWAYS_INLINE real real_quick_sigmoid(real x) {
-    const real y = decay_of(magnitude(x)).y, near = real_reciprocal(1 + y);
-    return choose(x < 0, y * near, near);
+    const sigmoids both = quick_sigmoids(magnitude(x));
+    return choose(x < 0, both.of_minus, both.of_plus);
 }
 
 ALWAYS_INLINE real positive_part(real x) {
@@ -1904,7 +1913,7 @@ ALWAYS_INLINE real real_ratio(real a, real b) {
 #else
     const real size = magnitude(b);
     const real scale = choose(size > 0x1p64f, 0x1p-48f, choose(size < 0x1p-64f, 0x1p64f, 1));
-    const real n = a * scale, d = b * scale, near = near_reciprocal_of(d), reciprocal = rounded_reciprocal(d, near);
+    const real n = a * scale, d = b * scale, near = rough_reciprocal(d), reciprocal = rounded_reciprocal(d, near);
     const real quotient = corrected_quotient(n * reciprocal, n, d, reciprocal);
     return choose(quotient == quotient, quotient, n * (near + near));
 #endif

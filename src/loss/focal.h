@@ -19,12 +19,13 @@ typedef struct focal_parts {
 } focal_parts;
 
 LOSS_FUNCTION focal_parts focal_parts_of(real p, real t) {
-    const real distance = magnitude(p), y = decay_of(distance).y, near = real_reciprocal(1 + y), far = y * near;
+    const real distance = magnitude(p);
+    const sigmoids side = quick_sigmoids(distance);
     focal_parts parts;
     parts.entropy = fused(distance, choose(p > 0, 1 - t, t), softplus_of_minus(distance));
-    parts.wrong = choose(p > 0, 1 - t, t) * near;
-    parts.right = choose(p > 0, t, 1 - t) * far;
-    parts.variance = far * near;
+    parts.wrong = choose(p > 0, 1 - t, t) * side.of_plus;
+    parts.right = choose(p > 0, t, 1 - t) * side.of_minus;
+    parts.variance = side.of_minus * side.of_plus;
     return parts;
 }
 
