@@ -100,10 +100,14 @@ LOSS_FUNCTION real magnitude(real x) {
     return sizeof(real) == sizeof(float) ? (real)__builtin_fabsf((float)x) : (real)__builtin_fabs((double)x);
 }
 
+/* A number that is not negative, with the sign of x. */
+LOSS_FUNCTION real signed_like(real x, real number) {
+    return real_of((bits_of(x) & REAL_SIGN_BIT) | bits_of(number));
+}
+
 /* -1, 0 or 1; for NaN 1 or -1, so ask about NaN first. */
 LOSS_FUNCTION real sign(real x) {
-    const real one = real_of((bits_of(x) & REAL_SIGN_BIT) | bits_of((real)1));
-    return choose(x == 0, 0, one);
+    return choose(x == 0, 0, signed_like(x, 1));
 }
 
 /* Rounded once, by IEEE 754, on every machine. */

@@ -268,31 +268,34 @@ ALWAYS_INLINE real near_reciprocal(real d) {
 
 /* ------------------------------------------------------------ reciprocal -- */
 
-/* 1 / d as IEEE 754 rounds it, for a d whose size is from 2^-100 to 2^100: by a division on a CPU. A GPU has a
- * reciprocal that may be off by a unit in the last place, and a step of Newton's rounds it
- * (tests/test_cuda_sizes.c compares divisors of all digits). */
-ALWAYS_INLINE real rough_reciprocal(real d) {
+/* 1 / d as IEEE 754 rounds it, for a d whose size is from 2^-100 to 2^100. A GPU has a reciprocal that may be off by a
+ * unit in the last place, and a step of Newton's rounds it (tests/test_cuda_sizes.c compares divisors of all digits). */
 #if defined(__CUDACC__) && !defined(ONEPASS_REAL_F64)
+ALWAYS_INLINE real rough_reciprocal(real d) {
     real near;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(near) : "f"(d));
     return near;
-#else
-    return 1 / d;
-#endif
-}
-
-ALWAYS_INLINE real rounded_reciprocal(real d, real near) {
-#if defined(__CUDACC__) && !defined(ONEPASS_REAL_F64)
-    return fused(near, fused(-d, near, 1), near);
-#else
-    (void)d;
-    return near;
-#endif
 }
 
 ALWAYS_INLINE real real_reciprocal(real d) {
-    return rounded_reciprocal(d, rough_reciprocal(d));
+    const real near = rough_reciprocal(d);
+    return fused(near, fused(-d, near, 1), near);
 }
+
+/* The same, or d may be 0 or infinite, which Newton's step does not survive. */
+ALWAYS_INLINE real real_reciprocal_of_any(real d) {
+    const real rounded = real_reciprocal(d);
+    return choose(rounded == rounded, rounded, rough_reciprocal(d));
+}
+#else
+ALWAYS_INLINE real real_reciprocal(real d) {
+    return 1 / d;
+}
+
+ALWAYS_INLINE real real_reciprocal_of_any(real d) {
+    return 1 / d;
+}
+#endif
 
 /* ----------------------------------------------------------- exponential -- */
 
@@ -375,12 +378,22 @@ ALWAYS_INLINE real real_sigmoid(real x) {
     return choose(x < 0, share, 1 - share);
 }
 
-/* 1 - 2 y / (1+y) with y = e^-2|x|, or a polynomial where that would cancel; and the sign of x. NaN takes the latter.
- * The distance is written as real_softplus(-2 * magnitude(x)) has it, so that a loss that needs both has one
- * exponential. */
+/* e^-d for a d >= 0, to be added to 1, to which e^-80 is nothing; NaN gives a number. */
+ALWAYS_INLINE real near_decay(real d) {
+#if defined(__CUDACC__)
+    const real within = sizeof(real) == sizeof(float) ? (real)fminf((float)d, 80.0f) : (real)fmin((double)d, 80.0);
+#else
+    const real within = choose(d < 80, d, 80);
+#endif
+    const real rounded = fused(within, -LOG2_E, -ROUNDED_FROM) + ROUNDER(REAL_BIAS);
+    const real scale = real_of(bits_of(rounded) << REAL_MANTISSA_BITS);
+    return fused(growth_of(remainder_of(-within, rounded - ROUNDER(REAL_BIAS))).sum, scale, scale);
+}
+
+/* 1 - 2 y / (1+y) with y = e^-2|x|, or a polynomial where that would cancel, which NaN takes; and the sign of x. */
 ALWAYS_INLINE real real_tanh(real x) {
     const real d = magnitude(x), z = d * d;
-    const real y = decay_of(magnitude(-2 * d)).y;
+    const real y = near_decay(2 * d);
     const real a = near_reciprocal(1 + y);
     const real large = fused(-2 * y, fused(a, fused(-a, y, 1 - a), a), 1);
     const real small = fused(z * tanh_polynomial(z), d, d);
@@ -421,11 +434,10 @@ ALWAYS_INLINE real real_softplus(real x) {
     return positive_part(x) + softplus_of_minus(magnitude(x));
 }
 
-/* log(cosh(x)) = |x| + log(1 + e^-2|x|) - log(2), or a polynomial where that would cancel, which NaN takes. The
- * distance is written as real_tanh() has it. */
+/* log(cosh(x)) = |x| + log(1 + e^-2|x|) - log(2), or a polynomial where that would cancel, which NaN takes. */
 ALWAYS_INLINE real real_log_cosh(real x) {
     const real d = magnitude(x), z = d * d;
-    const real large = d + (softplus_of_minus(magnitude(-2 * d)) - LN_2);
+    const real large = d + (log_of_wide_sum(near_decay(2 * d)) - LN_2);
     const real small = z * fused(z, log_cosh_polynomial(z), (real)0.5);
     return choose(d > TANH_EDGE, large, small);
 }
@@ -553,48 +565,27 @@ ALWAYS_INLINE real real_log1p(real x) {
 
 /* -------------------------------------------------------------- division -- */
 
-/* A quotient of a and d that is off by little, corrected by what it leaves of a. -0 becomes +0. */
-ALWAYS_INLINE real corrected_quotient(real quotient, real a, real d, real reciprocal) {
-    return fused(fused(-d, quotient, a), reciprocal, quotient);
+/* 1/b = reciprocal * scale */
+typedef struct inverse {
+    real reciprocal, scale;
+} inverse;
+
+/* The scale is a power of two that brings b near 1, from where neither it nor its reciprocal is denormal or infinite
+ * but for b = 0 and infinity. It knows b's exponent without the lowest two bits, so that it has one itself, whatever b
+ * is: b * scale is in [1, 16), and less only if b is denormal. */
+ALWAYS_INLINE inverse inverse_of(real b) {
+    const real_bits one = (real_bits)1 << REAL_MANTISSA_BITS, four = 4 * one;
+    const real_bits exponent = bits_of(b) & REAL_EXPONENT_BITS & ~(four - 1);
+    const real scale = real_of(REAL_EXPONENT_BITS - one - exponent);
+    return (inverse){real_reciprocal_of_any(b * scale), scale};
 }
 
-/* a / b for a parameter b, if it is below 2^127; rounded as IEEE 754 has it, but within 2 units in the last place
- * where it is below 2^-62. A GPU's own division asks about its operands and branches, which keeps the elements of a
- * thread apart. Here d, which has the digits of b, is in [1, 2), and two corrections of a product leave what a division
- * does, which a CPU does; but where so little is left of n that it could be lost, the product is good enough. */
-ALWAYS_INLINE real quotient(real a, real b) {
-#if defined(ONEPASS_REAL_F64)
-    return a / b;
-#else
-    const real_bits exponent = bits_of(b) & REAL_EXPONENT_BITS, one = (real_bits)1 << REAL_MANTISSA_BITS;
-    const real scale = real_of(255 * one - (exponent ? exponent : one)) * 0.5f, d = b * scale;
-    const real n = a * scale, reciprocal = real_reciprocal(d), product = n * reciprocal;
-#if defined(__CUDACC__)
-    const real near = corrected_quotient(product, n, d, reciprocal);
-    const real exact = corrected_quotient(near, n, d, reciprocal);
-#else
-    const real exact = n / d;
-#endif
-    return choose(magnitude(n) < 0x1p-62f, product, exact);
-#endif
-}
-
-/* a / b within 1 unit in the last place, or 2 where a is below 2^-125, for a divisor that is not a parameter: with one
- * correction, the same on all machines. Both operands are scaled where b is so large or so small that its reciprocal
- * would be denormal or infinite; what a loses by it is nothing to the quotient, or that is infinite. Where the
- * correction fails, for infinite operands or results and b = 0, a product is right: with twice the reciprocal, since
- * one that is not rounded might give the largest number in place of infinity. Doubles, which nobody hurries, are
- * divided. */
+/* a / b within 1.5 units in the last place, or the a next to it within 8 of the smallest denormal number, if that is
+ * more. Not by a division, because a GPU's asks about its operands and branches, which keeps the elements of a thread
+ * apart. */
 ALWAYS_INLINE real real_ratio(real a, real b) {
-#if defined(ONEPASS_REAL_F64)
-    return a / b;
-#else
-    const real size = magnitude(b);
-    const real scale = choose(size > 0x1p64f, 0x1p-48f, choose(size < 0x1p-64f, 0x1p64f, 1));
-    const real n = a * scale, d = b * scale, near = rough_reciprocal(d), reciprocal = rounded_reciprocal(d, near);
-    const real quotient = corrected_quotient(n * reciprocal, n, d, reciprocal);
-    return choose(quotient == quotient, quotient, n * (near + near));
-#endif
+    const inverse of_b = inverse_of(b);
+    return a * of_b.reciprocal * of_b.scale;
 }
 
 #endif

@@ -14,7 +14,6 @@
 #define SOFTPLUS(x)      real_softplus(x)
 #define SQRT(x)          sqrt(x)
 #define QUICK_SIGMOID(x) real_quick_sigmoid(x)
-#define QUOTIENT(a, b)   quotient(a, b)
 #define RATIO(a, b)      real_ratio(a, b)
 #define LOG_LAG(x)       real_log_lag(x)
 #define FUSED(a, b, c)   fma(a, b, c)

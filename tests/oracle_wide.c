@@ -31,7 +31,6 @@ static long double log_lag(long double x) {
 #define SOFTPLUS(x)      softplus(x)
 #define SQRT(x)          sqrtl(x)
 #define QUICK_SIGMOID(x) sigmoid(x)
-#define QUOTIENT(a, b)   ((a) / (b))
 #define RATIO(a, b)      ((a) / (b))
 #define LOG_LAG(x)       log_lag(x)
 #define FUSED(a, b, c)   fmal(a, b, c)

@@ -301,12 +301,14 @@ static block small_block(const job *job, int64_t tiles) {
     return (block){(int32_t)(4 * taken), (int32_t)taken};
 }
 
-/* A wave is what 16 warps a multiprocessor take at a time. A value alone wants few blocks, of up to 8 tiles a warp;
- * with a gradient neighbouring blocks had better work on neighbouring tiles. */
-static block direct_block(variant variant, int64_t tiles, int32_t multiprocessors) {
+/* A wave is what 16 warps a multiprocessor take at a time. A value alone wants few blocks, of up to 8 tiles a warp, or
+ * 32 where half of a tile comes from a cache (3 % of the rate); with a gradient neighbouring blocks had better work on
+ * neighbouring tiles. */
+static block direct_block(variant variant, bool has_rows, int64_t tiles, int32_t multiprocessors) {
     const bool writes = variant != FORWARD && variant != FORWARD_HALF;
+    const int64_t most_tiles = writes ? 4 : has_rows ? 32 : 8;
     const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
-    const int64_t tiles_a_warp = up_to_power_of_two(least(waves, writes ? 4 : 8));
+    const int64_t tiles_a_warp = up_to_power_of_two(least(waves, most_tiles));
     const int64_t usual = least(CUDA_MOST_WARPS, up_to_power_of_two(tiles));
     const int64_t warps = onepass_cuda_shape.warps ? least(onepass_cuda_shape.warps, CUDA_MOST_WARPS) : usual;
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
@@ -330,7 +332,7 @@ static void plan_shape(const job *job, variant variant, int32_t multiprocessors,
     const bool small = variant == SMALL_FORWARD || variant == SMALL_BOTH;
     const block block = small                ? small_block(job, tiles)
                         : variant == GENERAL ? general_block(job, head, tiles, multiprocessors)
-                                             : direct_block(variant, tiles, multiprocessors);
+                                             : direct_block(variant, head->rows != 0, tiles, multiprocessors);
     const int64_t forced = onepass_cuda_shape.most_blocks;
     const int64_t most_blocks = forced && !small ? forced : CUDA_MOST_BLOCKS;
     int64_t run = block.tiles;

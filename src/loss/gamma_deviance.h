@@ -1,6 +1,6 @@
 /*
- * Deviance of the gamma distribution, for positive predictions and targets; NaN where one of them is below 0. Divisions
- * come one after the other, since p*p and p*t underflow.
+ * Deviance of the gamma distribution, for positive predictions and targets; NaN where one of the two is below 0.
+ * Divisions come one after the other, since p*p and p*t underflow.
  */
 #ifndef ONEPASS_LOSS_GAMMA_DEVIANCE_H
 #define ONEPASS_LOSS_GAMMA_DEVIANCE_H
@@ -9,7 +9,7 @@
 
 LOSS_FUNCTION real gamma_deviance_value(real p, real t, const real *parameter) {
     (void)parameter;
-    return choose((p < 0) | (t < 0), real_of(REAL_NAN_BITS), -2 * real_log_lag(real_ratio(t, p)));
+    return -2 * real_log_lag(real_ratio(t, p));
 }
 
 LOSS_FUNCTION real gamma_deviance_slope_p(real p, real t, const real *parameter) {

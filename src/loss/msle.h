@@ -9,11 +9,10 @@
 
 #include "transcendental.h"
 
-/* NaN where the lesser is below -1, as its logarithm is. Not real_ratio(), of which nvcc does not see that value and
- * slope have it in common, nor what follows from it. */
+/* NaN where the lesser is below -1, as its logarithm is. */
 LOSS_FUNCTION real msle_distance(real p, real t) {
     const real x = p - t, base = 1 + choose(x < 0, p, t);
-    return real_log1p_of_positive(choose(base < 0, real_of(REAL_NAN_BITS), magnitude(x) / base));
+    return real_log1p_of_positive(choose(base < 0, real_of(REAL_NAN_BITS), real_ratio(magnitude(x), base)));
 }
 
 LOSS_FUNCTION real msle_value(real p, real t, const real *parameter) {
@@ -24,7 +23,7 @@ LOSS_FUNCTION real msle_value(real p, real t, const real *parameter) {
 
 /* Twice the difference of the logarithms. */
 LOSS_FUNCTION real msle_factor(real p, real t) {
-    return choose(p - t < 0, -2, 2) * msle_distance(p, t);
+    return signed_like(p - t, 2) * msle_distance(p, t);
 }
 
 LOSS_FUNCTION real msle_slope_p(real p, real t, const real *parameter) {
