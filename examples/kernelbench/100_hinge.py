@@ -103,9 +103,12 @@ LOSS_FUNCTION real magnitude(real x) {
     return sizeof(real) == sizeof(float) ? (real)__builtin_fabsf((float)x) : (real)__builtin_fabs((double)x);
 }
 
+LOSS_FUNCTION real signed_like(real x, real number) {
+    return real_of((bits_of(x) & REAL_SIGN_BIT) | bits_of(number));
+}
+
 LOSS_FUNCTION real sign(real x) {
-    const real one = real_of((bits_of(x) & REAL_SIGN_BIT) | bits_of((real)1));
-    return choose(x == 0, 0, one);
+    return choose(x == 0, 0, signed_like(x, 1));
 }
 
 LOSS_FUNCTION real square_root(real x) {
@@ -2307,10 +2310,11 @@ static block small_block(const job *job, int64_t tiles) {
     return (block){(int32_t)(4 * taken), (int32_t)taken};
 }
 
-static block direct_block(variant variant, int64_t tiles, int32_t multiprocessors) {
+static block direct_block(variant variant, bool has_rows, int64_t tiles, int32_t multiprocessors) {
     const bool writes = variant != FORWARD && variant != FORWARD_HALF;
+    const int64_t most_tiles = writes ? 4 : has_rows ? 32 : 8;
     const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
-    const int64_t tiles_a_warp = up_to_power_of_two(least(waves, writes ? 4 : 8));
+    const int64_t tiles_a_warp = up_to_power_of_two(least(waves, most_tiles));
     const int64_t usual = least(CUDA_MOST_WARPS, up_to_power_of_two(tiles));
     const int64_t warps = onepass_cuda_shape.warps ? least(onepass_cuda_shape.warps, CUDA_MOST_WARPS) : usual;
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
@@ -2333,7 +2337,7 @@ static void plan_shape(const job *job, variant variant, int32_t multiprocessors,
     const bool small = variant == SMALL_FORWARD || variant == SMALL_BOTH;
     const block block = small                ? small_block(job, tiles)
                         : variant == GENERAL ? general_block(job, head, tiles, multiprocessors)
-                                             : direct_block(variant, tiles, multiprocessors);
+                                             : direct_block(variant, head->rows != 0, tiles, multiprocessors);
     const int64_t forced = onepass_cuda_shape.most_blocks;
     const int64_t most_blocks = forced && !small ? forced : CUDA_MOST_BLOCKS;
     int64_t run = block.tiles;

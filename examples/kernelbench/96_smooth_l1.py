@@ -103,9 +103,12 @@ LOSS_FUNCTION real magnitude(real x) {
     return sizeof(real) == sizeof(float) ? (real)__builtin_fabsf((float)x) : (real)__builtin_fabs((double)x);
 }
 
+LOSS_FUNCTION real signed_like(real x, real number) {
+    return real_of((bits_of(x) & REAL_SIGN_BIT) | bits_of(number));
+}
+
 LOSS_FUNCTION real sign(real x) {
-    const real one = real_of((bits_of(x) & REAL_SIGN_BIT) | bits_of((real)1));
-    return choose(x == 0, 0, one);
+    return choose(x == 0, 0, signed_like(x, 1));
 }
 
 LOSS_FUNCTION real square_root(real x) {
@@ -1655,28 +1658,31 @@ ALWAYS_INLINE real near_reciprocal(real d) {
     return a;
 }
 
-ALWAYS_INLINE real rough_reciprocal(real d) {
 #if defined(__CUDACC__) && !defined(ONEPASS_REAL_F64)
+ALWAYS_INLINE real rough_reciprocal(real d) {
     real near;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(near) : "f"(d));
     return near;
-#else
-    return 1 / d;
-#endif
-}
-
-ALWAYS_INLINE real rounded_reciprocal(real d, real near) {
-#if defined(__CUDACC__) && !defined(ONEPASS_REAL_F64)
-    return fused(near, fused(-d, near, 1), near);
-#else
-    (void)d;
-    return near;
-#endif
 }
 
 ALWAYS_INLINE real real_reciprocal(real d) {
-    return rounded_reciprocal(d, rough_reciprocal(d));
+    const real near = rough_reciprocal(d);
+    return fused(near, fused(-d, near, 1), near);
 }
+
+ALWAYS_INLINE real real_reciprocal_of_any(real d) {
+    const real rounded = real_reciprocal(d);
+    return choose(rounded == rounded, rounded, rough_reciprocal(d));
+}
+#else
+ALWAYS_INLINE real real_reciprocal(real d) {
+    return 1 / d;
+}
+
+ALWAYS_INLINE real real_reciprocal_of_any(real d) {
+    return 1 / d;
+}
+#endif
 
 #define ROUNDER(bias) ((real)3 * (real)((real_bits)1 << (REAL_MANTISSA_BITS - 1)) + (real)(bias))
 #define ROUNDED_FROM ((real)0.0849625)
@@ -1744,9 +1750,20 @@ ALWAYS_INLINE real real_sigmoid(real x) {
     return choose(x < 0, share, 1 - share);
 }
 
+ALWAYS_INLINE real near_decay(real d) {
+#if defined(__CUDACC__)
+    const real within = sizeof(real) == sizeof(float) ? (real)fminf((float)d, 80.0f) : (real)fmin((double)d, 80.0);
+#else
+    const real within = choose(d < 80, d, 80);
+#endif
+    const real rounded = fused(within, -LOG2_E, -ROUNDED_FROM) + ROUNDER(REAL_BIAS);
+    const real scale = real_of(bits_of(rounded) << REAL_MANTISSA_BITS);
+    return fused(growth_of(remainder_of(-within, rounded - ROUNDER(REAL_BIAS))).sum, scale, scale);
+}
+
 ALWAYS_INLINE real real_tanh(real x) {
     const real d = magnitude(x), z = d * d;
-    const real y = decay_of(magnitude(-2 * d)).y;
+    const real y = near_decay(2 * d);
     const real a = near_reciprocal(1 + y);
     const real large = fused(-2 * y, fused(a, fused(-a, y, 1 - a), a), 1);
     const real small = fused(z * tanh_polynomial(z), d, d);
@@ -1785,7 +1802,7 @@ ALWAYS_INLINE real real_softplus(real x) {
 
 ALWAYS_INLINE real real_log_cosh(real x) {
     const real d = magnitude(x), z = d * d;
-    const real large = d + (softplus_of_minus(magnitude(-2 * d)) - LN_2);
+    const real large = d + (log_of_wide_sum(near_decay(2 * d)) - LN_2);
     const real small = z * fused(z, log_cosh_polynomial(z), (real)0.5);
     return choose(d > TANH_EDGE, large, small);
 }
@@ -1886,49 +1903,32 @@ ALWAYS_INLINE real real_log1p(real x) {
     return choose(x > -1, real_log1p_of_positive(x), choose(x == -1, -REAL_INFINITY, REAL_NAN));
 }
 
-ALWAYS_INLINE real corrected_quotient(real quotient, real a, real d, real reciprocal) {
-    return fused(fused(-d, quotient, a), reciprocal, quotient);
-}
+typedef struct inverse {
+    real reciprocal, scale;
+} inverse;
 
-ALWAYS_INLINE real quotient(real a, real b) {
-#if defined(ONEPASS_REAL_F64)
-    return a / b;
-#else
-    const real_bits exponent = bits_of(b) & REAL_EXPONENT_BITS, one = (real_bits)1 << REAL_MANTISSA_BITS;
-    const real scale = real_of(255 * one - (exponent ? exponent : one)) * 0.5f, d = b * scale;
-    const real n = a * scale, reciprocal = real_reciprocal(d), product = n * reciprocal;
-#if defined(__CUDACC__)
-    const real near = corrected_quotient(product, n, d, reciprocal);
-    const real exact = corrected_quotient(near, n, d, reciprocal);
-#else
-    const real exact = n / d;
-#endif
-    return choose(magnitude(n) < 0x1p-62f, product, exact);
-#endif
+ALWAYS_INLINE inverse inverse_of(real b) {
+    const real_bits one = (real_bits)1 << REAL_MANTISSA_BITS, four = 4 * one;
+    const real_bits exponent = bits_of(b) & REAL_EXPONENT_BITS & ~(four - 1);
+    const real scale = real_of(REAL_EXPONENT_BITS - one - exponent);
+    return (inverse){real_reciprocal_of_any(b * scale), scale};
 }
 
 ALWAYS_INLINE real real_ratio(real a, real b) {
-#if defined(ONEPASS_REAL_F64)
-    return a / b;
-#else
-    const real size = magnitude(b);
-    const real scale = choose(size > 0x1p64f, 0x1p-48f, choose(size < 0x1p-64f, 0x1p64f, 1));
-    const real n = a * scale, d = b * scale, near = rough_reciprocal(d), reciprocal = rounded_reciprocal(d, near);
-    const real quotient = corrected_quotient(n * reciprocal, n, d, reciprocal);
-    return choose(quotient == quotient, quotient, n * (near + near));
-#endif
+    const inverse of_b = inverse_of(b);
+    return a * of_b.reciprocal * of_b.scale;
 }
 
 LOSS_FUNCTION real smooth_l1_value(real p, real t, const real *parameter) {
     const real beta = parameter[0];
     const real distance = magnitude(p - t);
-    return choose(distance < beta, quotient((real)0.5 * distance * distance, beta), distance - (real)0.5 * beta);
+    return choose(distance < beta, real_ratio((real)0.5 * distance * distance, beta), distance - (real)0.5 * beta);
 }
 
 LOSS_FUNCTION real smooth_l1_slope_p(real p, real t, const real *parameter) {
     const real beta = parameter[0];
     const real x = p - t;
-    return choose(magnitude(x) >= beta, sign(x), quotient(x, beta));
+    return choose(magnitude(x) >= beta, sign(x), real_ratio(x, beta));
 }
 
 LOSS_FUNCTION real smooth_l1_slope_t(real p, real t, const real *parameter) {
@@ -2786,10 +2786,11 @@ static block small_block(const job *job, int64_t tiles) {
     return (block){(int32_t)(4 * taken), (int32_t)taken};
 }
 
-static block direct_block(variant variant, int64_t tiles, int32_t multiprocessors) {
+static block direct_block(variant variant, bool has_rows, int64_t tiles, int32_t multiprocessors) {
     const bool writes = variant != FORWARD && variant != FORWARD_HALF;
+    const int64_t most_tiles = writes ? 4 : has_rows ? 32 : 8;
     const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
-    const int64_t tiles_a_warp = up_to_power_of_two(least(waves, writes ? 4 : 8));
+    const int64_t tiles_a_warp = up_to_power_of_two(least(waves, most_tiles));
     const int64_t usual = least(CUDA_MOST_WARPS, up_to_power_of_two(tiles));
     const int64_t warps = onepass_cuda_shape.warps ? least(onepass_cuda_shape.warps, CUDA_MOST_WARPS) : usual;
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
@@ -2812,7 +2813,7 @@ static void plan_shape(const job *job, variant variant, int32_t multiprocessors,
     const bool small = variant == SMALL_FORWARD || variant == SMALL_BOTH;
     const block block = small                ? small_block(job, tiles)
                         : variant == GENERAL ? general_block(job, head, tiles, multiprocessors)
-                                             : direct_block(variant, tiles, multiprocessors);
+                                             : direct_block(variant, head->rows != 0, tiles, multiprocessors);
     const int64_t forced = onepass_cuda_shape.most_blocks;
     const int64_t most_blocks = forced && !small ? forced : CUDA_MOST_BLOCKS;
     int64_t run = block.tiles;
