@@ -159,6 +159,14 @@ static const known known_results[] = {
     {"quantile", 1, {0.75}, {3, 1}, {0.5f, 0.25f, -0.25f}},
     {"quantile", 0, {0}, {2, 2}, {0, 0, -0.0f}},
     {"quantile", 0, {0}, {2, NAN}, {NAN, NAN, NAN}},
+    /* epsilon_insensitive: outside, inside, on the edge, where the slope is still 0; eps = 0 is l1. */
+    {"epsilon_insensitive", 1, {0.5}, {3, 1}, {1.5f, 1, -1}},
+    {"epsilon_insensitive", 1, {0.5}, {1, 1.25f}, {0, 0, -0.0f}},
+    {"epsilon_insensitive", 1, {0.5}, {1, 1.5f}, {0, 0, -0.0f}},
+    {"epsilon_insensitive", 1, {0}, {1, 3}, {2, -1, 1}},
+    {"epsilon_insensitive", 1, {0}, {2, 2}, {0, 0, -0.0f}},
+    {"epsilon_insensitive", 0, {0}, {1, INFINITY}, {INFINITY, -1, 1}},
+    {"epsilon_insensitive", 0, {0}, {NAN, 1}, {NAN, NAN, NAN}},
     /* mape: the target's magnitude matters beyond eps. */
     {"mape", 0, {0}, {3, 2}, {50, 50, -75}},
     {"mape", 0, {0}, {1, 2}, {50, -50, 25}},

@@ -48,6 +48,9 @@ NOTES = {
     "quantile": Note(
         better="they have none",
         picture=Picture(APART, [{"t": 0, "tau": tau} for tau in (0.5, 0.9, 0.1)])),
+    "epsilon_insensitive": Note(
+        better="they have none",
+        picture=Picture(APART, [{"t": 0, "eps": eps} for eps in (0.1, 0.5, 1)])),
     "mape": Note(
         keras="`MeanAbsolutePercentageError`", better="eps is a parameter",
         slopes=("abs(t) > eps ? -100*sign(x)*p/(t*abs(t)) : -100*sign(x)/eps",),
