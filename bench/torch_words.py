@@ -43,6 +43,10 @@ def quantile(p, t, tau=0.5):
     return torch.maximum(tau * e, (tau - 1) * e).mean()
 
 
+def epsilon_insensitive(p, t, eps=0.1):
+    return ((p - t).abs() - eps).clamp(min=0).mean()
+
+
 def mape(p, t, eps=1e-7):
     return 100 * ((p - t).abs() / t.abs().clamp(min=eps)).mean()
 
@@ -114,6 +118,7 @@ WORDS = {
     "log_cosh": Words(log_cosh),
     "charbonnier": Words(charbonnier),
     "quantile": Words(lambda p, t: quantile(p, t, 0.9), parameters=(0.9,)),
+    "epsilon_insensitive": Words(epsilon_insensitive),
     "mape": Words(mape, ("positive", "positive")),
     "msle": Words(msle, ("positive", "positive")),
     "hinge": Words(hinge, ("any", "sign")),

@@ -79,6 +79,11 @@ def quantile(p, t, tau):
     return with_opposite(np.where(e >= 0, tau, tau - 1) * e, np.where(e > 0, -tau, 1 - tau))
 
 
+def epsilon_insensitive(p, t, eps):
+    x = p - t
+    return with_opposite(np.maximum(np.abs(x) - eps, 0), np.where(np.abs(x) > eps, np.sign(x), 0))
+
+
 def mape(p, t, eps):
     x, size = p - t, np.maximum(np.abs(t), eps)
     value = 100 * np.abs(x) / size
@@ -200,6 +205,7 @@ FORMULAS = {
     "log_cosh": Formula(log_cosh, ANY, {}),
     "charbonnier": Formula(charbonnier, ANY, {"eps": [1e-3, 0.5]}),
     "quantile": Formula(quantile, ANY, {"tau": [0.5, 0.1, 0.875]}),
+    "epsilon_insensitive": Formula(epsilon_insensitive, ANY, {"eps": [0.1, 0.5]}),
     "mape": Formula(mape, ("any", "apart"), {"eps": [1e-7, 0.5]}, size=100),
     "msle": Formula(msle, ("positive", "positive"), {}),
     "hinge": Formula(hinge, ANY, {"margin": [1.0, 0.25, 0.0, -2.0]}),

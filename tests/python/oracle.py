@@ -68,9 +68,9 @@ def l1(p, t, v, k, real):
 
 def smooth_l1(p, t, v, k, real):
     x = p - t
-    near = (real(0.5) * x * x) / k[0]
+    near = (real(0.5) * x * x) * (real(1) / k[0])  # a reciprocal that is rounded, as the losses divide
     value = np.where(np.abs(x) < k[0], near, np.abs(x) - real(0.5) * k[0])
-    slope = np.where(np.abs(x) >= k[0], np.sign(x), x / k[0])
+    slope = np.where(np.abs(x) >= k[0], np.sign(x), x * (real(1) / k[0]))
     return value, slope, -slope
 
 
@@ -92,6 +92,13 @@ def quantile(p, t, v, k, real):
     e = t - p
     slope = np.where(e > 0, -k[0], np.where(e < 0, real(1) - k[0], e))
     return np.where(e < 0, (k[0] - real(1)) * e, k[0] * e), slope, -slope
+
+
+def epsilon_insensitive(p, t, v, k, real):
+    x = p - t
+    excess = np.abs(x) - k[0]
+    slope = np.where(np.abs(x) > k[0], np.sign(x), np.where(x == x, real(0), x))
+    return np.where(excess < 0, real(0), excess), slope, -slope
 
 
 def hinge(p, t, v, k, real):
@@ -121,8 +128,8 @@ def margin_ranking(p, t, v, k, real):
 
 
 EXACT = {function.__name__: function
-         for function in (mse, l1, smooth_l1, huber, charbonnier, quantile, hinge, squared_hinge, hinge_embedding,
-                          margin_ranking)}
+         for function in (mse, l1, smooth_l1, huber, charbonnier, quantile, epsilon_insensitive, hinge, squared_hinge,
+                          hinge_embedding, margin_ranking)}
 
 # ----------------------------------------- losses of elementary functions --
 
@@ -353,6 +360,7 @@ DEFAULTS = {
     "huber": (1.0,),
     "charbonnier": (1e-3,),
     "quantile": (0.5,),
+    "epsilon_insensitive": (0.1,),
     "mape": (1e-7,),
     "hinge": (1.0,),
     "squared_hinge": (1.0,),
