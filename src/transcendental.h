@@ -269,7 +269,8 @@ ALWAYS_INLINE real near_reciprocal(real d) {
 /* ------------------------------------------------------------ reciprocal -- */
 
 /* 1 / d as IEEE 754 rounds it, for a d whose size is from 2^-100 to 2^100. A GPU has a reciprocal that may be off by a
- * unit in the last place, and a step of Newton's rounds it (tests/test_cuda_sizes.c compares divisors of all digits). */
+ * unit in the last place, and a step of Newton's rounds it (tests/test_cuda_sizes.c compares divisors of all digits).
+ */
 #if defined(__CUDACC__) && !defined(ONEPASS_REAL_F64)
 ALWAYS_INLINE real rough_reciprocal(real d) {
     real near;
@@ -586,6 +587,14 @@ ALWAYS_INLINE inverse inverse_of(real b) {
 ALWAYS_INLINE real real_ratio(real a, real b) {
     const inverse of_b = inverse_of(b);
     return a * of_b.reciprocal * of_b.scale;
+}
+
+/* The same for a parameter b above 0, of which the reciprocal is computed once: nothing is lost of a tiny a, and a
+ * power of two divides exactly. */
+ALWAYS_INLINE real by_parameter(real a, real b) {
+    const real large = (real)(sizeof(real) == 4 ? 0x1p64 : 0x1p900), small = 1 / large;
+    const real scale = choose(b > large, small, choose(b < small, large, 1));
+    return a * scale * real_reciprocal(b * scale);
 }
 
 #endif

@@ -20,18 +20,19 @@ static long double log_lag(long double x) {
     return x > 0.5L && x < 2 ? log1pl(x - 1) - (x - 1) : logl(x) - (x - 1);
 }
 
-#define T                long double
-#define NAME(loss)       oracle_##loss##_in_wide
-#define EXP(x)           expl(x)
-#define LOG(x)           logl(x)
-#define LOG1P(x)         log1pl(x)
-#define TANH(x)          tanhl(x)
-#define LOG_COSH(x)      log_cosh(x)
-#define SIGMOID(x)       sigmoid(x)
-#define SOFTPLUS(x)      softplus(x)
-#define SQRT(x)          sqrtl(x)
-#define QUICK_SIGMOID(x) sigmoid(x)
-#define RATIO(a, b)      ((a) / (b))
-#define LOG_LAG(x)       log_lag(x)
-#define FUSED(a, b, c)   fmal(a, b, c)
+#define T                  long double
+#define NAME(loss)         oracle_##loss##_in_wide
+#define EXP(x)             expl(x)
+#define LOG(x)             logl(x)
+#define LOG1P(x)           log1pl(x)
+#define TANH(x)            tanhl(x)
+#define LOG_COSH(x)        log_cosh(x)
+#define SIGMOID(x)         sigmoid(x)
+#define SOFTPLUS(x)        softplus(x)
+#define SQRT(x)            sqrtl(x)
+#define QUICK_SIGMOID(x)   sigmoid(x)
+#define RATIO(a, b)        ((a) / (b))
+#define BY_PARAMETER(a, b) ((a) / (b))
+#define LOG_LAG(x)         log_lag(x)
+#define FUSED(a, b, c)     fmal(a, b, c)
 #include "oracle_formulas.h"

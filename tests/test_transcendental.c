@@ -634,6 +634,40 @@ static void test_special_ratios(void) {
     }
 }
 
+__attribute__((noinline)) static real call_by_parameter(real a, real b) {
+    return by_parameter(a, b);
+}
+
+/* Divisors above 0 of any size; of those near the ends of numbers only quotients that are not denormal. */
+static void test_by_parameter(int64_t count) {
+    double worst = 0;
+    real worst_a = 0, worst_b = 0;
+    uint64_t state = 8;
+    for (int64_t i = 0; i < count; i++) {
+        real a, b;
+        random_operands(&state, i, &a, &b);
+        b = magnitude(b);
+        if (i % 7 == 0)
+            b = real_of(bits_of(b) & REAL_EXPONENT_BITS); /* a power of two, or 0 */
+        const real exact = a / b;
+        if (!(magnitude(exact) >= MIN && magnitude(exact) < REAL_LARGEST / 4))
+            continue;
+        const double error = error_in_ulp(call_by_parameter(a, b), (wide)a / (wide)b);
+        CHECK(i % 7 != 0 || error == 0, "by_parameter(%a, %a): expected a power of two to divide exactly", (double)a,
+              (double)b);
+        if (error > worst) {
+            worst = error;
+            worst_a = a;
+            worst_b = b;
+        }
+    }
+    printf("%-13s  at most %.4f ulp, at %a and %a\n", "by_parameter", worst, (double)worst_a, (double)worst_b);
+    CHECK(worst <= 1.5, "by_parameter(%a, %a): expected at most 1.5 ulp, got %g", (double)worst_a, (double)worst_b,
+          worst);
+    for (int i = -20; i <= 20; i++) /* denormal numbers by 1 */
+        CHECK_BITS(bits_of(i * TINY), bits_of(call_by_parameter(i * TINY, 1)), "a denormal number by 1");
+}
+
 /* The reciprocals of all mantissas are rounded to the nearest, whatever the exponent. */
 static void test_reciprocals(int step) {
     static const double scales[] = {0x1p-24, 0x1p-12, 1, 0x1p70, 0x1p-100};
@@ -720,6 +754,7 @@ int main(int argc, char **argv) {
         test_accuracy(count);
         test_log_lag(count);
         test_ratios(count);
+        test_by_parameter(count);
     } else {
         printf("left out: the errors, for which long double is not wide enough here\n");
     }

@@ -1919,16 +1919,22 @@ ALWAYS_INLINE real real_ratio(real a, real b) {
     return a * of_b.reciprocal * of_b.scale;
 }
 
+ALWAYS_INLINE real by_parameter(real a, real b) {
+    const real large = (real)(sizeof(real) == 4 ? 0x1p64 : 0x1p900), small = 1 / large;
+    const real scale = choose(b > large, small, choose(b < small, large, 1));
+    return a * scale * real_reciprocal(b * scale);
+}
+
 LOSS_FUNCTION real smooth_l1_value(real p, real t, const real *parameter) {
     const real beta = parameter[0];
     const real distance = magnitude(p - t);
-    return choose(distance < beta, real_ratio((real)0.5 * distance * distance, beta), distance - (real)0.5 * beta);
+    return choose(distance < beta, by_parameter((real)0.5 * distance * distance, beta), distance - (real)0.5 * beta);
 }
 
 LOSS_FUNCTION real smooth_l1_slope_p(real p, real t, const real *parameter) {
     const real beta = parameter[0];
     const real x = p - t;
-    return choose(magnitude(x) >= beta, sign(x), real_ratio(x, beta));
+    return choose(magnitude(x) >= beta, sign(x), by_parameter(x, beta));
 }
 
 LOSS_FUNCTION real smooth_l1_slope_t(real p, real t, const real *parameter) {

@@ -48,8 +48,10 @@ LOSS_FUNCTION real poisson_nll_rate_value(real p, real t, const real *parameter)
     return p - t * real_log(p + parameter[0]);
 }
 
+/* 1 - t/rate, but 0 where t is the rate, and with all its digits near there. */
 LOSS_FUNCTION real poisson_nll_rate_slope_p(real p, real t, const real *parameter) {
-    return 1 - real_ratio(t, p + parameter[0]);
+    const real rate = p + parameter[0];
+    return choose(rate == REAL_INFINITY, 1 - t * 0, real_ratio(rate - t, rate));
 }
 
 LOSS_FUNCTION real poisson_nll_rate_slope_t(real p, real t, const real *parameter) {

@@ -8,13 +8,13 @@ LOSS_FUNCTION real smooth_l1_value(real p, real t, const real *parameter) {
     const real beta = parameter[0];
     const real distance = magnitude(p - t);
     /* distance * distance has the bits of x * x. With beta = 0 the parabola is 0/0 or x/0 and never chosen. */
-    return choose(distance < beta, real_ratio((real)0.5 * distance * distance, beta), distance - (real)0.5 * beta);
+    return choose(distance < beta, by_parameter((real)0.5 * distance * distance, beta), distance - (real)0.5 * beta);
 }
 
 LOSS_FUNCTION real smooth_l1_slope_p(real p, real t, const real *parameter) {
     const real beta = parameter[0];
     const real x = p - t;
-    return choose(magnitude(x) >= beta, sign(x), real_ratio(x, beta));
+    return choose(magnitude(x) >= beta, sign(x), by_parameter(x, beta));
 }
 
 LOSS_FUNCTION real smooth_l1_slope_t(real p, real t, const real *parameter) {
