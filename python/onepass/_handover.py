@@ -61,8 +61,10 @@ def loss(name, input, target, third, parameters, reduction, weight=None, mask=No
     """
     if contract_of(name).sizes != WARN and not (input.is_floating_point() and target.is_floating_point()):
         as_they_are = True
-    operands = (input, target, third) if as_they_are else of_one_type(input, target, third)
     by_own = by_pytorch if name in _WORDS and (as_they_are or name not in _BY_FORMULA) else None
+    operands = input, target, third
+    if not as_they_are:
+        operands = of_one_type(*operands, across_devices=by_own is not None)
     if mask is not None:
         mask = mask != 0
         operands = [operand if operand is None else torch.where(mask, operand, harmless)
@@ -74,12 +76,12 @@ def loss(name, input, target, third, parameters, reduction, weight=None, mask=No
     return reduced(each, reduction, weight, mask, contract_of(name), math.prod(batch), weights_once)
 
 
-def of_one_type(input, target, third):
+def of_one_type(input, target, third, across_devices):
     """Broadcast, and of one type: an integer beside a float becomes a float here, since some versions of PyTorch's
-    mse_loss forget it in backward. A number of the CPU's beside a GPU's tensor may not become a tensor, which would
-    have to be of the same device."""
+    mse_loss forget it in backward. PyTorch's functions broadcast a number of the CPU's beside a GPU's tensor, too, and
+    refuse it then; to its operations it is a number and welcome."""
     operands = input, target
-    if input.shape != target.shape and input.device == target.device:
+    if input.shape != target.shape and (across_devices or input.device == target.device):
         operands = torch.broadcast_tensors(input, target)
     dtype = torch.promote_types(input.dtype, target.dtype)
     if input.dtype != target.dtype and dtype.is_floating_point:

@@ -326,8 +326,10 @@ def test_meta_tensors():
 
 @pytest.mark.parametrize("loss", PYTORCH_LOSSES)
 def test_meta_beside_cpu(loss):
-    p, t = torch.empty(3, 4, device="meta"), torch.empty(3, 4)
-    assert_same_outcome(Outcome(ours, loss, p, t), Outcome(theirs, loss, p, t))
+    p = torch.empty(3, 4, device="meta")
+    for t in (torch.empty(3, 4), torch.tensor(0.5)):
+        for arguments in ((p, t), (t, p)):
+            assert_same_outcome(Outcome(ours, loss, *arguments), Outcome(theirs, loss, *arguments))
 
 
 @pytest.mark.gpu
