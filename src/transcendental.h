@@ -594,7 +594,7 @@ ALWAYS_INLINE real real_ratio(real a, real b) {
 ALWAYS_INLINE real by_parameter(real a, real b) {
     const real large = (real)(sizeof(real) == 4 ? 0x1p64 : 0x1p900), small = 1 / large;
     const real scale = choose(b > large, small, choose(b < small, large, 1));
-    return a * scale * real_reciprocal(b * scale);
+    return a * scale * real_reciprocal_of_any(b * scale);
 }
 
 #endif
