@@ -15,6 +15,8 @@
 #include "check.h"
 #include "fake_driver.h"
 
+#define HOLDS(condition) CHECK(condition, "%s does not hold", #condition)
+
 /* ------------------------------------------------------------- the kernels -- */
 
 /* The archive's image.o stays out of a program that has these. Not const: a test sets the toolkit before the driver is
@@ -46,7 +48,8 @@ static inline const fake_launch *last_launch(const fake *fake) {
 /* ---------------------------------------------------------------- the calls -- */
 
 enum {
-    MANY = 32768 /* elements: several blocks, so partial sums and a workspace */
+    MANY = 32768, /* elements: several blocks, so partial sums and a workspace */
+    FOR_GOOD = 64 /* streams of a context that keep their workspaces */
 };
 
 /* A call with everything wanted, all of it in memory of one GPU. */
@@ -156,6 +159,25 @@ static inline void run_child(const char *name, void (*run)(void *argument), void
           (unsigned)status);
     if (shared_report->failed)
         printf("failed: %s\n", name);
+}
+
+typedef struct host_test {
+    const char *name;
+    void (*run)(void *unused);
+} host_test;
+
+static inline void look_for_fake(void *unused) {
+    (void)unused;
+    HOLDS(find_fake() != NULL);
+}
+
+/* Each in a child of its own; none if the fake is not found. */
+static inline void run_tests(const host_test *tests, size_t count) {
+    run_child("the fake driver is found", look_for_fake, NULL);
+    if (check_failed != 0)
+        return;
+    for (size_t i = 0; i < count; i++)
+        run_child(tests[i].name, tests[i].run, NULL);
 }
 
 #endif

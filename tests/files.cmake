@@ -4,8 +4,10 @@ set(file_parsers layout json npy safetensors)
 list(TRANSFORM file_parsers PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/../cli/files/)
 list(TRANSFORM file_parsers APPEND .c)
 
-onepass_test(test_files)
-target_sources(test_files PRIVATE ${file_parsers})
+foreach(format npy safetensors json)
+  onepass_test(test_files_${format})
+  target_sources(test_files_${format} PRIVATE ${file_parsers})
+endforeach()
 
 # Where the labels and the ticks of a picture go.
 onepass_test(test_plot)

@@ -11,12 +11,6 @@
 #define _GNU_SOURCE
 #include "cuda_host.h"
 
-#define HOLDS(condition) CHECK(condition, "%s does not hold", #condition)
-
-enum {
-    FOR_GOOD = 64
-};
-
 /* ------------------------------------------------------------- the failures -- */
 
 /* One failure, in the child that it is planted in. */

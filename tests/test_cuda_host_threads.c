@@ -1,0 +1,121 @@
+/*
+ * The CUDA engine's host side against a fake driver, with eight threads that call at once: each thing is prepared once,
+ * and no workspace is in two hands.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+
+#include "cuda_host.h"
+
+enum {
+    THREADS = 8
+};
+
+typedef struct crowd {
+    pthread_barrier_t barrier;
+    cuda_context context; /* null: none is current */
+    int rounds;
+    bool churn; /* a new stream each time */
+    bool in_f64;
+} crowd;
+
+static void *one_of_many(void *argument) {
+    crowd *crowd = argument;
+    fake *fake = find_fake();
+    scene s;
+    uintptr_t wrong = 0;
+    make_scene(fake, 0, MANY, &s);
+    if (crowd->in_f64)
+        make_f64(fake, &s);
+    fake->set_current(crowd->context);
+    cuda_stream stream = crowd->context ? fake->make_stream() : NULL;
+    pthread_barrier_wait(&crowd->barrier);
+    for (int i = 0; i < crowd->rounds; i++) {
+        wrong += run_on(&s, stream) != ONEPASS_OK;
+        wrong += fake->depth() != (crowd->context != NULL) || fake->mode() != 0;
+        if (!crowd->churn)
+            continue;
+        if (i % 3 == 0)
+            wrong += run_on(&s, stream) != ONEPASS_OK;
+        fake->finish(stream);
+        fake->destroy_stream(stream);
+        stream = fake->make_stream();
+    }
+    return (void *)wrong;
+}
+
+static void run_crowd(crowd *crowd) {
+    pthread_t thread[THREADS];
+    pthread_barrier_init(&crowd->barrier, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++)
+        HOLDS(pthread_create(&thread[i], NULL, one_of_many, crowd) == 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *wrong = NULL;
+        pthread_join(thread[i], &wrong);
+        CHECK(!wrong, "thread %d: %d calls went wrong", i, (int)(uintptr_t)wrong);
+    }
+    pthread_barrier_destroy(&crowd->barrier);
+}
+
+/* Eight threads whose first calls come at once: one preparation, and one lookup. */
+static void test_first_calls(void *unused) {
+    (void)unused;
+    fake *fake = find_fake();
+    crowd crowd = {.rounds = 3};
+    fake->slow = true;
+    run_crowd(&crowd);
+    HOLDS(fake->loads == 1 && fake->lookups == 1 && fake->retains == 1 && fake->launches == 3 * THREADS);
+    HOLDS(fake->counts.memory == 0); /* the default stream has the module's own workspace */
+}
+
+static void test_first_calls_own_context(void *unused) {
+    (void)unused;
+    fake *fake = find_fake();
+    crowd crowd = {.rounds = 3, .context = fake->make_context(0)};
+    fake->slow = true;
+    run_crowd(&crowd);
+    HOLDS(fake->loads == 1 && fake->lookups == 1 && fake->retains == 0 && fake->counts.memory == THREADS - 1);
+}
+
+/* The same in contexts that are prepared, so that they meet at the lookup: first for f32, then for f64 and its module.
+ * Often, since they do not always meet. */
+static void test_first_lookups(void *unused) {
+    (void)unused;
+    fake *fake = find_fake();
+    fake->slow = true;
+    for (int i = 0; i < 20; i++) {
+        crowd crowd = {.rounds = 1, .context = fake->make_context(0)};
+        fake->set_current(crowd.context);
+        CHECK_OK(onepass_prepare(ONEPASS_CUDA, 0), "prepare");
+        HOLDS(fake->loads == 2 * i + 1 && fake->lookups == 2 * i);
+        run_crowd(&crowd);
+        HOLDS(fake->loads == 2 * i + 1 && fake->lookups == 2 * i + 1);
+        crowd.in_f64 = true;
+        run_crowd(&crowd);
+        HOLDS(fake->loads == 2 * i + 2 && fake->lookups == 2 * i + 2);
+    }
+    HOLDS(fake->launches == 40 * THREADS);
+}
+
+/* Streams come and go while eight threads launch: no workspace is ever in two hands, and no more are made than are in
+ * use at once. */
+static void test_churn(void *unused) {
+    (void)unused;
+    fake *fake = find_fake();
+    crowd crowd = {.rounds = check_quick("most rounds of the threads") ? 30 : 200, .context = fake->make_context(0)};
+    fake->busy = fake->slow = crowd.churn = true;
+    run_crowd(&crowd);
+    CHECK(fake->counts.memory <= FOR_GOOD + THREADS + 1, "%d allocations for %d threads", fake->counts.memory, THREADS);
+}
+
+static const host_test tests[] = {
+    {"first calls of eight threads", test_first_calls},
+    {"first calls of eight threads in a context of their own", test_first_calls_own_context},
+    {"first lookups of eight threads", test_first_lookups},
+    {"churn", test_churn},
+};
+
+int main(void) {
+    run_tests(tests, sizeof tests / sizeof *tests);
+    return check_finish();
+}
