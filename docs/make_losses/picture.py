@@ -101,10 +101,11 @@ class Curve:
         return self._evaluate([p])[part][0]
 
     def jumps(self, part):
-        """Where the curve jumps: where a step is large, and stays so as it is halved."""
+        """Where the curve jumps: where a step is large, beside all of it and beside a rounding, and stays so as it is
+        halved."""
         y = self.results[part]
         finite = [number for number in y if abs(number) < 1e30]
-        least = 0.04 * (max(finite) - min(finite))
+        least = max(0.04 * (max(finite) - min(finite)), 1e-6 * max(map(abs, finite)))
         found = []
         for a, b, ya, yb in zip(self.p, self.p[1:], y, y[1:]):
             size = abs(yb - ya)
