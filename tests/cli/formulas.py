@@ -53,9 +53,10 @@ def l1(p, t):
 
 def smooth_l1(p, t, beta):
     x = p - t
-    near = (0.5 * x * x) / beta
+    over = beta.dtype.type(1) / beta  # rounded, as the library divides by a parameter
+    near = (0.5 * x * x) * over
     value = np.where(np.abs(x) < beta, near, np.abs(x) - beta.dtype.type(0.5) * beta)
-    return with_opposite(value, np.where(np.abs(x) >= beta, np.sign(x), x / beta))
+    return with_opposite(value, np.where(np.abs(x) >= beta, np.sign(x), x * over))
 
 
 def huber(p, t, delta):
