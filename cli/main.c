@@ -78,6 +78,8 @@ static int complain_of_command(const char *given) {
 }
 
 int main(int argc, char **argv) {
+    if (open_standard_streams() != RIGHT)
+        return FAILED;
     if (argc < 2) {
         print_usage(true);
         fputs("onepass --help tells more.\n", stderr);

@@ -2,11 +2,13 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int complain(int status, const char *format, ...) {
     va_list arguments;
@@ -23,6 +25,17 @@ int complain_of_library(onepass_status status) {
     const bool is_machine = status == ONEPASS_NO_DEVICE || status == ONEPASS_DEVICE_FAILED ||
                             status == ONEPASS_OUT_OF_MEMORY || status == ONEPASS_INCOMPLETE;
     return complain(is_machine ? FAILED : WRONG, "%s", onepass_message());
+}
+
+/* Where a stream is closed, its number goes to a file that can only be used the other way around, so that who needs the
+ * stream fails as before. */
+int open_standard_streams(void) {
+    static const int other_way[] = {[STDIN_FILENO] = O_WRONLY, [STDOUT_FILENO] = O_RDONLY, [STDERR_FILENO] = O_RDONLY};
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", other_way[stream]) != stream)
+            return complain(FAILED, "descriptor %d is closed, and /dev/null cannot take its place: %s", stream,
+                            strerror(errno));
+    return RIGHT;
 }
 
 int close_output(void) {

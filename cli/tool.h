@@ -19,6 +19,9 @@ int complain(int status, const char *format, ...) __attribute__((format(printf, 
 /* complain() about the library's last refusal. */
 int complain_of_library(onepass_status status);
 
+/* Before any file is opened: a file that got the number of a standard stream would be taken for it. */
+int open_standard_streams(void);
+
 /* Ends what was printed; complains if standard output could not take it. */
 int close_output(void);
 

@@ -143,16 +143,25 @@ static int read_header(input *input, const char *tensor, purpose purpose) {
     return RIGHT;
 }
 
+static int open_standard_input(input *input) {
+    const int flags = fcntl(STDIN_FILENO, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY)
+        return complain(WRONG, "%s: standard input is not open for reading", input->path);
+    input->file = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+    return input->file >= 0 ? RIGHT : complain(FAILED, "%s: %s", input->path, strerror(errno));
+}
+
+static int open_file(input *input, const char *path) {
+    input->file = open(path, O_RDONLY | O_CLOEXEC);
+    return input->file >= 0 ? RIGHT : complain(WRONG, "%s: %s", input->path, strerror(errno));
+}
+
 int input_open(input *input, int index, const char *argument, purpose purpose) {
     place place;
     *input = (struct input){.path = argument, .index = index, .file = -1};
     if (!read_place(argument, &place))
         return complain(FAILED, "no memory for a file's name");
-    const bool is_standard = strcmp(argument, "-") == 0;
-    input->file = is_standard ? dup(STDIN_FILENO) : open(place.path, O_RDONLY | O_CLOEXEC);
-    int status = RIGHT;
-    if (input->file < 0)
-        status = complain(WRONG, "%s: %s", is_standard ? "standard input" : argument, strerror(errno));
+    int status = strcmp(argument, "-") == 0 ? open_standard_input(input) : open_file(input, place.path);
     if (status == RIGHT)
         status = look_at_file(input);
     if (status == RIGHT && !stop_wanted())

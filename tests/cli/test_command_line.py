@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from expected import numbers
-from folder import tool
+from folder import assert_sentence, tool
 
 
 @pytest.fixture
@@ -99,7 +99,37 @@ def test_an_instruction_set_by_name(pair):
     pair.refuse("mse", "p.npy", "t.npy", env={"ONEPASS_ISA": "abacus"}, says="abacus")
 
 
-# ---------------------------------------------------------- standard output --
+# ------------------------------------------------ standard input and output --
+
+
+def run_script(folder, words):
+    """The tool with redirections, as a shell does them."""
+    script = f'exec "$0" {words}'
+    return subprocess.run(["bash", "-c", script, tool()], cwd=folder.path, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize("closed", ["<&-", "0>written", "<&- >&-"])
+@pytest.mark.parametrize("files", ["p.npy -", "- t.npy", "p.npy t.npy --weight -", "p.npy t.npy --mask -"])
+def test_a_closed_standard_input(pair, files, closed):
+    """The first file that is opened would get its number, and be taken for it."""
+    done = run_script(pair, f"mse {files} --none n.npy {closed}")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert_sentence(done.stderr.decode(), "-: ", "standard input is not open for reading")
+    assert not os.path.exists(pair / "n.npy")
+
+
+def test_a_closed_standard_input_by_its_other_name(pair):
+    done = run_script(pair, "mse p.npy /dev/stdin <&-")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert_sentence(done.stderr.decode(), "/dev/stdin: ")
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+def test_a_closed_descriptor_that_is_not_needed(pair, closed):
+    done = run_script(pair, f"mse p.npy t.npy --hex --grad g.npy {closed}")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode() == pair.hex("mse", "p.npy", "t.npy", "--grad", "wanted.npy") + "\n"
+    assert (pair / "g.npy").read_bytes() == (pair / "wanted.npy").read_bytes()
 
 
 def test_a_full_disk_behind_standard_output(pair):
@@ -120,8 +150,7 @@ def test_a_full_disk_behind_standard_output(pair):
 def test_a_closed_standard_output(pair, closed):
     """The first file that is opened would get its number: nothing is printed into it, and the run fails."""
     before = [(pair / name).read_bytes() for name in ("p.npy", "t.npy")]
-    script = f'exec "$0" mse p.npy t.npy --grad g.npy {closed}'
-    done = subprocess.run(["bash", "-c", script, tool()], cwd=pair.path, capture_output=True, timeout=60)
+    done = run_script(pair, f"mse p.npy t.npy --grad g.npy {closed}")
     assert done.returncode in (1, 2)
     assert before == [(pair / name).read_bytes() for name in ("p.npy", "t.npy")]
     left = set(os.listdir(pair.path)) - {"p.npy", "t.npy"}
