@@ -1,4 +1,5 @@
 #include "answer.h"
+#include "json_write.h"
 #include "option_values.h"
 
 #include <math.h>
@@ -7,7 +8,7 @@
 static void print_file(const char *key, const char *path) {
     printf("\"%s\": ", key);
     if (path)
-        print_json_string(path);
+        json_write_string(stdout, path);
     else
         printf("null");
 }
@@ -28,7 +29,7 @@ static void print_parameters(const onepass_loss_info *loss, const onepass_call *
     printf(", \"parameters\": {");
     for (int32_t i = 0; i < loss->parameter_count; i++) {
         printf("%s\"%s\": ", i ? ", " : "", loss->parameter[i].name);
-        print_json_number(call->parameter[i]);
+        json_write_number(stdout, call->parameter[i]);
     }
     printf("}");
 }

@@ -1,4 +1,5 @@
 /* onepass info: this machine, as the library sees it. */
+#include "json_write.h"
 #include "machine.h"
 #include "tool.h"
 
@@ -15,13 +16,13 @@ static void write_version(char *text, size_t size, int32_t version) {
 static void print_as_json(const onepass_machine_info *machine, const char *processor, const char *driver,
                           const char *toolkit) {
     printf("{\"version\": \"%s\", \"cpu\": ", onepass_version_text());
-    print_json_string(processor);
+    json_write_string(stdout, processor);
     printf(", \"cores\": %d, \"threads\": %d, \"instruction_set\": \"%s\", \"instruction_sets\": \"%s\"",
            cores_online(), machine->threads, machine->instruction_set, machine->instruction_sets);
     printf(", \"gpus\": %d, \"gpu_names\": ", machine->gpu_count);
-    print_json_string(machine->gpu_names);
+    json_write_string(stdout, machine->gpu_names);
     printf(", \"gpu_reason\": ");
-    print_json_string(machine->gpu_reason);
+    json_write_string(stdout, machine->gpu_reason);
     printf(", \"driver_cuda\": \"%s\", \"kernels_cuda\": \"%s\"}\n", driver, toolkit);
 }
 

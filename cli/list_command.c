@@ -1,4 +1,5 @@
 /* onepass list: the losses, as the library describes them. */
+#include "json_write.h"
 #include "operands.h"
 #include "tool.h"
 
@@ -11,7 +12,7 @@
 static void print_bound(const char *key, double bound, bool is_excluded) {
     printf(", \"%s\": ", key);
     if (isfinite(bound))
-        print_json_number(bound);
+        json_write_number(stdout, bound);
     else
         printf("null");
     printf(", \"%s_excluded\": %s", key, is_excluded ? "true" : "false");
@@ -19,9 +20,9 @@ static void print_bound(const char *key, double bound, bool is_excluded) {
 
 static void print_parameter(const onepass_parameter_info *parameter) {
     printf("{\"name\": \"%s\", \"meaning\": ", parameter->name);
-    print_json_string(parameter->meaning);
+    json_write_string(stdout, parameter->meaning);
     printf(", \"default\": ");
-    print_json_number(parameter->standard);
+    json_write_number(stdout, parameter->standard);
     print_bound("least", parameter->least, parameter->above_least);
     print_bound("greatest", parameter->greatest, parameter->below_greatest);
     printf("}");
@@ -29,14 +30,14 @@ static void print_parameter(const onepass_parameter_info *parameter) {
 
 static void print_as_json(const onepass_loss_info *loss) {
     printf("  {\"name\": \"%s\", \"meaning\": ", loss->name);
-    print_json_string(loss->meaning);
+    json_write_string(stdout, loss->meaning);
     printf(", \"operands\": [");
     for (int32_t k = 0; k < loss->operand_count; k++)
         printf("%s\"%s\"", k ? ", " : "", loss->operand[k]);
     printf("], \"value\": ");
-    print_json_string(loss->value);
+    json_write_string(stdout, loss->value);
     printf(", \"slope\": ");
-    print_json_string(loss->slope);
+    json_write_string(stdout, loss->slope);
     printf(", \"parameters\": [");
     for (int32_t i = 0; i < loss->parameter_count; i++) {
         if (i > 0)

@@ -3,10 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -64,31 +62,4 @@ void print_wrapped(int column, const char *text) {
         at += word;
         text += word + (text[word] == ' ');
     }
-}
-
-void print_json_string(const char *text) {
-    putchar('"');
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            printf("\\%c", *c);
-        else if (*c < 0x20)
-            printf("\\u%04x", *c);
-        else
-            putchar(*c);
-    }
-    putchar('"');
-}
-
-void print_json_number(double number) {
-    char digits[40];
-    if (!isfinite(number)) {
-        printf("\"%s\"", isnan(number) ? "nan" : number < 0 ? "-inf" : "inf");
-        return;
-    }
-    for (int count = 15; count <= 17; count++) { /* as few as tell it from its neighbours */
-        snprintf(digits, sizeof digits, "%.*g", count, number);
-        if (strtod(digits, NULL) == number)
-            break;
-    }
-    fputs(digits, stdout);
 }

@@ -40,10 +40,4 @@ void print_loss_help(const onepass_loss_info *loss);
  * Without the last line's end. */
 void print_wrapped(int column, const char *text);
 
-/* Writes text as a JSON string, with its quotes. */
-void print_json_string(const char *text);
-
-/* ... and a number; as a string where JSON has no number for it. */
-void print_json_number(double number);
-
 #endif

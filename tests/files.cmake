@@ -1,6 +1,6 @@
 # The tool's parts: its parsers of files, with tables of good and bad headers and a fuzzer each, and its pictures.
 
-set(file_parsers layout json npy safetensors)
+set(file_parsers layout utf8 json npy safetensors)
 list(TRANSFORM file_parsers PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/../cli/files/)
 list(TRANSFORM file_parsers APPEND .c)
 

@@ -1,4 +1,5 @@
 /* What was measured, in memory and to JSON: see record.h. record_read.c has the way back. */
+#include "json_write.h"
 #include "record.h"
 #include "replacement.h"
 
@@ -43,21 +44,9 @@ void record_add_version(record *record, const char *name, const char *version) {
 
 /* --------------------------------------------------------------------- to JSON -- */
 
-static void write_string(FILE *file, const char *text) {
-    putc('"', file);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-        if (*c == '"' || *c == '\\')
-            fprintf(file, "\\%c", *c);
-        else if (*c < ' ')
-            fprintf(file, "\\u%04x", *c);
-        else
-            putc(*c, file);
-    putc('"', file);
-}
-
 static void write_member(FILE *file, const char *key, const char *text) {
     fprintf(file, "  \"%s\": ", key);
-    write_string(file, text);
+    json_write_string(file, text);
     fputs(",\n", file);
 }
 
@@ -65,22 +54,22 @@ static void write_versions(FILE *file, const record *record) {
     fputs("  \"versions\": {", file);
     for (int i = 0; i < record->versions; i++) {
         fputs(i > 0 ? ", " : "", file);
-        write_string(file, record->version[i].name);
+        json_write_string(file, record->version[i].name);
         fputs(": ", file);
-        write_string(file, record->version[i].version);
+        json_write_string(file, record->version[i].version);
     }
     fputs("},\n", file);
 }
 
 static void write_point(FILE *file, const point *point) {
     fputs("    {\"series\": ", file);
-    write_string(file, point->series);
+    json_write_string(file, point->series);
     fputs(", \"loss\": ", file);
-    write_string(file, point->loss);
+    json_write_string(file, point->loss);
     fputs(", \"mode\": ", file);
-    write_string(file, point->mode);
+    json_write_string(file, point->mode);
     fputs(", \"type\": ", file);
-    write_string(file, point->type);
+    json_write_string(file, point->type);
     fprintf(file, ", \"elements\": %lld, \"bytes\": %.0f, \"seconds\": %.6g, \"gbps\": %.6g}",
             (long long)point->elements, point->bytes, point->seconds, point->gbps);
 }

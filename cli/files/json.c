@@ -5,6 +5,7 @@
  * an object or array, which is then `first`); so which commas, colons and brackets may follow is known without a tree.
  */
 #include "json.h"
+#include "utf8.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,25 +45,6 @@ static bool is_digit(int byte) {
 }
 
 /* ---------------------------------------------------------------- characters -- */
-
-/* The bytes of the character at the front, 0 if it is none: cut short, overlong, a surrogate or beyond the last one. */
-static size_t utf8_length(const unsigned char *text, size_t size) {
-    const unsigned char lead = text[0];
-    if (lead < 0x80)
-        return 1;
-    const size_t length = lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 ? 4 : 0;
-    if (length == 0 || length > size)
-        return 0;
-    uint32_t character = lead & (0x7fu >> length);
-    for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-        character = character << 6 | (text[i] & 0x3f);
-    }
-    const bool overlong = (length == 3 && character < 0x800) || (length == 4 && character < 0x10000);
-    const bool surrogate = character >= 0xd800 && character < 0xe000;
-    return overlong || surrogate || lead > 0xf4 || character > 0x10ffff ? 0 : length;
-}
 
 static size_t write_utf8(uint32_t character, unsigned char bytes[4]) {
     const size_t length = character < 0x80 ? 1 : character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;

@@ -99,6 +99,31 @@ def test_an_instruction_set_by_name(pair):
     pair.refuse("mse", "p.npy", "t.npy", env={"ONEPASS_ISA": "abacus"}, says="abacus")
 
 
+# --------------------------------------------------- names that are not UTF-8 --
+
+#: bytes of a file's name, and what JSON has in their place: U+FFFD for each byte that is not part of a character
+ODD_NAMES = {
+    b"\xff.npy": "\ufffd.npy",
+    b"a\xffb\xfe\xfd.npy": "a\ufffdb\ufffd\ufffd.npy",
+    b"cut \xe2\x82": "cut \ufffd\ufffd",
+    b"\xe2\x82\xac \xc3\xb6 \xf0\x9f\x98\x80": "\u20ac \xf6 \U0001f600",
+    b"latin-1 gr\xf6\xdfe": "latin-1 gr\ufffd\ufffde",
+    b"surrogate \xed\xa0\x80": "surrogate \ufffd\ufffd\ufffd",
+    b"overlong \xc0\xaf": "overlong \ufffd\ufffd",
+    b"beyond \xf4\x90\x80\x80": "beyond \ufffd\ufffd\ufffd\ufffd",
+    b'\x01\t\n"\\\x7f': '\x01\t\n"\\\x7f',
+}
+
+
+@pytest.mark.parametrize("name", ODD_NAMES, ids=ascii)
+def test_json_is_utf8_whatever_the_names_are(pair, name):
+    path, shown = os.fsdecode(name), ODD_NAMES[name]
+    reply = pair.json("mse", "p.npy", "t.npy", "--grad", path, "--grad-target", "g.npy", "--none", f"{path}.losses")
+    assert (reply["grad"], reply["none"]) == (shown, f"{shown}.losses")
+    assert reply["gradients"] == {"prediction": shown, "target": "g.npy"}
+    assert {name, name + b".losses"} <= set(os.listdir(os.fsencode(pair.path)))
+
+
 # ------------------------------------------------ standard input and output --
 
 
