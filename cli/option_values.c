@@ -1,6 +1,7 @@
 #include "option_values.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,9 +50,16 @@ int read_device(const char *text, onepass_call *call) {
 }
 
 int read_parameter(const char *text, const onepass_parameter_info *info, double *value) {
+    enum {
+        SHOWN = 40 /* characters; numbers that are too long for a double are so for a sentence too */
+    };
     char *end;
+    errno = 0;
     *value = strtod(text, &end);
     if (end == text || *end != '\0')
         return complain(WRONG, "--%s is \"%s\"; expected a number", info->name, text);
+    if (errno == ERANGE && (isinf(*value) || *value == 0))
+        return complain(WRONG, "--%s is %.*s%s; expected a number that is not so %s", info->name, SHOWN, text,
+                        strlen(text) > SHOWN ? "..." : "", isinf(*value) ? "large" : "near to 0");
     return RIGHT;
 }

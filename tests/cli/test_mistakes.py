@@ -107,6 +107,20 @@ def test_a_bad_number(pair, value):
     pair.refuse("smooth_l1", "p.npy", "t.npy", f"--beta={value}", *OUTPUTS, says="beta")
 
 
+@pytest.mark.parametrize("value", ["9" * 5000, "-" + "9" * 400, "1e309", "1e-400", "0." + "0" * 5000 + "1", "0x1p99999"])
+def test_a_number_that_no_double_holds(pair, value):
+    """Neither infinity nor 0 is what was asked for. The sentence shows where the number begins, and not all of it."""
+    words = [f"beta is {value[:20]}", "large" if "0." not in value and "e-" not in value else "near to 0"]
+    assert len(pair.refuse("smooth_l1", "p.npy", "t.npy", f"--beta={value}", *OUTPUTS, says=words)) < 200
+
+
+def test_a_long_number_that_a_double_holds(pair):
+    wanted = pair.hex("smooth_l1", "p.npy", "t.npy", "--beta", "0.5")
+    assert pair.hex("smooth_l1", "p.npy", "t.npy", "--beta", "0.5" + "0" * 5000) == wanted
+    assert pair.hex("smooth_l1", "p.npy", "t.npy", "--beta", "5" + "0" * 5000 + "e-5001") == wanted
+    assert pair.json("smooth_l1", "p.npy", "t.npy", "--beta", "4e-320")["parameters"] == {"beta": 4e-320}
+
+
 @pytest.mark.parametrize(
     "loss, option", [("mse", "--beta"), ("mse", "--margin"), ("hinge", "--beta"), ("smooth_l1", "--margin")]
 )
