@@ -105,7 +105,10 @@ enum onepass_flags {
     /* The gradients are there, computed without an upstream gradient: where that is 1, in the compute type, they stay
      * as they are, and else they are computed anew. For gradients that were rounded, which onepass_scale cannot
      * multiply. The call has `upstream` (one element) and no `value`, and no gradient lies over its operand. */
-    ONEPASS_UNLESS_ONE = 1
+    ONEPASS_UNLESS_ONE = 1,
+    /* A mean with weights is divided by the number of elements that take part, and not by the sum of their weights. Of
+     * a mean alone, and without a divisor. */
+    ONEPASS_OVER_ELEMENTS = 2
 };
 
 /* Which operand is which, for the arrays `operand` and `gradient` of a call. Some losses have a third one;
@@ -169,7 +172,7 @@ typedef struct onepass_call {
     const onepass_tensor *gradient[ONEPASS_MAX_OPERANDS];
 
     /* For mean: divide by this positive number; 0 means by the number of elements that take part or, if there are
-     * weights, by the sum of theirs, whatever that is. */
+     * weights, by the sum of theirs, whatever that is (ONEPASS_OVER_ELEMENTS: by their number all the same). */
     double divisor;
 
     /* Where and how. */

@@ -333,10 +333,11 @@ onepass_status onepass_read_call(const onepass_call *given, onepass_call *call) 
 }
 
 static onepass_status check_flags(const onepass_call *call) {
-    if (call->flags & ~ONEPASS_UNLESS_ONE)
-        return onepass_fail(ONEPASS_NOT_SUPPORTED,
-                            "flags is %d; this version (%s) knows ONEPASS_UNLESS_ONE (%d) alone, or 0", call->flags,
-                            onepass_version_text(), ONEPASS_UNLESS_ONE);
+    if (call->flags & ~(ONEPASS_UNLESS_ONE | ONEPASS_OVER_ELEMENTS))
+        return onepass_fail(
+            ONEPASS_NOT_SUPPORTED,
+            "flags is %d; this version (%s) knows ONEPASS_UNLESS_ONE (%d) and ONEPASS_OVER_ELEMENTS (%d) alone, or 0",
+            call->flags, onepass_version_text(), ONEPASS_UNLESS_ONE, ONEPASS_OVER_ELEMENTS);
     return ONEPASS_OK;
 }
 
@@ -455,6 +456,11 @@ onepass_status onepass_plan_loss(const onepass_call *call, job *job) {
         FAIL_ARGUMENT("divisor is %g; expected a positive number, or 0 to divide by the count", call->divisor);
     job->reduction = call->reduction;
     job->divisor = call->divisor;
+    job->over_elements = call->flags & ONEPASS_OVER_ELEMENTS;
+    if (job->over_elements && (call->reduction != ONEPASS_MEAN || call->divisor != 0))
+        FAIL_ARGUMENT(
+            "flags has ONEPASS_OVER_ELEMENTS, which says what a mean is divided by; expected ONEPASS_MEAN and "
+            "no divisor");
     return plan_place(call, job);
 }
 
@@ -608,8 +614,9 @@ static void plan_divisor(const common *common, job *job) {
         return;
     }
     const bool own_divisor = job->reduction != ONEPASS_MEAN || job->divisor != 0;
+    const bool counts_weights = job->weight.data && !job->over_elements;
     /* The weights of no elements sum to what their count is. */
-    job->over_weights = !own_divisor && (job->weight.data || job->mask.data) && job->count > 0;
+    job->over_weights = !own_divisor && (counts_weights || job->mask.data) && job->count > 0;
     if (!own_divisor)
         job->divisor = (double)job->count;
 }
@@ -639,19 +646,19 @@ onepass_status onepass_plan(const onepass_call *given, job *job) {
     return ONEPASS_OK;
 }
 
-/* Without weights the mask itself is added up: its elements count as 0 and 1. */
+/* Without weights that count the mask itself is added up: its elements count as 0 and 1. */
 void onepass_plan_weights(const job *weighted, job *weights) {
-    const bool has_weight = weighted->weight.data;
+    const bool counts_weights = weighted->weight.data && !weighted->over_elements;
     *weights = (struct job){.loss = ONEPASS_WEIGHTS_ONLY,
                             .operand_count = 1,
                             .reduction = ONEPASS_SUM,
                             .compute = weighted->compute,
                             .first = weighted->first,
                             .count = weighted->count,
-                            .operand = {has_weight ? weighted->weight : weighted->mask},
+                            .operand = {counts_weights ? weighted->weight : weighted->mask},
                             .divisor = 1,
                             .threads = weighted->threads};
-    if (has_weight)
+    if (counts_weights)
         weights->mask = weighted->mask;
 }
 

@@ -374,6 +374,8 @@ static void take_call(source *source, fuzzed_call *f) {
         call->flags = ONEPASS_UNLESS_ONE;
         call->value = how % 64 == 7 ? call->value : NULL; /* else nearly all would be refused */
     }
+    if (how % 16 == 14)
+        call->flags |= ONEPASS_OVER_ELEMENTS;
     switch (odd) {
     case 255:
         call->size = (size_t)take_number(source, 512);

@@ -471,6 +471,13 @@ static double divisor_of(const onepass_call *call, const common_shape *common, c
     if (call->reduction == ONEPASS_BATCHMEAN) {
         return common->ndim ? (double)common->shape[0] : 1;
     }
+    if (call->flags & ONEPASS_OVER_ELEMENTS) {
+        int64_t seen = 0;
+        for (int64_t i = 0; i < common->count; i++) {
+            seen += !all->hidden[i];
+        }
+        return (double)seen;
+    }
     return call->divisor != 0 ? call->divisor : oracle_sum(all->counts, common->count, in_float);
 }
 

@@ -508,6 +508,47 @@ static void test_masks_by_hand(void) {
     }
 }
 
+/* Every loss and type, with a weight, a mask, both and neither: over the number of elements, to the bit. */
+static void test_over_elements(void) {
+    static const int32_t lies[] = {WEIGHT_ABSENT, WEIGHT_DENSE, WEIGHT_DENSE + 1};
+    int turn = 0;
+    for (int l = 0; oracle_loss_at(l); l++) {
+        for (int32_t dtype = ONEPASS_F16; dtype <= ONEPASS_F64; dtype++) {
+            for (int beside = 0; beside < 9; beside++, turn++) {
+                const test_case c = {.group = "over elements",
+                                     .loss = oracle_loss_at(l)->name,
+                                     .prediction = dtype,
+                                     .target = dtype,
+                                     .gradient = dtype,
+                                     .value = dtype,
+                                     .upstream_dtype = dtype,
+                                     .reduction = ONEPASS_MEAN,
+                                     .wanted = WANT_ALL,
+                                     .upstream = UPSTREAM_OTHER,
+                                     .rows = 3,
+                                     .columns = turn % 5 ? 127 : 3001,
+                                     .weight = lies[beside / 3],
+                                     .weight_dtype = turn % 7 ? dtype : ONEPASS_F64,
+                                     .weights = turn % WEIGHTS_COUNT,
+                                     .mask = lies[beside % 3],
+                                     .masks = turn / 2 % MASKS_COUNT,
+                                     .threads = turn % 3,
+                                     .seed = (uint64_t)turn};
+                prepared_case *expected = case_prepare(&c), *got = case_prepare(&c);
+                char difference[160], text[512];
+                case_describe(&c, text, sizeof text);
+                expected->call.flags = got->call.flags = ONEPASS_OVER_ELEMENTS;
+                oracle_run(&expected->call);
+                if (CHECK_OK(onepass_run(&got->call), text)) {
+                    CHECK(case_equal(expected, got, difference, sizeof difference), "%s: %s", difference, text);
+                }
+                case_free(expected);
+                case_free(got);
+            }
+        }
+    }
+}
+
 /* Without dimensions the batch is one. */
 static void test_batchmean_of_scalars(void) {
     float p = 3, t = 1, value = -77, gradient = -77;
@@ -707,6 +748,7 @@ int main(void) {
     test_weights_by_hand();
     test_weights_of_one();
     test_masks_by_hand();
+    test_over_elements();
     test_batchmean_of_scalars();
     test_edges();
     test_library_conversions();

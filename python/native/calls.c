@@ -6,7 +6,7 @@
 enum {
     MOST_OPERANDS = 3, /* input, target, and a third where the loss has one */
     EXTRAS = 3,        /* the arguments that may be left out together: third, weight, mask */
-    MEAN_OF_ALL = 4    /* beside onepass_reduction: a mean over the elements, whatever their weights */
+    MEAN_OF_ALL = 4    /* beside onepass_reduction: a mean over the elements that take part, whatever their weights */
 };
 
 /* How a result is made, as bits of an argument. */
@@ -67,6 +67,10 @@ static bool read_question(PyObject *const *arguments, question *question) {
     question->name[sizeof question->name - 1] = '\0';
     Py_DECREF(name);
     question->call.reduction = (int32_t)PyLong_AsLong(arguments[1]);
+    if (question->call.reduction == MEAN_OF_ALL) {
+        question->call.reduction = ONEPASS_MEAN;
+        question->call.flags = ONEPASS_OVER_ELEMENTS;
+    }
     const Py_ssize_t count = PyTuple_Size(arguments[2]);
     if (count > ONEPASS_MAX_PARAMETERS)
         PyErr_Format(PyExc_ValueError, "%zd parameters; expected at most %d", count, ONEPASS_MAX_PARAMETERS);
@@ -175,22 +179,11 @@ static bool have_one_shape(const operands *all) {
     return true;
 }
 
-static int64_t count_of(const operands *all) {
-    int64_t count = 1;
-    for (int32_t d = 0; d < all->ndim; d++)
-        count *= all->shape[d];
-    return count;
-}
-
 static outcome place(const operands *all, onepass_call *call) {
     for (int k = 0; k < all->count; k++)
         call->operand[k] = &all->at[k].tensor;
     call->weight = all->has_weight ? &all->weight.tensor : NULL;
     call->mask = all->has_mask ? &all->mask.tensor : NULL;
-    if (call->reduction == MEAN_OF_ALL) {
-        call->reduction = ONEPASS_MEAN;
-        call->divisor = (double)count_of(all); /* of nothing it is 0, which means the sum of the weights: also 0 */
-    }
     call->device = all->at[0].device;
     call->device_index = all->at[0].device_index;
     call->threads = all->at[0].device == ONEPASS_CPU ? torch_threads() : 0;
@@ -305,7 +298,7 @@ PyObject *native_torch_gradient(PyObject *module, PyObject *const *arguments, Py
         if (result == DONE)
             call->gradient[k] = &gradient[k].tensor;
         if (result == DONE && argument != Py_True)
-            call->flags = ONEPASS_UNLESS_ONE;
+            call->flags |= ONEPASS_UNLESS_ONE;
     }
     return run(onepass_run, call) ? tuple_of(made, all.count) : drop(made);
 }

@@ -5,7 +5,7 @@ from collections import namedtuple
 # The reductions, and the library's numbers for them. Only kl_div and the losses that PyTorch lacks have a batchmean.
 CODES = {"mean": 0, "sum": 1, "none": 2}
 MEAN, SUM, NONE, BATCHMEAN = 0, 1, 2, 3
-MEAN_OF_ALL = 4  # the extension's own: a mean over the elements, whatever their weights
+MEAN_OF_ALL = 4  # the extension's own: a mean over the elements that take part, whatever their weights
 NAMES = {MEAN: "mean", SUM: "sum", NONE: "none", BATCHMEAN: "batchmean", MEAN_OF_ALL: "mean"}
 
 SIZES_DIFFER = ("Using a target size ({}) that is different to the input size ({}). This will likely lead to incorrect "

@@ -5,7 +5,7 @@ import warnings
 import numpy
 
 from . import _contract, _native
-from ._contract import BATCHMEAN, CODES, MEAN, NOTHING
+from ._contract import BATCHMEAN, CODES, MEAN, MEAN_OF_ALL, NOTHING
 from .functional import CATALOG
 
 
@@ -48,7 +48,10 @@ def run(name, contract, arrays, parameters, reduction, given, shape, value, grad
     weight, mask = arrays[3:]
     code, divisor = BATCHMEAN if reduction == "batchmean" else CODES[reduction], 0.0
     if weight is not None and code == MEAN:
-        divisor = divisor_of(contract, weight, mask, given, shape)
+        if contract.mean_of_all:
+            code = MEAN_OF_ALL
+        elif mask is None and weight.shape != shape and not (contract.free_weight or given.broadcast_weight):
+            divisor = float(weight.sum(dtype=numpy.float64))  # where the input was broadcast each weight counts once
     if divisor == 0 or numpy.isfinite(divisor) and divisor > 0:
         _native.numpy_run(name, code, parameters, *arrays, value, gradient, divisor)
         return
@@ -57,16 +60,6 @@ def run(name, contract, arrays, parameters, reduction, given, shape, value, grad
         for output in (value, gradient):
             if output is not None:
                 numpy.divide(output, divisor, out=output)
-
-
-def divisor_of(contract, weight, mask, given, shape):
-    """Of a weighted mean; 0: by the sum of the weights that take part, which the library knows. Where the input was
-    broadcast, each of its weights counts once, as in PyTorch."""
-    if contract.mean_of_all:
-        return float(numpy.prod(shape) if mask is None else numpy.count_nonzero(numpy.broadcast_to(mask, shape)))
-    if mask is None and weight.shape != shape and not (contract.free_weight or given.broadcast_weight):
-        return float(weight.sum(dtype=numpy.float64))
-    return 0.0
 
 
 def checked(name, contract, input, target, given):

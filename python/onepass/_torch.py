@@ -11,7 +11,7 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
 from . import _contract, _handover, _native
-from ._contract import BATCHMEAN, CODES, MEAN, MEAN_OF_ALL, NAMES, NONE, NOTHING, SUM
+from ._contract import BATCHMEAN, CODES, MEAN, MEAN_OF_ALL, NAMES, NONE, NOTHING
 from .functional import CATALOG
 
 _native.learn_torch(torch)
@@ -74,11 +74,9 @@ def is_nan(value):
 
 def answered(name, tensors, parameters, reduction, contract, common, broadcast_weight):
     """By us or by PyTorch, now that all is in order."""
-    *_, weight, mask = tensors
+    weight = tensors[3]
     code = BATCHMEAN if reduction == "batchmean" else CODES[reduction]
     if weight is not None and code == MEAN and contract.mean_of_all:
-        if mask is not None:
-            return mean_of_those_that_count(name, tensors, parameters, contract, common)
         code = MEAN_OF_ALL
     if counts_once(contract, tensors, code, common, broadcast_weight):
         return _handover.loss(name, *tensors[:3], parameters, reduction, weight, weights_once=True)
@@ -90,15 +88,6 @@ def counts_once(contract, tensors, code, common, broadcast_weight):
     *_, weight, mask = tensors
     return weight is not None and mask is None and code == MEAN and weight.size() != common and \
         not (contract.free_weight or broadcast_weight)
-
-
-def mean_of_those_that_count(name, tensors, parameters, contract, common):
-    """A mean over the elements that a mask leaves, whatever their weights: how many, the device alone knows."""
-    made = how_made(contract, SUM)
-    total = by_us_or_pytorch(name, tensors, parameters, SUM, made | _IN_SINGLE)
-    if is_in_single(tensors[0].device.type):
-        made |= _IN_SINGLE
-    return (total / (tensors[-1] != 0).expand(common).sum()).to(_operators.value_type(tensors, made))
 
 
 def how_made(contract, code):
@@ -408,13 +397,11 @@ def value_and_grad(name, input, target, parameters, reduction, given):
 def from_one_pass(name, tensors, parameters, code, contract, common, broadcast_weight):
     """The value and the gradient for the input; None if that is not for us, or has another divisor."""
     input, target, *rest = tensors
-    *_, weight, mask = rest
+    weight = rest[1]
     if not (is_plain_here() and are_allowed(name, parameters)) or \
             counts_once(contract, tensors, code, common, broadcast_weight):
         return None
     if weight is not None and code == MEAN and contract.mean_of_all:
-        if mask is not None:
-            return None
         code = MEAN_OF_ALL
     with torch.no_grad():
         computed = _torch_loss(name, code, parameters, input, target, how_made(contract, code), _FOR_INPUT, True, *rest)

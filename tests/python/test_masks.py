@@ -9,6 +9,7 @@ np = pytest.importorskip("numpy")
 
 import onepass
 import onepass.nn
+import oracle
 from agreement import (
     TYPE_NAMES,
     ask_oracle,
@@ -130,7 +131,7 @@ def test_numpy_and_value_and_grad(loss):
     mask = mask_of((5, 43))
     for dtype in (torch.float32, torch.float16):
         p, t, v = spoiled(operands_of(loss, (5, 43), dtype), mask)
-        weight = dyadic((5, 43), dtype)
+        weight = (torch.rand(5, 43) + 0.5).to(dtype)
         arrays = [None if x is None else x.numpy() for x in (p, t, v)]
         for w in (None, weight):
             w_array = None if w is None else w.numpy()
@@ -138,17 +139,41 @@ def test_numpy_and_value_and_grad(loss):
                 for reduction in REDUCTIONS:
                     got = ours(loss, *arrays[:2], reduction, None, w_array, arrays[2], mask_array)
                     wanted = ours(loss, p, t, reduction, None, w, v, mask)
-                    if w is None or reduction != "mean":
-                        assert_same_bits(torch.from_numpy(np.asarray(got)), wanted)
-                    else:
-                        np.testing.assert_allclose(got, wanted.numpy(), rtol=1e-6 if dtype == torch.float32 else 1e-3)
+                    assert_same_bits(torch.from_numpy(np.asarray(got)), wanted)
             for reduction in ("mean", "sum"):
                 value, gradient = onepass.value_and_grad(loss, p, t, v, reduction=reduction, weight=w, mask=mask)
                 whole, wanted, *_ = gradients(ours, loss, p, t, reduction=reduction, third=v, weight=w, mask=mask)
                 assert_same_bits(value, whole)
                 assert_same_bits(gradient, wanted)
                 array = onepass.value_and_grad(loss, *arrays, reduction=reduction, weight=w_array, mask=mask.numpy())
-                np.testing.assert_allclose(array[1], wanted.numpy(), rtol=2e-6 if dtype == torch.float32 else 2e-3)
+                assert_same_bits(torch.from_numpy(array[1]), wanted)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in oracle.MEANS_OF_ALL if loss != "bce"])
+def test_a_weighted_mean_under_a_mask_does_not_overflow(loss, device):
+    """Its sum is never rounded to the result's type: of a hundred times 1e37 it is 1e37."""
+    many = torch.full((101,), 1e37, device=device)
+    p, t = (torch.ones_like(many), torch.full_like(many, 3.0)) if loss == "huber" else (-many, torch.ones_like(many))
+    weight = many / 1.5 if loss == "huber" else torch.ones_like(many)
+    third = torch.ones_like(many) if loss in oracle.THREE else None
+    mask = torch.arange(101, device=device) != 50
+    assert ours(loss, p, t, third=third, weight=weight, mask=mask).item() == pytest.approx(1e37, rel=1e-6)
+    value, _ = onepass.value_and_grad(loss, p, t, third, weight=weight, mask=mask)
+    assert value.item() == pytest.approx(1e37, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in ALL if loss != "gaussian_nll"])  # whose variance is looked at first
+def test_weight_and_mask_are_one_call(loss, device):
+    """PyTorch's operations make the results, and compute nothing."""
+    p, t, v = operands_of(loss, (5, 43), torch.float32, device)
+    weight, mask = dyadic((5, 43), device=device), mask_of((5, 43), device)
+    (p,) = leaves(p)
+    ours(loss, p, t, third=v, weight=weight, mask=mask)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        ours(loss, p, t, third=v, weight=weight, mask=mask)
+    seen = {event.name for event in profile.events() if event.name.startswith("aten::")}
+    looks = {"aten::item", "aten::_local_scalar_dense"} if loss == "bce" else set()  # for a NaN
+    assert seen <= {"aten::empty_like", "aten::empty", "aten::empty_strided"} | looks, seen
 
 
 @pytest.mark.parametrize("loss", ["mse", "huber", "gaussian_nll", "log_cosh"])
