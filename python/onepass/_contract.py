@@ -11,6 +11,7 @@ NAMES = {MEAN: "mean", SUM: "sum", NONE: "none", BATCHMEAN: "batchmean", MEAN_OF
 SIZES_DIFFER = ("Using a target size ({}) that is different to the input size ({}). This will likely lead to incorrect "
                 "results due to broadcasting. Please ensure they have the same size.")
 WEIGHT_DIFFERS = "Weights and input must have the same size."
+VARIANCE_NEGATIVE = "var has negative entry/entries"
 MEAN_OF_KL_DIV = ("reduction: 'mean' divides the total loss by both the batch size and the support size."
                   "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
                   "'mean' will be changed to behave the same as 'batchmean' in the next major release.")

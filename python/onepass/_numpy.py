@@ -69,7 +69,7 @@ def checked(name, contract, input, target, given):
     check_floats(input, "input")
     check_floats(target, "target")
     if name == "gaussian_nll":
-        third = checked_variance(input, third)
+        third = checked_variance(input, third, given.mask)
     elif len(CATALOG[name]["operands"]) == 3:
         check_floats(third, "the third operand")
     _contract.check_sizes(contract.sizes, input, target, third)
@@ -86,6 +86,8 @@ def checked(name, contract, input, target, given):
         check_reach("weight", given.weight, shape)
     if given.mask is not None:
         check_mask(given.mask, shape)
+        if name == "gaussian_nll":
+            check_variance(third, given.mask != 0)
     return [aligned(array) for array in (input, target, third, given.weight, given.mask)], shape
 
 
@@ -111,16 +113,21 @@ def check_reach(called, array, shape):
         raise ValueError(f"{called} of shape {array.shape} does not broadcast to that of the loss, {shape}")
 
 
-def checked_variance(input, variance):
+def checked_variance(input, variance, mask):
+    """What gaussian_nll_loss asks of a variance. Beside a mask its numbers are looked at once both have a shape."""
     if isinstance(variance, (int, float)):
         variance = numpy.asarray(variance, input.dtype)
-        fitted = variance
-    else:
-        check_floats(variance, "var")
-        fitted = _contract.fitted_variance(input, variance)
-    if (variance < 0).any():
-        raise ValueError("var has negative entry/entries")
-    return fitted
+        check_variance(variance)
+        return variance
+    check_floats(variance, "var")
+    if mask is None:
+        check_variance(variance)
+    return _contract.fitted_variance(input, variance)
+
+
+def check_variance(variance, takes_part=True):
+    if ((variance < 0) & takes_part).any():
+        raise ValueError(_contract.VARIANCE_NEGATIVE)
 
 
 def aligned(operand):

@@ -53,10 +53,10 @@ def with_care(name, input, target, parameters, reduction, given):
         reduction = _reduction.legacy_get_string(given.size_average, given.reduce)
     elif name.startswith("kl_div") and reduction == "mean" and not _is_compiling():
         warnings.warn(_contract.MEAN_OF_KL_DIV, stacklevel=4)
-    third = checked_variance(input, given.third) if name == "gaussian_nll" else given.third
+    third = checked_variance(input, given) if name == "gaussian_nll" else given.third
     reduction = checked_reduction(name, contract, input, target, reduction, given)
     tensors = input, target, third, given.weight, given.mask
-    common = checked_shape(contract, tensors, given.broadcast_weight)
+    common = checked_shape(name, contract, tensors, given.broadcast_weight)
     if common is None or is_for_pytorch(name, contract, common, input, target, reduction):
         return _handover.loss(name, *tensors[:3], parameters, reduction, *tensors[3:],
                               as_they_are=contract.sizes != _contract.WARN)
@@ -151,23 +151,31 @@ def check_weight(input, given):
         raise ValueError(_contract.WEIGHT_DIFFERS)
 
 
-def checked_variance(input, variance):
-    """What gaussian_nll_loss asks of a variance. On a GPU nobody looks whether it is negative: that would wait."""
+def checked_variance(input, given):
+    """What gaussian_nll_loss asks of a variance. Beside a mask its numbers are looked at once both have a shape."""
+    variance = given.third
     if type(variance) in (float, int):
         if variance < 0:
-            raise ValueError("var has negative entry/entries")
+            raise ValueError(_contract.VARIANCE_NEGATIVE)
         return torch.full((), variance, dtype=input.dtype, device=input.device)
-    if not _is_compiling() and variance.is_cpu and is_plain_here() and has_negative(variance):
-        raise ValueError("var has negative entry/entries")
+    if given.mask is None:
+        check_variance(variance)
     return _contract.fitted_variance(input, variance)
 
 
-def has_negative(tensor):
-    """In one pass over it and without a temporary; a NaN hides what is negative beside it."""
-    return tensor.numel() > 0 and bool(tensor.detach().amin() < 0)
+def check_variance(variance, mask=None):
+    """That it is not negative where it takes part. On a GPU nobody looks: that would wait."""
+    if _is_compiling() or not variance.is_cpu or not is_plain_here() or variance.numel() == 0:
+        return
+    variance = variance.detach()
+    if variance.amin() >= 0:  # without a temporary
+        return
+    negative = variance < 0  # beside a NaN, too
+    if (negative if mask is None else negative & (mask != 0)).any():
+        raise ValueError(_contract.VARIANCE_NEGATIVE)
 
 
-def checked_shape(contract, tensors, broadcast_weight):
+def checked_shape(name, contract, tensors, broadcast_weight):
     """The common shape, with weight and mask in order; None if there is none, of which PyTorch has something to say."""
     input, target, third, weight, mask = tensors
     _contract.check_sizes(contract.sizes, input, target, third)
@@ -181,6 +189,8 @@ def checked_shape(contract, tensors, broadcast_weight):
         if mask.dtype not in (torch.bool, torch.uint8):
             raise TypeError(f"mask is of {mask.dtype}; expected torch.bool or torch.uint8")
         check_reach("mask", mask, common)
+        if name == "gaussian_nll":
+            check_variance(third, mask)
     return common
 
 
@@ -372,11 +382,11 @@ def value_and_grad(name, input, target, parameters, reduction, given):
     """Both from one pass; by PyTorch where the operands are not plain."""
     check_kinds(name, input, target, given)
     contract = _contract.contract_of(name)
-    third = checked_variance(input, given.third) if name == "gaussian_nll" else given.third
+    third = checked_variance(input, given) if name == "gaussian_nll" else given.third
     if given.weight is not None and not contract.free_weight:
         check_weight(input, given)
     tensors = input, target, third, given.weight, given.mask
-    common = checked_shape(contract, tensors, given.broadcast_weight)
+    common = checked_shape(name, contract, tensors, given.broadcast_weight)
     if common is not None and are_tensors(*tensors):
         code = BATCHMEAN if reduction == "batchmean" else CODES[reduction]
         computed = from_one_pass(name, tensors, parameters, code, contract, common, given.broadcast_weight)

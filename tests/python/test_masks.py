@@ -132,7 +132,7 @@ def test_numpy_and_value_and_grad(loss):
     for dtype in (torch.float32, torch.float16):
         p, t, v = spoiled(operands_of(loss, (5, 43), dtype), mask)
         weight = (torch.rand(5, 43) + 0.5).to(dtype)
-        arrays = [None if x is None else x.numpy() for x in (p, t, v)]
+        arrays = as_arrays(p, t, v)
         for w in (None, weight):
             w_array = None if w is None else w.numpy()
             for mask_array in (mask.numpy(), mask.numpy().astype(np.uint8) * 3):
@@ -147,6 +147,44 @@ def test_numpy_and_value_and_grad(loss):
                 assert_same_bits(gradient, wanted)
                 array = onepass.value_and_grad(loss, *arrays, reduction=reduction, weight=w_array, mask=mask.numpy())
                 assert_same_bits(torch.from_numpy(array[1]), wanted)
+
+
+def as_arrays(*tensors):
+    return [None if x is None else x.numpy() for x in tensors]
+
+
+@pytest.mark.usefixtures("borrowing")
+def test_a_negative_variance_that_takes_no_part():
+    """Is not looked at, like all else there; one that takes part is refused, and no NaN hides it."""
+    p, t, v = operands_of("gaussian_nll", (3, 4), torch.float64)
+    mask = torch.ones(3, 4, dtype=torch.bool)
+    mask[1, 2] = False
+    wanted = exact(ours("gaussian_nll", p, t, third=v, mask=mask))
+    v[1, 2] = -1.0
+    refused = pytest.raises(ValueError, match="var has negative entry/entries")
+    for own in (mask, mask.to(torch.uint8) * 2):
+        for side in (lambda *x: x, as_arrays):
+            assert ours("gaussian_nll", *side(p, t), third=side(v)[0], mask=side(own)[0]) == wanted
+            assert onepass.value_and_grad("gaussian_nll", *side(p, t, v), mask=side(own)[0])[0] == wanted
+    # One less dimension than the input, and a mask of rows.
+    rows, row_mask = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64), torch.tensor([[True], [False], [True]])
+    for side in (lambda *x: x, as_arrays):
+        ours("gaussian_nll", *side(p, t), third=side(rows)[0], mask=side(row_mask)[0])
+        with refused:
+            ours("gaussian_nll", *side(p, t), third=side(rows)[0], mask=side(mask)[0])
+        with refused:
+            ours("gaussian_nll", *side(p, t), third=-1.0, mask=side(mask)[0])
+    for place in ((0, 0), (1, 2)):
+        v[place] = math.nan
+        v[2, 3] = -1e-300
+        for own in (None, mask, torch.ones(4, dtype=torch.bool)):
+            for side in (lambda *x: x, as_arrays):
+                with refused:
+                    ours("gaussian_nll", *side(p, t), third=side(v)[0], mask=side(own)[0])
+                with refused:
+                    onepass.value_and_grad("gaussian_nll", *side(p, t, v), mask=side(own)[0])
+    v[2, 3] = 1.0
+    assert ours("gaussian_nll", p, t, third=v).isnan()
 
 
 @pytest.mark.parametrize("loss", [loss for loss in oracle.MEANS_OF_ALL if loss != "bce"])
@@ -191,7 +229,7 @@ def test_refused_masks(loss):
             ours(loss, p, t, third=v, mask=mask)
         with pytest.raises(error, match="mask"):
             onepass.value_and_grad(loss, p, t, v, mask=mask)
-    arrays = [None if x is None else x.numpy() for x in (p, t, v)]
+    arrays = as_arrays(p, t, v)
     for mask, error in (
         (np.ones((3, 4), np.float32), TypeError),
         (np.ones(3, bool), ValueError),
