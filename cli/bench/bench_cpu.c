@@ -1,6 +1,6 @@
-/* The CPU as `onepass bench` measures it: calls of the library, and the loops of limits.h. */
+/* The CPU as `onepass bench` measures it: calls of the library, and the loops of cpu_limits.h. */
 #include "bench_device.h"
-#include "limits.h"
+#include "cpu_limits.h"
 #include "progress.h" /* the clock */
 #include "turns.h"
 

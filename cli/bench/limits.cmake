@@ -1,7 +1,7 @@
 # The limits that `onepass bench` measures. Loops of the CPU: compiled so that they are vectorised. Kernels: compiled to
 # PTX by what src/cuda/kernels.cmake has found, which takes seconds; the driver makes machine code of it when the benchmark
 # begins. Twice, since later architectures have more hints for the caches.
-set_source_files_properties(bench/limits.c PROPERTIES COMPILE_OPTIONS -O3)
+set_source_files_properties(bench/cpu_limits.c PROPERTIES COMPILE_OPTIONS -O3)
 
 foreach(variable missing nvcc_flags nvcc_architectures fatbinary_flags)
   get_directory_property(${variable} DIRECTORY ${PROJECT_SOURCE_DIR}/src DEFINITION ${variable})

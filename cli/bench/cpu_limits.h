@@ -1,7 +1,7 @@
 /* What the memory of a CPU allows: loops that read two arrays, and write a third of them or not, and do nothing else.
  */
-#ifndef ONEPASS_CLI_LIMITS_H
-#define ONEPASS_CLI_LIMITS_H
+#ifndef ONEPASS_CLI_CPU_LIMITS_H
+#define ONEPASS_CLI_CPU_LIMITS_H
 
 #include <stdbool.h>
 #include <stddef.h>

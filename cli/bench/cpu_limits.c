@@ -6,7 +6,7 @@
  * The narrow loop has one accumulator, the wide one several. On a Neoverse N1 the narrow one is 1 to 2 % faster from
  * memory, which likes a slower pace, and the wide one by up to a factor of 2 from the caches.
  */
-#include "limits.h"
+#include "cpu_limits.h"
 
 #include <stdint.h>
 
