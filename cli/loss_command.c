@@ -62,6 +62,6 @@ int loss_command(const onepass_loss_info *loss, int argc, char **argv) {
     status = work(&task, &options);
     const double seconds = clock_seconds() - begun;
     close_files(&task);
-    stop_now();
+    stop_finish();
     return status == RIGHT ? print_answer(&task, loss, &options, seconds) : status;
 }

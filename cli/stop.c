@@ -8,6 +8,12 @@
 
 static volatile sig_atomic_t wanted;
 
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+enum {
+    ENDS = sizeof ends / sizeof *ends
+};
+static struct sigaction former[ENDS];
+
 /* Kept simple for the handler: set before a window is used, cleared after. */
 static struct {
     const char *volatile path;
@@ -47,14 +53,11 @@ static void end_for_lost_file(int number, siginfo_t *info, void *context) {
 }
 
 void stop_prepare(void) {
-    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = remember};
     sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        struct sigaction former;
-        if (sigaction(ends[i], NULL, &former) == 0 && former.sa_handler != SIG_IGN) /* as nohup wants it */
+    for (int i = 0; i < ENDS; i++)
+        if (sigaction(ends[i], NULL, &former[i]) == 0 && former[i].sa_handler != SIG_IGN) /* as nohup wants it */
             sigaction(ends[i], &action, NULL);
-    }
     action = (struct sigaction){.sa_sigaction = end_for_lost_file, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, NULL);
@@ -65,12 +68,11 @@ bool stop_wanted(void) {
     return wanted != 0;
 }
 
-void stop_now(void) {
-    const int number = wanted;
-    if (number == 0)
-        return;
-    signal(number, SIG_DFL);
-    raise(number);
+void stop_finish(void) {
+    for (int i = 0; i < ENDS; i++)
+        sigaction(ends[i], &former[i], NULL);
+    if (wanted != 0)
+        raise(wanted);
 }
 
 void stop_knows_window(int index, const char *path, const void *address, size_t bytes) {

@@ -6,13 +6,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* From here on signals are remembered, until nothing is left that could be half-written. */
 void stop_prepare(void);
 
 /* Whether somebody wants the tool to end. */
 bool stop_wanted(void);
 
-/* Ends it in the way that the signal would have; returns if there was none. */
-void stop_now(void);
+/* Signals do again what they did before, and one that came meanwhile does it now. */
+void stop_finish(void);
 
 /* What a signal's handler has to know, since it must not search for it: windows of files that are mapped, and files
  * to take away. A null path or address ends the entry. */

@@ -2,23 +2,29 @@
 #include "stop.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------- the shapes -- */
 
-/* "p.npy has shape (3,) and t.npy has shape (4,)", of the operands up to this one. */
-static void write_shapes(const task *task, int last, char *text, size_t size) {
-    size_t used = 0;
-    for (int k = 0; k <= last && used < size; k++) {
-        const input *input = &task->input[k];
+/* "p.npy has shape (3,) and t.npy has shape (4,)", of the operands up to this one. Names may be long. */
+static int complain_of_shapes(const task *task, int last) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return complain(FAILED, "no memory for the names of files that do not broadcast");
+    for (int k = 0; k <= last; k++) {
+        const layout *layout = &task->input[k].layout;
         char shape[256];
-        write_shape(shape, sizeof shape, input->layout.ndim, input->layout.shape);
-        used += (size_t)snprintf(text + used, size - used, "%s%s has shape %s",
-                                 k == 0     ? ""
-                                 : k < last ? ", "
-                                            : " and ",
-                                 input->path, shape);
+        write_shape(shape, sizeof shape, layout->ndim, layout->shape);
+        fputs(k == 0 ? "" : k < last ? ", " : " and ", stream);
+        fprintf(stream, "%s has shape %s", task->input[k].path, shape);
     }
+    fclose(stream);
+    const int status = complain(WRONG, "%s, which do not broadcast", text ? text : "files");
+    free(text);
+    return status;
 }
 
 /* Of a weight or a mask, which have no say in the common shape. */
@@ -40,13 +46,9 @@ static int check_reach(const task *task, int k) {
 
 static int join_shapes(task *task) {
     task->common = (extents){.count = 1};
-    for (int k = 0; k < ONEPASS_MAX_OPERANDS && task_has(task, k); k++) {
-        char shapes[4096];
-        if (extents_join(&task->common, &task->input[k].layout))
-            continue;
-        write_shapes(task, k, shapes, sizeof shapes);
-        return complain(WRONG, "%s, which do not broadcast", shapes);
-    }
+    for (int k = 0; k < ONEPASS_MAX_OPERANDS && task_has(task, k); k++)
+        if (!extents_join(&task->common, &task->input[k].layout))
+            return complain_of_shapes(task, k);
     const int status = check_reach(task, WEIGHT);
     return status == RIGHT ? check_reach(task, MASK) : status;
 }

@@ -9,6 +9,12 @@ foreach(format npy safetensors json)
   target_sources(test_files_${format} PRIVATE ${file_parsers})
 endforeach()
 
+# Outputs, with a look at what happens to them in which order.
+onepass_test(test_files_replacement)
+target_sources(test_files_replacement PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/../cli/files/replacement.c
+  ${CMAKE_CURRENT_SOURCE_DIR}/../cli/files/layout.c)
+target_compile_definitions(test_files_replacement PRIVATE fsync=watched_fsync rename=watched_rename)
+
 # Where the labels and the ticks of a picture go.
 onepass_test(test_plot)
 target_sources(test_plot PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/../cli/plot/plot_labels.c

@@ -221,7 +221,7 @@ static bool measure_block(bench *bench, int type, bench_mode mode, problem *prob
     for (int i = 0; is_done && i < count; i++) {
         group.count = sizes[i];
         show_progress(&group);
-        is_done = measure_group(bench, &group, problem) && !stop_wanted();
+        is_done = measure_group(bench, &group, problem);
     }
     hide_progress();
     if (is_done)
@@ -244,30 +244,58 @@ static bool measure_all(bench *bench, problem *problem) {
     return true;
 }
 
-/* --------------------------------------------------------------------------- the command -- */
-
-static bool write_files(const bench *bench, problem *problem) {
-    const bench_options *options = &bench->options;
-    if (options->json && !record_write(&bench->record, options->json, problem))
-        return false;
-    if (options->json)
-        printf("written to %s\n", options->json);
-    if (options->plot && !plot_write(&bench->record, options->plot, problem))
-        return false;
-    if (options->plot)
-        printf("drawn in %s\n", options->plot);
-    return true;
-}
-
-static bool run(bench *bench, problem *problem) {
+static bool measure(bench *bench, problem *problem) {
     bench->device = bench->options.on_gpu ? &bench_gpu : &bench_cpu;
     if (!bench->device->open(bench->options.gpu, bench->options.threads, problem))
         return false;
     describe(bench);
     print_heading(&bench->record);
-    const bool is_done = fit_memory(bench, problem) && measure_all(bench, problem) && write_files(bench, problem);
-    record_end(&bench->record);
-    return is_done;
+    return fit_memory(bench, problem) && measure_all(bench, problem);
+}
+
+/* --------------------------------------------------------------------------- the command -- */
+
+static int write_json(const bench *bench) {
+    const char *name = bench->options.json;
+    problem problem;
+    if (!name)
+        return RIGHT;
+    if (!record_write(&bench->record, name, &problem))
+        return complain(FAILED, "%s: %s", name, problem.text);
+    printf("written to %s\n", name);
+    return RIGHT;
+}
+
+static int write_plot(const bench *bench) {
+    const char *name = bench->options.plot;
+    problem problem;
+    if (!name)
+        return RIGHT;
+    if (!plot_write(&bench->record, name, &problem))
+        return complain(FAILED, "%s: %s", name, problem.text);
+    printf("drawn in %s\n", name);
+    return RIGHT;
+}
+
+static int write_files(const bench *bench) {
+    stop_prepare();
+    int status = write_json(bench);
+    if (status == RIGHT)
+        status = write_plot(bench);
+    stop_finish();
+    return status;
+}
+
+/* Whether the files can be written, before anything is measured. */
+static int check_files(const bench_options *options) {
+    const char *const names[] = {options->json, options->plot};
+    problem problem;
+    for (int i = 0; i < 2; i++)
+        if (names[i] && !replacement_is_possible(names[i], &problem))
+            return complain(WRONG, "%s: %s", names[i], problem.text);
+    if (options->json && options->plot && is_one_file(options->json, options->plot))
+        return complain(WRONG, "%s: is named by --json and by --plot; expected two files", options->plot);
+    return RIGHT;
 }
 
 int bench_command(int argc, char **argv) {
@@ -279,13 +307,12 @@ int bench_command(int argc, char **argv) {
         bench_help();
         return close_output();
     }
-    if ((bench.options.json && !replacement_is_possible(bench.options.json, &problem)) ||
-        (bench.options.plot && !replacement_is_possible(bench.options.plot, &problem)))
-        return complain(WRONG, "%s", problem.text);
-    if (bench.options.json && bench.options.plot && is_one_file(bench.options.json, bench.options.plot))
-        return complain(WRONG, "%s: is named by --json and by --plot; expected two files", bench.options.plot);
-    const bool is_done = run(&bench, &problem);
+    int status = check_files(&bench.options);
+    if (status != RIGHT)
+        return status;
+    const bool is_measured = measure(&bench, &problem);
     bench.device->close();
-    stop_now();
-    return is_done ? close_output() : complain(FAILED, "%s", problem.text);
+    status = is_measured ? write_files(&bench) : complain(FAILED, "%s", problem.text);
+    record_end(&bench.record);
+    return status == RIGHT ? close_output() : status;
 }

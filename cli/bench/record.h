@@ -51,9 +51,8 @@ bool record_add(record *record, const point *point, problem *problem);
 /* Text that does not fit is cut short. */
 void record_add_version(record *record, const char *name, const char *version);
 
+/* Problems are to follow the file's name, which they do not have. */
 bool record_write(const record *record, const char *file, problem *problem);
-
-/* Problems name the file. */
 bool record_read(record *record, const char *file, problem *problem);
 
 #endif

@@ -20,12 +20,12 @@ static char *read_whole(const char *name, size_t *size, problem *problem) {
     if (text) {
         *size = fread(text, 1, MOST_BYTES + 1, file);
         if (ferror(file) || *size > MOST_BYTES) {
-            fail(problem, "%s: %s", name, ferror(file) ? "cannot be read" : "is too large for a file of measurements");
+            fail(problem, "%s", ferror(file) ? "cannot be read" : "is too large for a file of measurements");
             free(text);
             text = NULL;
         }
     } else {
-        fail(problem, "%s: cannot be read: %s", name, strerror(errno));
+        fail(problem, "cannot be read: %s", strerror(errno));
     }
     if (file)
         fclose(file);
@@ -147,11 +147,11 @@ bool record_read(record *record, const char *name, problem *problem) {
     json_open(&reader, text, size, 0);
     bool is_right = read_record(&reader, record, &inside);
     if (!json_close(&reader))
-        is_right = fail(problem, "%s: is not what \"onepass bench --json\" writes: %s", name, reader.problem.text);
+        is_right = fail(problem, "is not what \"onepass bench --json\" writes: %s", reader.problem.text);
     else if (!is_right)
-        fail(problem, "%s: is not what \"onepass bench --json\" writes: %s", name, inside.text);
+        fail(problem, "is not what \"onepass bench --json\" writes: %s", inside.text);
     else if (record->points == 0)
-        is_right = fail(problem, "%s: has no points", name);
+        is_right = fail(problem, "has no points");
     free(text);
     if (!is_right)
         record_end(record);

@@ -9,12 +9,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
+static int complain_of(const output *output, const problem *problem) {
+    return complain(WRONG, "%s: %s", output->file.name, problem->text);
+}
+
 int output_check(output *output, int index, const char *path, const input *const *inputs, int count) {
     struct stat now;
     problem problem;
     output->index = index;
     if (!replacement_name(&output->file, path, &problem))
-        return complain(WRONG, "%s", problem.text);
+        return complain_of(output, &problem);
     if (stat(path, &now) != 0)
         return RIGHT;
     for (int i = 0; i < count; i++)
@@ -44,25 +48,25 @@ int output_begin(output *output, int32_t dtype, const extents *extents) {
     const bool is_made = replacement_make(&output->file, &problem);
     stop_knows_file(output->index, output->file.part);
     if (!is_made)
-        return complain(WRONG, "%s", problem.text);
+        return complain_of(output, &problem);
     const int status = reserve(output, header_size + data);
     return status == RIGHT ? output_write(output, header, header_size) : status;
 }
 
 int output_write(output *output, const void *bytes, size_t count) {
     problem problem;
-    return replacement_write(&output->file, bytes, count, &problem) ? RIGHT : complain(WRONG, "%s", problem.text);
+    return replacement_write(&output->file, bytes, count, &problem) ? RIGHT : complain_of(output, &problem);
 }
 
 int output_close(output *output) {
     problem problem;
-    return replacement_close(&output->file, &problem) ? RIGHT : complain(WRONG, "%s", problem.text);
+    return replacement_close(&output->file, &problem) ? RIGHT : complain_of(output, &problem);
 }
 
 int output_rename(output *output) {
     problem problem;
     if (!replacement_rename(&output->file, &problem))
-        return complain(WRONG, "%s", problem.text);
+        return complain_of(output, &problem);
     stop_knows_file(output->index, NULL);
     return RIGHT;
 }

@@ -1,42 +1,70 @@
-#define _GNU_SOURCE /* mkostemps */
+#define _GNU_SOURCE /* vasprintf, mkostemps */
 #include "replacement.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+static bool cannot_write(int error, problem *problem) {
+    return fail(problem, "cannot be written: %s", strerror(error));
+}
+
 /* ------------------------------------------------------------------------ names -- */
 
-static bool cannot_write(const char *name, int error, problem *problem) {
-    return fail(problem, "%s: cannot be written: %s", name, error ? strerror(error) : "no memory");
-}
-
-/* The folder that a file of this name is in. */
-static char *folder_of(const char *name) {
+/* The bytes of a name that say in which folder it is, with the last slash. */
+static int folder_bytes(const char *name) {
     const char *slash = strrchr(name, '/');
-    return slash ? strndup(name, (size_t)(slash - name) + 1) : strdup(".");
+    return slash ? (int)(slash - name) + 1 : 0;
 }
 
-/* Where a link leads, so that it is kept and its file is replaced. Where nothing is yet, the folder's own name is found
- * out, so that one file has one name. */
+static char *folder_of(const char *name) {
+    const int bytes = folder_bytes(name);
+    return bytes > 0 ? strndup(name, (size_t)bytes) : strdup(".");
+}
+
+/* As printf would write it; null: there is no memory. */
+__attribute__((format(printf, 1, 2))) static char *text_of(const char *format, ...) {
+    va_list arguments;
+    char *text;
+    va_start(arguments, format);
+    const int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    return length >= 0 ? text : NULL;
+}
+
+/* Where the link of this name leads; null: it is none. */
+static char *target_of(const char *name) {
+    char target[PATH_MAX];
+    const ssize_t length = readlink(name, target, sizeof target);
+    if (length < 0)
+        return NULL;
+    const int folder = length > 0 && target[0] == '/' ? 0 : folder_bytes(name);
+    return text_of("%.*s%.*s", folder, name, (int)length, target);
+}
+
+/* Where links lead, so that they are kept and their file is replaced or made. Where nothing is yet, the folder's own
+ * name is found out, so that one file has one name. Null: errno says why there can be none. */
 static char *follow(const char *name) {
     char *real = realpath(name, NULL);
-    if (real)
+    if (real || errno != ENOENT)
         return real;
-    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+    char *target = target_of(name);
+    if (target) { /* and not in a circle, which is not ENOENT */
+        real = follow(target);
+        free(target);
+        return real;
+    }
     char *folder = folder_of(name), *real_folder = folder ? realpath(folder, NULL) : NULL;
+    if (real_folder)
+        real = text_of("%s/%s", real_folder, name + folder_bytes(name));
     free(folder);
-    if (!real_folder)
-        return strdup(name);
-    const size_t size = strlen(real_folder) + strlen(last) + 2;
-    char *whole = malloc(size);
-    if (whole)
-        snprintf(whole, size, "%s/%s", real_folder, last);
     free(real_folder);
-    return whole;
+    return real;
 }
 
 bool is_one_file(const char *name, const char *other) {
@@ -47,31 +75,37 @@ bool is_one_file(const char *name, const char *other) {
     return are_same;
 }
 
-static bool is_folder_writable(const char *name, problem *problem) {
+static bool is_folder_writable(const char *name) {
     char *folder = folder_of(name);
     const bool is_writable = folder && access(folder, W_OK | X_OK) == 0;
-    const int error = errno;
     free(folder);
-    return is_writable || cannot_write(name, error, problem);
+    return is_writable;
+}
+
+static mode_t mode_of_new_files(void) {
+    const mode_t mask = umask(0);
+    umask(mask);
+    return 0666 & ~mask;
 }
 
 bool replacement_name(replacement *replacement, const char *name, problem *problem) {
     struct stat now;
     *replacement = (struct replacement){.name = name, .file = -1};
     if (strcmp(name, "-") == 0)
-        return fail(problem,
-                    "-: a file is renamed to its name when it is complete, and standard output has none; expected "
-                    "a file's name to write to");
+        return fail(problem, "a file is renamed to its name when it is complete, and standard output has none; "
+                             "expected a file's name to write to");
     if (name[0] == '\0' || name[strlen(name) - 1] == '/')
-        return fail(problem, "\"%s\": is not a file's name; expected one to write to", name);
-    if (stat(name, &now) == 0 && S_ISDIR(now.st_mode))
-        return fail(problem, "%s: is a directory; expected a file's name to write to", name);
-    if (stat(name, &now) == 0 && !S_ISREG(now.st_mode))
-        return fail(problem, "%s: is not a plain file; expected another name to write to", name);
+        return fail(problem, "is not a file's name; expected one to write to");
+    const bool is_there = stat(name, &now) == 0;
+    if (!is_there && errno != ENOENT)
+        return cannot_write(errno, problem);
+    if (is_there && S_ISDIR(now.st_mode))
+        return fail(problem, "is a directory; expected a file's name to write to");
+    if (is_there && !S_ISREG(now.st_mode))
+        return fail(problem, "is not a plain file; expected another name to write to");
+    replacement->mode = is_there ? now.st_mode & 0777 : mode_of_new_files();
     replacement->final = follow(name);
-    if (!replacement->final)
-        return cannot_write(name, 0, problem);
-    return is_folder_writable(replacement->final, problem);
+    return (replacement->final && is_folder_writable(replacement->final)) || cannot_write(errno, problem);
 }
 
 bool replacement_is_possible(const char *name, problem *problem) {
@@ -83,27 +117,39 @@ bool replacement_is_possible(const char *name, problem *problem) {
 
 /* ------------------------------------------------------------------------ the part -- */
 
-/* The file may be read by whom the user's umask lets, and not only by the user, as mkstemp would have it. */
-static bool open_to_others(int file) {
-    const mode_t mask = umask(0);
-    umask(mask);
-    return fchmod(file, 0666 & ~mask) == 0;
+#define SUFFIX ".XXXXXX.part"
+
+/* The name with the suffix. Where the file system would not take one of this length, less of the name, but no part of
+ * a character. */
+static char *name_part(const char *final) {
+    char *folder = folder_of(final);
+    const long most = folder ? pathconf(folder, _PC_NAME_MAX) : -1;
+    free(folder);
+    const char *last = final + folder_bytes(final);
+    int kept = (int)strlen(last), room = (int)((most < 0 ? NAME_MAX : most) - (long)strlen(SUFFIX));
+    if (kept > room)
+        for (kept = room; kept > 0 && (last[kept] & 0xc0) == 0x80;)
+            kept--;
+    return text_of("%.*s" SUFFIX, folder_bytes(final) + kept, final);
+}
+
+/* Not 0600, as mkostemps has it. A file system without permissions says EPERM, and has none to keep. */
+static bool set_mode(const replacement *replacement) {
+    return fchmod(replacement->file, replacement->mode) == 0 || errno == EPERM;
 }
 
 bool replacement_make(replacement *replacement, problem *problem) {
-    const size_t size = strlen(replacement->final) + sizeof ".XXXXXX.part";
-    char *part = malloc(size);
+    char *part = name_part(replacement->final);
     if (!part)
-        return cannot_write(replacement->name, 0, problem);
-    snprintf(part, size, "%s.XXXXXX.part", replacement->final);
-    replacement->file = mkostemps(part, (int)strlen(".part"), O_CLOEXEC);
+        return cannot_write(ENOMEM, problem);
+    replacement->file = mkostemps(part, (int)strlen(strrchr(SUFFIX, '.')), O_CLOEXEC);
     if (replacement->file < 0) {
-        cannot_write(replacement->name, errno, problem);
+        cannot_write(errno, problem);
         free(part);
         return false;
     }
     replacement->part = part;
-    return open_to_others(replacement->file) || cannot_write(replacement->name, errno, problem);
+    return set_mode(replacement) || cannot_write(errno, problem);
 }
 
 bool replacement_write(replacement *replacement, const void *bytes, size_t count, problem *problem) {
@@ -113,7 +159,7 @@ bool replacement_write(replacement *replacement, const void *bytes, size_t count
         if (written < 0 && errno == EINTR)
             continue;
         if (written < 0)
-            return cannot_write(replacement->name, errno, problem);
+            return cannot_write(errno, problem);
         from += written;
         count -= (size_t)written;
     }
@@ -122,27 +168,33 @@ bool replacement_write(replacement *replacement, const void *bytes, size_t count
 
 /* ------------------------------------------------------------------------- the end -- */
 
+/* Until then a crash of the machine could leave the new name with an empty file. */
+static bool sync_file(int file) {
+    while (fsync(file) != 0)
+        if (errno != EINTR)
+            return false;
+    return true;
+}
+
 bool replacement_close(replacement *replacement, problem *problem) {
     const int file = replacement->file;
     FILE *stream = replacement->stream;
     replacement->file = -1;
     replacement->stream = NULL;
+    if (file < 0)
+        return true;
     errno = 0;
-    bool is_written = true;
-    if (stream) {
-        is_written = !ferror(stream);
-        is_written = fclose(stream) == 0 && is_written;
-    } else if (file >= 0) {
-        is_written = close(file) == 0;
-    }
-    return is_written || cannot_write(replacement->name, errno ? errno : EIO, problem);
+    bool is_written = (!stream || (fflush(stream) == 0 && !ferror(stream))) && sync_file(file);
+    const int error = errno;
+    is_written = (stream ? fclose(stream) : close(file)) == 0 && is_written;
+    return is_written || cannot_write(error ? error : errno ? errno : EIO, problem);
 }
 
 bool replacement_rename(replacement *replacement, problem *problem) {
     if (!replacement->part)
         return true;
     if (rename(replacement->part, replacement->final) != 0)
-        return cannot_write(replacement->name, errno, problem);
+        return cannot_write(errno, problem);
     free(replacement->part);
     replacement->part = NULL;
     return true;
@@ -165,7 +217,7 @@ void replacement_drop(replacement *replacement) {
 bool replacement_begin(replacement *replacement, const char *name, problem *problem) {
     bool is_begun = replacement_name(replacement, name, problem) && replacement_make(replacement, problem);
     if (is_begun && !(replacement->stream = fdopen(replacement->file, "w")))
-        is_begun = cannot_write(name, errno, problem);
+        is_begun = cannot_write(errno, problem);
     if (!is_begun)
         replacement_drop(replacement);
     return is_begun;

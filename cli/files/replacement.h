@@ -1,16 +1,18 @@
 /* A file that is written beside its name and renamed when it is complete: the name has what it had before, or all of
- * the new file. Sentences name the file. */
+ * the new file. */
 #ifndef ONEPASS_CLI_REPLACEMENT_H
 #define ONEPASS_CLI_REPLACEMENT_H
 
 #include "layout.h" /* problem */
 
 #include <stdio.h>
+#include <sys/types.h>
 
 typedef struct replacement {
     const char *name; /* as it was given, for messages; null: not wanted */
     char *final;      /* the name that it will have, links followed */
     char *part;       /* the name that it has meanwhile; null: there is no file */
+    mode_t mode;      /* of the file that it replaces, or of new ones */
     int file;         /* descriptor; -1: not open */
     FILE *stream;     /* over it, for text; errors are found out at the end */
 } replacement;
@@ -22,7 +24,8 @@ bool replacement_name(replacement *replacement, const char *name, problem *probl
 bool replacement_make(replacement *replacement, problem *problem);
 bool replacement_write(replacement *replacement, const void *bytes, size_t count, problem *problem);
 
-/* To close all of several before the first is renamed lets a disk that is full at the last moment change nothing. */
+/* To close all of several before the first is renamed lets a disk that is full at the last moment change nothing. What
+ * is closed is on the disk. */
 bool replacement_close(replacement *replacement, problem *problem);
 bool replacement_rename(replacement *replacement, problem *problem);
 

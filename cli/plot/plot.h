@@ -4,9 +4,10 @@
 
 #include "record.h"
 
-/* Whether one picture holds it. The problem is that of the record, and names no file. */
+/* Whether one picture holds it. The problem is that of the record, and follows its name. */
 bool plot_is_possible(const record *record, problem *problem);
 
+/* The problem is that of the file, and follows its name. */
 bool plot_write(const record *record, const char *file, problem *problem);
 
 #endif

@@ -1,6 +1,7 @@
 /* The command `onepass plot`. */
 #include "plot.h"
 #include "replacement.h"
+#include "stop.h"
 #include "tool.h"
 
 #include <stdio.h>
@@ -66,12 +67,14 @@ int plot_command(int argc, char **argv) {
     if (is_one_file(options.in, options.out))
         return complain(WRONG, "%s: is what is to be drawn; expected another file to draw to", options.out);
     if (!record_read(&record, options.in, &problem))
-        return complain(WRONG, "%s", problem.text);
+        return complain(WRONG, "%s: %s", options.in, problem.text);
+    stop_prepare();
     int done = RIGHT;
     if (!plot_is_possible(&record, &problem))
         done = complain(WRONG, "%s: %s", options.in, problem.text);
     else if (!plot_write(&record, options.out, &problem))
-        done = complain(WRONG, "%s", problem.text);
+        done = complain(WRONG, "%s: %s", options.out, problem.text);
+    stop_finish();
     record_end(&record);
     return done == RIGHT ? close_output() : done;
 }

@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import re
+import resource
 import signal
 import time
 import xml.etree.ElementTree as xml
@@ -12,7 +13,7 @@ import xml.etree.ElementTree as xml
 import pytest
 
 from expected import INFO, LOSSES, TYPES, operand_names
-from folder import strict_json
+from folder import assert_sentence, strict_json
 from sparse import ended, start
 
 USUAL = ["mse", "smooth_l1", "hinge"]
@@ -181,6 +182,18 @@ def test_interrupted(folder):
         process.communicate(timeout=20)
     assert process.returncode == -signal.SIGINT
     assert folder.state() == {}
+
+
+@pytest.mark.parametrize("option", ["--json", "--plot"])
+def test_a_limit_on_the_size_of_files(folder, option):
+    """As `ulimit -f` sets it; the signal that comes with it is an error like another."""
+    folder.write("f", b"earlier")
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+    before = folder.state()
+    result = folder.run("bench", *SMALL, option, "f", preexec_fn=limit, timeout=TIMEOUT)
+    assert result.status == 1 and "written" not in result.out and "drawn" not in result.out
+    assert_sentence(result.err, "f: cannot be written: File too large")
+    assert folder.state() == before
 
 
 def test_plot_refuses(record):

@@ -206,12 +206,83 @@ def test_permissions_are_those_of_new_files(folder, mask):
     assert stat.S_IMODE(os.stat(folder / "g.npy").st_mode) == 0o666 & ~mask
 
 
-def test_a_long_name(folder):
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644, 0o444, 0o777])
+def test_a_file_that_is_replaced_keeps_its_permissions(folder, mode):
     save_pair(folder)
-    name = "g" * 240 + ".npy"  # with .XXXXXX.part it is too long for most file systems
-    result = folder.run("mse", "p.npy", "t.npy", "--grad", name)
-    if result.status == 0:
+    folder.write("g.npy", b"earlier"), os.symlink("n.npy", folder / "link.npy"), folder.write("n.npy", b"earlier")
+    os.chmod(folder / "g.npy", mode), os.chmod(folder / "n.npy", mode)
+    folder.answer("mse", "p.npy", "t.npy", "--grad", "g.npy", "--none", "link.npy", preexec_fn=lambda: os.umask(0o027))
+    for name in ("g.npy", "n.npy"):
         assert folder.load(name).shape == SHAPE
-    else:
-        assert result.status == 2 and result.err.startswith("onepass: "), result
-        assert sorted(os.listdir(folder.path)) == ["p.npy", "t.npy"]
+        assert stat.S_IMODE(os.stat(folder / name).st_mode) == mode
+
+
+def test_a_link_stays_and_its_file_is_replaced(folder):
+    save_pair(folder)
+    os.mkdir(folder / "sub")
+    folder.write("sub/g.npy", b"earlier"), os.symlink("sub/g.npy", folder / "link.npy")
+    folder.answer("mse", "p.npy", "t.npy", "--grad", "link.npy")
+    assert os.readlink(folder / "link.npy") == "sub/g.npy"
+    assert folder.load("sub/g.npy").shape == SHAPE
+
+
+def test_a_link_to_a_file_that_is_not_there_yet(folder):
+    """Relative to the link's folder, absolute, and through a further link."""
+    save_pair(folder)
+    os.makedirs(folder / "links"), os.makedirs(folder / "data")
+    os.symlink("../data/a.npy", folder / "links/a.npy")
+    os.symlink(folder / "data/b.npy", folder / "b.npy")
+    os.symlink("links/c.npy", folder / "c.npy"), os.symlink("../data/c.npy", folder / "links/c.npy")
+    for link in ("links/a.npy", "b.npy", "c.npy"):
+        folder.answer("mse", "p.npy", "t.npy", "--grad", link)
+        assert os.path.islink(folder / link)
+        assert folder.load(f"data/{os.path.basename(link)}").shape == SHAPE
+    assert sorted(os.listdir(folder / "data")) == ["a.npy", "b.npy", "c.npy"]
+    assert sorted(os.listdir(folder / "links")) == ["a.npy", "c.npy"]
+
+
+def test_links_that_lead_nowhere(folder):
+    save_pair(folder)
+    os.symlink("missing/g.npy", folder / "no_folder.npy")
+    os.symlink("round.npy", folder / "round.npy")
+    os.symlink("there.npy", folder / "here.npy"), os.symlink("here.npy", folder / "there.npy")
+    for link in ("no_folder.npy", "round.npy", "here.npy"):
+        folder.refuse("mse", "p.npy", "t.npy", "--grad", link, says=f"onepass: {link}: cannot be written: ")
+    os.symlink("g.npy", folder / "link.npy")
+    folder.refuse("mse", "p.npy", "t.npy", "--grad", "link.npy", "--none", "g.npy", says=["link.npy", "g.npy"])
+
+
+@pytest.mark.parametrize("character", ["g", "ö", "€"])
+def test_names_up_to_the_limit_of_the_file_system(folder, character):
+    """The name that the file has meanwhile has to fit as well."""
+    save_pair(folder)
+    most = os.pathconf(folder.path, "PC_NAME_MAX")
+    for length in range(most - 14, most + 1):
+        size = len(character.encode())
+        name = "g" * ((length - 4) % size) + character * ((length - 4) // size) + ".npy"
+        assert len(name.encode()) == length
+        folder.answer("mse", "p.npy", "t.npy", "--grad", name)
+        assert folder.load(name).shape == SHAPE
+        os.remove(folder / name)
+    assert sorted(os.listdir(folder.path)) == ["p.npy", "t.npy"]
+    folder.refuse("mse", "p.npy", "t.npy", "--grad", "g" * (most + 1), says=["g" * (most + 1), "too long"])
+
+
+def test_messages_have_the_whole_name_that_was_given(folder):
+    """However long it is, and not what it stands for."""
+    save_pair(folder)
+    os.makedirs(folder / ("d" * 200) / ("e" * 200))
+    os.symlink("d" * 200, folder / "link")
+    names = (f"link/../{'d' * 200}/{'e' * 200}/{'f' * 200}/g.npy", "./link/missing/g.npy", "g" * 5000)
+    for name in names:
+        for option in ("--grad", "--none", "--grad-target"):
+            result = folder.refuse("mse", "p.npy", "t.npy", option, name)
+            assert result.startswith(f"onepass: {name}: cannot be written: ") and len(result) > len(name) + 40
+        result = folder.refuse("bench", "--json", name, timeout=10)
+        assert result.startswith(f"onepass: {name}: cannot be written: ") and len(result) > len(name) + 40
+        assert folder.refuse("plot", name, "--out", "g.svg").startswith(f"onepass: {name}: cannot be read: ")
+    folder.save("q.npy", np.zeros(3)), os.rename(folder / "q.npy", folder / ("d" * 200) / ("q" * 200))
+    for way in ("link", "d" * 200, "./" * 1900 + "link"):
+        name = f"{way}/{'q' * 200}"
+        words = [f"onepass: p.npy has shape (13, 211) and {name} has shape (3,), which do not broadcast"]
+        folder.refuse("mse", "p.npy", name, says=words)
