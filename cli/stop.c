@@ -8,7 +8,9 @@
 
 static volatile sig_atomic_t wanted;
 
-static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+/* Those that would end the tool in the middle: from the keyboard, from who wants it gone, from a reader of its messages
+ * who has gone, and from a limit on its time. */
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU};
 enum {
     ENDS = sizeof ends / sizeof *ends
 };

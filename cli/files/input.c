@@ -152,7 +152,9 @@ static int open_standard_input(input *input) {
 }
 
 static int open_file(input *input, const char *path) {
-    input->file = open(path, O_RDONLY | O_CLOEXEC);
+    input->file = open(path, O_RDONLY | O_CLOEXEC); /* waits for who writes to a pipe */
+    if (input->file < 0 && stop_wanted())
+        return FAILED;
     return input->file >= 0 ? RIGHT : complain(WRONG, "%s: %s", input->path, strerror(errno));
 }
 

@@ -1,4 +1,5 @@
 # Large files that take no room: zeros, but for a few numbers; and a watch on the memory of a running tool.
+import resource
 import signal
 import subprocess
 import time
@@ -31,8 +32,9 @@ def save_sparse(path, shape, spots, fortran=False, dtype=np.float32):
 def as_in_a_shell():
     """For a child: signals as a person's shell leaves them. What runs in the background, or under nohup, has some of them
     ignored, its children inherit that, and the tool respects it."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU):
         signal.signal(number, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would stand in the folder
 
 
 def start(folder, *arguments, **options):

@@ -351,6 +351,23 @@ def test_a_limit_on_the_size_of_files(larger, option, ignored):
     assert larger.state() == before
 
 
+def test_nobody_reads_the_message(larger):
+    """The signal that comes of it may end the tool, but nothing is left behind."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+    before = larger.state()
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [tool(), "mse", "p.npy", "t.npy", "--grad", "g.npy"]
+    done = subprocess.run(command, cwd=larger.path, stderr=writer, stdout=subprocess.PIPE, preexec_fn=limit)
+    os.close(writer)
+    assert (done.returncode, done.stdout) == (-signal.SIGPIPE, b"")
+    assert larger.state() == before
+
+
 def test_a_limit_on_the_size_of_files_and_a_pipe(larger):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))

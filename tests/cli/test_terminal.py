@@ -154,7 +154,10 @@ def parts(folder):
     return [name for name in os.listdir(folder.path) if name.endswith(".part")]
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda stop: stop.name)
+ENDS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU]
+
+
+@pytest.mark.parametrize("stop", ENDS, ids=lambda stop: stop.name)
 def test_interrupted(large, stop):
     large.write("g.npy", b"earlier")
     with ended(start(large, "mse", "p.npy", "t.npy", "--grad", "g.npy", "--none", "n.npy")) as process:
@@ -207,6 +210,16 @@ def test_interrupted_while_reading_a_pipe(large):
             process.send_signal(signal.SIGINT)
             assert process.wait(20) == -signal.SIGINT
     assert os.listdir(large / "temporary") == []
+
+
+def test_interrupted_while_waiting_for_a_pipe(large):
+    """Nobody opens its other end."""
+    os.mkfifo(large / "pipe")
+    with ended(start(large, "mse", "p.npy", "pipe")) as process:
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (-signal.SIGINT, b"", b"")
 
 
 def test_interrupted_as_a_shell_sees_it(large):
