@@ -14,7 +14,11 @@
  *   allocates is the accumulator; onepass_accumulator_destroy frees it.
  * - Threads. Every function may be called from any number of threads at once.
  *   Two calls that run at once must not write what the other reads or writes,
- *   and one accumulator is used by one thread at a time.
+ *   and one accumulator is used by one thread at a time. A call asks for no more
+ *   threads than there are cores, and does with fewer, or with its own alone, where
+ *   a limit on memory or processes leaves no more.
+ * - Stack. A call on the CPU takes at most ONEPASS_STACK_SIZE bytes of it, and each
+ *   thread that it has work for it.
  * - Errors. A function that can fail returns a status. If that is not
  *   ONEPASS_OK, nothing was written to any output, and onepass_message() is a
  *   sentence, for the calling thread, that names what was wrong and what was
@@ -50,6 +54,9 @@
 /* Elements of a tile, the unit of the order of summation. Slices that are added
  * to an accumulator begin at a multiple of it. */
 #define ONEPASS_TILE 1024
+
+/* Bytes of stack that a call takes at most, on the caller's thread as on others. */
+#define ONEPASS_STACK_SIZE 98304
 
 /* Bytes of a caller's own workspace on a GPU that serve every call. */
 #define ONEPASS_WORKSPACE_SIZE 262400
@@ -179,7 +186,7 @@ typedef struct onepass_call {
     int32_t device;        /* onepass_device */
     int32_t device_index;  /* which GPU */
     void *stream;          /* for a GPU: a CUstream or cudaStream_t; null is the default stream */
-    int32_t threads;       /* for the CPU: at most this many; 0: the library decides */
+    int32_t threads;       /* for the CPU: at most this many, and at most one a core; 0: the library decides */
     int32_t flags;         /* of onepass_flags, or 0 */
     void *workspace;       /* for a GPU: memory of that GPU for partial sums; null: the library's own */
     size_t workspace_size; /* its size; ONEPASS_WORKSPACE_SIZE is enough for every call */

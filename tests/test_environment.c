@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "cases.h"
 #include "check.h"
+#include "cpu/threads.h"
 #include "oracle.h"
 
 #include <errno.h>
@@ -475,12 +476,14 @@ static void test_threads(void) {
     }
 }
 
+/* Threads that the tests ask for, on whatever machine. */
+enum {
+    WORKERS = 4
+};
+
 /* The library's workers may be those of the caller's own OpenMP, in any state. */
 static void test_workers(expectation *large) {
 #if defined(_OPENMP)
-    enum {
-        WORKERS = 4
-    };
     int kept = 0;
     large->got->call.threads = WORKERS;
     poison_outputs(large->got);
@@ -508,7 +511,7 @@ static void test_workers(expectation *large) {
 /* Worker threads do not survive fork(); a child that waits for them hangs until its alarm. */
 static void test_fork(expectation *large) {
     poison_outputs(large->got);
-    large->got->call.threads = 4;
+    large->got->call.threads = WORKERS;
     CHECK_OK(onepass_run(&large->got->call), "before fork");
     CHECK(same_block(large), "expected the right bits before fork");
     poison_outputs(large->got);
@@ -536,6 +539,7 @@ static void test_fork(expectation *large) {
 
 int main(void) {
     static expectation all[CASES];
+    onepass_cpu_cores = WORKERS;
     make_cases(all);
     /* The first call that starts workers is made while flushing and rounding upward:
      * threads inherit the state of the thread that creates them. */

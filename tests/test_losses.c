@@ -7,6 +7,7 @@
 #define _DEFAULT_SOURCE
 #include "cases.h"
 #include "check.h"
+#include "cpu/threads.h"
 #include "fence.h"
 #include "oracle.h"
 
@@ -741,6 +742,7 @@ static void test_conversions(void) {
 }
 
 int main(void) {
+    onepass_cpu_cores = 5; /* the most threads that a case has */
     test_conversions();
     test_catalogue();
     test_tables();

@@ -6,6 +6,7 @@
  */
 #include "cases.h"
 #include "check.h"
+#include "cpu/threads.h"
 #include "oracle.h"
 
 enum {
@@ -277,6 +278,7 @@ static void test_beyond_32_bits(void) {
 int main(void) {
     const int quick = check_quick("sums of more than 600000 elements, the case beyond 2^32");
     const int64_t most = quick ? 600000 : MOST;
+    onepass_cpu_cores = 16; /* the most of thread_counts */
     test_equals();
     test_sizes("mse", ONEPASS_F32, most);
     test_sizes("smooth_l1", ONEPASS_F64, 700000 < most ? 700000 : most);

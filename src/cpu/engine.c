@@ -4,20 +4,17 @@
  * computed.
  */
 #include "cpu/pairwise.h"
+#include "cpu/threads.h"
 #include "dtype.h"
 #include "float_state.h"
 #include "order.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
-#endif
-#if defined(_OPENMP)
-#include <omp.h>
 #endif
 
 /* ------------------------------------------------------- instruction sets -- */
@@ -118,34 +115,6 @@ static onepass_status choose_instruction_set(const instruction_set **set) {
 
 /* ----------------------------------------------------------------- threads -- */
 
-/* libgomp's pool does not survive a fork: a child that uses it hangs. */
-static atomic_bool after_fork;
-
-static void remember_fork(void) {
-    atomic_store_explicit(&after_fork, true, memory_order_relaxed);
-}
-
-__attribute__((constructor)) static void watch_for_forks(void) {
-    pthread_atfork(NULL, NULL, remember_fork);
-}
-
-static int available_threads(void) {
-#if defined(_OPENMP)
-    if (!atomic_load_explicit(&after_fork, memory_order_relaxed))
-        return omp_in_parallel() ? 1 : omp_get_max_threads();
-#endif
-    return 1;
-}
-
-/* OpenMP ends the program if it cannot have the threads that it is asked for, so it is not asked for absurd numbers. */
-static int most_threads(void) {
-#if defined(_OPENMP)
-    if (!atomic_load_explicit(&after_fork, memory_order_relaxed))
-        return omp_get_num_procs() > 64 ? omp_get_num_procs() : 64;
-#endif
-    return 1;
-}
-
 /* A thread is woken for no less than this many tiles: about 20 microseconds of work. */
 #define TILES_WORTH_A_THREAD 32
 
@@ -153,19 +122,19 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* A call that names a number gets it, as far as there are tiles and within reason. */
+/* A call that names a number gets it, as far as there are tiles and cores. */
 static int64_t threads_for(const job *job, int64_t tiles) {
     const int64_t useful = job->threads ? tiles : tiles / TILES_WORTH_A_THREAD;
     if (useful < 2)
         return 1;
-    return least(useful, job->threads ? least(job->threads, most_threads()) : available_threads());
+    return onepass_cpu_possible_threads(least(useful, job->threads ? job->threads : onepass_cpu_default_threads()));
 }
 
 /* --------------------------------------------------------------------- run -- */
 
 /* Runs are aligned and have 2^level tiles, so that each is one node of the tree.
  * Enough of them to share out evenly, few enough to keep their sums on the stack. */
-#define MOST_RUNS       4096
+#define MOST_RUNS       2048
 #define RUNS_PER_THREAD 128
 
 static int level_of_runs(int64_t tiles, int64_t threads) {
@@ -213,12 +182,20 @@ static void compute(cpu_pairwise *pairwise, const job *job) {
         onepass_cpu_finish(&job->value, sum, job->reduction, job->divisor);
 }
 
+/* Not inlined: its job need not be on the stack beside the other. */
+static __attribute__((noinline)) double sum_of_weights(cpu_pairwise *pairwise, const job *job) {
+    struct job weights;
+    double sum;
+    onepass_plan_weights(job, &weights);
+    weights.sum = &sum;
+    compute(pairwise, &weights);
+    return sum;
+}
+
 /* The weights first, since the gradient of every element is divided by their sum. */
 static void compute_over_weights(cpu_pairwise *pairwise, const job *job) {
-    struct job weights, divided = *job;
-    onepass_plan_weights(job, &weights);
-    weights.sum = &divided.divisor;
-    compute(pairwise, &weights);
+    struct job divided = *job;
+    divided.divisor = sum_of_weights(pairwise, job);
     compute(pairwise, &divided);
 }
 
@@ -258,6 +235,6 @@ onepass_status onepass_cpu_describe(onepass_machine_info *info) {
         return status;
     info->instruction_set = set->name;
     info->instruction_sets = this_machine.available;
-    info->threads = available_threads();
+    info->threads = onepass_cpu_default_threads();
     return ONEPASS_OK;
 }

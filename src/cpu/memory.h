@@ -121,16 +121,22 @@ ALWAYS_INLINE void *address_of(const view *view, int64_t element) {
     return (char *)view->data + offset * (int64_t)dtype_size(view->dtype);
 }
 
+/* `count` numbers of the view from `element` on, in the buffer. */
+static const real *gather_copy(const view *view, int64_t element, int count, real *buffer) {
+    cursor at = cursor_at(view, element);
+    gather_any(view, &at, count, buffer);
+    return buffer;
+}
+
 /* `count` numbers of the view from `element` on: where they lie if they lie as
  * wanted, else in the buffer, which has room for one tile. */
 static const real *gather(const view *view, int64_t element, int count, real *buffer, const void **constant) {
     if (view->dtype == REAL_DTYPE && dense_length(view, element) >= count)
         return address_of(view, element);
-    cursor at = cursor_at(view, element);
     const void *data = address_of(view, element);
     const bool is_constant = constant_length(view, element) >= ORDER_TILE;
     if (!is_constant || *constant != data)
-        gather_any(view, &at, is_constant ? ORDER_TILE : count, buffer);
+        gather_copy(view, element, is_constant ? ORDER_TILE : count, buffer);
     *constant = is_constant ? data : NULL;
     return buffer;
 }

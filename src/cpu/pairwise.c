@@ -53,17 +53,24 @@ typedef enum access {
     ACCESS_COUNT
 } access;
 
-/* One thread's buffers, for what does not lie in memory as the computation wants it. */
+/* What a tile's elements are multiplied by, or hidden by, where it does not lie in memory as the computation wants it.
+ * Apart from the other buffers, since calls without it need that much less stack, and their sums with gradients take as
+ * much. */
+typedef struct factors {
+    _Alignas(64) real upstream[ORDER_TILE];
+    real weight[ORDER_TILE];
+    real mask[ORDER_TILE];                       /* 0 and 1 */
+    const void *constant_weight, *constant_mask; /* as in `buffers` */
+} factors;
+
+/* One thread's buffers, for what does not lie in memory as the computation wants it. They are on the stack, so they are
+ * few: results leave theirs before the next are computed. */
 typedef struct buffers {
     _Alignas(64) real operand[MOST_OPERANDS][ORDER_TILE];
-    real gradient[MOST_OPERANDS][ORDER_TILE];
-    real value[ORDER_TILE];
-    real upstream[ORDER_TILE];
-    real weight[ORDER_TILE];
-    real mask[ORDER_TILE]; /* 0 and 1 */
+    real result[ORDER_TILE]; /* values, or a gradient */
     /* Where the constant that fills operand[k] was read, so that a strip of the same row need not fill it again. */
     const void *constant[MOST_OPERANDS];
-    const void *constant_weight, *constant_mask; /* the same for these */
+    factors *factors; /* null where the job has none */
 } buffers;
 
 /* --------------------------------------------------------------- compute -- */
@@ -388,8 +395,8 @@ static int64_t tiles_without_scatter(const view *view, int64_t element) {
     return view->dtype == REAL_DTYPE ? dense_length(view, element) / ORDER_TILE : 0;
 }
 
-/* A gradient over its operand must wait until the others have been computed from that operand. */
-static bool must_wait(const job *job, const wanted *wanted, int k) {
+/* An operand that its gradient will lie over is copied first, if other gradients are computed from it as well. */
+static bool must_copy(const job *job, const wanted *wanted, int k) {
     return wanted->gradients > 1 && job->in_place[k];
 }
 
@@ -404,7 +411,7 @@ static access next_strip(const job *job, const wanted *wanted, int64_t element, 
     for (int k = 0; k < job->operand_count; k++) {
         tiles = least(tiles, tiles_without_gather(&job->operand[k], element, access));
         if (wanted->gradient[k])
-            tiles = must_wait(job, wanted, k) ? 0 : least(tiles, tiles_without_scatter(&job->gradient[k], element));
+            tiles = must_copy(job, wanted, k) ? 0 : least(tiles, tiles_without_scatter(&job->gradient[k], element));
     }
     if (wanted->values)
         tiles = least(tiles, tiles_without_scatter(&job->value, element));
@@ -413,9 +420,12 @@ static access next_strip(const job *job, const wanted *wanted, int64_t element, 
     strip->count = (int)least(left, (int64_t)strip->tiles * ORDER_TILE);
     for (int k = 0; k < job->operand_count; k++) {
         const view *view = &job->operand[k];
-        strip->operand[k] = access != ACCESS_REAL
-                                ? address_of(view, element)
-                                : gather(view, element, strip->count, buffers->operand[k], &buffers->constant[k]);
+        if (access != ACCESS_REAL)
+            strip->operand[k] = address_of(view, element);
+        else if (must_copy(job, wanted, k))
+            strip->operand[k] = gather_copy(view, element, strip->count, buffers->operand[k]);
+        else
+            strip->operand[k] = gather(view, element, strip->count, buffers->operand[k], &buffers->constant[k]);
         strip->stride[k] = access == ACCESS_STRIDED ? inner_stride(view) : 1;
         strip->step[k] = strip->operand[k] == buffers->operand[k] ? 0 : strip->stride[k] * ORDER_TILE;
     }
@@ -426,37 +436,37 @@ static access next_strip(const job *job, const wanted *wanted, int64_t element, 
 
 static void write_values(const job *job, const loss_functions *loss, const strip *strip, worth worth, int64_t element,
                          buffers *buffers) {
-    real *into = direct(&job->value, element, strip->count), *values = into ? into : buffers->value;
+    real *into = direct(&job->value, element, strip->count), *values = into ? into : buffers->result;
     loss->values(strip, values);
     if (worth.weight)
         weigh(values, strip->count, worth.weight, 1);
     if (worth.mask)
         hide(values, strip->count, worth.mask);
     if (!into)
-        scatter(&job->value, element, strip->count, buffers->value);
+        scatter(&job->value, element, strip->count, values);
 }
 
 /* The upstream gradient comes last, so that a gradient may also be scaled later with the same bits. */
-static void multiply_by_upstream(const job *job, const wanted *wanted, int64_t element, int count, buffers *buffers,
+static void multiply_by_upstream(const job *job, const wanted *wanted, int64_t element, int count, factors *factors,
                                  real *gradient) {
     if (wanted->upstream_is_tensor) {
         const void *constant = NULL;
         for (int done = 0; done < count; done += ORDER_TILE) {
             const int n = (int)least(count - done, ORDER_TILE);
             multiply_by_each(gradient + done, n,
-                             gather(&job->upstream, element + done, n, buffers->upstream, &constant));
+                             gather(&job->upstream, element + done, n, factors->upstream, &constant));
         }
     } else if (wanted->upstream != 1) {
         multiply_by_one(gradient, count, wanted->upstream);
     }
 }
 
-static worth worth_of(const job *job, int64_t element, int count, buffers *buffers) {
+static worth worth_of(const job *job, int64_t element, int count, factors *factors) {
     worth worth = {NULL, NULL};
     if (job->weight.data)
-        worth.weight = gather(&job->weight, element, count, buffers->weight, &buffers->constant_weight);
+        worth.weight = gather(&job->weight, element, count, factors->weight, &factors->constant_weight);
     if (job->mask.data)
-        worth.mask = gather(&job->mask, element, count, buffers->mask, &buffers->constant_mask);
+        worth.mask = gather(&job->mask, element, count, factors->mask, &factors->constant_mask);
     return worth;
 }
 
@@ -464,41 +474,35 @@ static worth worth_of(const job *job, int64_t element, int count, buffers *buffe
 static void run_strip(const job *job, const wanted *wanted, access access, strip *strip, int64_t element,
                       buffers *buffers, double *sum) {
     const loss_functions *loss = &losses[job->loss];
-    const worth worth = worth_of(job, element, strip->count, buffers);
+    const worth worth = worth_of(job, element, strip->count, buffers->factors);
     const bool whole = strip->count == strip->tiles * ORDER_TILE && !wanted->one_by_one;
     const bool together = whole && wanted->sum && wanted->gradient[0];
 
-    real *into[MOST_OPERANDS] = {NULL}, *gradient[MOST_OPERANDS] = {NULL};
-    for (int k = 0; k < job->operand_count; k++) {
-        if (!wanted->gradient[k])
-            continue;
-        into[k] = must_wait(job, wanted, k) ? NULL : direct(&job->gradient[k], element, strip->count);
-        gradient[k] = into[k] ? into[k] : buffers->gradient[k];
-    }
-
-    strip->gradient = gradient[0];
-    if (together)
+    if (together) {
+        real *into = direct(&job->gradient[0], element, strip->count);
+        strip->gradient = into ? into : buffers->result;
         loss->sums_and_gradient[access](strip, sum);
-    else if (wanted->sum && whole)
+    } else if (wanted->sum && whole) {
         loss->sums[access](strip, sum);
-    else if (wanted->sum)
-        buffered_sum(loss, strip, worth, buffers->value, sum);
+    } else if (wanted->sum) {
+        buffered_sum(loss, strip, worth, buffers->result, sum);
+    }
     if (wanted->values)
         write_values(job, loss, strip, worth, element, buffers);
     for (int k = 0; k < job->operand_count; k++) {
         if (!wanted->gradient[k])
             continue;
+        real *into = direct(&job->gradient[k], element, strip->count), *gradient = into ? into : buffers->result;
         if (!(together && k == 0))
-            loss->gradient[k](strip, gradient[k]);
+            loss->gradient[k](strip, gradient);
         if (worth.weight)
-            weigh(gradient[k], strip->count, worth.weight, wanted->scale);
-        multiply_by_upstream(job, wanted, element, strip->count, buffers, gradient[k]);
+            weigh(gradient, strip->count, worth.weight, wanted->scale);
+        multiply_by_upstream(job, wanted, element, strip->count, buffers->factors, gradient);
         if (worth.mask)
-            hide(gradient[k], strip->count, worth.mask);
+            hide(gradient, strip->count, worth.mask);
+        if (!into)
+            scatter(&job->gradient[k], element, strip->count, gradient);
     }
-    for (int k = 0; k < job->operand_count; k++)
-        if (wanted->gradient[k] && !into[k])
-            scatter(&job->gradient[k], element, strip->count, gradient[k]);
 }
 
 /* The upstream gradient alone, for gradients that were computed without it. */
@@ -509,10 +513,9 @@ static void scale_gradients(const job *job, const wanted *wanted, int64_t elemen
             const view *view = &job->gradient[k];
             if (!wanted->gradient[k])
                 continue;
-            real *into = direct(view, element, count), *gradient = into ? into : buffers->gradient[k];
-            cursor at = cursor_at(view, element);
+            real *into = direct(view, element, count), *gradient = into ? into : buffers->result;
             if (!into)
-                gather_any(view, &at, count, gradient);
+                gather_copy(view, element, count, gradient);
             multiply_by_one(gradient, count, wanted->upstream);
             if (!into)
                 scatter(view, element, count, gradient);
@@ -523,33 +526,34 @@ static void scale_gradients(const job *job, const wanted *wanted, int64_t elemen
 /* The weights alone, or the mask, for the mean that is divided by their sum. A tile that lies as `real`, and counts as
  * a whole, is read where it is. */
 static double sum_weights(const job *job, int64_t element, int64_t end, buffers *buffers) {
+    factors *factors = buffers->factors;
     order_stack stack = {.depth = 0};
     double sum;
     for (int count; element < end; element += count) {
         count = (int)least(end - element, ORDER_TILE);
         const real *weight =
-            gather(&job->operand[0], job->first + element, count, buffers->weight, &buffers->constant_weight);
+            gather(&job->operand[0], job->first + element, count, factors->weight, &factors->constant_weight);
         if (count == ORDER_TILE && !job->mask.data) {
             each_sum(stored_term, &(strip){.operand = {weight, weight, weight}, .tiles = 1}, sizeof(real), &sum);
         } else {
-            memcpy(buffers->value, weight, (size_t)count * sizeof *weight);
+            memcpy(buffers->result, weight, (size_t)count * sizeof *weight);
             if (job->mask.data)
-                hide(buffers->value, count,
-                     gather(&job->mask, job->first + element, count, buffers->mask, &buffers->constant_mask));
-            stored_sum(buffers->value, count, &sum);
+                hide(buffers->result, count,
+                     gather(&job->mask, job->first + element, count, factors->mask, &factors->constant_mask));
+            stored_sum(buffers->result, count, &sum);
         }
         order_push(&stack, sum);
     }
     return order_top(&stack);
 }
 
-double ONEPASS_ENTRY(const job *job, int64_t first_tile, int64_t tile_count) {
+static __attribute__((noinline)) double run(const job *job, int64_t first_tile, int64_t tile_count, factors *factors) {
     const wanted wanted = what_is_wanted(job);
     double sum[STRIP_TILES];
     buffers buffers;
     for (int k = 0; k < MOST_OPERANDS; k++)
         buffers.constant[k] = NULL;
-    buffers.constant_weight = buffers.constant_mask = NULL;
+    buffers.factors = factors;
     strip strip = {.scale = wanted.weighted ? 1 : wanted.scale};
     for (int i = 0; i < ONEPASS_MAX_PARAMETERS; i++)
         strip.parameter[i] = (real)job->parameter[i];
@@ -571,4 +575,16 @@ double ONEPASS_ENTRY(const job *job, int64_t first_tile, int64_t tile_count) {
             order_push(&stack, sum[index]);
     }
     return order_top(&stack);
+}
+
+static __attribute__((noinline)) double run_with_factors(const job *job, int64_t first_tile, int64_t tile_count) {
+    factors factors;
+    factors.constant_weight = factors.constant_mask = NULL;
+    return run(job, first_tile, tile_count, &factors);
+}
+
+double ONEPASS_ENTRY(const job *job, int64_t first_tile, int64_t tile_count) {
+    const bool has_factors = job->weight.data || job->mask.data || job->loss == ONEPASS_WEIGHTS_ONLY ||
+                             (job->reduction == ONEPASS_NONE && job->upstream.data);
+    return has_factors ? run_with_factors(job, first_tile, tile_count) : run(job, first_tile, tile_count, NULL);
 }

@@ -1,0 +1,147 @@
+/*
+ * How much stack a call takes: no more than ONEPASS_STACK_SIZE, whatever it computes, so that it can be made from a
+ * thread with a small one. The calls of the list are made on a stack that was painted before, which shows how deep
+ * they went; then the deepest ones on a stack of just that size, with an unreadable page behind it.
+ */
+#define _GNU_SOURCE
+#include "cases.h"
+#include "check.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    PAINTED = 1 << 18, /* bytes: more than any call may take */
+    PAINT = 0x5c
+};
+
+/* ------------------------------------------------------------ the stack -- */
+
+static unsigned char *map_stack(size_t size) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *memory =
+        mmap(NULL, page + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory, page, PROT_NONE) != 0) {
+        perror("mmap");
+        exit(1);
+    }
+    return memory + page;
+}
+
+static void *make_call(void *call) {
+    return (void *)(uintptr_t)onepass_run(call);
+}
+
+static void *do_nothing(void *unused) {
+    return unused;
+}
+
+/* Runs a function in a thread with this stack. */
+static void *run_on_stack(unsigned char *stack, size_t size, void *(*function)(void *), void *argument) {
+    pthread_t thread;
+    pthread_attr_t attributes;
+    void *result = NULL;
+    pthread_attr_init(&attributes);
+    if (pthread_attr_setstack(&attributes, stack, size) != 0 ||
+        pthread_create(&thread, &attributes, function, argument) != 0) {
+        printf("no thread with a stack of %zu bytes\n", size);
+        exit(1);
+    }
+    pthread_join(thread, &result);
+    pthread_attr_destroy(&attributes);
+    return result;
+}
+
+/* The bytes that were written to since the stack was painted; it grows downward. */
+static size_t depth_of(const unsigned char *stack) {
+    size_t untouched = 0;
+    while (untouched < PAINTED && stack[untouched] == PAINT) {
+        untouched++;
+    }
+    return PAINTED - untouched;
+}
+
+static size_t measure(unsigned char *stack, void *(*function)(void *), void *argument) {
+    memset(stack, PAINT, PAINTED);
+    CHECK_OK((onepass_status)(uintptr_t)run_on_stack(stack, PAINTED, function, argument), "on a painted stack");
+    return depth_of(stack);
+}
+
+/* ------------------------------------------------------------ the cases -- */
+
+/* What takes other ways, and other buffers, through the engine. */
+enum {
+    IN_DOUBLE = 1,
+    GATHERED = 2,  /* operands of 16 bits */
+    SCATTERED = 4, /* gradients of 16 bits */
+    IN_PLACE = 8,  /* gradients over their operands */
+    EACH_VALUE = 16,
+    WEIGHTED = 32,
+    MASKED = 64,
+    THREADS = 128,
+    KINDS = 256
+};
+
+static test_case case_of(const char *loss, int kind) {
+    const int32_t dtype = kind & IN_DOUBLE ? ONEPASS_F64 : ONEPASS_F32;
+    const int32_t target = kind & GATHERED && !(kind & IN_PLACE) ? ONEPASS_F16 : dtype;
+    return (test_case){.group = "stack",
+                       .loss = loss,
+                       .prediction = dtype,
+                       .target = target,
+                       .gradient = kind & SCATTERED && !(kind & IN_PLACE) ? ONEPASS_BF16 : dtype,
+                       .value = dtype,
+                       .upstream_dtype = ONEPASS_F16,
+                       .reduction = kind & EACH_VALUE ? ONEPASS_NONE : ONEPASS_MEAN,
+                       .wanted = WANT_ALL,
+                       .upstream = kind & EACH_VALUE ? UPSTREAM_TENSOR : UPSTREAM_OTHER,
+                       .layout = case_layout_named(kind & IN_PLACE ? "in place, both" : "padded rows"),
+                       .rows = 3,
+                       .columns = kind & THREADS ? 20000 : 2500,
+                       .weight = kind & WEIGHTED ? WEIGHT_DENSE : WEIGHT_ABSENT,
+                       .weight_dtype = ONEPASS_F16,
+                       .mask = kind & MASKED ? WEIGHT_DENSE : WEIGHT_ABSENT,
+                       .threads = kind & THREADS ? 64 : 1,
+                       .seed = 5};
+}
+
+/* What a thread takes that does nothing is not the library's: descriptor and thread-local variables lie there too. */
+static size_t depth_of_nothing;
+
+static void test_case_on_stack(const test_case *c, unsigned char *painted, unsigned char *exact, size_t *deepest) {
+    prepared_case *prepared = case_prepare(c);
+    char text[512];
+    case_describe(c, text, sizeof text);
+    const size_t depth = measure(painted, make_call, &prepared->call) - depth_of_nothing;
+    const int fits = CHECK(depth <= ONEPASS_STACK_SIZE, "expected at most %d bytes of stack, got %zu: %s",
+                           ONEPASS_STACK_SIZE, depth, text);
+    if (fits && depth > *deepest) {
+        const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+        const size_t size = (ONEPASS_STACK_SIZE + depth_of_nothing + page - 1) / page * page;
+        CHECK_OK((onepass_status)(uintptr_t)run_on_stack(exact, size, make_call, &prepared->call), text);
+    }
+    *deepest = depth > *deepest ? depth : *deepest;
+    case_free(prepared);
+}
+
+int main(void) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return check_skip("sanitizers make frames larger");
+#endif
+    unsigned char *painted = map_stack(PAINTED), *exact = map_stack(PAINTED);
+    size_t deepest = 0;
+    depth_of_nothing = measure(painted, do_nothing, NULL);
+    for (int kind = 0; kind < KINDS; kind++) {
+        const test_case c = case_of("gaussian_nll", kind);
+        test_case_on_stack(&c, painted, exact, &deepest);
+    }
+    for (int32_t i = 0; onepass_loss_at(i); i++) {
+        for (int kind = 0; kind <= IN_DOUBLE; kind++) {
+            const test_case c = case_of(onepass_loss_at(i)->name, kind);
+            test_case_on_stack(&c, painted, exact, &deepest);
+        }
+    }
+    printf("the deepest call took %zu bytes of stack\n", deepest);
+    return check_finish();
+}
