@@ -1,5 +1,6 @@
 """What PyTorch's contract has in words, numbers and rules, for tensors and arrays alike."""
 
+import sys
 from collections import namedtuple
 
 # The reductions, and the library's numbers for them. Only kl_div and the losses that PyTorch lacks have a batchmean.
@@ -29,7 +30,8 @@ WARN, QUIET, TO_INPUT, EQUAL, EQUAL_LOGITS, DIMENSIONS = range(6)
 
 #: sizes: one of the words above.
 #: mean_of_all: a weighted mean is over the elements rather than over their weights.
-#: free_weight: a weight may broadcast; else it has the input's size unless the caller says otherwise.
+#: free_weight: a weight may broadcast; else, as PyTorch's function has a weight that may not, it has the input's size
+#: unless the caller says otherwise.
 #: has_batchmean, strict_reductions: whether there is a batchmean; whether the mean's old name is unknown.
 #: two_decide: third operand and weight have no say in the result's type.
 #: layout: the operand whose strides a result without a reduction has.
@@ -41,7 +43,6 @@ CONTRACTS = {
     "mse": Contract(free_weight=False),
     "l1": Contract(free_weight=False),
     "huber": Contract(free_weight=False, mean_of_all=True),
-    "hinge": Contract(free_weight=False, has_batchmean=True),
     "smooth_l1": Contract(),
     "soft_margin": Contract(sizes=TO_INPUT),
     "hinge_embedding": Contract(sizes=QUIET, layout=1),
@@ -65,6 +66,22 @@ _OTHER = Contract(has_batchmean=True)
 def contract_of(name):
     """The contract of a loss; those that PyTorch lacks have one for all."""
     return CONTRACTS.get(name, _OTHER)
+
+
+# ----------------------------------------------------------------- the numbers --
+
+
+def is_number(value):
+    """Whether it is a real number, of Python's or of NumPy's."""
+    if isinstance(value, (float, int)):
+        return True
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, (numpy.floating, numpy.integer, numpy.bool_))
+
+
+def as_numbers(parameters):
+    """Numbers as Python's; what is none stays as it is, for others to judge."""
+    return tuple([float(value) if is_number(value) else value for value in parameters])
 
 
 # ------------------------------------------------------------------ the checks --

@@ -115,7 +115,7 @@ def check_reach(called, array, shape):
 
 def checked_variance(input, variance, mask):
     """What gaussian_nll_loss asks of a variance. Beside a mask its numbers are looked at once both have a shape."""
-    if isinstance(variance, (int, float)):
+    if _contract.is_number(variance):
         variance = numpy.asarray(variance, input.dtype)
         check_variance(variance)
         return variance

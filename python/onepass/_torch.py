@@ -47,6 +47,8 @@ def with_care(name, input, target, parameters, reduction, given):
         check_kinds(name, input, target, given)
         return _handover.answer(name, input, target, parameters, reduction, given)
     contract = _contract.contract_of(name)
+    if parameters and not _is_compiling():
+        parameters = _contract.as_numbers(parameters)
     if contract.sizes == _contract.WARN and input.size() != target.size() and not _is_compiling():
         warnings.warn(_contract.SIZES_DIFFER.format(target.size(), input.size()), stacklevel=4)
     if given.size_average is not None or given.reduce is not None:
@@ -112,12 +114,12 @@ def are_tensors(*operands):
 
 
 def are_all_tensors(name, input, target, given):
-    third = None if name == "gaussian_nll" and type(given.third) in (float, int) else given.third
+    third = None if name == "gaussian_nll" and _contract.is_number(given.third) else given.third
     return are_tensors(input, target, third, given.weight, given.mask)
 
 
 def check_kinds(name, input, target, given):
-    third = None if name == "gaussian_nll" and type(given.third) in (float, int) else given.third
+    third = None if name == "gaussian_nll" and _contract.is_number(given.third) else given.third
     named = ((input, "input"), (target, "target"), (third, "the third operand"), (given.weight, "weight"),
              (given.mask, "mask"))
     for operand, called in named:
@@ -154,10 +156,10 @@ def check_weight(input, given):
 def checked_variance(input, given):
     """What gaussian_nll_loss asks of a variance. Beside a mask its numbers are looked at once both have a shape."""
     variance = given.third
-    if type(variance) in (float, int):
+    if _contract.is_number(variance):
         if variance < 0:
             raise ValueError(_contract.VARIANCE_NEGATIVE)
-        return torch.full((), variance, dtype=input.dtype, device=input.device)
+        return torch.full((), float(variance), dtype=input.dtype, device=input.device)
     if given.mask is None:
         check_variance(variance)
     return _contract.fitted_variance(input, variance)

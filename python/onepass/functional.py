@@ -6,7 +6,7 @@ Those that PyTorch has stand here with its signatures. The others are made out o
 import sys
 
 from . import _native
-from ._contract import Given
+from ._contract import Given, as_numbers, is_number
 
 # ------------------------------------------------------- what PyTorch has, too --
 
@@ -63,14 +63,14 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None, *, mask=
     return _side(input, target).loss("huber", input, target, (delta,), reduction, given)
 
 
-def hinge_loss(input, target, margin=1.0, reduction="mean", weight=None, *, mask=None, broadcast_weight=False):
+def hinge_loss(input, target, margin=1.0, reduction="mean", weight=None, *, mask=None):
     """max(margin - input * target, 0) for targets of -1 and 1: torch.clamp(margin - input * target, min=0), reduced.
 
-    The other arguments are those of mse_loss.
+    reduction may be 'batchmean', too. weight and mask are those of smooth_l1_loss.
     """
     if weight is None and mask is None:
         return _side(input, target).loss("hinge", input, target, (margin,), reduction)
-    given = Given(None, weight, mask, broadcast_weight)
+    given = Given(None, weight, mask, True)
     return _side(input, target).loss("hinge", input, target, (margin,), reduction, given)
 
 
@@ -138,7 +138,7 @@ def sigmoid_focal_loss(inputs, targets, alpha=0.25, gamma=2, reduction="none", *
 
     weight and mask are those of smooth_l1_loss.
     """
-    squared = type(gamma) in (int, float) and gamma == 2  # which the library has apart, faster and with the same bits
+    squared = is_number(gamma) and gamma == 2  # which the library has apart, faster and with the same bits
     name, parameters = ("focal_squared", (alpha,)) if squared else ("focal", (alpha, gamma))
     given = None if weight is None and mask is None else Given(None, weight, mask, True)
     return _side(inputs, targets).loss(name, inputs, targets, parameters, reduction, given)
@@ -151,12 +151,16 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
 
     weight and mask are those of smooth_l1_loss.
     """
-    name = ("poisson_nll" if log_input else "poisson_nll_rate") + ("_full" if full else "")
+    name = _poisson_nll_name(log_input, full)
     parameters = () if log_input else (eps,)
     if weight is None and mask is None and size_average is None and reduce is None:
         return _side(input, target).loss(name, input, target, parameters, reduction)
     given = Given(None, weight, mask, True, size_average, reduce)
     return _side(input, target).loss(name, input, target, parameters, reduction, given)
+
+
+def _poisson_nll_name(log_input=True, full=False):
+    return ("poisson_nll" if log_input else "poisson_nll_rate") + ("_full" if full else "")
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean", *, weight=None, mask=None):
@@ -178,8 +182,11 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     weight and mask are those of smooth_l1_loss.
     """
     given = Given(None, weight, mask, True, size_average, reduce)
-    name = "kl_div_log_target" if log_target else "kl_div"
-    return _side(input, target).loss(name, input, target, (), reduction, given)
+    return _side(input, target).loss(_kl_div_name(log_target), input, target, (), reduction, given)
+
+
+def _kl_div_name(log_target=False):
+    return "kl_div_log_target" if log_target else "kl_div"
 
 
 # --------------------------------------------------------------- value_and_grad --
@@ -191,14 +198,16 @@ def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=
                    **parameters):
     """The loss and its gradient for input, both from one pass, without autograd.
 
-    name is one of onepass.losses() ('mse_loss' is understood for 'mse', and so on); its parameters are given by name.
+    name is one of onepass.losses(), with its parameters by name, or that of a function ('mse_loss',
+    'binary_cross_entropy_with_logits'), with that function's: 'poisson_nll_loss' has log_input and full, 'kl_div'
+    log_target.
     third is the third operand of those losses that have one: a variance, say. reduction is 'mean', 'sum' or
     'batchmean'. The gradient has the shape and the type of input. Weight and mask are those of the loss's function.
 
         loss, gradient = onepass.value_and_grad("smooth_l1", prediction, target, beta=0.5)
     """
-    loss = name[:-5] if isinstance(name, str) and name.endswith("_loss") else name
-    known = CATALOG.get(loss) if isinstance(loss, str) else None
+    loss = _library_name(name, third, parameters) if isinstance(name, str) else None
+    known = CATALOG.get(loss)
     if known is None:
         raise ValueError(f"there is no loss {name!r}; there are {', '.join(map(repr, CATALOG))}")
     standards = {parameter["name"]: parameter["default"] for parameter in known["parameters"]}
@@ -211,9 +220,23 @@ def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=
     if reduction not in ("mean", "sum", "batchmean"):
         raise ValueError(f"reduction is {reduction!r}; value_and_grad needs 'mean', 'sum' or 'batchmean', since only a "
                          "number has one gradient")
-    values = tuple(parameters.get(key, standard) for key, standard in standards.items())
+    values = as_numbers(parameters.get(key, standard) for key, standard in standards.items())
     given = Given(third, weight, mask, broadcast_weight)
     return _side(input, target).value_and_grad(loss, input, target, values, reduction, given)
+
+
+def _library_name(name, third, parameters):
+    """The library's name of a function's loss. What chooses among several losses is no parameter of theirs."""
+    if name == "binary_cross_entropy_with_logits":
+        return "bce_with_logits" if third is None else "bce_with_logits_pos_weight"
+    choose, words = _CHOICES.get(name, (None, ()))
+    if choose is None:
+        return _OTHER_NAMES.get(name) or name.removesuffix("_loss")
+    return choose(**{word: parameters.pop(word) for word in words if word in parameters})
+
+
+_CHOICES = {"poisson_nll_loss": (_poisson_nll_name, ("log_input", "full")), "kl_div": (_kl_div_name, ("log_target",))}
+_OTHER_NAMES = {"binary_cross_entropy": "bce", "sigmoid_focal_loss": "focal"}
 
 
 # ----------------------------------------------------- what the catalogue offers --

@@ -60,9 +60,9 @@ class HingeLoss(_Loss):
         super().__init__(None, None, reduction)
         self.margin = margin
 
-    def forward(self, input, target, weight=None, *, mask=None, broadcast_weight=False):
+    def forward(self, input, target, weight=None, *, mask=None):
         return functional.hinge_loss(input, target, margin=self.margin, reduction=self.reduction, weight=weight,
-                                     mask=mask, broadcast_weight=broadcast_weight)
+                                     mask=mask)
 
 
 class SoftMarginLoss(_Loss):

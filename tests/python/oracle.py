@@ -376,7 +376,7 @@ DEFAULTS = {
 #: A weighted mean of these is over the elements, as PyTorch has it; of the others over the weights.
 MEANS_OF_ALL = ["huber", "bce", "bce_with_logits", "bce_with_logits_pos_weight"]
 #: The weight of these counts as it came where the input was broadcast.
-COUNTS_ONCE = ["mse", "l1", "hinge"]
+COUNTS_ONCE = ["mse", "l1"]
 
 
 def parts(loss, operands, parameter, real):

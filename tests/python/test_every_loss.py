@@ -330,14 +330,6 @@ def test_weights(loss, dtype, device):
             assert_gradients(got[1:], answer, (dtype,) * 3)
 
 
-@pytest.mark.parametrize("loss", ["mse", "l1", "huber", "hinge"])
-def test_a_weight_must_have_the_inputs_size_unless_said_otherwise(loss):
-    p, t, _ = operands_of(loss)
-    with pytest.raises(ValueError, match="Weights and input must have the same size."):
-        ours(loss, p, t, weight=torch.ones(5))
-    assert ours(loss, p, t, weight=torch.ones(5), broadcast_weight=True).isfinite()
-
-
 @ONE_BY_ONE
 def test_a_weight_that_does_not_broadcast_is_refused(loss):
     p, t, v = operands_of(loss)

@@ -82,6 +82,9 @@ def test_weight_in_forward(name, reduction):
     for got in (module(p, t, weight), module(p, t, weight=weight), module(input=p, target=t, weight=weight)):
         assert_same_bits(got, ours(NAMES[name], p, t, reduction, weight=weight))
     assert_near_pytorch(module(p, t, weight), theirs(NAMES[name], p, t, reduction, weight=weight))
+    if name == "HingeLoss":
+        assert_same_bits(module(p, t, weight[0]), module(p, t, weight[0].expand(4, 5).clone()))
+        return
     with pytest.raises(ValueError, match="Weights and input must have the same size."):
         module(p, t, weight[0])
 
