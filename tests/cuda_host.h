@@ -56,7 +56,7 @@ enum {
 typedef struct scene {
     onepass_call call;
     int64_t shape[1], no_strides[1];
-    onepass_tensor prediction, target, weight, upstream, value, gradient[2];
+    onepass_tensor prediction, target, weight, mask, upstream, value, gradient[2];
 } scene;
 
 static inline onepass_tensor place(fake *fake, int32_t gpu, int32_t ndim, const int64_t *shape) {
@@ -87,6 +87,13 @@ static inline void make_scene(fake *fake, int32_t gpu, int64_t count, scene *s) 
 static inline void make_weighted(fake *fake, scene *s) {
     s->weight = place(fake, s->call.device_index, 1, s->shape);
     s->call.weight = &s->weight;
+}
+
+/* From now on the call has a mask for each element. */
+static inline void make_masked(fake *fake, scene *s) {
+    s->mask = place(fake, s->call.device_index, 1, s->shape);
+    s->mask.dtype = ONEPASS_BOOL;
+    s->call.mask = &s->mask;
 }
 
 /* From now on the call's compute type is f64. */

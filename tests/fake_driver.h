@@ -54,12 +54,12 @@ typedef struct fake {
     fake_counts counts;
 
     /* What must never happen: a caller's stream waited for, memory that two running launches use, a workspace that was
-     * not zeroed, a function used in the wrong context. The last of them in words. */
+     * not zeroed, another call's weights, a function used in the wrong context. The last of them in words. */
     int32_t violations;
     const char *violation;
 
     bool busy; /* launches do not end before finish() */
-    bool slow; /* launches, loads and lookups take their time, so that other threads come in between */
+    bool slow; /* launches, loads, lookups and questions about contexts take their time: others come in between */
 
     cuda_pointer (*allocate)(fake_memory kind, int32_t gpu, size_t size);
     void (*release)(cuda_pointer memory);

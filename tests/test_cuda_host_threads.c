@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "cuda_host.h"
 
@@ -17,7 +18,18 @@ typedef struct crowd {
     int rounds;
     bool churn; /* a new stream each time */
     bool in_f64;
+    cuda_stream stream; /* for all; null: each has its own */
+    bool weighted;      /* a third of the threads has weights, another masks, the rest both */
+    atomic_int members;
 } crowd;
+
+static void add_weights(crowd *crowd, fake *fake, scene *s) {
+    const int kind = atomic_fetch_add(&crowd->members, 1) % 3;
+    if (kind != 1)
+        make_weighted(fake, s);
+    if (kind != 0)
+        make_masked(fake, s);
+}
 
 static void *one_of_many(void *argument) {
     crowd *crowd = argument;
@@ -27,8 +39,10 @@ static void *one_of_many(void *argument) {
     make_scene(fake, 0, MANY, &s);
     if (crowd->in_f64)
         make_f64(fake, &s);
+    if (crowd->weighted)
+        add_weights(crowd, fake, &s);
     fake->set_current(crowd->context);
-    cuda_stream stream = crowd->context ? fake->make_stream() : NULL;
+    cuda_stream stream = crowd->stream ? crowd->stream : crowd->context ? fake->make_stream() : NULL;
     pthread_barrier_wait(&crowd->barrier);
     for (int i = 0; i < crowd->rounds; i++) {
         wrong += run_on(&s, stream) != ONEPASS_OK;
@@ -108,11 +122,61 @@ static void test_churn(void *unused) {
     CHECK(fake->counts.memory <= FOR_GOOD + THREADS + 1, "%d allocations for %d threads", fake->counts.memory, THREADS);
 }
 
+/* A weighted or masked mean is two launches, of which the second finds in the workspace what the first left there: no
+ * other thread's may come in between on the stream that they share. The fake counts those that do. */
+static void run_weighted(fake *fake, cuda_stream stream, cuda_context context) {
+    crowd crowd = {.rounds = 50, .context = context, .stream = stream, .weighted = true};
+    const int before = fake->launches;
+    fake->slow = true;
+    run_crowd(&crowd);
+    HOLDS(fake->launches - before == 2 * 50 * THREADS);
+}
+
+static void test_weights(void *unused) {
+    (void)unused;
+    fake *fake = find_fake();
+    cuda_context context = fake->make_context(0);
+    run_weighted(fake, NULL, NULL); /* the default stream */
+    fake->set_current(context);
+    run_weighted(fake, fake->make_stream(), context);
+}
+
+/* The same on a stream beyond those that keep their workspaces. */
+static void test_weights_in_recycled_workspace(void *unused) {
+    (void)unused;
+    fake *fake = find_fake();
+    scene s;
+    make_scene(fake, 0, MANY, &s);
+    cuda_context context = fake->make_context(0);
+    fake->set_current(context);
+    for (int i = 0; i < FOR_GOOD; i++)
+        CHECK_OK(run_on(&s, fake->make_stream()), "a stream that keeps its workspace");
+    run_weighted(fake, fake->make_stream(), context);
+    HOLDS(fake->counts.events == 1);
+}
+
+/* The primary context was reset, and eight threads notice at once: it is retained once more. */
+static void test_reset(void *unused) {
+    (void)unused;
+    fake *fake = find_fake();
+    crowd crowd = {.rounds = 1};
+    fake->slow = true;
+    for (int i = 1; i <= 20; i++) {
+        run_crowd(&crowd);
+        CHECK(fake->retains == i, "after %d resets: expected %d references to the primary context, got %d", i - 1, i,
+              fake->retains);
+        fake->reset_primary(0);
+    }
+}
+
 static const host_test tests[] = {
     {"first calls of eight threads", test_first_calls},
     {"first calls of eight threads in a context of their own", test_first_calls_own_context},
     {"first lookups of eight threads", test_first_lookups},
     {"churn", test_churn},
+    {"weights on one stream", test_weights},
+    {"weights in a recycled workspace", test_weights_in_recycled_workspace},
+    {"the primary context reset", test_reset},
 };
 
 int main(void) {

@@ -14,15 +14,22 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* ---------------------------------------------------------------- the choice -- */
 
 /* Retained once for each GPU, and kept: releasing the last reference would end it under the caller's feet. */
-static cuda_context primary[CUDA_MOST_GPUS];
+static struct primary {
+    cuda_context context;
+    int64_t times; /* that it was retained: a handle may be the same as before a reset */
+} primary[CUDA_MOST_GPUS];
 
-static onepass_status retain_primary(const cuda_scope *scope, bool anew, cuda_context *context) {
+/* `lost` is the reference that is no good any more, 0 for none: of all threads that lose it one retains the next. */
+static onepass_status retain_primary(const cuda_scope *scope, int64_t lost, struct primary *retained) {
     const cuda_driver *driver = scope->driver;
+    struct primary *own = &primary[scope->gpu];
     cuda_result result = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
-    if (anew || !primary[scope->gpu])
-        result = driver->cuDevicePrimaryCtxRetain(&primary[scope->gpu], driver->gpu[scope->gpu]);
-    *context = primary[scope->gpu];
+    if (own->times == lost)
+        result = driver->cuDevicePrimaryCtxRetain(&own->context, driver->gpu[scope->gpu]);
+    if (own->times == lost && result == CUDA_SUCCESS)
+        own->times++;
+    *retained = *own;
     pthread_mutex_unlock(&lock);
     return onepass_cuda_check(driver, result, "retaining the primary context of GPU %d", scope->gpu);
 }
@@ -41,10 +48,13 @@ static cuda_result push(cuda_scope *scope) {
 
 /* A primary context that somebody has reset (cudaDeviceReset) must be retained anew. */
 static onepass_status enter_primary(cuda_scope *scope) {
-    OK(retain_primary(scope, false, &scope->context));
+    struct primary retained;
+    OK(retain_primary(scope, 0, &retained));
+    scope->context = retained.context;
     cuda_result result = push(scope);
     if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
-        OK(retain_primary(scope, true, &scope->context));
+        OK(retain_primary(scope, retained.times, &retained));
+        scope->context = retained.context;
         result = push(scope);
     }
     return onepass_cuda_check(scope->driver, result, "entering the primary context of GPU %d", scope->gpu);

@@ -56,7 +56,7 @@ static onepass_status find_workspace(const job *job, const cuda_scope *scope, cu
     if (size == 0)
         return ONEPASS_OK;
     if (!job->workspace)
-        return onepass_cuda_borrow(scope->driver, &state->workspaces, job->stream, size, loan);
+        return onepass_cuda_borrow(scope->driver, &state->workspaces, job->stream, size, job->over_weights, loan);
     if (job->workspace_size < size)
         return onepass_fail(ONEPASS_INVALID_ARGUMENT,
                             "workspace_size is %zu; this call needs %zu bytes, and ONEPASS_WORKSPACE_SIZE (%d) is "

@@ -159,7 +159,7 @@ static onepass_status is_captured(const cuda_driver *driver, cuda_stream stream,
 }
 
 onepass_status onepass_cuda_borrow(const cuda_driver *driver, cuda_workspaces *workspaces, cuda_stream stream,
-                                   size_t size, cuda_loan *loan) {
+                                   size_t size, bool alone, cuda_loan *loan) {
     bool captured = false;
     unsigned long long identity = 0;
     stream_workspace *workspace = NULL;
@@ -173,9 +173,11 @@ onepass_status onepass_cuda_borrow(const cuda_driver *driver, cuda_workspaces *w
     if (status == ONEPASS_OK && workspace) {
         loan->memory = workspace->memory;
         loan->recycled = workspace->done ? workspace : NULL;
+        /* Nor may anybody look for one between the choice of a workspace that changes hands and the record of its use.
+         */
+        loan->locked = alone || loan->recycled;
     }
-    /* Between the choice of a workspace that changes hands and the record of its use nobody else may look for one. */
-    if (!loan->recycled)
+    if (!loan->locked)
         pthread_mutex_unlock(&workspaces->lock);
     return status;
 }
@@ -183,13 +185,12 @@ onepass_status onepass_cuda_borrow(const cuda_driver *driver, cuda_workspaces *w
 void onepass_cuda_return(const cuda_driver *driver, cuda_workspaces *workspaces, cuda_stream stream,
                          const cuda_loan *loan) {
     stream_workspace *recycled = loan->recycled;
-    if (!recycled)
-        return;
     /* If its use cannot be recorded nobody else may ever have it. The launch itself was made, so the call did not fail.
      */
-    if (driver->cuEventRecord(recycled->done, stream) != CUDA_SUCCESS) {
+    if (recycled && driver->cuEventRecord(recycled->done, stream) != CUDA_SUCCESS) {
         driver->cuEventDestroy(recycled->done);
         recycled->done = NULL;
     }
-    pthread_mutex_unlock(&workspaces->lock);
+    if (loan->locked)
+        pthread_mutex_unlock(&workspaces->lock);
 }

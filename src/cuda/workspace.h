@@ -26,10 +26,11 @@ typedef struct cuda_workspaces {
     size_t slab_left;
 } cuda_workspaces;
 
-/* A workspace for one launch. */
+/* A workspace for the launches of one call. */
 typedef struct cuda_loan {
     cuda_pointer memory;
-    stream_workspace *recycled; /* not null: the workspaces are locked until it is returned */
+    stream_workspace *recycled; /* null: the stream keeps it for good, or it is a captured call's slot */
+    bool locked;                /* nobody else can borrow before it is returned */
 } cuda_loan;
 
 /* What is needed to make them; memory is allocated when a call first needs it. `first` is a zeroed workspace that is
@@ -41,9 +42,12 @@ ONEPASS_INTERNAL onepass_status onepass_cuda_make_workspaces(const cuda_driver *
 ONEPASS_INTERNAL void onepass_cuda_drop_workspaces(const cuda_driver *driver, cuda_workspaces *workspaces,
                                                    bool context_is_gone);
 
-/* A zeroed workspace of `size` bytes for the next launch on the stream. Whoever has it launches and returns it. */
+/* A zeroed workspace of `size` bytes for the next launches on the stream. Whoever has it launches and returns it. If
+ * one launch leaves something to the next, no other call on the stream may come in between: the workspace is lent
+ * alone.
+ */
 ONEPASS_INTERNAL onepass_status onepass_cuda_borrow(const cuda_driver *driver, cuda_workspaces *workspaces,
-                                                    cuda_stream stream, size_t size, cuda_loan *loan);
+                                                    cuda_stream stream, size_t size, bool alone, cuda_loan *loan);
 ONEPASS_INTERNAL void onepass_cuda_return(const cuda_driver *driver, cuda_workspaces *workspaces, cuda_stream stream,
                                           const cuda_loan *loan);
 
