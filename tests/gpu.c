@@ -308,6 +308,9 @@ int gpu_case_equal(const prepared_case *expected, const unsigned char *got, char
 /* The magnitude changes every two tiles. Where all were of one magnitude, double would hold the sum of all lanes
  * without rounding, and no order of the tiles would show; were it to change more, a term that is left out would not. */
 static uint64_t number_at(size_t index, int32_t dtype, uint64_t *state) {
+    if (dtype == ONEPASS_BOOL) {
+        return random_mask(state, MASKS_HALF);
+    }
     const double uniform = oracle_decode(ONEPASS_F64, random_element(state, DATA_UNIFORM, ONEPASS_F64, 0));
     const int exponent = (int)(index / (2 * ONEPASS_TILE) * 3 % 5) * -4;
     return oracle_encode(dtype, ldexp(uniform, exponent));
@@ -361,18 +364,26 @@ size_t gpu_work_bytes(const gpu_work *work) {
     return GPU_OUTPUT_HEAD + gradient + GPU_OUTPUT_TAIL;
 }
 
+static onepass_tensor numbers_tensor(const gpu_numbers *numbers, int here, const int64_t *shape) {
+    return (onepass_tensor){here ? numbers->host : numbers->device, numbers->dtype, 1, shape, NULL};
+}
+
 /* The call on the host's memory or the GPU's. */
 static void make_call(const gpu_work *work, int32_t device, void *outputs, gpu_call *made) {
     const int here = device == ONEPASS_CPU;
     made->shape = work->count;
     made->p = (onepass_tensor){here ? work->host_p : work->device_p, work->dtype, 1, &made->shape, NULL};
     made->t = (onepass_tensor){here ? work->host_t : work->device_t, work->dtype, 1, &made->shape, NULL};
+    made->weight = numbers_tensor(&work->weight, here, &made->shape);
+    made->mask = numbers_tensor(&work->mask, here, &made->shape);
     made->value = (onepass_tensor){outputs, ONEPASS_F64, 0, NULL, NULL};
     made->gradient = (onepass_tensor){(unsigned char *)outputs + GPU_OUTPUT_HEAD, work->dtype, 1, &made->shape, NULL};
     made->call = (onepass_call){.size = sizeof made->call,
                                 .loss = work->loss,
                                 .reduction = work->reduction,
                                 .operand = {&made->p, &made->t},
+                                .weight = made->weight.data ? &made->weight : NULL,
+                                .mask = made->mask.data ? &made->mask : NULL,
                                 .value = work->wanted & WANT_VALUE ? &made->value : NULL,
                                 .gradient = {work->wanted & WANT_PREDICTION ? &made->gradient : NULL},
                                 .device = device};
@@ -396,6 +407,32 @@ onepass_status gpu_work_run(const gpu_work *work, void *outputs, void *stream) {
     return gpu_work_call(work, outputs, stream);
 }
 
+/* What the CPU makes of it. */
+static void expect_outputs(gpu_work *work) {
+    gpu_call made;
+    memset(work->expected, GPU_POISON, gpu_work_bytes(work));
+    make_call(work, ONEPASS_CPU, work->expected, &made);
+    if (onepass_run(&made.call) != ONEPASS_OK) {
+        printf("the CPU refuses what the GPU is to be compared with: %s\n", onepass_message());
+        exit(1);
+    }
+}
+
+static gpu_numbers numbers_from(const gpu_numbers *numbers, int64_t first) {
+    const size_t begin = (size_t)first * oracle_size(numbers->dtype);
+    return (gpu_numbers){numbers->dtype, numbers->count - first, numbers->host + begin, numbers->device + begin};
+}
+
+void gpu_work_weigh(gpu_work *work, const gpu_numbers *weight, const gpu_numbers *mask, int64_t first) {
+    if (weight) {
+        work->weight = numbers_from(weight, first);
+    }
+    if (mask) {
+        work->mask = numbers_from(mask, first);
+    }
+    expect_outputs(work);
+}
+
 gpu_work gpu_work_make(const char *loss, int32_t reduction, int32_t wanted, const gpu_numbers *p, const gpu_numbers *t,
                        int64_t first, int64_t count) {
     const size_t begin = (size_t)first * oracle_size(p->dtype);
@@ -408,14 +445,8 @@ gpu_work gpu_work_make(const char *loss, int32_t reduction, int32_t wanted, cons
                      .host_t = t->host + begin,
                      .device_p = p->device + begin,
                      .device_t = t->device + begin};
-    gpu_call made;
     work.expected = gpu_allocate_host(gpu_work_bytes(&work));
-    memset(work.expected, GPU_POISON, gpu_work_bytes(&work));
-    make_call(&work, ONEPASS_CPU, work.expected, &made);
-    if (onepass_run(&made.call) != ONEPASS_OK) {
-        printf("the CPU refuses what the GPU is to be compared with: %s\n", onepass_message());
-        exit(1);
-    }
+    expect_outputs(&work);
     return work;
 }
 
@@ -425,7 +456,8 @@ void gpu_work_free(gpu_work *work) {
 }
 
 void gpu_work_describe(const gpu_work *work, char *text, size_t size) {
-    snprintf(text, size, "%s %s of %lld elements in %s, wanted%s%s", work->loss,
+    snprintf(text, size, "%s %s%s%s of %lld elements in %s, wanted%s%s", work->loss,
+             work->weight.host ? "weighted " : "", work->mask.host ? "masked " : "",
              work->reduction == ONEPASS_SUM ? "sum" : "mean", (long long)work->count, oracle_dtype_name(work->dtype),
              work->wanted & WANT_VALUE ? " value" : "", work->wanted & WANT_PREDICTION ? " gradient p" : "");
 }

@@ -182,8 +182,8 @@ void gpu_numbers_free(gpu_numbers *numbers);
 /* Fills host memory, or the GPU's, with the same numbers. */
 void gpu_numbers_fill(int32_t dtype, void *host, void *device, int64_t count, int64_t period, uint64_t seed);
 
-/* A loss over dense operands of one type. The outputs, poisoned before, are one piece of
- * memory: the value as f64, then from GPU_OUTPUT_HEAD on the gradient in p, in the operands' type. */
+/* A loss over dense operands of one type, and perhaps a weight and a mask. The outputs, poisoned before, are one piece
+ * of memory: the value as f64, then from GPU_OUTPUT_HEAD on the gradient in p, in the operands' type. */
 typedef struct gpu_work {
     const char *loss;
     int32_t reduction; /* mean or sum */
@@ -192,7 +192,8 @@ typedef struct gpu_work {
     int64_t count;
     unsigned char *host_p, *host_t;
     unsigned char *device_p, *device_t;
-    unsigned char *expected; /* the CPU's outputs */
+    gpu_numbers weight, mask; /* from the work's first element on; without memory: absent */
+    unsigned char *expected;  /* the CPU's outputs */
 } gpu_work;
 
 enum {
@@ -206,12 +207,15 @@ gpu_work gpu_work_make(const char *loss, int32_t reduction, int32_t wanted, cons
                        int64_t first, int64_t count);
 void gpu_work_free(gpu_work *work);
 
+/* From now on with those elements of a weight, of a mask (ONEPASS_BOOL), or of both; null means none. */
+void gpu_work_weigh(gpu_work *work, const gpu_numbers *weight, const gpu_numbers *mask, int64_t first);
+
 size_t gpu_work_bytes(const gpu_work *work); /* of its outputs */
 
 /* The call, with the tensors that it points to, for a test to change before it is run. */
 typedef struct gpu_call {
     onepass_call call;
-    onepass_tensor p, t, value, gradient;
+    onepass_tensor p, t, weight, mask, value, gradient;
     int64_t shape;
 } gpu_call;
 

@@ -21,9 +21,11 @@ enum {
 
 /* ------------------------------------------------------------- the works -- */
 
-/* Different losses, types, outputs and sizes from 1 to 2^20, all over the same operands. */
+/* Different losses, types, outputs and sizes from 1 to 2^20, all over the same operands. Three of four have a weight, a
+ * mask or both, so that most are two launches, of which the second must find what its own first one left; no two have
+ * the same weights, so that another's would show in the value and in the gradient. */
 typedef struct works {
-    gpu_numbers p[ONEPASS_F64 + 1], t[ONEPASS_F64 + 1];
+    gpu_numbers p[ONEPASS_F64 + 1], t[ONEPASS_F64 + 1], weight[ONEPASS_F64 + 1], mask;
     gpu_work work[WORKS];
     size_t bytes; /* of the largest outputs */
 } works;
@@ -38,7 +40,9 @@ static void works_begin(works *works, int64_t most) {
     for (int32_t dtype = ONEPASS_F16; dtype <= ONEPASS_F64; dtype++) {
         works->p[dtype] = gpu_numbers_make(dtype, most, GPU_PERIOD_P, 32);
         works->t[dtype] = gpu_numbers_make(dtype, most, GPU_PERIOD_T, 33);
+        works->weight[dtype] = gpu_numbers_make(dtype, most, GPU_PERIOD_P, 34);
     }
+    works->mask = gpu_numbers_make(ONEPASS_BOOL, most, GPU_PERIOD_T, 35);
     works->bytes = 0;
     for (int i = 0; i < WORKS; i++) {
         const int32_t dtype = i % 2 ? ONEPASS_F32 : ONEPASS_F16 + i / 2 % 4;
@@ -48,6 +52,11 @@ static void works_begin(works *works, int64_t most) {
         works->work[i] =
             gpu_work_make(oracle_loss_at(i % losses)->name, i % 5 ? ONEPASS_MEAN : ONEPASS_SUM, wanted[i / losses % 3],
                           &works->p[dtype], &works->t[dtype], random_below(&state, most - count + 1), count);
+        const int64_t first = random_below(&state, most - count + 1);
+        if (i % 4 != 0) {
+            gpu_work_weigh(&works->work[i], i % 4 != 2 ? &works->weight[dtype] : NULL, i % 4 != 1 ? &works->mask : NULL,
+                           first);
+        }
         if (works->bytes < gpu_work_bytes(&works->work[i])) {
             works->bytes = gpu_work_bytes(&works->work[i]);
         }
@@ -62,7 +71,9 @@ static void works_end(works *works) {
     for (int32_t dtype = ONEPASS_F16; dtype <= ONEPASS_F64; dtype++) {
         gpu_numbers_free(&works->p[dtype]);
         gpu_numbers_free(&works->t[dtype]);
+        gpu_numbers_free(&works->weight[dtype]);
     }
+    gpu_numbers_free(&works->mask);
 }
 
 /* ------------------------------------------------------------ the threads -- */
