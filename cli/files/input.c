@@ -20,22 +20,40 @@
 
 #define SUFFIX ".safetensors:"
 
-/* A path, and the name of a tensor in it if there is one. A file that is really called so goes first. */
+/* A path, and the name of a tensor in it if there is one. */
 typedef struct place {
     char *path;
     const char *tensor; /* null: none was named */
 } place;
 
+static bool is_file(const char *path) {
+    struct stat now;
+    return stat(path, &now) == 0 && !S_ISDIR(now.st_mode);
+}
+
+static char *last_suffix(char *path) {
+    char *last = NULL;
+    for (char *suffix = path; (suffix = strstr(suffix, SUFFIX)) != NULL; suffix++)
+        last = suffix;
+    return last;
+}
+
+/* Names of folders, files and tensors may all have the suffix in them: the longest path that is a file's goes first,
+ * which is the whole argument if there is a file that is really called so. */
 static bool read_place(const char *argument, place *place) {
-    const char *suffix = strstr(argument, SUFFIX);
+    char *suffix;
     place->path = strdup(argument);
     place->tensor = NULL;
     if (!place->path)
         return false;
-    if (suffix && access(argument, F_OK) != 0) {
-        const size_t length = (size_t)(suffix - argument) + strlen(SUFFIX) - 1;
-        place->path[length] = '\0';
-        place->tensor = argument + length + 1;
+    while (!is_file(place->path) && (suffix = last_suffix(place->path)) != NULL) {
+        char *colon = suffix + strlen(SUFFIX) - 1;
+        *colon = '\0';
+        place->tensor = argument + (colon - place->path) + 1;
+    }
+    if (!is_file(place->path) && access(argument, F_OK) == 0) { /* a folder, to be refused as one */
+        strcpy(place->path, argument);
+        place->tensor = NULL;
     }
     return true;
 }
@@ -70,34 +88,51 @@ static bool write_all(int file, const char *bytes, size_t count) {
     return true;
 }
 
-/* What comes out of a pipe can be read once and in order only; a copy of it, as often as one likes. */
-static int copy_pipe(const input *input, int pipe, int *copy) {
+/* Of a file that begins so: whether a parser would look any further. */
+static bool is_meant(const char *bytes, size_t size, const char *tensor) {
+    const unsigned char *head = (const unsigned char *)bytes;
+    return safetensors_is_meant(head, size) || (!tensor && npy_is_meant(head, size));
+}
+
+/* What comes out of a pipe can be read once and in order only; a copy of it, as often as one likes. Of what its first
+ * bytes say cannot be read these are enough: /dev/zero has no end. */
+static int copy_pipe(const input *input, const char *tensor, int pipe, int *copy) {
     enum {
-        CHUNK = 1 << 20
+        CHUNK = 1 << 20,
+        HEAD = 16 /* bytes that tell what it is */
     };
     char *chunk = malloc(CHUNK);
+    size_t held = 0;
+    uint64_t copied = 0;
+    bool goes_on = true;
     int status = RIGHT;
     *copy = chunk ? open_temporary() : -1;
     if (*copy < 0)
         status = complain(FAILED, "%s: is a pipe, and cannot be copied to a temporary file in %s: %s", input->path,
                           temporary_folder(), strerror(errno));
-    while (status == RIGHT && !stop_wanted()) {
-        const ssize_t count = read(pipe, chunk, CHUNK);
-        if (count == 0)
-            break;
+    while (status == RIGHT && goes_on && !stop_wanted()) {
+        const ssize_t count = read(pipe, chunk + held, CHUNK - held);
         if (count < 0 && errno == EINTR)
             continue;
-        if (count < 0)
+        if (count < 0) {
             status = complain(WRONG, "%s: cannot be read: %s", input->path, strerror(errno));
-        else if (!write_all(*copy, chunk, (size_t)count))
+            break;
+        }
+        held += (size_t)count;
+        if (count > 0 && copied == 0 && held < HEAD)
+            continue;
+        goes_on = count > 0 && (copied > 0 || is_meant(chunk, held, tensor));
+        if (!write_all(*copy, chunk, held))
             status = complain(FAILED, "%s: is a pipe, and its temporary copy cannot be written: %s", input->path,
                               strerror(errno));
+        copied += held;
+        held = 0;
     }
     free(chunk);
     return status;
 }
 
-static int look_at_file(input *input) {
+static int look_at_file(input *input, const char *tensor) {
     struct stat stat;
     if (fstat(input->file, &stat) != 0)
         return complain(WRONG, "%s: %s", input->path, strerror(errno));
@@ -105,7 +140,7 @@ static int look_at_file(input *input) {
         return complain(WRONG, "%s: is a directory; expected a file", input->path);
     if (!S_ISREG(stat.st_mode)) {
         int copy;
-        const int status = copy_pipe(input, input->file, &copy);
+        const int status = copy_pipe(input, tensor, input->file, &copy);
         close(input->file);
         input->file = copy;
         if (status != RIGHT)
@@ -165,7 +200,7 @@ int input_open(input *input, int index, const char *argument, purpose purpose) {
         return complain(FAILED, "no memory for a file's name");
     int status = strcmp(argument, "-") == 0 ? open_standard_input(input) : open_file(input, place.path);
     if (status == RIGHT)
-        status = look_at_file(input);
+        status = look_at_file(input, place.tensor);
     if (status == RIGHT && !stop_wanted())
         status = read_header(input, place.tensor, purpose);
     free(place.path);

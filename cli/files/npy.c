@@ -281,7 +281,7 @@ static bool understand_type(slice descr, purpose purpose, layout *layout, proble
 /* ---------------------------------------------------------------- the file -- */
 
 bool npy_is_meant(const unsigned char *head, size_t size) {
-    return size > 0 && head[0] == magic[0];
+    return size > 0 && memcmp(head, magic, size < sizeof magic ? size : sizeof magic) == 0;
 }
 
 /* Finds the dictionary: everything from `at` to `size` of the cursor. */

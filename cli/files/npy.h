@@ -4,7 +4,7 @@
 
 #include "layout.h"
 
-/* Whether a file that begins like this is meant to be one: the first byte of the magic, however the rest goes on. */
+/* Whether a file that begins like this is meant to be one: the magic, or as much of it as there is. */
 bool npy_is_meant(const unsigned char *head, size_t size);
 
 /* `head` is the file's beginning: all of it, or at least the header. Nothing beyond `size` bytes is read, whatever the

@@ -408,14 +408,14 @@ static bool find_header(const unsigned char *head, size_t size, uint64_t file_si
     if (promised > SAFETENSORS_MOST_HEADER)
         return fail(problem, "its header is too long: %llu bytes, and at most %d are allowed",
                     (unsigned long long)promised, SAFETENSORS_MOST_HEADER);
+    if (promised == 0 || (size > LENGTH_BYTES && head[LENGTH_BYTES] != '{'))
+        return fail(problem, "its header does not begin with a brace at byte %d", LENGTH_BYTES);
     if (promised > there)
         return fail(problem, "its header is cut short: it should have %llu bytes, and the file ends after %llu of them",
                     (unsigned long long)promised, (unsigned long long)there);
     if (promised > size - LENGTH_BYTES)
         return fail(problem, "its header is too long: %llu bytes", (unsigned long long)promised);
     *length = (size_t)promised;
-    if (*length == 0 || head[LENGTH_BYTES] != '{')
-        return fail(problem, "its header does not begin with a brace at byte %d", LENGTH_BYTES);
     return true;
 }
 

@@ -1,6 +1,7 @@
 # What can be read: every version, order, byte order and container has the same bits.
 import json
 import os
+import resource
 import struct
 import subprocess
 
@@ -216,6 +217,36 @@ def test_names_with_escapes(plain):
     assert plain.hex("mse", "f.safetensors:größe 😀", "t.npy") == plain.bits
 
 
+def test_colons_in_the_names_of_folders_files_and_tensors(plain):
+    """The longest name of a file that is there goes first."""
+    places = ("runs.safetensors:old", "a.safetensors:b.safetensors:c", ".safetensors:")
+    tensors = {"logits": plain.p, "x.safetensors:y": plain.p, "../z.safetensors:": plain.p}
+    for place in places:
+        os.mkdir(plain / place)
+        plain.save(f"{place}/p.npy", plain.p)
+        plain.save_tensors(f"{place}/run.safetensors", **tensors)
+        plain.save_tensors(f"{place}/one.safetensors", only=plain.p)
+        names = ["p.npy", "one.safetensors", "one.safetensors:only", *(f"run.safetensors:{name}" for name in tensors)]
+        for name in names:
+            assert plain.hex("mse", f"{place}/{name}", "t.npy") == plain.bits
+            assert plain.hex("mse", plain / place / name, "t.npy") == plain.bits
+        for name in ("missing.npy", "missing.safetensors:x", "run.safetensors:missing", "run.safetensors:"):
+            plain.refuse("mse", f"{place}/{name}", "t.npy", says=f"onepass: {place}/{name}: ")
+    plain.save_tensors("runs.safetensors", other=plain.t)
+    assert plain.hex("mse", "runs.safetensors:old/run.safetensors:logits", "t.npy") == plain.bits
+
+
+def test_a_file_that_is_really_called_so(plain):
+    plain.save_tensors("run.safetensors", logits=plain.p)
+    os.mkdir(plain / "run.safetensors:logits")  # a folder is no file
+    assert plain.hex("mse", "run.safetensors:logits", "t.npy") == plain.bits
+    os.rename(plain / "run.safetensors", plain / "moved.safetensors")
+    plain.refuse("mse", "run.safetensors:logits", "t.npy", says="run.safetensors:logits: is a directory")
+    os.rmdir(plain / "run.safetensors:logits")
+    plain.save("run.safetensors:logits", plain.t)
+    assert float(plain.answer("mse", "run.safetensors:logits", "t.npy")) == 0
+
+
 # ------------------------------------------------------------------ pipes --
 
 
@@ -272,6 +303,36 @@ def test_nothing_is_left_of_a_pipe(plain):
     assert plain.hex("mse", "-", "t.npy", input=content, env=env) == plain.bits
     plain.refuse("mse", "-", "t.npy", input=content[:-1], env=env)
     assert os.listdir(plain / "temporary") == []
+
+
+def limit_files():
+    """So that a copy that does not end is noticed before the disk is full."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 24, 1 << 24))
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom"])
+def test_a_device_without_an_end(plain, device):
+    """Its first bytes tell that it is no file of numbers; a random one that begins like one by chance is improbable."""
+    neither = "is neither a .npy nor a .safetensors file"
+    for files in ((device, "t.npy"), ("p.npy", device), ("p.npy", "t.npy", "--mask", device)):
+        plain.refuse("mse", *files, says=f"onepass: {device}: {neither}", preexec_fn=limit_files)
+    with open(device, "rb") as endless:
+        plain.refuse("mse", "-", "t.npy", says=f"onepass: -: {neither}", stdin=endless, preexec_fn=limit_files)
+    os.symlink(device, plain / "endless.safetensors")
+    plain.refuse("mse", "endless.safetensors:a", "t.npy", says="onepass: endless.safetensors:a: ", preexec_fn=limit_files)
+
+
+def test_a_pipe_without_an_end_that_brings_its_first_bytes_one_by_one(plain):
+    script = 'for byte in n o t " " n u m b e r s; do printf "%s" "$byte"; sleep 0.01; done; exec yes'
+    with subprocess.Popen(["bash", "-c", script], stdout=subprocess.PIPE) as writer:
+        words = "onepass: -: is neither a .npy nor a .safetensors file"
+        plain.refuse("mse", "-", "t.npy", says=words, stdin=writer.stdout, preexec_fn=limit_files)
+
+
+def test_a_pipe_that_brings_its_bytes_one_by_one(plain):
+    script = 'for i in {0..15}; do dd if=p.npy bs=1 skip=$i count=1 status=none; done; tail -c +17 p.npy'
+    with subprocess.Popen(["bash", "-c", script], stdout=subprocess.PIPE, cwd=plain.path) as writer:
+        assert plain.hex("mse", "-", "t.npy", stdin=writer.stdout) == plain.bits
 
 
 def test_no_place_for_a_pipe(plain):
