@@ -2,6 +2,7 @@
 #include "operands.h"
 #include "option_values.h"
 
+#include <ctype.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -260,6 +261,18 @@ static int take_files(loss_options *options, const onepass_loss_info *loss, int 
     return status == RIGHT ? check_standard_input(options) : status;
 }
 
+/* What getopt has just refused. Letters may stand together in an argument, which is not behind it as long as one is
+ * left. */
+static const char *refused_option(char **argv, char letter[3]) {
+    _Static_assert(END < ' ', "an option's number is no letter");
+    if (optopt > 0 && isprint(optopt)) {
+        snprintf(letter, 3, "-%c", optopt);
+        return letter;
+    }
+    const bool is_part_of_letter = optopt < 0 || optopt > '~'; /* in UTF-8, of which more follows */
+    return argv[is_part_of_letter ? optind : optind - 1];
+}
+
 int read_loss_options(loss_options *options, const onepass_loss_info *loss, int argc, char **argv) {
     known known;
     fill_known(loss, &known);
@@ -270,11 +283,12 @@ int read_loss_options(loss_options *options, const onepass_loss_info *loss, int 
     opterr = 0;
     optind = 1;
     for (;;) {
-        const int at = optind, name = getopt_long(argc, argv, ":h", known.option, NULL);
+        const int name = getopt_long(argc, argv, ":h", known.option, NULL);
+        char letter[3];
         if (name == -1)
             break;
         if (name == '?')
-            return complain_of_unknown(loss, argv[optind > at ? optind - 1 : at]);
+            return complain_of_unknown(loss, refused_option(argv, letter));
         if (name == ':')
             return complain(WRONG, "%s: a value is missing", argv[optind - 1]);
         const int status = take_option(options, loss, name, optarg);

@@ -21,11 +21,11 @@ int read_reduction(const char *text, onepass_call *call) {
     return complain(WRONG, "--reduction is \"%s\"; expected mean, sum, none or batchmean", text);
 }
 
-static bool read_count(const char *text, long least, long most, int32_t *count) {
+bool read_count(const char *text, long least, long most, int32_t *count) {
     char *end;
     errno = 0;
     const long number = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || errno != 0 || number < least || number > most)
+    if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || number < least || number > most)
         return false;
     *count = (int32_t)number;
     return true;

@@ -1,8 +1,12 @@
-/* The values of a loss's options, from words to numbers. Each function complains of what it cannot read. */
+/* The values of a loss's options, from words to numbers. Each function that returns a status complains of what it
+ * cannot read. */
 #ifndef ONEPASS_CLI_OPTION_VALUES_H
 #define ONEPASS_CLI_OPTION_VALUES_H
 
 #include "tool.h"
+
+/* Digits and nothing else. */
+bool read_count(const char *text, long least, long most, int32_t *count);
 
 int read_reduction(const char *text, onepass_call *call);
 int read_threads(const char *text, onepass_call *call);

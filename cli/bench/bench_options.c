@@ -1,5 +1,6 @@
 /* The options of `onepass bench`, and its help. */
 #include "bench_options.h"
+#include "option_values.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -56,25 +57,16 @@ static bool parse_count(const char *option, const char *text, int64_t *count, pr
 }
 
 static bool parse_threads(const char *text, int32_t *threads, problem *problem) {
-    char *end = NULL;
-    const long number = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || number < 1 || number > MOST_THREADS)
-        return fail(problem, "--threads is \"%s\"; expected a number from 1 on", text);
-    *threads = (int32_t)number;
-    return true;
+    return read_count(text, 1, MOST_THREADS, threads) ||
+           fail(problem, "--threads is \"%s\"; expected a number from 1 on", text);
 }
 
 static bool parse_device(const char *text, bench_options *options, problem *problem) {
-    char *end = NULL;
     options->on_gpu = strncmp(text, "cuda", 4) == 0;
     options->gpu = 0;
-    if (strcmp(text, "cpu") == 0 || strcmp(text, "cuda") == 0)
+    if (strcmp(text, "cpu") == 0 || strcmp(text, "cuda") == 0 ||
+        (strncmp(text, "cuda:", 5) == 0 && read_count(text + 5, 0, INT32_MAX, &options->gpu)))
         return true;
-    if (options->on_gpu && text[4] == ':' && text[5] >= '0' && text[5] <= '9') {
-        options->gpu = (int)strtol(text + 5, &end, 10);
-        if (*end == '\0')
-            return true;
-    }
     return fail(problem, "--device is \"%s\"; expected cpu, cuda or cuda:N", text);
 }
 

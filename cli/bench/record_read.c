@@ -20,7 +20,8 @@ static char *read_whole(const char *name, size_t *size, problem *problem) {
     if (text) {
         *size = fread(text, 1, MOST_BYTES + 1, file);
         if (ferror(file) || *size > MOST_BYTES) {
-            fail(problem, "%s", ferror(file) ? "cannot be read" : "is too large for a file of measurements");
+            fail(problem, "%s%s", ferror(file) ? "cannot be read: " : "is too large for a file of measurements",
+                 ferror(file) ? strerror(errno) : "");
             free(text);
             text = NULL;
         }

@@ -201,6 +201,7 @@ def test_plot_refuses(record):
     record.write("cut.json", (record / "f.json").read_bytes()[:-20])
     for name in ("missing.json", "text.json", "other.json", "empty.json", "cut.json"):
         record.refuse("plot", name, "--out", "h.svg", says=name)
+    record.refuse("plot", ".", "--out", "h.svg", says="onepass: .: cannot be read: Is a directory")
     record.refuse("plot", "f.json", says="--out")
     record.refuse("plot", "--out", "h.svg")
     record.refuse("plot", "f.json", "f.json", "--out", "h.svg")
@@ -224,7 +225,10 @@ def test_plot_refuses(record):
         ["--max", "2^99"],
         ["--max", "3^5x"],
         ["--threads", "0"],
+        ["--threads", "99999999999999999999"],
         ["--device", "tpu"],
+        ["--device", "cuda:4294967296"],
+        ["--device", "cuda:99999999999999999999"],
         ["--json"],
         ["--plot"],
         ["--grad", "g.npy"],
