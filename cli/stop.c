@@ -3,6 +3,7 @@
 #include "tool.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,6 +35,12 @@ static void say(const char *text) {
         _exit(WRONG);
 }
 
+static void remove_files(void) {
+    for (int i = 0; i < STOP_FILES; i++)
+        if (files[i])
+            unlink(files[i]);
+}
+
 static void end_for_lost_file(int number, siginfo_t *info, void *context) {
     (void)context;
     const char *path = NULL, *at = info->si_addr;
@@ -44,9 +51,7 @@ static void end_for_lost_file(int number, siginfo_t *info, void *context) {
         signal(number, SIG_DFL);
         return;
     }
-    for (int i = 0; i < STOP_FILES; i++)
-        if (files[i])
-            unlink(files[i]);
+    remove_files();
     progress_wipe();
     say("onepass: ");
     say(path);
@@ -64,6 +69,7 @@ void stop_prepare(void) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, NULL);
     signal(SIGXFSZ, SIG_IGN); /* a file that gets too large is an error of write() then */
+    atexit(remove_files);     /* OpenMP's library ends the program where it cannot have its threads */
 }
 
 bool stop_wanted(void) {

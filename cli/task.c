@@ -49,7 +49,7 @@ void point_call(const task *task, const onepass_tensor input[INPUTS], const onep
 
 int task_threads(const task *task) {
 #ifdef _OPENMP
-    const int here = omp_get_max_threads();
+    const int wish = omp_get_max_threads(), cores = omp_get_num_procs(), here = wish < cores ? wish : cores;
 #else
     const int here = 1;
 #endif

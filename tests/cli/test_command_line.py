@@ -88,8 +88,15 @@ def test_cuda(pair):
 @pytest.mark.parametrize("threads", [1, 2, 5, 1000])
 def test_threads(pair, threads):
     reply = pair.json("mse", "p.npy", "t.npy", "--threads", threads)
-    assert 1 <= reply["threads"] <= threads
+    assert 1 <= reply["threads"] <= min(threads, len(os.sched_getaffinity(0)))
     assert reply["bits"] == pair.hex("mse", "p.npy", "t.npy")
+
+
+@pytest.mark.parametrize("threads", ["1", "3000"])
+def test_threads_of_the_environment(pair, threads):
+    """Never more than there are cores: they would make nothing faster, and may be more than can be made."""
+    reply = pair.json("mse", "p.npy", "t.npy", env={"OMP_NUM_THREADS": threads})
+    assert 1 <= reply["threads"] <= min(int(threads), len(os.sched_getaffinity(0)))
 
 
 def test_an_instruction_set_by_name(pair):

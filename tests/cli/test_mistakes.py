@@ -83,6 +83,13 @@ def test_an_unknown_option(pair, option):
     pair.refuse("mse", "p.npy", "t.npy", option, says=option.split("=")[0])
 
 
+@pytest.mark.parametrize("option, named", [("-xh", "-x"), ("-hx", "-x"), ("-é", "-é"), ("-x=1", "-x")])
+def test_an_unknown_letter(pair, option, named):
+    """Also before and behind others, and after files, which an option's reader moves about."""
+    for words in (["p.npy", "t.npy", option], [option, "p.npy", "t.npy"], ["p.npy", option, "t.npy"]):
+        pair.refuse("mse", *words, says=f"onepass: {named}: there is no such option")
+
+
 VALUED = ["--reduction", "--beta", "--weight", "--mask", "--grad", "--grad-target", "--none", "--device", "--threads"]
 
 
@@ -145,7 +152,7 @@ def test_a_bad_reduction(pair, value):
     assert all(word in sentence for word in ("mean", "sum", "none", "batchmean"))
 
 
-@pytest.mark.parametrize("value", ["tpu", "cuda:", "cuda:x", "cuda:-1", "cuda0", "cuda:99999999999999999999", "cpu:0"])
+@pytest.mark.parametrize("value", ["tpu", "cuda:", "cuda:x", "cuda:-1", "cuda0", "cuda:99999999999999999999", "cuda: 0", "cpu:0"])
 def test_a_bad_device(pair, value):
     pair.refuse("mse", "p.npy", "t.npy", "--device", value, *OUTPUTS, says=["--device", value])
 
@@ -366,6 +373,14 @@ def test_nobody_reads_the_message(larger):
     os.close(writer)
     assert (done.returncode, done.stdout) == (-signal.SIGPIPE, b"")
     assert larger.state() == before
+
+
+def test_threads_that_cannot_be_made(larger):
+    """OpenMP's library ends the program then. With one core it makes none."""
+    larger.save("p.npy", np.asfortranarray(numbers(75, (1000, 1000)))), larger.save("t.npy", numbers(76, (1000, 1000)))
+    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+    result = larger.run("mse", "p.npy", "t.npy", "--grad", "g.npy", env={"OMP_STACKSIZE": "100G"}, preexec_fn=limit)
+    assert sorted(os.listdir(larger.path)) == (["g.npy"] if result.status == 0 else []) + ["p.npy", "t.npy"], result
 
 
 def test_a_limit_on_the_size_of_files_and_a_pipe(larger):
