@@ -11,9 +11,10 @@ enum {
 
 /* How a result is made, as bits of an argument. */
 enum {
-    IN_SINGLE = 1,    /* at least f32, as autocast wants it */
-    TWO_DECIDE = 2,   /* its type is that of input and target alone */
-    LAYOUT_SHIFT = 2, /* with reduction none: the number of the operand whose strides it has */
+    IN_SINGLE = 1,       /* at least f32, as autocast wants it */
+    TWO_DECIDE = 2,      /* its type is that of input and target alone */
+    NUMBERS_ABSTAIN = 4, /* operands without dimensions have no say in it beside those that have some */
+    LAYOUT_SHIFT = 3,    /* with reduction none: the number of the operand whose strides it has */
     LAYOUT_MASK = 3
 };
 
@@ -119,26 +120,21 @@ static bool broadcast(operands *all, const borrowed *one) {
     return true;
 }
 
-static outcome borrow_operand(PyObject *object, bool decides, operands *all) {
+static outcome borrow_operand(PyObject *object, operands *all) {
     borrowed *into = &all->at[all->count];
     const outcome result = torch_borrow(object, into);
     if (result != DONE)
         return result;
     if (!is_beside(all, into) || !broadcast(all, into))
         return OTHERWISE;
-    if (decides)
-        all->dtype = all->count == 0 ? into->tensor.dtype : promote(all->dtype, into->tensor.dtype);
     all->object[all->count++] = object;
     return DONE;
 }
 
-/* One without dimensions beside operands that have some does not decide on the result's type. */
-static outcome borrow_weight(PyObject *object, bool decides, operands *all) {
+static outcome borrow_weight(PyObject *object, operands *all) {
     const outcome result = torch_borrow(object, &all->weight);
     if (result != DONE)
         return result;
-    if (decides && (all->weight.tensor.ndim > 0 || all->ndim == 0))
-        all->dtype = promote(all->dtype, all->weight.tensor.dtype);
     all->has_weight = true;
     return is_beside(all, &all->weight) ? DONE : OTHERWISE;
 }
@@ -151,20 +147,37 @@ static outcome borrow_mask(PyObject *object, operands *all) {
     return is_beside(all, &all->mask) ? DONE : OTHERWISE;
 }
 
+/* Of the result. A weight without dimensions has no say in it beside operands that have some. */
+static int32_t type_of(const operands *all, long how) {
+    const int deciding = how & TWO_DECIDE ? 2 : all->count;
+    const bool numbers_decide = all->ndim == 0 || !(how & NUMBERS_ABSTAIN);
+    int32_t dtype = 0;
+    for (int k = 0; k < deciding; k++) {
+        const onepass_tensor *one = &all->at[k].tensor;
+        if (numbers_decide || one->ndim > 0)
+            dtype = dtype ? promote(dtype, one->dtype) : one->dtype;
+    }
+    const bool weight_decides = all->has_weight && !(how & TWO_DECIDE);
+    if (weight_decides && (all->weight.tensor.ndim > 0 || all->ndim == 0))
+        dtype = promote(dtype, all->weight.tensor.dtype);
+    return dtype;
+}
+
 /* `extras` are third, weight and mask, each of which may be None, or null. */
-static outcome borrow_operands(PyObject *const *two, PyObject *const *extras, long flags, operands *all) {
-    const bool decides = !(flags & TWO_DECIDE);
+static outcome borrow_operands(PyObject *const *two, PyObject *const *extras, long how, operands *all) {
     all->ndim = all->count = 0;
     all->has_weight = all->has_mask = false;
-    outcome result = borrow_operand(two[0], true, all);
+    outcome result = borrow_operand(two[0], all);
     if (result == DONE)
-        result = borrow_operand(two[1], true, all);
+        result = borrow_operand(two[1], all);
     if (result == DONE && extras && extras[0] != Py_None)
-        result = borrow_operand(extras[0], decides, all);
+        result = borrow_operand(extras[0], all);
     if (result == DONE && extras && extras[1] != Py_None)
-        result = borrow_weight(extras[1], decides, all);
+        result = borrow_weight(extras[1], all);
     if (result == DONE && extras && extras[2] != Py_None)
         result = borrow_mask(extras[2], all);
+    if (result == DONE)
+        all->dtype = type_of(all, how);
     return result;
 }
 

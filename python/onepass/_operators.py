@@ -13,6 +13,7 @@ _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _BYTES = (torch.bool, torch.uint8)
 _HAS_AUTOGRAD = hasattr(torch.library, "register_autograd")
 _IN_SINGLE, _TWO_DECIDE, _LAYOUT_SHIFT = _torch._IN_SINGLE, _torch._TWO_DECIDE, _torch._LAYOUT_SHIFT
+_NUMBERS_ABSTAIN = _torch._NUMBERS_ABSTAIN
 
 _TENSORS = "Tensor input, Tensor target, Tensor? third, Tensor? weight, Tensor? mask"
 _library = torch.library.Library("onepass", "DEF")
@@ -30,7 +31,7 @@ def loss(name, tensors, parameters, reduction, made):
             not (weight is not None and weight.requires_grad) and not (in_single and name == "bce"):
         numbers = [float(parameter) for parameter in parameters]
         return torch.ops.onepass.loss(*tensors, name, reduction, numbers, made | (_IN_SINGLE if in_single else 0))
-    return _handover.loss(name, *tensors[:3], parameters, NAMES[reduction], weight, mask)
+    return _torch.handed_over(name, tensors, parameters, reduction, made)
 
 
 def are_ours(tensors):
@@ -78,11 +79,15 @@ for _key in ("CPU", "CUDA"):
 def value_type(tensors, made):
     """The result's type, as the extension has it."""
     input, target, third, weight, _ = tensors
-    dtype = torch.promote_types(input.dtype, target.dtype)
-    if third is not None and not made & _TWO_DECIDE:
-        dtype = torch.promote_types(dtype, third.dtype)
-    if weight is not None and not made & _TWO_DECIDE and (weight.dim() > 0 or input.dim() == target.dim() == 0):
-        dtype = torch.promote_types(dtype, weight.dtype)
+    deciding = [input, target] if third is None or made & _TWO_DECIDE else [input, target, third]
+    has_dimensions = any([operand.dim() > 0 for operand in deciding])
+    if made & _NUMBERS_ABSTAIN and has_dimensions:
+        deciding = [operand for operand in deciding if operand.dim() > 0]
+    if weight is not None and not made & _TWO_DECIDE and (weight.dim() > 0 or not has_dimensions):
+        deciding.append(weight)
+    dtype = deciding[0].dtype
+    for operand in deciding[1:]:
+        dtype = torch.promote_types(dtype, operand.dtype)
     return torch.float32 if made & _IN_SINGLE and dtype in (torch.float16, torch.bfloat16) else dtype
 
 

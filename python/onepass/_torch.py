@@ -26,7 +26,7 @@ _is_compiling = getattr(torch.compiler, "is_compiling", None) or torch._dynamo.i
 
 _TYPES = (Tensor, torch.nn.Parameter)
 _FOR_INPUT, _FOR_TARGET, _FOR_THIRD = 1, 2, 4
-_IN_SINGLE, _TWO_DECIDE, _LAYOUT_SHIFT = 1, 2, 2  # how the extension makes a result
+_IN_SINGLE, _TWO_DECIDE, _NUMBERS_ABSTAIN, _LAYOUT_SHIFT = 1, 2, 4, 3  # how the extension makes a result
 
 
 def loss(name, input, target, parameters, reduction, given=None):
@@ -59,7 +59,7 @@ def with_care(name, input, target, parameters, reduction, given):
     reduction = checked_reduction(name, contract, input, target, reduction, given)
     tensors = input, target, third, given.weight, given.mask
     common = checked_shape(name, contract, tensors, given.broadcast_weight)
-    if common is None or is_for_pytorch(name, contract, common, input, target, reduction):
+    if common is None or is_for_pytorch(name, contract, common, input, target):
         return _handover.loss(name, *tensors[:3], parameters, reduction, *tensors[3:],
                               as_they_are=contract.sizes != _contract.WARN)
     value = answered(name, tensors, parameters, reduction, contract, common, given.broadcast_weight)
@@ -82,7 +82,10 @@ def answered(name, tensors, parameters, reduction, contract, common, broadcast_w
         code = MEAN_OF_ALL
     if counts_once(contract, tensors, code, common, broadcast_weight):
         return _handover.loss(name, *tensors[:3], parameters, reduction, weight, weights_once=True)
-    return by_us_or_pytorch(name, tensors, parameters, code, how_made(contract, code))
+    made = how_made(contract, code)
+    if code == BATCHMEAN and name.startswith("kl_div") and tensors[0].size()[:1] != common[:1]:
+        return handed_over(name, tensors, parameters, code, made)  # whose batch is the input's alone
+    return by_us_or_pytorch(name, tensors, parameters, code, made)
 
 
 def counts_once(contract, tensors, code, common, broadcast_weight):
@@ -95,6 +98,8 @@ def counts_once(contract, tensors, code, common, broadcast_weight):
 def how_made(contract, code):
     """The bits that tell the extension how to make a result."""
     how = _TWO_DECIDE if contract.two_decide else 0
+    if contract.sizes in (_contract.QUIET, _contract.TO_INPUT):  # where PyTorch does not expand operands first
+        how |= _NUMBERS_ABSTAIN
     return how | contract.layout << _LAYOUT_SHIFT if code == NONE else how
 
 
@@ -102,7 +107,17 @@ def by_us_or_pytorch(name, tensors, parameters, code, made):
     if _is_compiling():
         return _operators.loss(name, tensors, parameters, code, made)
     value = compute_all(name, tensors, parameters, code, made)
-    return _handover.loss(name, *tensors[:3], parameters, NAMES[code], *tensors[3:]) if value is None else value
+    return handed_over(name, tensors, parameters, code, made) if value is None else value
+
+
+def handed_over(name, tensors, parameters, code, made):
+    """By PyTorch, which computes in the operands' common type; a number among them has no say in the result's."""
+    value = _handover.loss(name, *tensors[:3], parameters, NAMES[code], *tensors[3:])
+    operands = [operand for operand in tensors[:3] if operand is not None]
+    if not made & _NUMBERS_ABSTAIN or all(operand.dim() for operand in operands) or \
+            not all(operand.is_floating_point() for operand in operands):
+        return value
+    return value.to(_operators.value_type(tensors, made | is_in_single(tensors[0].device.type)))
 
 
 # -------------------------------------------------------------- PyTorch's checks --
@@ -202,15 +217,13 @@ def check_reach(called, tensor, common):
                            f"{tuple(common)}")
 
 
-def is_for_pytorch(name, contract, common, input, target, reduction):
-    """What PyTorch has a word of its own for: a size that it refuses, a batch that is the input's alone, and the type
-    of a number beside tensors."""
+def is_for_pytorch(name, contract, common, input, target):
+    """What PyTorch has a word of its own for: a size that it refuses, and the type of a number beside tensors where it
+    is the input's."""
     if common != input.size() and contract.sizes in (_contract.TO_INPUT, _contract.EQUAL_LOGITS):
         return True
-    if input.size() == target.size():
-        return False
-    return (reduction == "batchmean" and input.size()[:1] != common[:1] and name.startswith("kl_div")) or \
-        (contract.sizes == _contract.QUIET and input.dtype != target.dtype and 0 in (input.dim(), target.dim()))
+    return name == "hinge_embedding" and input.dtype != target.dtype and \
+        input.size() != target.size() and 0 in (input.dim(), target.dim())
 
 
 # What the library takes of each loss's parameters: finite numbers; the ends that are excluded stand one step inside.

@@ -453,3 +453,15 @@ def test_compiled_with_cuda_graphs():
         compiled(a, t).backward()
         (ours("mse", b, t) + ours("smooth_l1", b, t)).backward()
         assert_near_pytorch(a.grad, b.grad)
+
+
+@pytest.mark.parametrize("loss", ["poisson_nll_full", "kl_div", "soft_margin", "mse"])
+@pytest.mark.filterwarnings("ignore:Using a target size", "ignore:reduction. 'mean' divides")
+def test_a_number_of_another_type(loss, device):
+    """The compiler is told the type that comes out."""
+    for types in ((torch.float64, torch.float16), (torch.float32, torch.float64)):
+        p, t, _ = operands_of(loss, (3, 5), device=device, dtypes=(*types, None))
+        for reduction in REDUCTIONS:
+            function = lambda a, b: ours(loss, a, b, reduction)
+            compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+            assert_same_bits(compiled(p, t[0, 0].clone()), function(p, t[0, 0].clone()))

@@ -130,6 +130,48 @@ def test_mixed_types(loss, types, device):
         assert_gradients(got[1:], answer, dtypes)
 
 
+PAIRS = [(one, other) for one in FLOATS for other in FLOATS if one is not other]
+
+
+@pytest.mark.parametrize("types", PAIRS, ids=str)
+@pytest.mark.parametrize("loss", [loss for loss in ALL if not loss.startswith(("bce", "focal"))])  # of one size
+def test_a_number_beside_tensors_of_another_type(loss, types, device):
+    """Whatever type the result is of, PyTorch's, it is computed as if the number were expanded."""
+    for zero in (0, 1):
+        if loss == "soft_margin" and zero == 0 or loss in ("hinge_embedding", "margin_ranking"):
+            continue  # PyTorch wants the input's size; it has the input's type, and rounds; all are of as many dimensions
+        for reduction in REDUCTIONS:
+            operands = operands_of(loss, (3, 5), device=device, dtypes=(*types, types[0]))
+            operands[zero] = operands[zero][1, 2].clone()
+            if loss == "gaussian_nll" and zero == 0:  # whose variance has the input's size
+                operands[2] = operands[2][1, 2].clone()
+            p, t, v = operands
+            expanded = [None if x is None else x.expand(3, 5) for x in operands]
+            got = gradients(ours, loss, p, t, reduction=reduction, third=v)
+            wanted = gradients(ours, loss, *expanded[:2], reduction=reduction, third=expanded[2])
+            last_digit = torch.finfo(got[0].dtype).eps  # may be another where the result is of a narrower type
+            torch.testing.assert_close(got[0], wanted[0].to(got[0].dtype), rtol=last_digit, atol=0, equal_nan=True)
+            for mine, peer, operand in zip(got[1:], wanted[1:], operands):
+                assert_same_bits(mine, peer.sum_to_size(operand.shape))
+            if loss in PYTORCHS and loss != "huber":  # whose type is the input's in PyTorch
+                assert got[0].dtype == theirs(loss, p, t, reduction, third=v).dtype
+
+
+@pytest.mark.parametrize("loss", ["poisson_nll_full", "kl_div", "kl_div_log_target"])
+def test_a_number_beside_tensors_that_pytorch_computes(loss):
+    """Under a transform, and with a batch that is the input's alone: in as many digits, and of the same type."""
+    for types in ((torch.float64, torch.float16), (torch.float32, torch.float64)):
+        p, t, _ = operands_of(loss, (3, 5), dtypes=(*types, None))
+        number = t[1, 2]
+        wanted = ours(loss, p, number, "none")
+        got = torch.func.vmap(lambda row: ours(loss, row, number, "none"))(p)
+        assert_near_pytorch(got, wanted)
+        if loss.startswith("kl_div"):
+            wide = theirs(loss, p[:1].double().expand(3, 5), t.double(), "sum")
+            got = onepass.kl_div(p[:1], t, reduction="batchmean", log_target=loss != "kl_div")
+            assert_near_pytorch(got, wide.to(got.dtype))
+
+
 @ONE_BY_ONE
 def test_autocast(loss, device):
     """In float32, with the bits of wider operands; gradients in the operands' types."""
