@@ -259,8 +259,10 @@ ONEPASS_API onepass_status onepass_prepare(int32_t device, int32_t device_index)
  * gradient and gradients (a mean is scaled by the whole's count); `value` is
  * null. The slice's elements are the whole's from `first` on, in row-major
  * order. A slice begins on a tile (a multiple of ONEPASS_TILE) and ends on one,
- * or at the whole's end. Merge adds to `into` what `from` has seen and leaves
- * `from` as it is. Finish needs every element to have been added, writes one
+ * or at the whole's end. All slices are computed in one type, float or double, as
+ * one call would be: the first one that is added settles it, and others are refused.
+ * Merge adds to `into` what `from` has seen and leaves `from` as it is; both began
+ * with the same call (loss, parameters, reduction, divisor) and the same total. Finish needs every element to have been added, writes one
  * element, and may be called again.
  *
  * The weights of a mean, or the elements that its mask leaves, are summed beside the

@@ -31,7 +31,7 @@ typedef enum divided_by {
 } divided_by;
 
 struct onepass_accumulator {
-    job whole;      /* loss, parameters, reduction, and the divisor that the mean is divided by */
+    job whole; /* loss, parameters, reduction, the divisor that the mean is divided by; compute is 0 before a slice */
     double divisor; /* as the call gave it: 0 for the total */
     int64_t total;
     int64_t tiles;
@@ -178,6 +178,16 @@ static divided_by divided_by_of(const onepass_accumulator *accumulator, const jo
     return job->weight.data ? WEIGHTS : COUNT;
 }
 
+/* The type that slices are computed in is one, as that of a call is; the first one that is added settles it. */
+static onepass_status check_compute(int32_t before, int32_t own) {
+    if (before == 0 || own == 0 || before == own)
+        return ONEPASS_OK;
+    return onepass_fail(ONEPASS_INVALID_ARGUMENT,
+                        "what is added is computed in %s, by the types of its operands and weight, but the slices "
+                        "before were in %s; expected one for all",
+                        own == ONEPASS_F64 ? "double" : "float", before == ONEPASS_F64 ? "double" : "float");
+}
+
 static const char *divided_by_text(divided_by which) {
     static const char *const text[] = {"nothing", "neither weight nor mask", "a mask", "a weight",
                                        "a weight and a mask"};
@@ -240,7 +250,9 @@ ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_ca
     if (status != ONEPASS_OK || job.count == 0)
         return status;
     const divided_by own = divided_by_of(accumulator, &job);
-    status = check_weight(accumulator, &job, own);
+    status = check_compute(accumulator->whole.compute, job.compute);
+    if (status == ONEPASS_OK)
+        status = check_weight(accumulator, &job, own);
     if (status != ONEPASS_OK)
         return status;
 
@@ -254,8 +266,10 @@ ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_ca
     status = make_room(accumulator, MOST_BLOCKS);
     if (status == ONEPASS_OK)
         status = run_blocks(&job, own > COUNT, tile, end, block, &blocks);
-    if (status == ONEPASS_OK)
+    if (status == ONEPASS_OK) {
         accumulator->divided_by = own;
+        accumulator->whole.compute = job.compute;
+    }
     for (int i = 0; i < blocks && status == ONEPASS_OK; i++)
         insert(accumulator, block[i]);
     return status;
@@ -301,8 +315,7 @@ ARITHMETIC onepass_status begin(onepass_accumulator **accumulator, const onepass
 
 static bool same_whole(const onepass_accumulator *a, const onepass_accumulator *b) {
     return a->total == b->total && a->whole.loss == b->whole.loss && a->whole.reduction == b->whole.reduction &&
-           a->whole.divisor == b->whole.divisor &&
-           memcmp(a->whole.parameter, b->whole.parameter, sizeof a->whole.parameter) == 0;
+           a->divisor == b->divisor && memcmp(a->whole.parameter, b->whole.parameter, sizeof a->whole.parameter) == 0;
 }
 
 ARITHMETIC onepass_status merge(onepass_accumulator *into, const onepass_accumulator *from) {
@@ -320,14 +333,19 @@ ARITHMETIC onepass_status merge(onepass_accumulator *into, const onepass_accumul
                             "the slices of into have %s and those of from have %s; expected the same for every slice "
                             "of a mean",
                             divided_by_text(into->divided_by), divided_by_text(from->divided_by));
+    onepass_status status = check_compute(into->whole.compute, from->whole.compute);
+    if (status != ONEPASS_OK)
+        return status;
     for (int64_t i = 0; i < from->count; i++)
         if (was_added(into, from->node[i].first, node_end(from, &from->node[i])))
             return onepass_fail(ONEPASS_INVALID_ARGUMENT,
                                 "elements from %lld on were added to both accumulators; expected different slices",
                                 (long long)from->node[i].first * ORDER_TILE);
-    const onepass_status status = make_room(into, from->count);
-    if (status == ONEPASS_OK && from->divided_by != UNDECIDED)
+    status = make_room(into, from->count);
+    if (status == ONEPASS_OK && from->divided_by != UNDECIDED) {
         into->divided_by = from->divided_by;
+        into->whole.compute = from->whole.compute;
+    }
     for (int64_t i = 0; i < from->count && status == ONEPASS_OK; i++)
         insert(into, from->node[i]);
     return status;

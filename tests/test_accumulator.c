@@ -535,6 +535,80 @@ static void test_other_weights(void) {
     free_whole(&w);
 }
 
+/* Begun with different divisors, also where one of them names the count that the other stands for: with weights they
+ * are not the same mean. */
+static void test_other_divisor(void) {
+    whole w = make_whole("mse", ONEPASS_MEAN, ONEPASS_F32, ONEPASS_F32, ONEPASS_F32, 0, 3 * ONEPASS_TILE, 0);
+    onepass_accumulator *accumulator = begin(&w), *other = NULL;
+    CHECK_OK(add_first_tile(accumulator, &w, WEIGHT), "tile 0");
+    whole divided = w;
+    for (int i = 0; i < 2; i++) {
+        divided.divisor = i ? 7 : (double)w.count;
+        for (int added = 0; added < 2; added++) {
+            other = begin(&divided);
+            if (added) {
+                slice rest;
+                cut_slice(&divided, ONEPASS_TILE, w.count, NULL, &rest);
+                CHECK_OK(onepass_accumulator_add(other, &rest.call, ONEPASS_TILE), "the rest, with a divisor");
+            }
+            expect_words(onepass_accumulator_merge(accumulator, other), &w, "divisor", "a merge of another divisor");
+            expect_words(onepass_accumulator_merge(other, accumulator), &w, "divisor", "a merge into another divisor");
+            onepass_accumulator_destroy(other);
+        }
+    }
+    CHECK_OK(add_slice(accumulator, &w, ONEPASS_TILE, w.count), "the rest");
+    check_value(accumulator, &w, "after all refusals");
+    onepass_accumulator_destroy(accumulator);
+    free_whole(&w);
+}
+
+static onepass_status add_without_gradients(onepass_accumulator *accumulator, const whole *w, int64_t first,
+                                            int64_t last) {
+    slice s;
+    cut_slice(w, first, last, NULL, &s);
+    return onepass_accumulator_add(accumulator, &s.call, first);
+}
+
+/* No one call computes some of its elements in float and some in double, so no accumulator does. */
+static void test_compute_types(int32_t reduction) {
+    whole narrow = make_whole("mse", reduction, ONEPASS_F32, ONEPASS_F32, 0, 0, 3 * ONEPASS_TILE, 0);
+    whole wide = make_whole("mse", reduction, ONEPASS_F64, ONEPASS_F64, 0, 0, 3 * ONEPASS_TILE, 0);
+    const whole *const whole_of[2] = {&narrow, &wide};
+    onepass_accumulator *both[2] = {begin(&narrow), begin(&wide)}, *empty = begin(&narrow);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(add_without_gradients(both[i], whole_of[i], 0, ONEPASS_TILE), "tile 0");
+        expect_words(add_without_gradients(both[i], whole_of[!i], ONEPASS_TILE, narrow.count), whole_of[i],
+                     i ? "in float" : "in double", "slices of another compute type");
+        CHECK_OK(onepass_accumulator_merge(both[i], empty), "a merge from nothing");
+    }
+    slice weighted;
+    const double one = 1;
+    const onepass_tensor weight = {(void *)(uintptr_t)&one, ONEPASS_F64, 0, NULL, NULL};
+    cut_slice(&narrow, ONEPASS_TILE, 2 * ONEPASS_TILE, NULL, &weighted);
+    weighted.call.weight = &weight;
+    if (reduction == ONEPASS_SUM) {
+        expect_words(onepass_accumulator_add(both[0], &weighted.call, ONEPASS_TILE), &narrow, "in double",
+                     "a weight in double");
+    }
+    onepass_accumulator *rest = begin(&wide);
+    CHECK_OK(add_without_gradients(rest, &wide, ONEPASS_TILE, wide.count), "the rest in double");
+    expect_words(onepass_accumulator_merge(both[0], rest), &narrow, "in double", "a merge from double");
+    expect_words(onepass_accumulator_merge(rest, both[0]), &narrow, "in float", "a merge from float");
+    CHECK_OK(onepass_accumulator_merge(empty, rest), "a merge into nothing");
+    expect_words(add_without_gradients(empty, &narrow, 0, ONEPASS_TILE), &narrow, "in float",
+                 "after a merge of double");
+    CHECK_OK(onepass_accumulator_merge(both[1], rest), "a merge of one type");
+    check_value(both[1], &wide, "in double, after all refusals");
+    CHECK_OK(add_without_gradients(both[0], &narrow, ONEPASS_TILE, narrow.count), "the rest in float");
+    check_value(both[0], &narrow, "in float, after all refusals");
+    onepass_accumulator_destroy(both[0]);
+    onepass_accumulator_destroy(both[1]);
+    onepass_accumulator_destroy(empty);
+    onepass_accumulator_destroy(rest);
+    free_whole(&narrow);
+    free_whole(&wide);
+}
+
 /* Where nobody divides by the weights, slices without them or without a mask are as if these were 1. */
 static void test_mixed_sum(void) {
     whole w = make_whole("mse", ONEPASS_SUM, ONEPASS_F32, ONEPASS_F32, ONEPASS_F32, 1, 3 * ONEPASS_TILE, 0);
@@ -559,6 +633,9 @@ int main(void) {
     test_weighted_errors(0);
     test_weighted_errors(1);
     test_other_weights();
+    test_other_divisor();
+    test_compute_types(ONEPASS_MEAN);
+    test_compute_types(ONEPASS_SUM);
     test_mixed_sum();
     return check_finish();
 }
