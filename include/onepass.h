@@ -142,7 +142,10 @@ typedef struct onepass_tensor {
 
 /*
  * One computation. Zero it, set `size` (ONEPASS_CALL_INIT does both), then set
- * what you need: all other zeros mean the default. What is wanted decides what
+ * what you need: all other zeros mean the default. Later versions append fields:
+ * those that a caller's shorter struct does not have are 0, and those that a longer
+ * one has and the library does not know must be. Sizes below that of version 0.1.0,
+ * or above 4096, are refused. What is wanted decides what
  * is done: a value alone is forward, gradients alone are backward, and both
  * come from the same single read of the operands.
  *
@@ -262,8 +265,8 @@ ONEPASS_API onepass_status onepass_prepare(int32_t device, int32_t device_index)
  * or at the whole's end. All slices are computed in one type, float or double, as
  * one call would be: the first one that is added settles it, and others are refused.
  * Merge adds to `into` what `from` has seen and leaves `from` as it is; both began
- * with the same call (loss, parameters, reduction, divisor) and the same total. Finish needs every element to have been added, writes one
- * element, and may be called again.
+ * with the same call (loss, parameters, reduction, divisor) and the same total. Finish needs every element to have been
+ * added, writes one element, and may be called again.
  *
  * The weights of a mean, or the elements that its mask leaves, are summed beside the
  * terms, so all its slices have weights or none has, and the same holds for masks.
@@ -321,8 +324,8 @@ ONEPASS_API const onepass_loss_info *onepass_loss_at(int32_t index);
 ONEPASS_API const onepass_loss_info *onepass_loss_named(const char *name);
 
 typedef struct onepass_machine_info {
-    size_t size;                  /* sizeof(onepass_machine_info), set by the caller */
-    const char *instruction_set;  /* in use: "neon", "avx2", ... */
+    size_t size;                 /* sizeof(onepass_machine_info), set by the caller: no more is written, as in a call */
+    const char *instruction_set; /* in use: "neon", "avx2", ... */
     const char *instruction_sets; /* all that this build and this machine have, spaces between */
     int32_t threads;              /* that a large call uses by default */
     int32_t gpu_count;            /* 0: see gpu_reason */

@@ -235,18 +235,20 @@ static onepass_status run_blocks(job *job, bool over_weights, int64_t tile, int6
     return status;
 }
 
-ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_call *call, int64_t first) {
+ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_call *given, int64_t first) {
+    onepass_call call;
     job job;
-    node block[MOST_BLOCKS];
     int blocks = 0;
     onepass_succeed();
     if (!accumulator)
         return onepass_fail(ONEPASS_INVALID_ARGUMENT, "accumulator is null; expected one that has begun");
-    onepass_status status = onepass_plan(call, &job);
+    onepass_status status = onepass_read_call(given, &call);
     if (status == ONEPASS_OK)
-        status = check_place(call);
+        status = onepass_plan(&call, &job);
     if (status == ONEPASS_OK)
-        status = check_slice(accumulator, call, &job, first);
+        status = check_place(&call);
+    if (status == ONEPASS_OK)
+        status = check_slice(accumulator, &call, &job, first);
     if (status != ONEPASS_OK || job.count == 0)
         return status;
     const divided_by own = divided_by_of(accumulator, &job);
@@ -263,9 +265,12 @@ ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_ca
                             (long long)first, (long long)(first + job.count - 1));
     job.divisor = accumulator->whole.divisor;
     job.over_weights = false; /* not over those of a block */
-    status = make_room(accumulator, MOST_BLOCKS);
-    if (status == ONEPASS_OK)
-        status = run_blocks(&job, own > COUNT, tile, end, block, &blocks);
+    /* The blocks wait at the end of the room, which is not the stack's, until they find their places in front. */
+    status = make_room(accumulator, 2 * MOST_BLOCKS);
+    if (status != ONEPASS_OK)
+        return status;
+    node *block = accumulator->node + accumulator->room - MOST_BLOCKS;
+    status = run_blocks(&job, own > COUNT, tile, end, block, &blocks);
     if (status == ONEPASS_OK) {
         accumulator->divided_by = own;
         accumulator->whole.compute = job.compute;

@@ -4,6 +4,7 @@
  */
 #include "dtype.h"
 #include "engine.h"
+#include "sized.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -312,23 +313,18 @@ static void make_view(const checked *tensor, const common *common, view *view) {
 
 /* ------------------------------------------------------------------ call -- */
 
-/* A caller that was built with an older header has a shorter struct, one with a
- * newer header a longer one, whose unknown fields must not be in use. */
 onepass_status onepass_read_call(const onepass_call *given, onepass_call *call) {
     if (!given)
         FAIL_ARGUMENT("call is null; expected a pointer to an onepass_call");
-    if (given->size < sizeof *call || given->size > 16 * sizeof *call)
+    if (!is_plausible_size(given->size, CALL_SIZE_0_1_0))
         FAIL_ARGUMENT(
             "call.size is %zu; expected sizeof(onepass_call), which is %zu here: begin with ONEPASS_CALL_INIT",
             given->size, sizeof *call);
-    const char *bytes = (const char *)given;
-    for (size_t i = sizeof *call; i < given->size; i++)
-        if (bytes[i] != 0)
-            return onepass_fail(
-                ONEPASS_NOT_SUPPORTED,
-                "call uses a field at byte %zu that this version (%s) does not know; update the library", i,
-                onepass_version_text());
-    *call = *given;
+    const size_t unknown = read_sized(call, sizeof *call, given, given->size);
+    if (unknown)
+        return onepass_fail(ONEPASS_NOT_SUPPORTED,
+                            "call uses a field at byte %zu that this version (%s) does not know; update the library",
+                            unknown, onepass_version_text());
     return ONEPASS_OK;
 }
 
@@ -621,24 +617,22 @@ static void plan_divisor(const common *common, job *job) {
         job->divisor = (double)job->count;
 }
 
-onepass_status onepass_plan(const onepass_call *given, job *job) {
-    onepass_call call;
+onepass_status onepass_plan(const onepass_call *call, job *job) {
     tensors all;
-    OK(onepass_read_call(given, &call));
-    OK(onepass_plan_loss(&call, job));
+    OK(onepass_plan_loss(call, job));
     forget_absent(&all);
-    place_workspace(&call, &all.workspace);
-    OK(plan_operands(&call, &all, job));
-    OK(plan_weight(&call, &all, job));
-    OK(plan_mask(&call, &all, job));
-    OK(plan_reduced(call.upstream, "upstream", &all.common, &all.upstream, job, &job->upstream));
-    OK(plan_reduced(call.value, "value", &all.common, &all.value, job, &job->value));
-    if (call.value)
+    place_workspace(call, &all.workspace);
+    OK(plan_operands(call, &all, job));
+    OK(plan_weight(call, &all, job));
+    OK(plan_mask(call, &all, job));
+    OK(plan_reduced(call->upstream, "upstream", &all.common, &all.upstream, job, &job->upstream));
+    OK(plan_reduced(call->value, "value", &all.common, &all.value, job, &job->value));
+    if (call->value)
         OK(check_output(&all.value));
-    OK(plan_gradients(&call, &all, job));
+    OK(plan_gradients(call, &all, job));
     OK(check_overlaps(&all, job));
-    OK(check_unless_one(&call, job));
-    job->unless_one = call.flags & ONEPASS_UNLESS_ONE;
+    OK(check_unless_one(call, job));
+    job->unless_one = call->flags & ONEPASS_UNLESS_ONE;
     job->first = 0;
     job->count = all.common.count;
     job->sum = NULL;
@@ -730,20 +724,18 @@ static onepass_status plan_scaled(const onepass_call *call, checked *gradient, j
     return ONEPASS_OK;
 }
 
-onepass_status onepass_plan_scale(const onepass_call *given, job *job) {
-    onepass_call call;
+onepass_status onepass_plan_scale(const onepass_call *call, job *job) {
     checked gradient[MOST_OPERANDS], upstream;
-    OK(onepass_read_call(given, &call));
-    OK(check_flags(&call));
-    OK(check_scale_only(&call));
+    OK(check_flags(call));
+    OK(check_scale_only(call));
     *job = (struct job){.loss = ONEPASS_SCALE_ONLY, .reduction = ONEPASS_SUM, .divisor = 1};
-    OK(plan_place(&call, job));
-    if (!call.upstream)
+    OK(plan_place(call, job));
+    if (!call->upstream)
         FAIL_ARGUMENT("upstream is null; expected a tensor of one element");
-    OK(plan_scaled(&call, gradient, job));
-    OK(plan_reduced(call.upstream, "upstream", NULL, &upstream, job, &job->upstream));
+    OK(plan_scaled(call, gradient, job));
+    OK(plan_reduced(call->upstream, "upstream", NULL, &upstream, job, &job->upstream));
     for (int32_t k = 0; k < MOST_OPERANDS; k++)
-        if (call.gradient[k])
+        if (call->gradient[k])
             OK(check_apart(&gradient[k], &upstream));
     return ONEPASS_OK;
 }

@@ -78,11 +78,13 @@ typedef struct engine {
     onepass_status (*prepare)(int32_t device_index);
 } engine;
 
-/* src/check.c: checks a call and plans it. `job` is complete only if the status is ONEPASS_OK. */
+/* src/check.c: a caller's call, whose size may be another than ours. Nobody else looks at it. */
+ONEPASS_INTERNAL onepass_status onepass_read_call(const onepass_call *given, onepass_call *call);
+
+/* Checks a call that was read, and plans it. `job` is complete only if the status is ONEPASS_OK. */
 ONEPASS_INTERNAL onepass_status onepass_plan(const onepass_call *call, job *job);
 
 /* ... and the parts of it that an accumulator needs on its own. */
-ONEPASS_INTERNAL onepass_status onepass_read_call(const onepass_call *given, onepass_call *call);
 ONEPASS_INTERNAL onepass_status onepass_plan_loss(const onepass_call *call, job *job);
 ONEPASS_INTERNAL onepass_status onepass_plan_scalar(const onepass_tensor *tensor, const char *name, view *view);
 

@@ -1,6 +1,7 @@
 /* The public functions: each clears the thread's message, has its call planned and hands the job to an engine. */
 #include "engine.h"
 #include "float_state.h"
+#include "sized.h"
 
 #define TEXT_OF(x) #x
 #define TEXT(x)    TEXT_OF(x)
@@ -17,14 +18,17 @@ onepass_status onepass_machine(onepass_machine_info *info) {
     onepass_succeed();
     if (!info)
         return onepass_fail(ONEPASS_INVALID_ARGUMENT, "info is null; expected a pointer to an onepass_machine_info");
-    if (info->size < sizeof *info)
+    if (!is_plausible_size(info->size, MACHINE_INFO_SIZE_0_1_0))
         return onepass_fail(ONEPASS_INVALID_ARGUMENT,
                             "info.size is %zu; expected sizeof(onepass_machine_info), which is %zu here", info->size,
                             sizeof *info);
-    const onepass_status status = onepass_cpu_describe(info);
-    if (status == ONEPASS_OK)
-        onepass_cuda_describe(info);
-    return status;
+    onepass_machine_info all = {.size = info->size};
+    const onepass_status status = onepass_cpu_describe(&all);
+    if (status != ONEPASS_OK)
+        return status;
+    onepass_cuda_describe(&all);
+    write_sized(info, all.size, &all, sizeof all);
+    return ONEPASS_OK;
 }
 
 static const engine *engine_of(int32_t device) {
@@ -38,23 +42,29 @@ static bool wants_something(const onepass_call *call) {
     return wanted;
 }
 
-ARITHMETIC onepass_status run(const onepass_call *call) {
+ARITHMETIC onepass_status run(const onepass_call *given) {
+    onepass_call call;
     job job;
     onepass_succeed();
-    const onepass_status status = onepass_plan(call, &job);
+    onepass_status status = onepass_read_call(given, &call);
+    if (status == ONEPASS_OK)
+        status = onepass_plan(&call, &job);
     if (status != ONEPASS_OK)
         return status;
-    if (!wants_something(call))
+    if (!wants_something(&call))
         return onepass_fail(ONEPASS_INVALID_ARGUMENT,
                             "nothing is wanted: value and gradients are null; expected at least one output");
-    return engine_of(call->device)->run(&job);
+    return engine_of(call.device)->run(&job);
 }
 
-ARITHMETIC onepass_status scale(const onepass_call *call) {
+ARITHMETIC onepass_status scale(const onepass_call *given) {
+    onepass_call call;
     job job;
     onepass_succeed();
-    const onepass_status status = onepass_plan_scale(call, &job);
-    return status == ONEPASS_OK ? engine_of(call->device)->run(&job) : status;
+    onepass_status status = onepass_read_call(given, &call);
+    if (status == ONEPASS_OK)
+        status = onepass_plan_scale(&call, &job);
+    return status == ONEPASS_OK ? engine_of(call.device)->run(&job) : status;
 }
 
 /* In our own floating-point state from the first comparison on: flushed to zero, a divisor may look like one that was

@@ -4,6 +4,25 @@ onepass_test(test_arguments)
 onepass_test(test_tensors)
 onepass_test(test_asking)
 
+# A later version, whose structs have fields that this one's have not, and a program of today.
+file(READ ${PROJECT_SOURCE_DIR}/include/onepass.h grown_header)
+foreach(struct onepass_call onepass_machine_info)
+  string(REPLACE "} ${struct};" "    int64_t appended[3];\n} ${struct};" grown_header "${grown_header}")
+endforeach()
+file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/grown/onepass.h CONTENT "${grown_header}" @ONLY)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/onepass.h)
+get_target_property(grown_sources onepass_objects SOURCES)
+list(REMOVE_ITEM grown_sources cuda/image.c) # has no structs, and the kernels
+list(TRANSFORM grown_sources PREPEND ${PROJECT_SOURCE_DIR}/src/)
+add_library(onepass_grown OBJECT ${grown_sources})
+target_compile_definitions(onepass_grown PRIVATE _POSIX_C_SOURCE=200809L ONEPASS_STATIC
+  $<TARGET_PROPERTY:onepass_objects,COMPILE_DEFINITIONS>)
+target_include_directories(onepass_grown PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/grown ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(onepass_grown PRIVATE $<TARGET_PROPERTY:onepass_objects,COMPILE_OPTIONS>)
+add_executable(test_grown_library test_grown_library.c $<TARGET_OBJECTS:onepass_grown>)
+target_link_libraries(test_grown_library PRIVATE onepass_static Threads::Threads) # for the rest
+add_test(NAME test_grown_library COMMAND test_grown_library)
+
 # Which instruction sets there are, for scripts that run the tests under each of them.
 add_executable(list_instruction_sets list_instruction_sets.c)
 target_link_libraries(list_instruction_sets PRIVATE onepass_static)

@@ -20,6 +20,8 @@ static const argument_case call_cases[] = {
     /* The size field. */
     {"size 0", ONEPASS_INVALID_ARGUMENT, "size|0", {INTEGER(call.size, 0)}},
     {"size too small", ONEPASS_INVALID_ARGUMENT, "size", {INTEGER(call.size, sizeof(onepass_call) - 8)}},
+    {"size implausible", ONEPASS_INVALID_ARGUMENT, "size|4097", {INTEGER(call.size, 4097)}},
+    {"size garbage", ONEPASS_INVALID_ARGUMENT, "size", {INTEGER(call.size, SIZE_MAX)}},
     {"size larger, zero tail", ONEPASS_OK, "", {INTEGER(call.size, sizeof(onepass_call) + 16)}},
     {"size larger, tail set",
      ONEPASS_NOT_SUPPORTED,

@@ -163,8 +163,8 @@ static void test_machine(void) {
     expect_refusal(onepass_machine(NULL), ONEPASS_INVALID_ARGUMENT, "null", "machine, nowhere to write");
     onepass_machine_info info, untouched;
     memset(&info, POISON, sizeof info);
-    static const size_t wrong[] = {0, 1, sizeof info - 1, SIZE_MAX};
-    for (size_t i = 0; i < COUNT(wrong) - 1; i++) {
+    static const size_t wrong[] = {0, 1, sizeof info - 1, 4097, SIZE_MAX};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
         info.size = wrong[i];
         memcpy(&untouched, &info, sizeof info);
         expect_refusal(onepass_machine(&info), ONEPASS_INVALID_ARGUMENT, "size", "machine, wrong size");
