@@ -87,7 +87,7 @@ int open_inputs(task *task, const loss_options *options) {
 /* Two names, links followed, may be one file's. */
 static int check_apart(const task *task, int k) {
     for (int i = 0; i < k; i++)
-        if (task_wants(task, i) && strcmp(task->output[i].file.final, task->output[k].file.final) == 0)
+        if (task_wants(task, i) && is_one_file(task->output[i].file.name, task->output[k].file.name))
             return complain(WRONG, "%s and %s: are one file; expected two", task->output[i].file.name,
                             task->output[k].file.name);
     return RIGHT;

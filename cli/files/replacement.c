@@ -47,29 +47,39 @@ static char *target_of(const char *name) {
     return text_of("%.*s%.*s", folder, name, (int)length, target);
 }
 
-/* Where links lead, so that they are kept and their file is replaced or made. Where nothing is yet, the folder's own
- * name is found out, so that one file has one name. Null: errno says why there can be none. */
+/* Where a link leads, and one that that leads to, so that they are kept and their file is replaced or made. Null: errno
+ * says why there can be none. Names stay relative: in a deep folder the whole one may be too long for any call. */
 static char *follow(const char *name) {
-    char *real = realpath(name, NULL);
-    if (real || errno != ENOENT)
-        return real;
-    char *target = target_of(name);
-    if (target) { /* and not in a circle, which is not ENOENT */
-        real = follow(target);
-        free(target);
-        return real;
+    enum {
+        MOST_LINKS = 40 /* as in Linux */
+    };
+    char *path = strdup(name);
+    for (int i = 0; path && i < MOST_LINKS; i++) {
+        char *target = target_of(path);
+        if (!target)
+            return path;
+        free(path);
+        path = target;
     }
-    char *folder = folder_of(name), *real_folder = folder ? realpath(folder, NULL) : NULL;
-    if (real_folder)
-        real = text_of("%s/%s", real_folder, name + folder_bytes(name));
+    if (path)
+        errno = ELOOP;
+    free(path);
+    return NULL;
+}
+
+static bool stat_folder(const char *name, struct stat *found) {
+    char *folder = folder_of(name);
+    const bool is_found = folder && stat(folder, found) == 0;
     free(folder);
-    free(real_folder);
-    return real;
+    return is_found;
 }
 
 bool is_one_file(const char *name, const char *other) {
     char *a = follow(name), *b = follow(other);
-    const bool are_same = a && b && strcmp(a, b) == 0;
+    struct stat folder_a, folder_b;
+    const bool are_same = a && b && strcmp(a + folder_bytes(a), b + folder_bytes(b)) == 0 &&
+                          stat_folder(a, &folder_a) && stat_folder(b, &folder_b) &&
+                          folder_a.st_dev == folder_b.st_dev && folder_a.st_ino == folder_b.st_ino;
     free(a);
     free(b);
     return are_same;
@@ -80,6 +90,17 @@ static bool is_folder_writable(const char *name) {
     const bool is_writable = folder && access(folder, W_OK | X_OK) == 0;
     free(folder);
     return is_writable;
+}
+
+/* In a folder such as /tmp everybody may make files, and replace their own. */
+static bool may_be_replaced(const char *name, const struct stat *now) {
+    struct stat folder;
+    const uid_t user = geteuid();
+    if (user == 0 || user == now->st_uid || !stat_folder(name, &folder) || !(folder.st_mode & S_ISVTX) ||
+        user == folder.st_uid)
+        return true;
+    errno = EPERM;
+    return false;
 }
 
 static mode_t mode_of_new_files(void) {
@@ -105,7 +126,9 @@ bool replacement_name(replacement *replacement, const char *name, problem *probl
         return fail(problem, "is not a plain file; expected another name to write to");
     replacement->mode = is_there ? now.st_mode & 0777 : mode_of_new_files();
     replacement->final = follow(name);
-    return (replacement->final && is_folder_writable(replacement->final)) || cannot_write(errno, problem);
+    const bool is_possible = replacement->final && is_folder_writable(replacement->final) &&
+                             (!is_there || may_be_replaced(replacement->final, &now));
+    return is_possible || cannot_write(errno, problem);
 }
 
 bool replacement_is_possible(const char *name, problem *problem) {
@@ -119,18 +142,19 @@ bool replacement_is_possible(const char *name, problem *problem) {
 
 #define SUFFIX ".XXXXXX.part"
 
-/* The name with the suffix. Where the file system would not take one of this length, less of the name, but no part of
- * a character. */
+/* The name with the suffix. Where that would be too long for a name or for a path, less of the name, but no part of a
+ * character. */
 static char *name_part(const char *final) {
     char *folder = folder_of(final);
-    const long most = folder ? pathconf(folder, _PC_NAME_MAX) : -1;
+    const long of_name = folder ? pathconf(folder, _PC_NAME_MAX) : -1, of_path = PATH_MAX - 1 - folder_bytes(final);
     free(folder);
     const char *last = final + folder_bytes(final);
-    int kept = (int)strlen(last), room = (int)((most < 0 ? NAME_MAX : most) - (long)strlen(SUFFIX));
+    const long room = (of_name >= 0 && of_name < of_path ? of_name : of_path) - (long)strlen(SUFFIX);
+    long kept = (long)strlen(last);
     if (kept > room)
-        for (kept = room; kept > 0 && (last[kept] & 0xc0) == 0x80;)
+        for (kept = room > 0 ? room : 0; kept > 0 && (last[kept] & 0xc0) == 0x80;)
             kept--;
-    return text_of("%.*s" SUFFIX, folder_bytes(final) + kept, final);
+    return text_of("%.*s" SUFFIX, folder_bytes(final) + (int)kept, final);
 }
 
 /* Not 0600, as mkostemps has it. A file system without permissions says EPERM, and has none to keep. */

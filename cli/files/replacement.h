@@ -10,7 +10,7 @@
 
 typedef struct replacement {
     const char *name; /* as it was given, for messages; null: not wanted */
-    char *final;      /* the name that it will have, links followed */
+    char *final;      /* the name that it will have: where links lead */
     char *part;       /* the name that it has meanwhile; null: there is no file */
     mode_t mode;      /* of the file that it replaces, or of new ones */
     int file;         /* descriptor; -1: not open */

@@ -178,29 +178,50 @@ def test_files_that_cannot_be_read(pair, place):
         pair.refuse(*command, *OUTPUTS, says=name.removesuffix(":name"))
 
 
-def test_a_file_without_permission():
-    """As root everything can be read, so then the tool runs as nobody, from a copy."""
+@pytest.fixture
+def as_nobody():
+    """A folder that all may write to, and the tool run there by somebody to whom permissions matter: root may do
+    everything, so then it is run as nobody, from a copy."""
     with tempfile.TemporaryDirectory() as place:
         folder = Folder(pathlib.Path(place))
         os.chmod(place, 0o777)
         folder.save("p.npy", numbers(1, 5)), folder.save("secret.npy", numbers(2, 5))
-        os.chmod(folder / "secret.npy", 0)
         shutil.copy(tool(), folder / "tool")
-        os.mkdir(folder / "closed", 0o555)
         other = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
 
         def run(*arguments):
             command = [folder / "tool", *arguments]
             return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=60, **other)
 
-        assert run("mse", "p.npy", "p.npy").returncode == 0
-        for files in (("secret.npy", "p.npy"), ("p.npy", "secret.npy")):
-            result = run("mse", *files, "--grad", "g.npy")
-            assert (result.returncode, result.stdout) == (2, "")
-            assert_sentence(result.stderr, "secret.npy", "ermission")
-        result = run("mse", "p.npy", "p.npy", "--grad", "closed/g.npy")
-        assert (result.returncode, result.stdout, os.listdir(folder / "closed")) == (2, "", [])
-        assert_sentence(result.stderr, "closed/g.npy", "ermission")
+        folder.run = run
+        yield folder
+
+
+def test_a_file_without_permission(as_nobody):
+    os.chmod(as_nobody / "secret.npy", 0)
+    os.mkdir(as_nobody / "closed", 0o555)
+    assert as_nobody.run("mse", "p.npy", "p.npy").returncode == 0
+    for files in (("secret.npy", "p.npy"), ("p.npy", "secret.npy")):
+        result = as_nobody.run("mse", *files, "--grad", "g.npy")
+        assert (result.returncode, result.stdout) == (2, "")
+        assert_sentence(result.stderr, "secret.npy", "ermission")
+    result = as_nobody.run("mse", "p.npy", "p.npy", "--grad", "closed/g.npy")
+    assert (result.returncode, result.stdout, os.listdir(as_nobody / "closed")) == (2, "", [])
+    assert_sentence(result.stderr, "closed/g.npy", "ermission")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of somebody else")
+def test_a_file_of_somebody_else_in_a_folder_like_tmp(as_nobody):
+    """Whoever may write there may not replace it: found out before the other output has its name."""
+    os.mkdir(as_nobody / "shared")
+    os.chmod(as_nobody / "shared", 0o1777)
+    as_nobody.write("shared/n.npy", b"earlier")
+    os.chmod(as_nobody / "shared/n.npy", 0o666)
+    result = as_nobody.run("mse", "p.npy", "p.npy", "--grad", "shared/g.npy", "--none", "shared/n.npy")
+    assert (result.returncode, result.stdout, os.listdir(as_nobody / "shared")) == (2, "", ["n.npy"])
+    assert_sentence(result.stderr, "onepass: shared/n.npy: cannot be written: Operation not permitted")
+    for _ in range(2):  # one's own may be replaced
+        assert as_nobody.run("mse", "p.npy", "p.npy", "--grad", "shared/g.npy").returncode == 0
 
 
 @pytest.mark.parametrize(

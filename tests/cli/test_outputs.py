@@ -1,13 +1,14 @@
 # What is written: the gradient and the losses of the elements, complete or not at all.
 import os
 import stat
+import subprocess
 
 import numpy as np
 import pytest
 
 from expected import KINDS, REDUCTIONS, TYPES, assert_gradients, assert_losses, cases, exact, expected
 from expected import gradient_options, numbers, operand_names, operands, options, save_operands
-from folder import bits
+from folder import bits, tool
 from formulas import EXACT
 
 SHAPE = (13, 211)
@@ -266,6 +267,47 @@ def test_names_up_to_the_limit_of_the_file_system(folder, character):
         os.remove(folder / name)
     assert sorted(os.listdir(folder.path)) == ["p.npy", "t.npy"]
     folder.refuse("mse", "p.npy", "t.npy", "--grad", "g" * (most + 1), says=["g" * (most + 1), "too long"])
+
+
+@pytest.mark.parametrize("last", [13, 101, 255])
+def test_paths_up_to_the_limit_of_the_system(folder, last):
+    """The one that the file has meanwhile has to fit as well, for which a name of some length is needed."""
+    save_pair(folder)
+    most = os.pathconf(folder.path, "PC_PATH_MAX") - 1
+    name = "./" * ((most - last) // 2) + "g" * last
+    assert len(name) == most
+    folder.answer("mse", "p.npy", "t.npy", "--grad", name)
+    assert folder.load("g" * last).shape == SHAPE
+    folder.refuse("mse", "p.npy", "t.npy", "--grad", f"./{name}", says=[f"./{name}", "too long"])
+
+
+@pytest.mark.parametrize("depth", [3850, 4090, 4300])
+def test_a_folder_whose_whole_name_is_longer_than_a_path_can_be(folder, depth):
+    """Names are relative to it, and need not be written out."""
+    p, t = (numbers(seed, SHAPE) for seed in (44, 45))
+    names = ["link.npy", "g" * 255]
+
+    def go_there():
+        length = len(os.getcwd())
+        while length < depth:
+            part = "d" * max(1, min(200, depth - length - 1))
+            os.makedirs(part, exist_ok=True)
+            os.chdir(part)
+            length += 1 + len(part)
+
+    here = os.open(".", os.O_RDONLY)
+    try:
+        os.chdir(folder.path), go_there()
+        np.save("p.npy", p), np.save("t.npy", t), os.symlink("target.npy", "link.npy")
+        command = [tool(), "mse", "p.npy", "t.npy", "--grad", names[0], "--none", names[1]]
+        done = subprocess.run(command, capture_output=True, timeout=60)
+        assert done.returncode == 0 and done.stderr == b"", done
+        assert np.load("target.npy").shape == np.load(names[1]).shape == SHAPE
+        assert sorted(os.listdir()) == sorted(["p.npy", "t.npy", "target.npy", *names])
+        done = subprocess.run([*command[:-1], "./target.npy"], capture_output=True, timeout=60)
+        assert done.returncode == 2 and b"are one file" in done.stderr, done
+    finally:
+        os.fchdir(here), os.close(here)
 
 
 def test_messages_have_the_whole_name_that_was_given(folder):
