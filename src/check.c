@@ -83,6 +83,10 @@ static void fill_strides(checked *tensor) {
     }
 }
 
+/* Bytes that a tensor may span to either side of its first element. No machine has as many, and below this a walk's
+ * step past the end of a dimension still fits, and so does a stride of 16-bit numbers that is counted in floats. */
+#define LARGEST_SPAN ((int64_t)1 << 62)
+
 /* The first and one past the last byte, if they are addresses at all. */
 static onepass_status check_span(checked *tensor) {
     tensor->begin = tensor->end = (uintptr_t)tensor->data;
@@ -105,6 +109,7 @@ static onepass_status check_span(checked *tensor) {
     overflow |= __builtin_add_overflow(highest, (int64_t)1, &highest);
     overflow |= __builtin_mul_overflow(lowest, size, &lowest);
     overflow |= __builtin_mul_overflow(highest, size, &highest);
+    overflow |= lowest < -LARGEST_SPAN || highest > LARGEST_SPAN;
     overflow = overflow || __builtin_sub_overflow(tensor->begin, 0 - (uintptr_t)lowest, &tensor->begin);
     overflow = overflow || __builtin_add_overflow(tensor->end, (uintptr_t)highest, &tensor->end);
     if (overflow)
@@ -295,7 +300,7 @@ static void make_view(const checked *tensor, const common *common, view *view) {
             continue;
         const int64_t stride = d < missing || tensor->shape[d - missing] == 1 ? 0 : tensor->stride[d - missing];
         const int32_t outer = view->ndim - 1;
-        /* No overflow: check_span has multiplied every stride with its extent. */
+        /* No overflow: see LARGEST_SPAN. */
         if (outer >= 0 && view->stride[outer] == stride * extent) {
             view->shape[outer] *= extent;
             view->stride[outer] = stride;

@@ -214,6 +214,29 @@ static void test_weights_in_callers_workspace(void *unused) {
     check_pair(fake, 4, "gradients alone, in the caller's workspace");
 }
 
+/* Far apart, but within what a tensor may span: the plan's arithmetic must not overflow, which sanitizers see. Nobody
+ * looks at the addresses; the value lies below the others, which span all above. */
+static void test_wide_strides(void *unused) {
+    (void)unused;
+    static const int64_t strides[] = {INT64_C(1) << 53, (INT64_C(1) << 59) + 1};
+    for (size_t i = 0; i < sizeof strides / sizeof *strides; i++) {
+        static cuda_launch plan;
+        const int64_t shape = 2;
+        const onepass_tensor p = {(void *)0x20000, ONEPASS_F32, 1, &shape, &strides[i]};
+        const onepass_tensor m = {(void *)0x20000, ONEPASS_BOOL, 1, &shape, &strides[i]};
+        const onepass_tensor v = {(void *)0x10000, ONEPASS_F32, 0, NULL, NULL};
+        onepass_call call = {.size = sizeof call, .loss = "mse", .operand = {&p, &p}, .value = &v};
+        job job;
+        for (int masked = 0; masked < 2; masked++) {
+            call.mask = masked ? &m : NULL;
+            CHECK_OK(onepass_plan(&call, &job), "wide strides");
+            onepass_cuda_plan(&job, FAKE_MULTIPROCESSORS, &plan);
+            HOLDS(strstr(onepass_cuda_kernel_name(plan.kernel), "general") != NULL);
+            HOLDS(plan.parameter.general.view[CUDA_PREDICTION].stride[0] == strides[i]);
+        }
+    }
+}
+
 static void test_scale(void *unused) {
     (void)unused;
     fake *fake = find_fake();
@@ -336,6 +359,7 @@ static const host_test tests[] = {
     {"launch", test_launch},
     {"weights", test_weights},
     {"weights in the caller's workspace", test_weights_in_callers_workspace},
+    {"wide strides", test_wide_strides},
     {"scale", test_scale},
     {"unless one", test_unless_one},
     {"rounding", test_rounding},

@@ -156,14 +156,13 @@ static layout layout_of(const view *view, int32_t compute, cuda_rows *rows, bool
     const bool constant = stride == 0, real = view->dtype == compute, half = size == 2 && compute == ONEPASS_F32;
     const int64_t alignment = constant ? size : real ? 16 : 8;
     *has_rows = constant || view->ndim == 2;
-    *rows = (cuda_rows){.tile_step = stride * ORDER_TILE, .tiles = 1};
+    *rows = (cuda_rows){.tile_step = constant ? 0 : ORDER_TILE, .tiles = 1};
     if (view->ndim > 2 || (stride != 0 && stride != 1) || !(real || (half && !constant)))
         return NOT_DIRECT;
     if (view->ndim == 2) {
-        *rows = (cuda_rows){.tile_step = stride * ORDER_TILE,
-                            .row_step = view->stride[0],
-                            .tiles = view->shape[1] / ORDER_TILE,
-                            .by = divisor_of(view->shape[1] / ORDER_TILE)};
+        rows->row_step = view->stride[0];
+        rows->tiles = view->shape[1] / ORDER_TILE;
+        rows->by = divisor_of(rows->tiles);
         if (view->shape[1] % ORDER_TILE != 0)
             return NOT_DIRECT;
     }
