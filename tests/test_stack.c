@@ -106,20 +106,40 @@ static test_case case_of(const char *loss, int kind) {
                        .seed = 5};
 }
 
+/* The same as one slice of an accumulator, which keeps the value, and the gradients of a weighted mean, for itself. */
+static void *make_slice(void *argument) {
+    onepass_call call = *(const onepass_call *)argument;
+    const int64_t *shape = call.operand[0]->shape;
+    const int64_t count = call.operand[0]->ndim == 1 ? shape[0] : shape[0] * shape[1];
+    onepass_accumulator *accumulator = NULL;
+    call.value = NULL;
+    for (int k = 0; k < ONEPASS_MAX_OPERANDS && (call.weight || call.mask); k++) {
+        call.gradient[k] = NULL;
+    }
+    onepass_status status = onepass_accumulator_begin(&accumulator, &call, count);
+    if (status == ONEPASS_OK) {
+        status = onepass_accumulator_add(accumulator, &call, 0);
+    }
+    onepass_accumulator_destroy(accumulator);
+    return (void *)(uintptr_t)status;
+}
+
 /* What a thread takes that does nothing is not the library's: descriptor and thread-local variables lie there too. */
 static size_t depth_of_nothing;
 
-static void test_case_on_stack(const test_case *c, unsigned char *painted, unsigned char *exact, size_t *deepest) {
+static void test_case_on_stack(const test_case *c, int as_slice, unsigned char *painted, unsigned char *exact,
+                               size_t *deepest) {
     prepared_case *prepared = case_prepare(c);
     char text[512];
     case_describe(c, text, sizeof text);
-    const size_t depth = measure(painted, make_call, &prepared->call) - depth_of_nothing;
+    void *(*const function)(void *) = as_slice ? make_slice : make_call;
+    const size_t depth = measure(painted, function, &prepared->call) - depth_of_nothing;
     const int fits = CHECK(depth <= ONEPASS_STACK_SIZE, "expected at most %d bytes of stack, got %zu: %s",
                            ONEPASS_STACK_SIZE, depth, text);
     if (fits && depth > *deepest) {
         const size_t page = (size_t)sysconf(_SC_PAGESIZE);
         const size_t size = (ONEPASS_STACK_SIZE + depth_of_nothing + page - 1) / page * page;
-        CHECK_OK((onepass_status)(uintptr_t)run_on_stack(exact, size, make_call, &prepared->call), text);
+        CHECK_OK((onepass_status)(uintptr_t)run_on_stack(exact, size, function, &prepared->call), text);
     }
     *deepest = depth > *deepest ? depth : *deepest;
     case_free(prepared);
@@ -134,12 +154,15 @@ int main(void) {
     depth_of_nothing = measure(painted, do_nothing, NULL);
     for (int kind = 0; kind < KINDS; kind++) {
         const test_case c = case_of("gaussian_nll", kind);
-        test_case_on_stack(&c, painted, exact, &deepest);
+        test_case_on_stack(&c, 0, painted, exact, &deepest);
+        if (!(kind & EACH_VALUE)) {
+            test_case_on_stack(&c, 1, painted, exact, &deepest);
+        }
     }
     for (int32_t i = 0; onepass_loss_at(i); i++) {
         for (int kind = 0; kind <= IN_DOUBLE; kind++) {
             const test_case c = case_of(onepass_loss_at(i)->name, kind);
-            test_case_on_stack(&c, painted, exact, &deepest);
+            test_case_on_stack(&c, 0, painted, exact, &deepest);
         }
     }
     printf("the deepest call took %zu bytes of stack\n", deepest);
