@@ -1,6 +1,7 @@
 """What PyTorch's contract has in words, numbers and rules, for tensors and arrays alike."""
 
 import sys
+import warnings
 from collections import namedtuple
 
 # The reductions, and the library's numbers for them. Only kl_div and the losses that PyTorch lacks have a batchmean.
@@ -85,6 +86,18 @@ def as_numbers(parameters):
 
 
 # ------------------------------------------------------------------ the checks --
+
+
+def warn(message):
+    """Of the call of a public function, or of what patch_torch has put in its place: the warning points at the caller.
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") in _OURS:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
+
+
+_OURS = {f"{__package__}.{name}" for name in ("_numpy", "_torch", "functional", "patch")}
 
 
 def check_sizes(sizes, input, target, third):

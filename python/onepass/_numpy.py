@@ -1,7 +1,5 @@
 """NumPy's arrays: any strides, float16, float32 and float64."""
 
-import warnings
-
 import numpy
 
 from . import _contract, _native
@@ -10,24 +8,23 @@ from .functional import CATALOG
 
 
 def loss(name, input, target, parameters, reduction, given=None):
-    """One of the public functions; called by it directly, so that warnings point at its caller."""
+    """One of the public functions."""
     given = given or NOTHING
     contract = _contract.contract_of(name)
     if given.size_average is not None or given.reduce is not None:
         reduction = "none" if given.reduce is False else "sum" if given.size_average is False else "mean"
-        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction={reduction!r} instead.",
-                      stacklevel=3)
+        _contract.warn(f"size_average and reduce args will be deprecated, please use reduction={reduction!r} instead.")
     elif name.startswith("kl_div") and reduction == "mean":
-        warnings.warn(_contract.MEAN_OF_KL_DIV, stacklevel=3)
+        _contract.warn(_contract.MEAN_OF_KL_DIV)
     if contract.strict_reductions:
         _contract.check_strict_reduction(name, reduction)
     if reduction == "elementwise_mean":
-        warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3)
+        _contract.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.")
         reduction = "mean"
     if reduction not in CODES and not (contract.has_batchmean and reduction == "batchmean"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if contract.sizes == _contract.WARN and input.shape != target.shape:
-        warnings.warn(_contract.SIZES_DIFFER.format(target.shape, input.shape), stacklevel=3)
+        _contract.warn(_contract.SIZES_DIFFER.format(target.shape, input.shape))
     arrays, shape = checked(name, contract, input, target, given)
     value = numpy.empty(shape if reduction == "none" else (), result_type(contract, arrays, shape))
     run(name, contract, arrays, parameters, reduction, given, shape, value, None)

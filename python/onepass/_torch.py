@@ -2,13 +2,10 @@
 anything else is handed over to PyTorch."""
 
 import math
-import warnings
 
 import torch
 import torch.autograd.forward_ad as forward_ad
 from torch.nn import _reduction
-from torch.overrides import _get_current_function_mode_stack
-from torch.utils._device import DeviceContext
 
 from . import _contract, _handover, _native
 from ._contract import BATCHMEAN, CODES, MEAN, MEAN_OF_ALL, NAMES, NONE, NOTHING
@@ -19,7 +16,7 @@ _native.learn_torch(torch)
 Tensor = torch.Tensor
 _torch_loss, _torch_gradient, _torch_scale = _native.torch_loss, _native.torch_gradient, _native.torch_scale
 _is_grad_enabled = torch.is_grad_enabled
-_function_modes, _dispatch_modes = torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack
+_dispatch_modes = torch._C._len_torch_dispatch_stack
 _transform, _tracing_state = torch._C._functorch.peek_interpreter_stack, torch._C._get_tracing_state
 _is_any_autocast = getattr(torch._C, "_is_any_autocast_enabled", None) or torch._C.is_any_autocast_enabled
 _is_compiling = getattr(torch.compiler, "is_compiling", None) or torch._dynamo.is_compiling
@@ -30,8 +27,7 @@ _IN_SINGLE, _TWO_DECIDE, _NUMBERS_ABSTAIN, _LAYOUT_SHIFT = 1, 2, 4, 3  # how the
 
 
 def loss(name, input, target, parameters, reduction, given=None):
-    """One of the public functions; called by it directly, so that warnings point at its caller. What most calls are
-    comes first, with as few questions as it can be told by."""
+    """One of the public functions. What most calls are comes first, with as few questions as it can be told by."""
     if given is None and not _is_compiling():
         code = CODES.get(reduction)
         if code is not None:
@@ -50,11 +46,11 @@ def with_care(name, input, target, parameters, reduction, given):
     if parameters and not _is_compiling():
         parameters = _contract.as_numbers(parameters)
     if contract.sizes == _contract.WARN and input.size() != target.size() and not _is_compiling():
-        warnings.warn(_contract.SIZES_DIFFER.format(target.size(), input.size()), stacklevel=4)
+        _contract.warn(_contract.SIZES_DIFFER.format(target.size(), input.size()))
     if given.size_average is not None or given.reduce is not None:
         reduction = _reduction.legacy_get_string(given.size_average, given.reduce)
     elif name.startswith("kl_div") and reduction == "mean" and not _is_compiling():
-        warnings.warn(_contract.MEAN_OF_KL_DIV, stacklevel=4)
+        _contract.warn(_contract.MEAN_OF_KL_DIV)
     third = checked_variance(input, given) if name == "gaussian_nll" else given.third
     reduction = checked_reduction(name, contract, input, target, reduction, given)
     tensors = input, target, third, given.weight, given.mask
@@ -242,14 +238,10 @@ def are_allowed(name, parameters):
 
 
 def is_plain_here():
-    """Whether nobody is watching: no transform of torch.func, no mode, no tracer, no forward-mode derivative."""
+    """Whether nobody is watching: no transform of torch.func, no dispatch mode, no tracer, no forward-mode derivative.
+    Function modes have seen the call before."""
     return not (_dispatch_modes() or _transform() is not None or forward_ad._current_level >= 0 or
-                _tracing_state() is not None or (_function_modes() and not is_device_choice_alone()))
-
-
-def is_device_choice_alone():
-    """torch.set_default_device is a mode too, but says nothing about tensors that are there."""
-    return all(type(mode) is DeviceContext for mode in _get_current_function_mode_stack())
+                _tracing_state() is not None)
 
 
 def is_in_single(device_type):

@@ -20,6 +20,8 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     of bool or uint8, says which elements take part, and broadcasts likewise. size_average and reduce are PyTorch's
     deprecated arguments.
     """
+    if _overridden(input, target, weight, mask) and _enabled():
+        return _override(mse_loss, input, target, size_average, reduce, reduction, weight, mask, broadcast_weight)
     if weight is None and mask is None and size_average is None and reduce is None:
         return _side(input, target).loss("mse", input, target, (), reduction)
     given = Given(None, weight, mask, broadcast_weight, size_average, reduce)
@@ -32,6 +34,8 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 
     The other arguments are those of mse_loss.
     """
+    if _overridden(input, target, weight, mask) and _enabled():
+        return _override(l1_loss, input, target, size_average, reduce, reduction, weight, mask, broadcast_weight)
     if weight is None and mask is None and size_average is None and reduce is None:
         return _side(input, target).loss("l1", input, target, (), reduction)
     given = Given(None, weight, mask, broadcast_weight, size_average, reduce)
@@ -45,6 +49,8 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
     weight and mask broadcast to the size of the loss; a weighted mean is over the sum of the weights.
     """
+    if _overridden(input, target, weight, mask) and _enabled():
+        return _override(smooth_l1_loss, input, target, size_average, reduce, reduction, beta, weight, mask)
     if weight is None and mask is None and size_average is None and reduce is None:
         return _side(input, target).loss("smooth_l1", input, target, (beta,), reduction)
     given = Given(None, weight, mask, True, size_average, reduce)
@@ -57,6 +63,8 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None, *, mask=
 
     weight and mask are those of mse_loss, but a weighted mean is over the number of elements, as PyTorch has it here.
     """
+    if _overridden(input, target, weight, mask) and _enabled():
+        return _override(huber_loss, input, target, reduction, delta, weight, mask, broadcast_weight)
     if weight is None and mask is None:
         return _side(input, target).loss("huber", input, target, (delta,), reduction)
     given = Given(None, weight, mask, broadcast_weight)
@@ -68,6 +76,8 @@ def hinge_loss(input, target, margin=1.0, reduction="mean", weight=None, *, mask
 
     reduction may be 'batchmean', too. weight and mask are those of smooth_l1_loss.
     """
+    if _overridden(input, target, weight, mask) and _enabled():
+        return _override(hinge_loss, input, target, margin, reduction, weight, mask)
     if weight is None and mask is None:
         return _side(input, target).loss("hinge", input, target, (margin,), reduction)
     given = Given(None, weight, mask, True)
@@ -79,6 +89,8 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 
     weight and mask are those of smooth_l1_loss.
     """
+    if _overridden(input, target, weight, mask) and _enabled():
+        return _override(soft_margin_loss, input, target, size_average, reduce, reduction, weight, mask)
     if weight is None and mask is None and size_average is None and reduce is None:
         return _side(input, target).loss("soft_margin", input, target, (), reduction)
     given = Given(None, weight, mask, True, size_average, reduce)
@@ -92,6 +104,8 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 
     weight and mask are those of smooth_l1_loss.
     """
+    if _overridden(input, target, weight, mask) and _enabled():
+        return _override(hinge_embedding_loss, input, target, margin, size_average, reduce, reduction, weight, mask)
     plain = weight is None and mask is None and size_average is None and reduce is None and reduction != "none"
     given = None if plain else Given(None, weight, mask, True, size_average, reduce)
     return _side(input, target).loss("hinge_embedding", input, target, (margin,), reduction, given)
@@ -103,6 +117,9 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 
     weight and mask are those of smooth_l1_loss.
     """
+    if _overridden(input1, input2, target, weight, mask) and _enabled():
+        return _override(margin_ranking_loss, input1, input2, target, margin, size_average, reduce, reduction, weight,
+                         mask)
     given = Given(target, weight, mask, True, size_average, reduce)
     return _side(input1, input2).loss("margin_ranking", input1, input2, (margin,), reduction, given)
 
@@ -113,6 +130,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 
     weight and mask broadcast to the size of the loss; the mean is over the number of elements.
     """
+    if _overridden(input, target, weight, mask) and _enabled():
+        return _override(binary_cross_entropy, input, target, weight, size_average, reduce, reduction, mask)
     given = Given(None, weight, mask, True, size_average, reduce)
     return _side(input, target).loss("bce", input, target, (), reduction, given)
 
@@ -124,6 +143,9 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
 
     weight, pos_weight and mask broadcast to the size of the loss; the mean is over the number of elements.
     """
+    if _overridden(input, target, weight, pos_weight, mask) and _enabled():
+        return _override(binary_cross_entropy_with_logits, input, target, weight, size_average, reduce, reduction,
+                         pos_weight, mask)
     plain = weight is None and mask is None and size_average is None and reduce is None and reduction != "none"
     if plain and pos_weight is None:
         return _side(input, target).loss("bce_with_logits", input, target, (), reduction)
@@ -138,6 +160,8 @@ def sigmoid_focal_loss(inputs, targets, alpha=0.25, gamma=2, reduction="none", *
 
     weight and mask are those of smooth_l1_loss.
     """
+    if _overridden(inputs, targets, weight, mask) and _enabled():
+        return _override(sigmoid_focal_loss, inputs, targets, alpha, gamma, reduction, weight, mask)
     squared = is_number(gamma) and gamma == 2  # which the library has apart, faster and with the same bits
     name, parameters = ("focal_squared", (alpha,)) if squared else ("focal", (alpha, gamma))
     given = None if weight is None and mask is None else Given(None, weight, mask, True)
@@ -151,6 +175,9 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
 
     weight and mask are those of smooth_l1_loss.
     """
+    if _overridden(input, target, weight, mask) and _enabled():
+        return _override(poisson_nll_loss, input, target, log_input, full, size_average, eps, reduce, reduction, weight,
+                         mask)
     name = _poisson_nll_name(log_input, full)
     parameters = () if log_input else (eps,)
     if weight is None and mask is None and size_average is None and reduce is None:
@@ -169,6 +196,8 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
     weight and mask are those of smooth_l1_loss.
     """
+    if _overridden(input, target, var, weight, mask) and _enabled():
+        return _override(gaussian_nll_loss, input, target, var, full, eps, reduction, weight, mask)
     given = Given(var, weight, mask, True)
     parameters = 1.0 if full else 0.0, eps
     return _side(input, target).loss("gaussian_nll", input, target, parameters, reduction, given)
@@ -181,6 +210,8 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
     weight and mask are those of smooth_l1_loss.
     """
+    if _overridden(input, target, weight, mask) and _enabled():
+        return _override(kl_div, input, target, size_average, reduce, reduction, log_target, weight, mask)
     given = Given(None, weight, mask, True, size_average, reduce)
     return _side(input, target).loss(_kl_div_name(log_target), input, target, (), reduction, given)
 
@@ -206,6 +237,9 @@ def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=
 
         loss, gradient = onepass.value_and_grad("smooth_l1", prediction, target, beta=0.5)
     """
+    if _overridden(input, target, third, weight, mask) and _enabled():
+        return _override(value_and_grad, name, input, target, third, reduction, weight, mask, broadcast_weight,
+                         **parameters)
     loss = _library_name(name, third, parameters) if isinstance(name, str) else None
     known = CATALOG.get(loss)
     if known is None:
@@ -244,6 +278,8 @@ _OTHER_NAMES = {"binary_cross_entropy": "bce", "sigmoid_focal_loss": "focal"}
 _TEMPLATE = '''
 def {function}(input, target, {third}*, {parameters}reduction="mean", weight=None, mask=None):
     """{documentation}"""
+    if _overridden(input, target, {third}weight, mask) and _enabled():
+        return _override({function}, input, target, {third}{names}reduction, weight, mask)
     given = {nothing}Given({third_value}, weight, mask, True)
     return _side(input, target).loss("{name}", input, target, ({values}), reduction, given)
 '''
@@ -280,6 +316,7 @@ def function_of(loss):
         function=function, name=loss["name"], documentation=documentation_of(loss), third=f"{third}, " if third else "",
         third_value=third, nothing="" if third else _NOTHING,
         parameters="".join(f"{parameter['name']}={parameter['default']!r}, " for parameter in parameters),
+        names="".join(f"{parameter['name']}, " for parameter in parameters),
         values="".join(f"{parameter['name']}," for parameter in parameters))
     namespace = {}
     exec(compile(source, f"<onepass.{function}>", "exec"), globals(), namespace)
@@ -300,6 +337,41 @@ __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "gaussian
            "hinge_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss", "poisson_nll_loss",
            "sigmoid_focal_loss", "smooth_l1_loss", "soft_margin_loss", "value_and_grad",
            *(f"{name}_loss" for name in MADE)]
+
+# ------------------------------------------------------------- who overrides a call --
+
+
+def _overridden(*operands):
+    """Whether a subclass of Tensor, a tracer or a function mode wants the call. PyTorch's own question, once PyTorch is
+    there; it is asked first, since a tracer's arguments cannot be looked at."""
+    global _overridden
+    overrides = sys.modules.get("torch.overrides")
+    if overrides is None:
+        return False
+    _overridden = overrides.has_torch_function_variadic
+    return _overridden(*operands)
+
+
+def _enabled():
+    """What PyTorch's question has in it but torch.compile leaves out: within a subclass's own answer it is no longer
+    asked."""
+    import torch
+
+    return torch._C._is_torch_function_enabled() or torch._C._len_torch_function_stack() > 0
+
+
+def _override(function, *values, **more):
+    """The call, handed to whoever wants it as PyTorch hands on its own; arguments that have their default are left
+    out."""
+    from torch.overrides import handle_torch_function
+
+    code, defaults = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
+    required = code.co_argcount - len(defaults)
+    standards = dict(zip(names[required:], defaults)) | (function.__kwdefaults__ or {})
+    given = {name: value for name, value in zip(names[required:], values[required:]) if value is not standards[name]}
+    return handle_torch_function(function, values, *values[:required], **given, **more)
+
 
 # -------------------------------------------------------------------- who computes --
 

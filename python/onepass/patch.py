@@ -1,5 +1,7 @@
 """The functions of torch.nn.functional, and with them the modules of torch.nn, replaced by ours for a while."""
 
+import functools
+
 from . import functional
 
 _NAMES = ("binary_cross_entropy", "binary_cross_entropy_with_logits", "gaussian_nll_loss", "hinge_embedding_loss",
@@ -34,8 +36,8 @@ class Patch:
         _patches += 1
         if _patches == 1:
             _originals.update({name: getattr(F, name) for name in _NAMES})
-        for name in _NAMES:
-            setattr(F, name, getattr(functional, name))
+            for name, original in _originals.items():
+                setattr(F, name, replacement_of(original, getattr(functional, name)))
 
     def undo(self):
         """PyTorch's own functions again, unless another patch is in force. A second undo does nothing."""
@@ -55,3 +57,30 @@ class Patch:
 
     def __exit__(self, *exception):
         self.undo()
+
+
+def replacement_of(original, ours):
+    """Our function in the place of PyTorch's. Whoever overrides the call sees PyTorch's own, which is what handlers,
+    modes and graphs know."""
+    from torch.overrides import handle_torch_function, has_torch_function
+
+    @functools.wraps(original)
+    def function(*arguments, **given):
+        operands = *arguments, *given.values()
+        if has_torch_function(operands) and not is_for_a_device_alone(operands):
+            return handle_torch_function(original, operands, *arguments, **given)
+        return ours(*arguments, **given)
+
+    return function
+
+
+def is_for_a_device_alone(operands):
+    """torch.set_default_device is a function mode, too, but says nothing about tensors that are there."""
+    import torch
+    from torch.overrides import _get_current_function_mode_stack
+    from torch.utils._device import DeviceContext
+
+    if not all(type(mode) is DeviceContext for mode in _get_current_function_mode_stack()):
+        return False
+    return all(type(operand) in (torch.Tensor, torch.nn.Parameter) or not hasattr(type(operand), "__torch_function__")
+               for operand in operands)

@@ -1,0 +1,198 @@
+# PyTorch's override protocol: whoever overrides functions (subclasses, function modes, fx) sees one call of the public
+# function with the arguments that were given, and under patch_torch PyTorch's own function.
+import contextlib
+import inspect
+import pickle
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("numpy")
+
+import onepass
+import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
+
+LOSSES = [name for name in onepass.functional.__all__ if name != "value_and_grad"]
+PATCHED = [name for name in LOSSES if hasattr(F, name)]
+ORIGINAL = {name: getattr(F, name) for name in PATCHED}
+
+pytestmark = pytest.mark.filterwarnings("ignore:reduction. 'mean' divides", "ignore:Using a target size")
+
+
+def operands_of(name):
+    """Tensors for the arguments that have no default."""
+    count = sum(one.default is one.empty for one in inspect.signature(getattr(onepass, name)).parameters.values())
+    return [torch.rand(3, 4) * 0.9 + 0.05 for _ in range(count)]
+
+
+class Watching(TorchFunctionMode):
+    """Keeps the calls that it sees."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_function__(self, function, types, arguments=(), given=None):
+        self.seen.append((function, arguments, given or {}))
+        return function(*arguments, **(given or {}))
+
+
+class Answering(torch.Tensor):
+    """Knows some functions, by the objects that they are, and no others."""
+
+    handlers = {}
+
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), given=None):
+        handler = cls.handlers.get(function)
+        return NotImplemented if handler is None else handler(*arguments, **(given or {}))
+
+
+def answering(monkeypatch, function):
+    calls = []
+    monkeypatch.setattr(Answering, "handlers", {function: lambda *arguments, **given: calls.append((arguments, given))})
+    return calls
+
+
+def calls_in(function, count):
+    """What fx records of a function of so many operands."""
+    two, three = lambda p, t: function(p, t), lambda p, t, v: function(p, t, v)
+    graph = torch.fx.symbolic_trace(three if count == 3 else two).graph
+    return [node for node in graph.nodes if node.op == "call_function"]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_mode_sees_one_call(name):
+    function, operands = getattr(onepass, name), operands_of(name)
+    mask, wanted = torch.ones(3, 4, dtype=torch.bool), getattr(onepass, name)(*operands)
+    with Watching() as mode:
+        plain, masked = function(*operands), function(*operands, reduction="sum", mask=mask)
+    (first, arguments, given), (second, _, more) = mode.seen
+    assert first is second is function
+    assert len(arguments) == len(operands) and all(a is b for a, b in zip(arguments, operands)) and given == {}
+    assert more["reduction"] == "sum" and more["mask"] is mask and len(more) == 2
+    assert torch.equal(plain, wanted) and masked.shape == ()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_subclass_sees_one_call(monkeypatch, name):
+    function, operands = getattr(onepass, name), operands_of(name)
+    calls = answering(monkeypatch, function)
+    tensor = torch.ones(3, 4).as_subclass(Answering)
+    for k in range(len(operands)):
+        function(*operands[:k], tensor, *operands[k + 1:])
+        assert calls.pop()[0][k] is tensor
+    for called in ("weight", "mask"):
+        function(*operands, **{called: tensor})
+        assert calls.pop()[1][called] is tensor
+    assert calls == []
+
+
+def test_pos_weight_is_an_operand(monkeypatch):
+    calls = answering(monkeypatch, onepass.binary_cross_entropy_with_logits)
+    tensor = torch.ones(4).as_subclass(Answering)
+    onepass.binary_cross_entropy_with_logits(torch.rand(3, 4), torch.rand(3, 4), pos_weight=tensor)
+    assert calls[0][1]["pos_weight"] is tensor
+
+
+def test_value_and_grad(monkeypatch):
+    p, t = torch.rand(3, 4), torch.rand(3, 4)
+    with Watching() as mode:
+        value, gradient = onepass.value_and_grad("smooth_l1", p, t, beta=0.5)
+    (function, arguments, given), = mode.seen
+    assert function is onepass.value_and_grad and arguments[0] == "smooth_l1" and given == {"beta": 0.5}
+    assert gradient.shape == p.shape
+    calls = answering(monkeypatch, onepass.value_and_grad)
+    onepass.value_and_grad("mse", p, t.as_subclass(Answering))
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_as_the_root_of_a_graph(name):
+    function, operands = getattr(onepass, name), operands_of(name)
+    traced = torch.fx.symbolic_trace(function)
+    assert [node.target for node in traced.graph.nodes if node.op == "call_function"] == [function]
+    assert torch.equal(traced(*operands), function(*operands))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_inside_a_graph(name):
+    function = getattr(onepass, name)
+    (node,) = calls_in(lambda *operands: function(*operands, reduction="sum"), len(operands_of(name)))
+    assert node.target is function and node.kwargs == {"reduction": "sum"}
+
+
+def test_a_graph_can_be_pickled():
+    traced = torch.fx.symbolic_trace(onepass.log_cosh_loss)
+    p, t = torch.rand(3, 4), torch.rand(3, 4)
+    assert torch.equal(pickle.loads(pickle.dumps(traced))(p, t), onepass.log_cosh_loss(p, t))
+
+
+def test_modules_are_one_call():
+    p, t = torch.rand(3, 4), torch.rand(3, 4)
+    with Watching() as mode:
+        onepass.nn.QuantileLoss(tau=0.25)(p, t)
+    (function, _, given), = mode.seen
+    assert function is onepass.quantile_loss and given["tau"] == 0.25
+
+
+class Plain(torch.Tensor):
+    """Answers every function as a tensor does."""
+
+
+@pytest.mark.parametrize("chosen", [None, "cpu"])
+def test_compiled(chosen):
+    """Of a subclass, whose own answer calls the function again; and where a device was chosen, which is a mode."""
+    compiled = torch.compile(lambda p, t: onepass.mse_loss(p, t, reduction="sum"), fullgraph=True, backend="eager")
+    p, t = torch.rand(3, 4), torch.rand(3, 4)
+    with torch.device(chosen) if chosen else contextlib.nullcontext():
+        assert torch.equal(compiled(p, t), onepass.mse_loss(p, t, reduction="sum"))
+        found = compiled(p.as_subclass(Plain), t)
+    assert type(found) is Plain
+    torch.testing.assert_close(found.as_subclass(torch.Tensor), F.mse_loss(p, t, reduction="sum"))
+
+
+# --------------------------------------------------------------- patch_torch --
+
+
+@pytest.mark.parametrize("name", PATCHED)
+def test_patched_functions_are_pytorchs_to_a_subclass(monkeypatch, name):
+    operands = operands_of(name)
+    calls = answering(monkeypatch, ORIGINAL[name])
+    operands[1] = operands[1].as_subclass(Answering)
+    with onepass.patch_torch():
+        getattr(F, name)(*operands)
+        getattr(F, name)(*operands, reduction="sum")
+    (arguments, given), (_, more) = calls
+    assert arguments[1] is operands[1] and given.get("reduction", "mean") == "mean" and more["reduction"] == "sum"
+
+
+@pytest.mark.parametrize("name", PATCHED)
+def test_patched_functions_are_pytorchs_to_a_mode(name):
+    operands = operands_of(name)
+    with onepass.patch_torch(), Watching() as mode:
+        getattr(F, name)(*operands)
+    assert mode.seen[0][0] is ORIGINAL[name]
+
+
+@pytest.mark.parametrize("name", PATCHED)
+def test_patched_functions_are_pytorchs_in_a_graph(name):
+    with onepass.patch_torch():
+        (node,) = calls_in(lambda *operands: getattr(F, name)(*operands), len(operands_of(name)))
+    assert node.target is ORIGINAL[name]
+
+
+def test_onepass_keeps_its_own_name_under_the_patch():
+    p, t = torch.rand(3, 4), torch.rand(3, 4)
+    with onepass.patch_torch(), Watching() as mode:
+        onepass.mse_loss(p, t)
+    assert [function for function, *_ in mode.seen] == [onepass.mse_loss]
+
+
+def test_a_default_device_leaves_the_patch_in_force():
+    """To choose a device is a mode, too, but one that overrides nothing here."""
+    p = torch.full((1000,), 0.5, dtype=torch.float16)
+    p[0] = 300.0  # whose square is infinite in float16, and so is PyTorch's mean
+    with onepass.patch_torch(), torch.device("cpu"):
+        assert F.mse_loss(p, torch.zeros_like(p)).isfinite()
