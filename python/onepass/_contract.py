@@ -134,6 +134,26 @@ def fitted_variance(input, variance):
     raise ValueError("var is of incorrect size")
 
 
+def check_parameters(loss, values):
+    """The library's complaint about a number that a loss of the catalogue does not take; what is no number is not for
+    it to judge."""
+    for value, known in zip(values, loss["parameters"]):
+        if not is_number(value):
+            continue
+        low, high = known["least"], known["greatest"]
+        if not (low <= value <= high) or (known["above_least"] and value == low) or \
+                (known["below_greatest"] and value == high):
+            raise ValueError(f"{known['name']} of {loss['name']} is {value:g}; expected {range_of(known)}")
+
+
+def range_of(parameter):
+    """What a parameter may be, in words."""
+    low = f"{'above' if parameter['above_least'] else 'at least'} {parameter['least']:g}"
+    high = f"{'below' if parameter['below_greatest'] else 'at most'} {parameter['greatest']:g}"
+    ends = [words for words, end in ((low, "least"), (high, "greatest")) if abs(parameter[end]) != float("inf")]
+    return " and ".join(ends) or "any number"
+
+
 def common_shape(*shapes):
     """What the shapes broadcast to; None if they do not."""
     common = shapes[0]

@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch.nn import _reduction
 
 from . import _formula
-from ._contract import WARN, contract_of
-from .functional import CATALOG, range_of
+from ._contract import WARN, check_parameters, contract_of
+from .functional import CATALOG
 
 #: Of each loss that PyTorch has: the function, what is fixed in it, the parameters' names, that of a third operand.
 _WORDS = {
@@ -102,23 +102,13 @@ def by_pytorch(name, input, target, third, parameters, reduction, **more):
 
 def by_formula(name, input, target, third, parameters):
     """Every element's loss, by the catalogue."""
-    check_parameters(name, parameters)
+    if name not in _WORDS:  # whose complaints are PyTorch's
+        check_parameters(CATALOG[name], parameters)
     if name == "gaussian_nll":  # whose slope does not vanish where the variance is held up
         full, eps = parameters
         third = torch.where(third < eps, third - third.detach() + eps, third)
         parameters = full, -math.inf
     return _formulas[name](input, target, third, *parameters)
-
-
-def check_parameters(name, parameters):
-    """The library's complaint about a number that it does not take; PyTorch's functions have their own."""
-    for value, known in zip(parameters, CATALOG[name]["parameters"]):
-        if not isinstance(value, (int, float)) or name in _WORDS:
-            continue
-        low, high = known["least"], known["greatest"]
-        if not (low <= value <= high) or (known["above_least"] and value == low) or \
-                (known["below_greatest"] and value == high):
-            raise ValueError(f"{known['name']} of {name} is {value:g}; expected {range_of(known)}")
 
 
 def reduced(each, reduction, weight, mask, contract, batch, weights_once):

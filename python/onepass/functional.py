@@ -6,7 +6,7 @@ Those that PyTorch has stand here with its signatures. The others are made out o
 import sys
 
 from . import _native
-from ._contract import Given, as_numbers, is_number
+from ._contract import Given, as_numbers, is_number, range_of
 
 # ------------------------------------------------------- what PyTorch has, too --
 
@@ -298,14 +298,6 @@ def documentation_of(loss):
         lines.append(f"{parameter['name']}: {parameter['meaning']}; {range_of(parameter)}, {parameter['default']!r} if "
                      "not given")
     return "\n    ".join(lines).rstrip() + "\n    "
-
-
-def range_of(parameter):
-    """What a parameter may be, in words."""
-    low = f"{'above' if parameter['above_least'] else 'at least'} {parameter['least']:g}"
-    high = f"{'below' if parameter['below_greatest'] else 'at most'} {parameter['greatest']:g}"
-    ends = [words for words, end in ((low, "least"), (high, "greatest")) if abs(parameter[end]) != float("inf")]
-    return " and ".join(ends) or "any number"
 
 
 def function_of(loss):

@@ -1,8 +1,27 @@
 """The losses as modules, as torch.nn has them; those that it lacks are made out of the library's catalogue."""
 
+from torch import Tensor
 from torch.nn.modules.loss import _Loss, _WeightedLoss
 
 from . import functional
+from ._contract import check_parameters, is_number
+
+
+class _ParametricLoss(_Loss):
+    """A loss that PyTorch has no module of: its parameters are checked when it is made, and shown."""
+
+    def __init__(self, name, reduction, **parameters):
+        for key, value in parameters.items():
+            if not (is_number(value) or isinstance(value, Tensor)):
+                raise TypeError(f"{key} of {name} is {type(value).__name__}; expected a number")
+        check_parameters(functional.CATALOG[name], parameters.values())
+        super().__init__(None, None, reduction)
+        self._names = list(parameters)
+        for key, value in parameters.items():
+            setattr(self, key, value)
+
+    def extra_repr(self):
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in (*self._names, "reduction"))
 
 
 class MSELoss(_Loss):
@@ -53,12 +72,11 @@ class HuberLoss(_Loss):
                                      mask=mask, broadcast_weight=broadcast_weight)
 
 
-class HingeLoss(_Loss):
+class HingeLoss(_ParametricLoss):
     """onepass.hinge_loss for targets of -1 and 1. A weight and a mask may be given with the operands."""
 
     def __init__(self, margin=1.0, reduction="mean"):
-        super().__init__(None, None, reduction)
-        self.margin = margin
+        super().__init__("hinge", reduction, margin=margin)
 
     def forward(self, input, target, weight=None, *, mask=None):
         return functional.hinge_loss(input, target, margin=self.margin, reduction=self.reduction, weight=weight,
@@ -124,13 +142,12 @@ class BCEWithLogitsLoss(_Loss):
                                                            reduction=self.reduction, mask=mask)
 
 
-class SigmoidFocalLoss(_Loss):
+class SigmoidFocalLoss(_ParametricLoss):
     """onepass.sigmoid_focal_loss, which is torchvision.ops.sigmoid_focal_loss. A weight and a mask may be given with
     the operands."""
 
     def __init__(self, alpha=0.25, gamma=2, reduction="none"):
-        super().__init__(None, None, reduction)
-        self.alpha, self.gamma = alpha, gamma
+        super().__init__("focal", reduction, alpha=alpha, gamma=gamma)
 
     def forward(self, inputs, targets, weight=None, *, mask=None):
         return functional.sigmoid_focal_loss(inputs, targets, alpha=self.alpha, gamma=self.gamma,
@@ -176,12 +193,11 @@ class KLDivLoss(_Loss):
 # ----------------------------------------------------- what the catalogue offers --
 
 _TEMPLATE = '''
-class {module}(_Loss):
+class {module}(_ParametricLoss):
     """onepass.{function}. A weight and a mask may be given with the operands."""
 
-    def __init__(self, *, {parameters}reduction="mean"):
-        super().__init__(None, None, reduction)
-        {keep}
+    def __init__(self, {parameters}reduction="mean"):
+        super().__init__("{name}", reduction, {keep})
 
     def forward(self, input, target, {third}weight=None, *, mask=None):
         return functional.{function}(input, target, {third}{given}reduction=self.reduction, weight=weight, mask=mask)
@@ -196,10 +212,10 @@ def module_of(loss):
     """A module for a loss of the catalogue."""
     parameters = loss["parameters"]
     source = _TEMPLATE.format(
-        module=module_name(loss["name"]), function=f"{loss['name']}_loss",
+        module=module_name(loss["name"]), name=loss["name"], function=f"{loss['name']}_loss",
         third=f"{loss['operands'][2]}, " if len(loss["operands"]) == 3 else "",
         parameters="".join(f"{parameter['name']}={parameter['default']!r}, " for parameter in parameters),
-        keep="; ".join(f"self.{parameter['name']} = {parameter['name']}" for parameter in parameters) or "pass",
+        keep=", ".join("{0}={0}".format(parameter["name"]) for parameter in parameters),
         given="".join(f"{parameter['name']}=self.{parameter['name']}, " for parameter in parameters))
     namespace = {}
     exec(compile(source, f"<onepass.nn.{module_name(loss['name'])}>", "exec"), globals(), namespace)

@@ -22,7 +22,7 @@ NAMES = {"MSELoss": "mse", "SmoothL1Loss": "smooth_l1", "HingeLoss": "hinge"}
 def test_they_are_modules(name):
     module = getattr(onepass.nn, name)()
     assert isinstance(module, torch.nn.Module)
-    assert repr(module) == f"{name}()"
+    assert repr(module) == ("HingeLoss(margin=1.0, reduction='mean')" if name == "HingeLoss" else f"{name}()")
     assert module.reduction == "mean"
     assert list(module.parameters()) == [] and module.state_dict() == {}
 
@@ -106,3 +106,64 @@ def test_inside_a_sequential_with_hooks(name):
     p = torch.randn(4, 5, dtype=torch.float64)
     model["loss"](model["layer"](p), p).backward()
     assert len(seen) == 1 and seen[0].dtype == torch.float64 and model["layer"].weight.grad is not None
+
+
+# ------------------------------------------------------- modules that PyTorch lacks --
+
+MADE = {info["name"]: info["parameters"] for info in onepass.losses() if info["name"] in onepass.functional.MADE}
+OWN = {**MADE, "hinge": [{"name": "margin", "default": 1.0}],
+       "focal": [{"name": "alpha", "default": 0.25}, {"name": "gamma", "default": 2}]}
+
+
+def own_module(name):
+    return onepass.nn.SigmoidFocalLoss if name == "focal" else getattr(onepass.nn, onepass.nn.module_name(name))
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_parameters_by_position_and_by_name(name):
+    values = [0.3 + 0.1 * k for k in range(len(OWN[name]))]
+    given = {parameter["name"]: value for parameter, value in zip(OWN[name], values)}
+    by_position, by_name = own_module(name)(*values, "sum"), own_module(name)(**given, reduction="sum")
+    assert by_position.reduction == by_name.reduction == "sum"
+    for key, value in given.items():
+        assert getattr(by_position, key) == getattr(by_name, key) == value
+    p, t = torch.rand(3, 4), torch.rand(3, 4)
+    function = onepass.sigmoid_focal_loss if name == "focal" else getattr(onepass, f"{name}_loss")
+    assert_same_bits(by_position(p, t), function(p, t, **given, reduction="sum"))
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_parameters_are_shown(name):
+    module = own_module(name)
+    values = {parameter["name"]: parameter["default"] for parameter in OWN[name]}
+    reduction = "none" if name == "focal" else "mean"
+    shown = ", ".join(f"{key}={value!r}" for key, value in {**values, "reduction": reduction}.items())
+    assert repr(module()) == f"{module.__name__}({shown})"
+    assert repr(copy.deepcopy(module())) == repr(pickle.loads(pickle.dumps(module()))) == repr(module())
+
+
+def test_a_changed_parameter_is_shown():
+    module = onepass.nn.QuantileLoss(0.3)
+    module.tau = 0.75
+    assert repr(module) == "QuantileLoss(tau=0.75, reduction='mean')"
+
+
+@pytest.mark.parametrize("make, error, words", [
+    (lambda: onepass.nn.QuantileLoss(3), ValueError, "tau of quantile is 3; expected above 0 and below 1"),
+    (lambda: onepass.nn.QuantileLoss(tau=float("nan")), ValueError, "tau of quantile is nan"),
+    (lambda: onepass.nn.CharbonnierLoss(-1.0), ValueError, "eps of charbonnier is -1; expected at least 0"),
+    (lambda: onepass.nn.MapeLoss(eps=0), ValueError, "eps of mape is 0; expected above 0"),
+    (lambda: onepass.nn.SigmoidFocalLoss(0.25, -1), ValueError, "gamma of focal is -1; expected at least 0"),
+    (lambda: onepass.nn.QuantileLoss("sum"), TypeError, "tau of quantile is str; expected a number"),
+    (lambda: onepass.nn.HingeLoss(None), TypeError, "margin of hinge is NoneType; expected a number"),
+    (lambda: onepass.nn.QuantileLoss(quantile=0.5), TypeError, "quantile"),
+])
+def test_parameters_are_checked_when_a_module_is_made(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
+
+
+def test_a_parameter_may_be_a_tensor():
+    eps, p = torch.tensor(0.5, requires_grad=True), torch.rand(3, 4)
+    onepass.nn.CharbonnierLoss(eps)(p, torch.rand(3, 4)).backward()
+    assert eps.grad is not None
