@@ -186,9 +186,20 @@ def gpu_layouts():
 # -------------------------------------------------------------- the package --
 
 
+STEPS = [f"training step {loss}" + (ROW if loss == "hinge" else "") for loss in LOSSES]
+
+
+def training_step():
+    """The package's page begins with it: time as a share of the peer's, and what eager mse takes beside ours."""
+    rows = [[f"time of {called}"] + [figure(find(H200, step, peer), 2) for step in STEPS]
+            for called, peer in (("torch.compile", "torch.compile autograd"), ("eager PyTorch", "torch autograd"))]
+    ours, eager = (find(H200, "training step mse: peak memory", "torch autograd", key) for key in ("ours", "beside"))
+    rows.append(["memory beyond inputs and gradient", f"{1024 * ours:.0f} KiB, eager {eager / 1024:.0f} GiB", "", ""])
+    return table(["beside", "mse", "smooth_l1", "hinge, target (32768,)"], rows)
+
+
 def package():
-    steps = [f"training step {loss}" + (ROW if loss == "hinge" else "") for loss in LOSSES]
-    rows = [["training step, H200", beside, goal] + [figure(find(H200, step, peer), 3) for step in steps]
+    rows = [["training step, H200", beside, goal] + [figure(find(H200, step, peer), 3) for step in STEPS]
             for beside, goal, peer in (("torch.compile", "0.47, 0.55, 0.62", "torch.compile autograd"),
                                        ("eager", "0.4", "torch autograd"))]
     for called, goal, work in (("a call without gradient", "0.6", "forward"),
@@ -308,7 +319,7 @@ def files():
 # ------------------------------------------------------------- the documents --
 
 TABLES = {function.__name__: function
-          for function in (cpu, cpu_short, gpu, gpu_short, gpu_small, gpu_layouts, package, family_gpu, family_cpu,
+          for function in (cpu, cpu_short, gpu, gpu_short, gpu_small, gpu_layouts, training_step, package, family_gpu, family_cpu,
                            compare_cpu, compare_gpu, files)}
 MARKED = re.compile(r"(<!-- bench/tables\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -108,7 +108,7 @@ NOTES = {
         names=FOCAL,
         picture=Picture((-5, 5), [{"t": 1, "alpha": 0.25, "gamma": gamma} for gamma in (2, 0, 5)])),
     "focal_squared": Note(
-        torch="torchvision's `sigmoid_focal_loss(gamma=2)`",
+        python=("sigmoid_focal_loss", "SigmoidFocalLoss"), torch="torchvision's `sigmoid_focal_loss(gamma=2)`",
         slopes=("(alpha < 0 ? 0 : 2*alpha - 1)*e*pow(q, 2) - a*(2*e*q*tanh(0.5*p) + p*pow(q, 2))",),
         names=FOCAL,
         picture=Picture((-5, 5), [{"t": 1, "alpha": 0.25}, {"t": 0, "alpha": 0.25}]), of="focal"),

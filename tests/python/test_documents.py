@@ -1,9 +1,13 @@
-# The Python code of the documents runs: each block on its own, in a namespace of its own, without a warning.
+# The Python code of the documents runs: each block on its own, in a namespace of its own, without a warning. What they
+# name exists, and their figures have one source.
+import operator
 import pathlib
 import re
 import warnings
 
 import pytest
+
+import onepass
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = ["README.md", "docs/pytorch.md"]
@@ -34,3 +38,31 @@ def test_block(document, block, tmp_path):
     with warnings.catch_warnings():
         warnings.filterwarnings("error", module="block")  # those of others are not the document's
         exec(compile(block, str(file), "exec"), {"__name__": "block"})
+
+
+ALL = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"),
+              *(ROOT / "examples").rglob("*.py")])
+NAMED = re.compile(r"(?<![\w./-])onepass\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
+FILES = {"c", "h", "pc", "so", "a"}  # what ends the name of a file
+
+
+@pytest.mark.parametrize("document", ALL, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_is_named_exists(document):
+    pytest.importorskip("torch")  # which onepass.nn is of
+    missing = []
+    for name in sorted(set(NAMED.findall(document.read_text()))):
+        try:
+            if name not in FILES:
+                operator.attrgetter(name)(onepass)
+        except AttributeError:
+            missing.append(f"onepass.{name}")
+    assert missing == []
+
+
+@pytest.mark.parametrize("document", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+def test_a_training_steps_figures_stand_in_made_tables_alone(document):
+    """bench/tables.py makes them of the records, and tests that they are fresh."""
+    prose = re.sub(r"<!-- bench/tables\.py: \w+ -->.*?<!-- end -->", "", document.read_text(), flags=re.DOTALL)
+    for paragraph in prose.split("\n\n"):
+        if "training step of the loss" in paragraph:
+            assert not re.search(r"\b0\.\d", paragraph), paragraph
