@@ -161,7 +161,7 @@ int main(void) {
     }
     for (int32_t i = 0; onepass_loss_at(i); i++) {
         for (int kind = 0; kind <= IN_DOUBLE; kind++) {
-            const test_case c = case_of(onepass_loss_at(i)->name, kind);
+            const test_case c = case_of(onepass_loss_at(i)->name, kind | THREADS);
             test_case_on_stack(&c, 0, painted, exact, &deepest);
         }
     }

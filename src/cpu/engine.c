@@ -134,7 +134,7 @@ static int64_t threads_for(const job *job, int64_t tiles) {
 
 /* Runs are aligned and have 2^level tiles, so that each is one node of the tree.
  * Enough of them to share out evenly, few enough to keep their sums on the stack. */
-#define MOST_RUNS       2048
+#define MOST_RUNS       1024
 #define RUNS_PER_THREAD 128
 
 static int level_of_runs(int64_t tiles, int64_t threads) {

@@ -43,25 +43,39 @@ int onepass_cpu_default_threads(void) {
 
 /* --------------------------------------------------------------- attempts -- */
 
+typedef struct attempt {
+    pthread_attr_t attributes;
+    int missing; /* threads */
+} attempt;
+
 /* Each thread creates the next and waits for it, so that all are there at once. */
-static void *create_next(void *missing) {
-    int *left = missing;
+static void *create_next(void *argument) {
+    attempt *attempt = argument;
     pthread_t next;
-    if (*left == 0)
+    if (attempt->missing == 0)
         return NULL;
-    --*left;
-    if (pthread_create(&next, NULL, create_next, left) == 0)
+    attempt->missing--;
+    if (pthread_create(&next, &attempt->attributes, create_next, attempt) == 0)
         pthread_join(next, NULL);
     else
-        ++*left;
+        attempt->missing++;
     return NULL;
 }
 
+/* Stacks are a little larger than usual: libomp's are, and glibc keeps these for threads to come that need no more. */
+#define MORE_STACK ((size_t)1 << 20)
+
 /* Of so many threads beside the caller's. */
 static int can_be_created(int wanted) {
-    int missing = wanted;
-    create_next(&missing);
-    return wanted - missing;
+    attempt attempt = {.missing = wanted};
+    size_t stack = 0;
+    if (pthread_attr_init(&attempt.attributes) != 0)
+        return 0;
+    if (pthread_attr_getstacksize(&attempt.attributes, &stack) == 0)
+        pthread_attr_setstacksize(&attempt.attributes, stack + MORE_STACK);
+    create_next(&attempt);
+    pthread_attr_destroy(&attempt.attributes);
+    return wanted - attempt.missing;
 }
 
 /* A limit on memory or on processes shows in the attempt alone, which is made when a team is to be larger than the
