@@ -6,20 +6,15 @@ Those that PyTorch has stand here with its signatures. The others are made out o
 import sys
 
 from . import _native
-from ._contract import Given, as_numbers, is_number, range_of
+from ._contract import Given, as_numbers, is_number
+from ._documentation import documentation_of
 
 # ------------------------------------------------------- what PyTorch has, too --
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None, *, mask=None,
              broadcast_weight=False):
-    """The squared error, (input - target)**2, as torch.nn.functional.mse_loss has it.
-
-    reduction is 'mean', 'sum' or 'none'. weight, of input's size, multiplies each element's loss; the mean is then
-    over the sum of the weights. With broadcast_weight it may be of any size that broadcasts to that of the loss. mask,
-    of bool or uint8, says which elements take part, and broadcasts likewise. size_average and reduce are PyTorch's
-    deprecated arguments.
-    """
+    """The squared error, as torch.nn.functional.mse_loss has it."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(mse_loss, input, target, size_average, reduce, reduction, weight, mask, broadcast_weight)
     if weight is None and mask is None and size_average is None and reduce is None:
@@ -30,10 +25,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None, *, mask=None,
             broadcast_weight=False):
-    """The absolute error, abs(input - target), as torch.nn.functional.l1_loss has it.
-
-    The other arguments are those of mse_loss.
-    """
+    """The absolute error, as torch.nn.functional.l1_loss has it."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(l1_loss, input, target, size_average, reduce, reduction, weight, mask, broadcast_weight)
     if weight is None and mask is None and size_average is None and reduce is None:
@@ -44,11 +36,8 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0, *, weight=None,
                    mask=None):
-    """0.5 * x**2 / beta where abs(x) < beta, else abs(x) - 0.5 * beta, with x = input - target, as
-    torch.nn.functional.smooth_l1_loss has it; beta 0 is the absolute error.
-
-    weight and mask broadcast to the size of the loss; a weighted mean is over the sum of the weights.
-    """
+    """The squared error near the target and the absolute error beyond, as torch.nn.functional.smooth_l1_loss has it; a beta
+    of 0 is the absolute error."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(smooth_l1_loss, input, target, size_average, reduce, reduction, beta, weight, mask)
     if weight is None and mask is None and size_average is None and reduce is None:
@@ -58,11 +47,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None, *, mask=None, broadcast_weight=False):
-    """0.5 * x**2 where abs(x) < delta, else delta * (abs(x) - 0.5 * delta), with x = input - target, as
-    torch.nn.functional.huber_loss has it.
-
-    weight and mask are those of mse_loss, but a weighted mean is over the number of elements, as PyTorch has it here.
-    """
+    """The squared error near the target and the absolute error beyond, as torch.nn.functional.huber_loss has it."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(huber_loss, input, target, reduction, delta, weight, mask, broadcast_weight)
     if weight is None and mask is None:
@@ -72,10 +57,8 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None, *, mask=
 
 
 def hinge_loss(input, target, margin=1.0, reduction="mean", weight=None, *, mask=None):
-    """max(margin - input * target, 0) for targets of -1 and 1: torch.clamp(margin - input * target, min=0), reduced.
-
-    reduction may be 'batchmean', too. weight and mask are those of smooth_l1_loss.
-    """
+    """How far the product of prediction and target falls short of a margin, for targets of -1 and 1:
+    torch.clamp(margin - input * target, min=0), reduced."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(hinge_loss, input, target, margin, reduction, weight, mask)
     if weight is None and mask is None:
@@ -85,10 +68,7 @@ def hinge_loss(input, target, margin=1.0, reduction="mean", weight=None, *, mask
 
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean", *, weight=None, mask=None):
-    """log(1 + exp(-target * input)) for targets of -1 and 1, as torch.nn.functional.soft_margin_loss has it.
-
-    weight and mask are those of smooth_l1_loss.
-    """
+    """The logistic loss for targets of -1 and 1, as torch.nn.functional.soft_margin_loss has it."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(soft_margin_loss, input, target, size_average, reduce, reduction, weight, mask)
     if weight is None and mask is None and size_average is None and reduce is None:
@@ -99,11 +79,8 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean", *, weight=None,
                          mask=None):
-    """input where target is 1, and max(margin - input, 0) where it is -1, as torch.nn.functional.hinge_embedding_loss
-    has it.
-
-    weight and mask are those of smooth_l1_loss.
-    """
+    """A distance where the target is 1, and how far it falls short of a margin where it is -1, as
+    torch.nn.functional.hinge_embedding_loss has it."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(hinge_embedding_loss, input, target, margin, size_average, reduce, reduction, weight, mask)
     plain = weight is None and mask is None and size_average is None and reduce is None and reduction != "none"
@@ -113,10 +90,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean", *,
                         weight=None, mask=None):
-    """max(-target * (input1 - input2) + margin, 0), as torch.nn.functional.margin_ranking_loss has it.
-
-    weight and mask are those of smooth_l1_loss.
-    """
+    """How far two inputs fall short of a margin between them, as torch.nn.functional.margin_ranking_loss has it."""
     if _overridden(input1, input2, target, weight, mask) and _enabled():
         return _override(margin_ranking_loss, input1, input2, target, margin, size_average, reduce, reduction, weight,
                          mask)
@@ -125,11 +99,7 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean", *, mask=None):
-    """-(target * log(input) + (1 - target) * log(1 - input)), the logarithms at least -100, as
-    torch.nn.functional.binary_cross_entropy has it.
-
-    weight and mask broadcast to the size of the loss; the mean is over the number of elements.
-    """
+    """The cross-entropy of a probability with a target from 0 to 1, as torch.nn.functional.binary_cross_entropy has it."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(binary_cross_entropy, input, target, weight, size_average, reduce, reduction, mask)
     given = Given(None, weight, mask, True, size_average, reduce)
@@ -139,10 +109,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
                                      pos_weight=None, *, mask=None):
     """The binary cross-entropy of sigmoid(input), for logits of any size, as
-    torch.nn.functional.binary_cross_entropy_with_logits has it.
-
-    weight, pos_weight and mask broadcast to the size of the loss; the mean is over the number of elements.
-    """
+    torch.nn.functional.binary_cross_entropy_with_logits has it."""
     if _overridden(input, target, weight, pos_weight, mask) and _enabled():
         return _override(binary_cross_entropy_with_logits, input, target, weight, size_average, reduce, reduction,
                          pos_weight, mask)
@@ -155,11 +122,8 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
 
 
 def sigmoid_focal_loss(inputs, targets, alpha=0.25, gamma=2, reduction="none", *, weight=None, mask=None):
-    """The binary cross-entropy of sigmoid(inputs) times (1 - p_t)**gamma * alpha_t, as
-    torchvision.ops.sigmoid_focal_loss has it; a negative alpha leaves alpha_t out.
-
-    weight and mask are those of smooth_l1_loss.
-    """
+    """The binary cross-entropy of sigmoid(inputs), less where the prediction is right already, as
+    torchvision.ops.sigmoid_focal_loss has it."""
     if _overridden(inputs, targets, weight, mask) and _enabled():
         return _override(sigmoid_focal_loss, inputs, targets, alpha, gamma, reduction, weight, mask)
     squared = is_number(gamma) and gamma == 2  # which the library has apart, faster and with the same bits
@@ -170,11 +134,8 @@ def sigmoid_focal_loss(inputs, targets, alpha=0.25, gamma=2, reduction="none", *
 
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
                      reduction="mean", *, weight=None, mask=None):
-    """exp(input) - target * input, or input - target * log(input + eps) without log_input; with full also Stirling's
-    term for targets beyond 1. As torch.nn.functional.poisson_nll_loss has it.
-
-    weight and mask are those of smooth_l1_loss.
-    """
+    """The negative log-likelihood of a count, as torch.nn.functional.poisson_nll_loss has it; with full, Stirling's term
+    for targets beyond 1 is added."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(poisson_nll_loss, input, target, log_input, full, size_average, eps, reduce, reduction, weight,
                          mask)
@@ -191,11 +152,8 @@ def _poisson_nll_name(log_input=True, full=False):
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean", *, weight=None, mask=None):
-    """0.5 * (log(var) + (input - target)**2 / var), var being at least eps, and with full + 0.5 * log(2 * pi), as
-    torch.nn.functional.gaussian_nll_loss has it. var is a number or has a size as PyTorch wants it.
-
-    weight and mask are those of smooth_l1_loss.
-    """
+    """The negative log-likelihood of a number, given mean and variance, as torch.nn.functional.gaussian_nll_loss has it. A
+    variance has the size of input, or one that PyTorch takes."""
     if _overridden(input, target, var, weight, mask) and _enabled():
         return _override(gaussian_nll_loss, input, target, var, full, eps, reduction, weight, mask)
     given = Given(var, weight, mask, True)
@@ -205,11 +163,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False, *, weight=None,
            mask=None):
-    """target * (log(target) - input), or exp(target) * (target - input) with log_target, as torch.nn.functional.kl_div
-    has it; reduction may be 'batchmean', too.
-
-    weight and mask are those of smooth_l1_loss.
-    """
+    """The divergence of a probability from a prediction of its logarithm, as torch.nn.functional.kl_div has it."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(kl_div, input, target, size_average, reduce, reduction, log_target, weight, mask)
     given = Given(None, weight, mask, True, size_average, reduce)
@@ -277,7 +231,7 @@ _OTHER_NAMES = {"binary_cross_entropy": "bce", "sigmoid_focal_loss": "focal"}
 
 _TEMPLATE = '''
 def {function}(input, target, {third}*, {parameters}reduction="mean", weight=None, mask=None):
-    """{documentation}"""
+    """{meaning}."""
     if _overridden(input, target, {third}weight, mask) and _enabled():
         return _override({function}, input, target, {third}{names}reduction, weight, mask)
     given = {nothing}Given({third_value}, weight, mask, True)
@@ -286,49 +240,58 @@ def {function}(input, target, {third}*, {parameters}reduction="mean", weight=Non
 _NOTHING = "None if weight is None and mask is None else "  # the way in that asks least
 
 
-def documentation_of(loss):
-    """A docstring out of the catalogue."""
-    lines = [f"{loss['meaning'][:1].upper()}{loss['meaning'][1:]}: {loss['value']}", "",
-             "p is input, t is target, x is p - t" + (f", v is {loss['operands'][2]}." if len(loss["operands"]) == 3
-                                                      else "."),
-             "reduction is 'mean', 'sum', 'none' or 'batchmean' (the sum over the first extent). weight multiplies",
-             "each element's loss, and the mean is then over the sum of the weights; mask, of bool or uint8, says",
-             "which elements take part; both broadcast to the size of the loss.", ""]
-    for parameter in loss["parameters"]:
-        lines.append(f"{parameter['name']}: {parameter['meaning']}; {range_of(parameter)}, {parameter['default']!r} if "
-                     "not given")
-    return "\n    ".join(lines).rstrip() + "\n    "
-
-
 def function_of(loss):
     """A function for a loss of the catalogue, with a signature of its own, made as namedtuple makes its classes."""
     function, third = f"{loss['name']}_loss", loss["operands"][2] if len(loss["operands"]) == 3 else None
     parameters = loss["parameters"]
     source = _TEMPLATE.format(
-        function=function, name=loss["name"], documentation=documentation_of(loss), third=f"{third}, " if third else "",
-        third_value=third, nothing="" if third else _NOTHING,
+        function=function, name=loss["name"], meaning=loss["meaning"][:1].upper() + loss["meaning"][1:],
+        third=f"{third}, " if third else "", third_value=third, nothing="" if third else _NOTHING,
         parameters="".join(f"{parameter['name']}={parameter['default']!r}, " for parameter in parameters),
         names="".join(f"{parameter['name']}, " for parameter in parameters),
         values="".join(f"{parameter['name']}," for parameter in parameters))
     namespace = {}
     exec(compile(source, f"<onepass.{function}>", "exec"), globals(), namespace)
-    return namespace[function]
+    made = namespace[function]
+    made.__doc__ = documentation_of(made.__doc__, [(loss, "")], made)
+    return made
 
 
-# Those of the library's losses that have a function above.
-_WRITTEN = {"mse", "l1", "smooth_l1", "huber", "hinge", "soft_margin", "hinge_embedding", "margin_ranking", "bce",
-            "bce_with_logits", "bce_with_logits_pos_weight", "focal", "focal_squared", "poisson_nll",
-            "poisson_nll_full", "poisson_nll_rate", "poisson_nll_rate_full", "gaussian_nll", "kl_div",
-            "kl_div_log_target"}
+#: Of each function above: the library's losses, and when it computes which; None for what is but a faster way.
+WRITTEN = {
+    "mse_loss": {"mse": ""},
+    "l1_loss": {"l1": ""},
+    "smooth_l1_loss": {"smooth_l1": ""},
+    "huber_loss": {"huber": ""},
+    "hinge_loss": {"hinge": ""},
+    "soft_margin_loss": {"soft_margin": ""},
+    "hinge_embedding_loss": {"hinge_embedding": ""},
+    "margin_ranking_loss": {"margin_ranking": ""},
+    "binary_cross_entropy": {"bce": ""},
+    "binary_cross_entropy_with_logits": {"bce_with_logits": "", "bce_with_logits_pos_weight": "with pos_weight"},
+    "sigmoid_focal_loss": {"focal": "", "focal_squared": None},
+    "poisson_nll_loss": {"poisson_nll": "", "poisson_nll_full": "with full=True",
+                         "poisson_nll_rate": "with log_input=False",
+                         "poisson_nll_rate_full": "with log_input=False, full=True"},
+    "gaussian_nll_loss": {"gaussian_nll": ""},
+    "kl_div": {"kl_div": "", "kl_div_log_target": "with log_target=True"},
+}
+
+
+def losses_of(function):
+    """What a function of the package computes: entries of the catalogue, and when it is which."""
+    losses = WRITTEN.get(function, {function.removesuffix("_loss"): ""})
+    return [(CATALOG[name], when) for name, when in losses.items() if when is not None]
+
+
+for _name in WRITTEN:
+    globals()[_name].__doc__ = documentation_of(globals()[_name].__doc__, losses_of(_name), globals()[_name])
 
 #: The losses whose functions are made here: all others.
-MADE = [name for name in CATALOG if name not in _WRITTEN]
+MADE = [name for name in CATALOG if not any(name in losses for losses in WRITTEN.values())]
 globals().update({f"{name}_loss": function_of(CATALOG[name]) for name in MADE})
 
-__all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "gaussian_nll_loss", "hinge_embedding_loss",
-           "hinge_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss", "poisson_nll_loss",
-           "sigmoid_focal_loss", "smooth_l1_loss", "soft_margin_loss", "value_and_grad",
-           *(f"{name}_loss" for name in MADE)]
+__all__ = [*WRITTEN, "value_and_grad", *(f"{name}_loss" for name in MADE)]
 
 # ------------------------------------------------------------- who overrides a call --
 

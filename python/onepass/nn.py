@@ -1,10 +1,13 @@
 """The losses as modules, as torch.nn has them; those that it lacks are made out of the library's catalogue."""
 
+import re
+
 from torch import Tensor
 from torch.nn.modules.loss import _Loss, _WeightedLoss
 
 from . import functional
 from ._contract import check_parameters, is_number
+from ._documentation import documentation_of
 
 
 class _ParametricLoss(_Loss):
@@ -227,3 +230,9 @@ globals().update({module_name(name): module_of(functional.CATALOG[name]) for nam
 __all__ = ["BCELoss", "BCEWithLogitsLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss", "HuberLoss",
            "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "PoissonNLLLoss", "SigmoidFocalLoss", "SmoothL1Loss",
            "SoftMarginLoss", *map(module_name, functional.MADE)]
+
+for _name in __all__:
+    _module = globals()[_name]
+    _function = re.search(r"onepass\.(\w+)", _module.__doc__)[1]  # which its first sentence names
+    _module.__doc__ = documentation_of(_module.__doc__, functional.losses_of(_function),
+                                       getattr(functional, _function), _module)

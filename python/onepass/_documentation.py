@@ -1,0 +1,92 @@
+"""What help() says of a function or a module: its own sentences, its formula in Python, and each of its arguments."""
+
+import inspect
+import re
+
+from ._contract import contract_of, range_of
+
+# What an argument is, unless it is a parameter of the loss, which the catalogue explains.
+_ARGUMENTS = {
+    "input": "the prediction, a PyTorch tensor or a NumPy array",
+    "inputs": "the logits, a PyTorch tensor or a NumPy array",
+    "input1": "one of the two, a PyTorch tensor or a NumPy array",
+    "input2": "the other, of the same kind",
+    "target": "what the prediction should be, of the same kind",
+    "targets": "what the sigmoid of the logits should be, of the same kind",
+    "var": "the variance: of the same kind, or a number",
+    "pos_weight": "the weight of positive targets; broadcasts to the size of the loss",
+    "log_input": "whether input is the logarithm of the rate",
+    "full": "whether a term is added that depends on no prediction",
+    "log_target": "whether target is a logarithm, too",
+    "size_average": "deprecated by PyTorch: False for reduction='sum'",
+    "reduce": "deprecated by PyTorch: False for reduction='none'",
+    "mask": "which elements take part, of bool or uint8; broadcasts to the size of the loss",
+    "broadcast_weight": "whether weight may broadcast to the size of the loss instead",
+}
+
+# The words of formulas that Python's math does not have.
+_WORDS = {"softplus": "softplus = lambda z: log1p(exp(z))", "sigmoid": "sigmoid = lambda z: 1 / (1 + exp(-z))"}
+
+
+def documentation_of(sentences, losses, function, made=None):
+    """A docstring. `losses` are what the function computes: entries of the catalogue, and when it is which. With `made`,
+    a module's class, the arguments are that module's."""
+    arguments = inspect.signature(made or function).parameters.values()
+    about = [f"{one.name}: {meaning_of(one, [loss for loss, _ in losses])}" for one in arguments]
+    lines = [line.strip() for line in sentences.strip().splitlines()]
+    return "\n".join([*lines, "", *formulas(losses, function), *([""] if about else []), *about]) + "\n"
+
+
+def formulas(losses, function):
+    """Lines of Python, in the names of the function's arguments."""
+    required = [one.name for one in inspect.signature(function).parameters.values() if one.default is one.empty]
+    lines = []
+    for loss, when in losses:
+        names = dict(zip("ptv", (*required[:2], *(required[2:] or loss["operands"][2:]))))
+        formula = re.sub(r"\b[ptv]\b", lambda found: names[found[0]], in_python(loss["value"]))
+        lines.append(f"loss = {formula}" + (f"  # {when}" if when else ""))
+    words = "\n".join(lines)
+    before = [f"x = {required[0]} - {required[1]}"] if re.search(r"\bx\b", words) else []
+    before += [text for word, text in _WORDS.items() if f"{word}(" in words]
+    return ["    " + line for line in before + lines]
+
+
+def in_python(formula):
+    """condition ? yes : no is Python's yes if condition else no; all else is Python already."""
+    parts = []
+
+    def keep(found):
+        parts.append(choice(found[0]))
+        return f"@{len(parts) - 1}@"
+
+    while "(" in formula:  # from the innermost parentheses outwards
+        formula = re.sub(r"\([^()]*\)", keep, formula)
+    formula = choice(formula)
+    while "@" in formula:
+        formula = re.sub(r"@(\d+)@", lambda found: parts[int(found[1])], formula)
+    return formula
+
+
+def choice(words):
+    return re.sub(r"^(\(?)(.*?) \? (.*?) : (.*?)(\)?)$", r"\1\3 if \2 else \4\5", words)
+
+
+def meaning_of(argument, losses):
+    """Of an argument, in a line."""
+    name, contract = argument.name, contract_of(losses[0]["name"])
+    known = {known["name"]: known for loss in losses for known in loss["parameters"]}.get(name)
+    if name == "reduction":
+        meaning = "'mean', 'sum', 'none'" + (" or 'batchmean', the sum over the first extent" if contract.has_batchmean
+                                             else "")
+    elif name == "weight":
+        size = "broadcasts to the size of the loss" if contract.free_weight else "of the size of input"
+        divisor = "number of elements" if contract.mean_of_all else "sum of the weights"
+        meaning = f"multiplies each element's loss; {size}; a mean is over the {divisor}"
+    elif name == "target" and losses[0]["operands"][2:] == ["target"]:
+        meaning = "1 where input1 should be the larger one, -1 where input2 should"
+    elif name in _ARGUMENTS or known is None:
+        meaning = _ARGUMENTS.get(name, "the third operand, of the same kind")
+    else:
+        meaning = f"{known['meaning']}; {range_of(known)}"
+    given = "" if argument.default in (argument.empty, None) else f"; {argument.default!r} if not given"
+    return meaning + given
