@@ -29,8 +29,8 @@ _WORDS = {"softplus": "softplus = lambda z: log1p(exp(z))", "sigmoid": "sigmoid 
 
 
 def documentation_of(sentences, losses, function, made=None):
-    """A docstring. `losses` are what the function computes: entries of the catalogue, and when it is which. With `made`,
-    a module's class, the arguments are that module's."""
+    """A docstring. `losses` are what the function computes: entries of the catalogue, and when it is which. With
+    `made`, a module's class, the arguments are that module's."""
     arguments = inspect.signature(made or function).parameters.values()
     about = [f"{one.name}: {meaning_of(one, [loss for loss, _ in losses])}" for one in arguments]
     lines = [line.strip() for line in sentences.strip().splitlines()]

@@ -36,8 +36,8 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0, *, weight=None,
                    mask=None):
-    """The squared error near the target and the absolute error beyond, as torch.nn.functional.smooth_l1_loss has it; a beta
-    of 0 is the absolute error."""
+    """The squared error near the target and the absolute error beyond, as torch.nn.functional.smooth_l1_loss has it; a
+    beta of 0 is the absolute error."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(smooth_l1_loss, input, target, size_average, reduce, reduction, beta, weight, mask)
     if weight is None and mask is None and size_average is None and reduce is None:
@@ -99,7 +99,8 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean", *, mask=None):
-    """The cross-entropy of a probability with a target from 0 to 1, as torch.nn.functional.binary_cross_entropy has it."""
+    """The cross-entropy of a probability with a target from 0 to 1, as torch.nn.functional.binary_cross_entropy has
+    it."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(binary_cross_entropy, input, target, weight, size_average, reduce, reduction, mask)
     given = Given(None, weight, mask, True, size_average, reduce)
@@ -134,8 +135,8 @@ def sigmoid_focal_loss(inputs, targets, alpha=0.25, gamma=2, reduction="none", *
 
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
                      reduction="mean", *, weight=None, mask=None):
-    """The negative log-likelihood of a count, as torch.nn.functional.poisson_nll_loss has it; with full, Stirling's term
-    for targets beyond 1 is added."""
+    """The negative log-likelihood of a count, as torch.nn.functional.poisson_nll_loss has it; with full, Stirling's
+    term for targets beyond 1 is added."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(poisson_nll_loss, input, target, log_input, full, size_average, eps, reduce, reduction, weight,
                          mask)
@@ -152,8 +153,8 @@ def _poisson_nll_name(log_input=True, full=False):
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean", *, weight=None, mask=None):
-    """The negative log-likelihood of a number, given mean and variance, as torch.nn.functional.gaussian_nll_loss has it. A
-    variance has the size of input, or one that PyTorch takes."""
+    """The negative log-likelihood of a number, given mean and variance, as torch.nn.functional.gaussian_nll_loss has
+    it. A variance has the size of input, or one that PyTorch takes."""
     if _overridden(input, target, var, weight, mask) and _enabled():
         return _override(gaussian_nll_loss, input, target, var, full, eps, reduction, weight, mask)
     given = Given(var, weight, mask, True)

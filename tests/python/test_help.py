@@ -46,7 +46,8 @@ def test_formulas_are_python_and_compute_the_loss(name, formula, when):
         given = scope["given"]
     numbers = {key: value.default for key, value in arguments_of(function).items() if value.default is not value.empty}
     for _ in range(50):
-        values = {operand: random.uniform(*((0.05, 0.95) if name in BETWEEN_0_AND_1 else (-3, 3))) for operand in operands}
+        ends = (0.05, 0.95) if name in BETWEEN_0_AND_1 else (-3, 3)
+        values = {operand: random.uniform(*ends) for operand in operands}
         if name in ("hinge_embedding_loss", "margin_ranking_loss", "hinge_loss", "soft_margin_loss"):
             values[operands[-1]] = random.choice([-1.0, 1.0])
         elif name == "poisson_nll_loss":

@@ -1,0 +1,11 @@
+from typing import Any
+
+from . import functional as functional
+from . import nn as nn
+from .functional import *
+from .patch import patch_torch as patch_torch
+
+__version__: str
+
+def losses() -> list[dict[str, Any]]: ...
+def machine() -> dict[str, Any]: ...

@@ -1,0 +1,367 @@
+# Made by python/make_stubs.py of the package's signatures.
+
+from typing import Any, Literal, overload
+
+import numpy
+from numpy.typing import NDArray
+from torch import Tensor
+from typing_extensions import TypeAlias
+
+__all__ = [
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "hinge_loss", "soft_margin_loss", "hinge_embedding_loss",
+    "margin_ranking_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "sigmoid_focal_loss",
+    "poisson_nll_loss", "gaussian_nll_loss", "kl_div", "value_and_grad", "log_cosh_loss", "charbonnier_loss",
+    "quantile_loss", "epsilon_insensitive_loss", "mape_loss", "msle_loss", "squared_hinge_loss", "gamma_deviance_loss"
+]
+
+_Number: TypeAlias = numpy.floating[Any]
+_Array: TypeAlias = NDArray[numpy.floating[Any]]
+_Mask: TypeAlias = NDArray[numpy.bool_] | NDArray[numpy.uint8]
+_Reduced: TypeAlias = Literal["mean", "sum", "batchmean"]
+
+@overload
+def mse_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", weight: Tensor | None = None, *, mask: Tensor | None = None,
+    broadcast_weight: bool = False
+) -> Tensor: ...
+@overload
+def mse_loss(
+    input: _Array, target: _Array, size_average: None = None, reduce: None = None, reduction: _Reduced = "mean",
+    weight: _Array | None = None, *, mask: _Mask | None = None, broadcast_weight: bool = False
+) -> _Number: ...
+@overload
+def mse_loss(
+    input: _Array, target: _Array, size_average: None = None, reduce: None = None, *, reduction: Literal["none"],
+    weight: _Array | None = None, mask: _Mask | None = None, broadcast_weight: bool = False
+) -> _Array: ...
+@overload
+def l1_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", weight: Tensor | None = None, *, mask: Tensor | None = None,
+    broadcast_weight: bool = False
+) -> Tensor: ...
+@overload
+def l1_loss(
+    input: _Array, target: _Array, size_average: None = None, reduce: None = None, reduction: _Reduced = "mean",
+    weight: _Array | None = None, *, mask: _Mask | None = None, broadcast_weight: bool = False
+) -> _Number: ...
+@overload
+def l1_loss(
+    input: _Array, target: _Array, size_average: None = None, reduce: None = None, *, reduction: Literal["none"],
+    weight: _Array | None = None, mask: _Mask | None = None, broadcast_weight: bool = False
+) -> _Array: ...
+@overload
+def smooth_l1_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", beta: float = 1.0, *, weight: Tensor | None = None, mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def smooth_l1_loss(
+    input: _Array, target: _Array, size_average: None = None, reduce: None = None, reduction: _Reduced = "mean",
+    beta: float = 1.0, *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def smooth_l1_loss(
+    input: _Array, target: _Array, size_average: None = None, reduce: None = None, *, reduction: Literal["none"],
+    beta: float = 1.0, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None, *,
+    mask: Tensor | None = None, broadcast_weight: bool = False
+) -> Tensor: ...
+@overload
+def huber_loss(
+    input: _Array, target: _Array, reduction: _Reduced = "mean", delta: float = 1.0, weight: _Array | None = None, *,
+    mask: _Mask | None = None, broadcast_weight: bool = False
+) -> _Number: ...
+@overload
+def huber_loss(
+    input: _Array, target: _Array, *, reduction: Literal["none"], delta: float = 1.0, weight: _Array | None = None,
+    mask: _Mask | None = None, broadcast_weight: bool = False
+) -> _Array: ...
+@overload
+def hinge_loss(
+    input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean", weight: Tensor | None = None, *,
+    mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def hinge_loss(
+    input: _Array, target: _Array, margin: float = 1.0, reduction: _Reduced = "mean", weight: _Array | None = None, *,
+    mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def hinge_loss(
+    input: _Array, target: _Array, margin: float = 1.0, *, reduction: Literal["none"], weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def soft_margin_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", *, weight: Tensor | None = None, mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def soft_margin_loss(
+    input: _Array, target: _Array, size_average: None = None, reduce: None = None, reduction: _Reduced = "mean", *,
+    weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def soft_margin_loss(
+    input: _Array, target: _Array, size_average: None = None, reduce: None = None, *, reduction: Literal["none"],
+    weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def hinge_embedding_loss(
+    input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", *, weight: Tensor | None = None, mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def hinge_embedding_loss(
+    input: _Array, target: _Array, margin: float = 1.0, size_average: None = None, reduce: None = None,
+    reduction: _Reduced = "mean", *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def hinge_embedding_loss(
+    input: _Array, target: _Array, margin: float = 1.0, size_average: None = None, reduce: None = None, *,
+    reduction: Literal["none"], weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean", *, weight: Tensor | None = None, mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def margin_ranking_loss(
+    input1: _Array, input2: _Array, target: _Array, margin: float = 0, size_average: None = None, reduce: None = None,
+    reduction: _Reduced = "mean", *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def margin_ranking_loss(
+    input1: _Array, input2: _Array, target: _Array, margin: float = 0, size_average: None = None, reduce: None = None,
+    *, reduction: Literal["none"], weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def binary_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean", *, mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def binary_cross_entropy(
+    input: _Array, target: _Array, weight: _Array | None = None, size_average: None = None, reduce: None = None,
+    reduction: _Reduced = "mean", *, mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def binary_cross_entropy(
+    input: _Array, target: _Array, weight: _Array | None = None, size_average: None = None, reduce: None = None, *,
+    reduction: Literal["none"], mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def binary_cross_entropy_with_logits(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None, *,
+    mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def binary_cross_entropy_with_logits(
+    input: _Array, target: _Array, weight: _Array | None = None, size_average: None = None, reduce: None = None,
+    reduction: _Reduced = "mean", pos_weight: _Array | None = None, *, mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def binary_cross_entropy_with_logits(
+    input: _Array, target: _Array, weight: _Array | None = None, size_average: None = None, reduce: None = None, *,
+    reduction: Literal["none"], pos_weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def sigmoid_focal_loss(
+    inputs: Tensor, targets: Tensor, alpha: float = 0.25, gamma: float = 2, reduction: str = "none", *,
+    weight: Tensor | None = None, mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def sigmoid_focal_loss(
+    inputs: _Array, targets: _Array, alpha: float = 0.25, gamma: float = 2, *, reduction: _Reduced,
+    weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def sigmoid_focal_loss(
+    inputs: _Array, targets: _Array, alpha: float = 0.25, gamma: float = 2, reduction: Literal["none"] = "none", *,
+    weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def poisson_nll_loss(
+    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: bool | None = None,
+    eps: float = 1e-08, reduce: bool | None = None, reduction: str = "mean", *, weight: Tensor | None = None,
+    mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def poisson_nll_loss(
+    input: _Array, target: _Array, log_input: bool = True, full: bool = False, size_average: None = None,
+    eps: float = 1e-08, reduce: None = None, reduction: _Reduced = "mean", *, weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def poisson_nll_loss(
+    input: _Array, target: _Array, log_input: bool = True, full: bool = False, size_average: None = None,
+    eps: float = 1e-08, reduce: None = None, *, reduction: Literal["none"], weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-06,
+    reduction: str = "mean", *, weight: Tensor | None = None, mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def gaussian_nll_loss(
+    input: _Array, target: _Array, var: _Array | float, full: bool = False, eps: float = 1e-06,
+    reduction: _Reduced = "mean", *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def gaussian_nll_loss(
+    input: _Array, target: _Array, var: _Array | float, full: bool = False, eps: float = 1e-06, *,
+    reduction: Literal["none"], weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def kl_div(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", log_target: bool = False, *, weight: Tensor | None = None, mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def kl_div(
+    input: _Array, target: _Array, size_average: None = None, reduce: None = None, reduction: _Reduced = "mean",
+    log_target: bool = False, *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def kl_div(
+    input: _Array, target: _Array, size_average: None = None, reduce: None = None, *, reduction: Literal["none"],
+    log_target: bool = False, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def value_and_grad(
+    name: str, input: Tensor, target: Tensor, third: Tensor | None = None, *, reduction: str = "mean",
+    weight: Tensor | None = None, mask: Tensor | None = None, broadcast_weight: bool = False, **parameters: float
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def value_and_grad(
+    name: str, input: _Array, target: _Array, third: _Array | None = None, *, reduction: str = "mean",
+    weight: _Array | None = None, mask: _Mask | None = None, broadcast_weight: bool = False, **parameters: float
+) -> tuple[_Number, _Array]: ...
+@overload
+def log_cosh_loss(
+    input: Tensor, target: Tensor, *, reduction: str = "mean", weight: Tensor | None = None,
+    mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def log_cosh_loss(
+    input: _Array, target: _Array, *, reduction: _Reduced = "mean", weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def log_cosh_loss(
+    input: _Array, target: _Array, *, reduction: Literal["none"], weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def charbonnier_loss(
+    input: Tensor, target: Tensor, *, eps: float | Tensor = 0.001, reduction: str = "mean",
+    weight: Tensor | None = None, mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def charbonnier_loss(
+    input: _Array, target: _Array, *, eps: float = 0.001, reduction: _Reduced = "mean", weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def charbonnier_loss(
+    input: _Array, target: _Array, *, eps: float = 0.001, reduction: Literal["none"], weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def quantile_loss(
+    input: Tensor, target: Tensor, *, tau: float | Tensor = 0.5, reduction: str = "mean", weight: Tensor | None = None,
+    mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def quantile_loss(
+    input: _Array, target: _Array, *, tau: float = 0.5, reduction: _Reduced = "mean", weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def quantile_loss(
+    input: _Array, target: _Array, *, tau: float = 0.5, reduction: Literal["none"], weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def epsilon_insensitive_loss(
+    input: Tensor, target: Tensor, *, eps: float | Tensor = 0.1, reduction: str = "mean", weight: Tensor | None = None,
+    mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def epsilon_insensitive_loss(
+    input: _Array, target: _Array, *, eps: float = 0.1, reduction: _Reduced = "mean", weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def epsilon_insensitive_loss(
+    input: _Array, target: _Array, *, eps: float = 0.1, reduction: Literal["none"], weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def mape_loss(
+    input: Tensor, target: Tensor, *, eps: float | Tensor = 1e-07, reduction: str = "mean",
+    weight: Tensor | None = None, mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def mape_loss(
+    input: _Array, target: _Array, *, eps: float = 1e-07, reduction: _Reduced = "mean", weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def mape_loss(
+    input: _Array, target: _Array, *, eps: float = 1e-07, reduction: Literal["none"], weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def msle_loss(
+    input: Tensor, target: Tensor, *, reduction: str = "mean", weight: Tensor | None = None,
+    mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def msle_loss(
+    input: _Array, target: _Array, *, reduction: _Reduced = "mean", weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def msle_loss(
+    input: _Array, target: _Array, *, reduction: Literal["none"], weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def squared_hinge_loss(
+    input: Tensor, target: Tensor, *, margin: float | Tensor = 1.0, reduction: str = "mean",
+    weight: Tensor | None = None, mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def squared_hinge_loss(
+    input: _Array, target: _Array, *, margin: float = 1.0, reduction: _Reduced = "mean", weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def squared_hinge_loss(
+    input: _Array, target: _Array, *, margin: float = 1.0, reduction: Literal["none"], weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def gamma_deviance_loss(
+    input: Tensor, target: Tensor, *, reduction: str = "mean", weight: Tensor | None = None,
+    mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def gamma_deviance_loss(
+    input: _Array, target: _Array, *, reduction: _Reduced = "mean", weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def gamma_deviance_loss(
+    input: _Array, target: _Array, *, reduction: Literal["none"], weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Array: ...

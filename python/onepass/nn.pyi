@@ -1,0 +1,258 @@
+# Made by python/make_stubs.py of the package's signatures.
+
+from torch import Tensor
+from torch.nn.modules.loss import _Loss
+
+__all__ = [
+    "BCELoss", "BCEWithLogitsLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss",
+    "L1Loss", "MSELoss", "MarginRankingLoss", "PoissonNLLLoss", "SigmoidFocalLoss", "SmoothL1Loss", "SoftMarginLoss",
+    "LogCoshLoss", "CharbonnierLoss", "QuantileLoss", "EpsilonInsensitiveLoss", "MapeLoss", "MsleLoss",
+    "SquaredHingeLoss", "GammaDevianceLoss"
+]
+
+class BCELoss(_Loss):
+    weight: Tensor | None
+    def __init__(
+        self, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None,
+        reduction: str = "mean"
+    ) -> None: ...
+    def forward(self, input: Tensor, target: Tensor, *, mask: Tensor | None = None) -> Tensor: ...
+    def __call__(self, input: Tensor, target: Tensor, *, mask: Tensor | None = None) -> Tensor: ...
+
+class BCEWithLogitsLoss(_Loss):
+    weight: Tensor | None
+    pos_weight: Tensor | None
+    def __init__(
+        self, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None,
+        reduction: str = "mean", pos_weight: Tensor | None = None
+    ) -> None: ...
+    def forward(self, input: Tensor, target: Tensor, *, mask: Tensor | None = None) -> Tensor: ...
+    def __call__(self, input: Tensor, target: Tensor, *, mask: Tensor | None = None) -> Tensor: ...
+
+class GaussianNLLLoss(_Loss):
+    full: bool
+    eps: float
+    def __init__(self, *, full: bool = False, eps: float = 1e-06, reduction: str = "mean") -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, var: Tensor | float, weight: Tensor | None = None, *,
+        mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, var: Tensor | float, weight: Tensor | None = None, *,
+        mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class HingeEmbeddingLoss(_Loss):
+    margin: float
+    def __init__(
+        self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
+        reduction: str = "mean"
+    ) -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class HingeLoss(_Loss):
+    margin: float | Tensor
+    def __init__(self, margin: float | Tensor = 1.0, reduction: str = "mean") -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class HuberLoss(_Loss):
+    delta: float
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None,
+        broadcast_weight: bool = False
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None,
+        broadcast_weight: bool = False
+    ) -> Tensor: ...
+
+class KLDivLoss(_Loss):
+    log_target: bool
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+        log_target: bool = False
+    ) -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class L1Loss(_Loss):
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None,
+        broadcast_weight: bool = False
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None,
+        broadcast_weight: bool = False
+    ) -> Tensor: ...
+
+class MSELoss(_Loss):
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None,
+        broadcast_weight: bool = False
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None,
+        broadcast_weight: bool = False
+    ) -> Tensor: ...
+
+class MarginRankingLoss(_Loss):
+    margin: float
+    def __init__(
+        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None,
+        reduction: str = "mean"
+    ) -> None: ...
+    def forward(
+        self, input1: Tensor, input2: Tensor, target: Tensor, weight: Tensor | None = None, *,
+        mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input1: Tensor, input2: Tensor, target: Tensor, weight: Tensor | None = None, *,
+        mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class PoissonNLLLoss(_Loss):
+    log_input: bool
+    full: bool
+    eps: float
+    def __init__(
+        self, log_input: bool = True, full: bool = False, size_average: bool | None = None, eps: float = 1e-08,
+        reduce: bool | None = None, reduction: str = "mean"
+    ) -> None: ...
+    def forward(
+        self, log_input: bool, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, log_input: bool, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class SigmoidFocalLoss(_Loss):
+    alpha: float | Tensor
+    gamma: float | Tensor
+    def __init__(self, alpha: float | Tensor = 0.25, gamma: float | Tensor = 2, reduction: str = "none") -> None: ...
+    def forward(
+        self, inputs: Tensor, targets: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, inputs: Tensor, targets: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class SmoothL1Loss(_Loss):
+    beta: float
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0
+    ) -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class SoftMarginLoss(_Loss):
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class LogCoshLoss(_Loss):
+    def __init__(self, reduction: str = "mean") -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class CharbonnierLoss(_Loss):
+    eps: float | Tensor
+    def __init__(self, eps: float | Tensor = 0.001, reduction: str = "mean") -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class QuantileLoss(_Loss):
+    tau: float | Tensor
+    def __init__(self, tau: float | Tensor = 0.5, reduction: str = "mean") -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class EpsilonInsensitiveLoss(_Loss):
+    eps: float | Tensor
+    def __init__(self, eps: float | Tensor = 0.1, reduction: str = "mean") -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class MapeLoss(_Loss):
+    eps: float | Tensor
+    def __init__(self, eps: float | Tensor = 1e-07, reduction: str = "mean") -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class MsleLoss(_Loss):
+    def __init__(self, reduction: str = "mean") -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class SquaredHingeLoss(_Loss):
+    margin: float | Tensor
+    def __init__(self, margin: float | Tensor = 1.0, reduction: str = "mean") -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class GammaDevianceLoss(_Loss):
+    def __init__(self, reduction: str = "mean") -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...

@@ -1,0 +1,44 @@
+# Uses of the package that a type checker must accept, with the types that it must find; and uses that it must refuse,
+# each of which says so. Read by mypy, in test_types.py, and run by nobody.
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from typing_extensions import assert_type
+
+import onepass
+
+p, t, mask = torch.rand(3), torch.rand(3), torch.ones(3, dtype=torch.bool)
+a, b = np.ones(3), np.zeros(3, np.float32)
+
+assert_type(onepass.mse_loss(p, t), torch.Tensor)
+assert_type(onepass.smooth_l1_loss(p, t, beta=0.5, reduction="none", mask=mask), torch.Tensor)
+assert_type(onepass.huber_loss(p, t, "sum", 2, weight=p), torch.Tensor)
+assert_type(onepass.gaussian_nll_loss(p, t, 1.0, full=True), torch.Tensor)
+assert_type(onepass.quantile_loss(p, t, tau=0.9), torch.Tensor)
+assert_type(onepass.functional.kl_div(p, t, reduction="batchmean", log_target=True), torch.Tensor)
+assert_type(onepass.mse_loss(a, b), "np.floating[Any]")
+assert_type(onepass.log_cosh_loss(a, b, reduction="none", mask=a > 0), "NDArray[np.floating[Any]]")
+assert_type(onepass.sigmoid_focal_loss(a, b), "NDArray[np.floating[Any]]")
+assert_type(onepass.sigmoid_focal_loss(a, b, reduction="mean"), "np.floating[Any]")
+assert_type(onepass.value_and_grad("smooth_l1", p, t, beta=0.5), tuple[torch.Tensor, torch.Tensor])
+assert_type(onepass.value_and_grad("mse", a, b), "tuple[np.floating[Any], NDArray[np.floating[Any]]]")
+assert_type(onepass.nn.QuantileLoss(0.3), onepass.nn.QuantileLoss)
+assert_type(onepass.nn.QuantileLoss(tau=0.3, reduction="sum")(p, t, mask=mask), torch.Tensor)
+assert_type(onepass.nn.BCEWithLogitsLoss(pos_weight=p)(p, t), torch.Tensor)
+assert_type(onepass.nn.GaussianNLLLoss(full=True)(p, t, p), torch.Tensor)
+module: torch.nn.Module = onepass.nn.MSELoss()
+assert_type(onepass.losses()[0]["name"], Any)
+assert_type(onepass.machine(), dict[str, Any])
+version: str = onepass.__version__
+with onepass.patch_torch() as patch:
+    patch.undo()
+
+onepass.mse_loss(p, a)  # type: ignore[call-overload]
+onepass.mse_loss(p)  # type: ignore[call-overload]
+onepass.mse_loss(p, t, bias=1)  # type: ignore[call-overload]
+onepass.quantile_loss(p, t, tau="half")  # type: ignore[call-overload]
+onepass.nn.QuantileLoss(quantile=0.5)  # type: ignore[call-arg]
+onepass.nn.QuantileLoss()(p)  # type: ignore[call-arg]
+onepass.absolute_loss(p, t)  # type: ignore[attr-defined]
