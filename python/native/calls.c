@@ -35,10 +35,10 @@ static bool has_count(Py_ssize_t count, Py_ssize_t expected, const char *functio
     return false;
 }
 
-/* On the CPU others may run meanwhile; on a GPU the call is over before it would pay. */
-static bool run(onepass_status (*function)(const onepass_call *), const onepass_call *call) {
+/* On the CPU others may run meanwhile; a short call, as one on a GPU is, is over before it would pay. */
+static bool run(onepass_status (*function)(const onepass_call *), const onepass_call *call, bool is_short) {
     onepass_status status;
-    if (call->device == ONEPASS_CPU) {
+    if (call->device == ONEPASS_CPU && !is_short) {
         PyThreadState *state = PyEval_SaveThread();
         status = function(call);
         PyEval_RestoreThread(state);
@@ -52,32 +52,23 @@ static bool run(onepass_status (*function)(const onepass_call *), const onepass_
 
 /* --------------------------------------------------------------- arguments -- */
 
-/* What every computation is told first: the loss's name, the reduction's number, the tuple of parameters. The name
- * is kept in `name`, since a call only points at it. */
-typedef struct question {
-    char name[64];
-    onepass_call call;
-} question;
-
-static bool read_question(PyObject *const *arguments, question *question) {
-    PyObject *name = PyUnicode_AsUTF8String(arguments[0]);
-    question->call = (onepass_call){.size = sizeof question->call, .loss = question->name};
+/* What every computation is told first: the loss's name, the reduction's number, the tuple of parameters. */
+static bool read_question(PyObject *const *arguments, onepass_call *call) {
+    const char *name = PyUnicode_AsUTF8AndSize(arguments[0], NULL); /* which the caller's reference keeps */
+    *call = (onepass_call){.size = sizeof *call, .loss = name};
     if (!name)
         return false;
-    strncpy(question->name, PyBytes_AsString(name), sizeof question->name - 1);
-    question->name[sizeof question->name - 1] = '\0';
-    Py_DECREF(name);
-    question->call.reduction = (int32_t)PyLong_AsLong(arguments[1]);
-    if (question->call.reduction == MEAN_OF_ALL) {
-        question->call.reduction = ONEPASS_MEAN;
-        question->call.flags = ONEPASS_OVER_ELEMENTS;
+    call->reduction = (int32_t)PyLong_AsLong(arguments[1]);
+    if (call->reduction == MEAN_OF_ALL) {
+        call->reduction = ONEPASS_MEAN;
+        call->flags = ONEPASS_OVER_ELEMENTS;
     }
     const Py_ssize_t count = PyTuple_Size(arguments[2]);
     if (count > ONEPASS_MAX_PARAMETERS)
         PyErr_Format(PyExc_ValueError, "%zd parameters; expected at most %d", count, ONEPASS_MAX_PARAMETERS);
     for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); i++)
-        question->call.parameter[i] = PyFloat_AsDouble(PyTuple_GetItem(arguments[2], i));
-    question->call.parameter_count = (int32_t)count;
+        call->parameter[i] = PyFloat_AsDouble(PyTuple_GetItem(arguments[2], i));
+    call->parameter_count = (int32_t)count;
     return !PyErr_Occurred();
 }
 
@@ -192,6 +183,17 @@ static bool have_one_shape(const operands *all) {
     return true;
 }
 
+/* Elements that take a microsecond or two. */
+static bool has_few(const operands *all) {
+    enum {
+        FEW = 4096
+    };
+    int64_t count = 1;
+    for (int32_t d = 0; d < all->ndim && count <= FEW; d++)
+        count = all->shape[d] <= FEW ? count * all->shape[d] : FEW + 1;
+    return count <= FEW;
+}
+
 static outcome place(const operands *all, onepass_call *call) {
     for (int k = 0; k < all->count; k++)
         call->operand[k] = &all->at[k].tensor;
@@ -242,30 +244,29 @@ static PyObject *drop(PyObject **made) {
  * `how` are the bits above. None: not for us, or operands of different shapes while broadcast is False. */
 PyObject *native_torch_loss(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
     (void)module;
-    question question;
+    onepass_call call;
     operands all;
     borrowed value, gradient[MOST_OPERANDS];
     PyObject *made[1 + MOST_OPERANDS] = {NULL};
-    if ((count != 8 + EXTRAS && !has_count(count, 8, "torch_loss")) || !read_question(arguments, &question))
+    if ((count != 8 + EXTRAS && !has_count(count, 8, "torch_loss")) || !read_question(arguments, &call))
         return NULL;
     const long how = PyLong_AsLong(arguments[5]), wanted = PyLong_AsLong(arguments[6]);
-    onepass_call *call = &question.call;
     const outcome result = borrow_operands(arguments + 3, count > 8 ? arguments + 8 : NULL, how, &all);
     if (result == OTHERWISE || (result == DONE && arguments[7] == Py_False && !have_one_shape(&all)))
         Py_RETURN_NONE;
-    if (result == FAILED || PyErr_Occurred() || place(&all, call) != DONE)
+    if (result == FAILED || PyErr_Occurred() || place(&all, &call) != DONE)
         return NULL;
-    if (!(made[0] = make_value(&all, call, how, &value)))
+    if (!(made[0] = make_value(&all, &call, how, &value)))
         return NULL;
-    call->value = &value.tensor;
+    call.value = &value.tensor;
     for (int k = 0; k < all.count; k++) {
         if (!(wanted & (1 << k)))
             continue;
         if (!(made[1 + k] = make_common(&all, k, all.at[k].tensor.dtype, &gradient[k])))
             return drop(made);
-        call->gradient[k] = &gradient[k].tensor;
+        call.gradient[k] = &gradient[k].tensor;
     }
-    if (!run(onepass_run, call))
+    if (!run(onepass_run, &call, has_few(&all)))
         return drop(made);
     return wanted ? tuple_of(made, 1 + all.count) : made[0];
 }
@@ -276,7 +277,7 @@ static outcome find_gradient(const operands *all, int k, PyObject *argument, bor
         return OTHERWISE;
     if (argument != Py_True) {
         *made = Py_NewRef(argument);
-        return torch_borrow(argument, into) == DONE ? DONE : FAILED;
+        return torch_borrow_made(argument, into) == DONE ? DONE : FAILED;
     }
     *made = make_common(all, k, all->at[k].tensor.dtype, into);
     return *made ? DONE : FAILED;
@@ -288,32 +289,40 @@ static outcome find_gradient(const operands *all, int k, PyObject *argument, bor
  * None: not for us. */
 PyObject *native_torch_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
     (void)module;
-    question question;
+    onepass_call call;
     operands all;
     borrowed upstream, gradient[MOST_OPERANDS];
     PyObject *made[1 + MOST_OPERANDS] = {NULL};
-    if ((count != 7 + EXTRAS && !has_count(count, 7, "torch_gradient")) || !read_question(arguments, &question))
+    if ((count != 7 + EXTRAS && !has_count(count, 7, "torch_gradient")) || !read_question(arguments, &call))
         return NULL;
     outcome result = borrow_operands(arguments + 3, count > 7 ? arguments + 7 : NULL, 0, &all);
     if (result == DONE)
         result = torch_borrow(arguments[5], &upstream);
     if (result == OTHERWISE)
         Py_RETURN_NONE;
-    onepass_call *call = &question.call;
-    if (result == FAILED || place(&all, call) != DONE)
+    if (result == FAILED || place(&all, &call) != DONE)
         return NULL;
-    call->upstream = &upstream.tensor;
+    call.upstream = &upstream.tensor;
     for (int k = 0; k < all.count; k++) {
         PyObject *argument = PyTuple_GetItem(arguments[6], k);
         result = argument ? find_gradient(&all, k, argument, &gradient[k], &made[k]) : FAILED;
         if (result == FAILED)
             return drop(made);
         if (result == DONE)
-            call->gradient[k] = &gradient[k].tensor;
+            call.gradient[k] = &gradient[k].tensor;
         if (result == DONE && argument != Py_True)
-            call->flags |= ONEPASS_UNLESS_ONE;
+            call.flags |= ONEPASS_UNLESS_ONE;
     }
-    return run(onepass_run, call) ? tuple_of(made, all.count) : drop(made);
+    return run(onepass_run, &call, has_few(&all)) ? tuple_of(made, all.count) : drop(made);
+}
+
+/* Whether the upstream gradient is seen to be 1 at once, as it mostly is. */
+static bool is_one_here(const borrowed *upstream) {
+    const onepass_tensor *tensor = &upstream->tensor;
+    if (upstream->device != ONEPASS_CPU || tensor->ndim > 0)
+        return false;
+    return tensor->dtype == ONEPASS_F32 ? *(const float *)tensor->data == 1
+                                        : tensor->dtype == ONEPASS_F64 && *(const double *)tensor->data == 1;
 }
 
 /* torch_scale(upstream, gradient or None, ...): multiplies in place; whether it could. */
@@ -324,10 +333,12 @@ PyObject *native_torch_scale(PyObject *module, PyObject *const *arguments, Py_ss
     if (count > 1 + MOST_OPERANDS || count < 2)
         return PyErr_Format(PyExc_TypeError, "torch_scale takes 2 to %d arguments, not %zd", 1 + MOST_OPERANDS, count);
     outcome result = torch_borrow(arguments[0], &upstream);
+    if (result == DONE && is_one_here(&upstream))
+        Py_RETURN_TRUE;
     for (int k = 0; k < count - 1 && result == DONE; k++) {
         if (arguments[1 + k] == Py_None)
             continue;
-        result = torch_borrow(arguments[1 + k], &gradient[k]);
+        result = torch_borrow_made(arguments[1 + k], &gradient[k]);
         call.gradient[k] = &gradient[k].tensor;
     }
     if (result == OTHERWISE)
@@ -336,7 +347,7 @@ PyObject *native_torch_scale(PyObject *module, PyObject *const *arguments, Py_ss
     call.device = upstream.device;
     call.device_index = upstream.device_index;
     call.threads = call.device == ONEPASS_CPU ? torch_threads() : 0;
-    if (result == FAILED || torch_stream(&upstream, &call.stream) != DONE || !run(onepass_scale, &call))
+    if (result == FAILED || torch_stream(&upstream, &call.stream) != DONE || !run(onepass_scale, &call, false))
         return NULL;
     Py_RETURN_TRUE;
 }
@@ -359,10 +370,10 @@ PyObject *native_numpy_run(PyObject *module, PyObject *const *arguments, Py_ssiz
     };
     static const char *const names[] = {"input", "target", "the third operand", "weight",
                                         "mask",  "value",  "the gradient"};
-    question question;
+    onepass_call call;
     borrowed tensor[ARRAYS] = {0};
     const onepass_tensor *given[ARRAYS];
-    if (!has_count(count, 3 + ARRAYS + 1, "numpy_run") || !read_question(arguments, &question))
+    if (!has_count(count, 3 + ARRAYS + 1, "numpy_run") || !read_question(arguments, &call))
         return NULL;
     for (int i = 0; i < ARRAYS; i++) {
         PyObject *array = arguments[3 + i];
@@ -370,16 +381,15 @@ PyObject *native_numpy_run(PyObject *module, PyObject *const *arguments, Py_ssiz
         if (given[i] && (i == MASK ? numpy_borrow_mask : numpy_borrow)(array, names[i], &tensor[i]) != DONE)
             return NULL;
     }
-    onepass_call *call = &question.call;
-    call->operand[ONEPASS_PREDICTION] = given[INPUT];
-    call->operand[ONEPASS_TARGET] = given[TARGET];
-    call->operand[ONEPASS_THIRD] = given[THIRD];
-    call->weight = given[WEIGHT];
-    call->mask = given[MASK];
-    call->value = given[VALUE];
-    call->gradient[ONEPASS_PREDICTION] = given[GRADIENT];
-    call->divisor = PyFloat_AsDouble(arguments[3 + ARRAYS]);
-    if (PyErr_Occurred() || !run(onepass_run, call))
+    call.operand[ONEPASS_PREDICTION] = given[INPUT];
+    call.operand[ONEPASS_TARGET] = given[TARGET];
+    call.operand[ONEPASS_THIRD] = given[THIRD];
+    call.weight = given[WEIGHT];
+    call.mask = given[MASK];
+    call.value = given[VALUE];
+    call.gradient[ONEPASS_PREDICTION] = given[GRADIENT];
+    call.divisor = PyFloat_AsDouble(arguments[3 + ARRAYS]);
+    if (PyErr_Occurred() || !run(onepass_run, &call, false))
         return NULL;
     Py_RETURN_NONE;
 }

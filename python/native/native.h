@@ -42,6 +42,9 @@ bool torch_use_exchange(bool use);
 /* A plain, dense or strided tensor of floats on the CPU or a GPU; OTHERWISE for any other. */
 outcome torch_borrow(PyObject *object, borrowed *into);
 
+/* The same of one that is no view whose numbers are to be negated, as those that are made here. */
+outcome torch_borrow_made(PyObject *object, borrowed *into);
+
 /* The same of bool or uint8. */
 outcome torch_borrow_mask(PyObject *object, borrowed *into);
 

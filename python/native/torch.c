@@ -14,6 +14,7 @@ static struct {
     PyObject *empty, *empty_like, *strided;
     PyObject *raw_stream; /* null: no CUDA in this build */
     PyObject *get_num_threads;
+    PyObject *is_neg; /* the method, unbound */
     const dlpack_exchange *exchange;
     bool use_exchange;
 } torch;
@@ -60,8 +61,9 @@ outcome torch_learn(PyObject *module) {
     torch.strided = PyObject_GetAttrString(module, "strided");
     PyObject *tensor = PyObject_GetAttrString(module, "Tensor");
     torch.get_num_threads = PyObject_GetAttrString(module, "get_num_threads");
-    if (!torch.uint8 || !torch.get_num_threads || !torch.parameter || !torch.empty || !torch.empty_like ||
-        !torch.strided || !tensor)
+    torch.is_neg = tensor ? PyObject_GetAttrString(tensor, "is_neg") : NULL;
+    if (!torch.uint8 || !torch.get_num_threads || !torch.is_neg || !torch.parameter || !torch.empty ||
+        !torch.empty_like || !torch.strided || !tensor)
         return FAILED;
     torch.raw_stream = find(module, "_C", "_cuda_getCurrentRawStream");
     torch.exchange = find_exchange(tensor);
@@ -77,14 +79,6 @@ bool torch_use_exchange(bool use) {
 }
 
 /* ------------------------------------------------------------------ borrow -- */
-
-/* A question of a tensor that is answered with true or false. */
-static outcome ask(PyObject *object, const char *method) {
-    PyObject *answer = PyObject_CallMethod(object, method, NULL);
-    const int truth = answer ? PyObject_IsTrue(answer) : -1;
-    Py_XDECREF(answer);
-    return truth < 0 ? FAILED : truth ? DONE : OTHERWISE;
-}
 
 static void point_at_own(borrowed *into) {
     into->tensor.shape = into->shape;
@@ -207,8 +201,7 @@ static bool has_elements(const borrowed *tensor) {
     return true;
 }
 
-/* All but the question whether a view only says that its numbers are negative. */
-static outcome borrow_positive(PyObject *object, borrowed *into) {
+outcome torch_borrow_made(PyObject *object, borrowed *into) {
     PyObject *type = (PyObject *)Py_TYPE(object);
     if (type != torch.tensor && type != torch.parameter)
         return OTHERWISE;
@@ -221,17 +214,18 @@ static outcome borrow_positive(PyObject *object, borrowed *into) {
 }
 
 outcome torch_borrow(PyObject *object, borrowed *into) {
-    const outcome result = borrow_positive(object, into);
+    const outcome result = torch_borrow_made(object, into);
     if (result != DONE)
         return result;
     if (into->tensor.dtype == ONEPASS_BOOL)
         return OTHERWISE;
-    const outcome negative = ask(object, "is_neg");
-    return negative == FAILED ? FAILED : negative == DONE ? OTHERWISE : DONE;
+    PyObject *answer = PyObject_CallFunctionObjArgs(torch.is_neg, object, NULL);
+    Py_XDECREF(answer);
+    return !answer ? FAILED : answer == Py_True ? OTHERWISE : DONE;
 }
 
 outcome torch_borrow_mask(PyObject *object, borrowed *into) {
-    const outcome result = borrow_positive(object, into);
+    const outcome result = torch_borrow_made(object, into);
     return result == DONE && into->tensor.dtype != ONEPASS_BOOL ? OTHERWISE : result;
 }
 
@@ -254,7 +248,7 @@ static PyObject *device_text(const borrowed *like) {
 
 /* Gives the reference back if that is not possible. */
 static bool borrow_made(PyObject *made, borrowed *into) {
-    const outcome result = borrow_positive(made, into);
+    const outcome result = torch_borrow_made(made, into);
     if (result == DONE)
         return true;
     if (result == OTHERWISE)

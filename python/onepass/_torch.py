@@ -266,7 +266,10 @@ def compute(name, input, target, parameters, code):
         wanted = _FOR_INPUT * input.requires_grad | _FOR_TARGET * target.requires_grad
     if not wanted:
         return _torch_loss(name, code, parameters, input, target, in_single, 0, False)
-    how = how_to(code, (input.dtype, target.dtype), None, None, wanted)
+    if code != NONE and input.dtype is _SINGLE and target.dtype is _SINGLE:
+        how = SCALE
+    else:
+        how = how_to(code, (input.dtype, target.dtype), None, None, wanted)
     computed = _torch_loss(name, code, parameters, input, target, in_single, 0 if how is LATER else wanted, False)
     if computed is None:
         return None
@@ -308,7 +311,7 @@ SCALE = "scale"  # ... else it multiplies the gradient, ...
 ANEW = "anew"  # ... or computes it anew, since a rounded one cannot be scaled; ...
 LATER = "later"  # ... or the gradient was not computed before.
 
-_SINGLES = (torch.float32, torch.float32)
+_SINGLE = torch.float32
 
 
 def how_to(code, types, weight, mask, wanted):
@@ -316,8 +319,6 @@ def how_to(code, types, weight, mask, wanted):
     what a mask leaves out is 0 even if that factor is infinite."""
     if code == NONE:
         return LATER
-    if weight is None and mask is None and types == _SINGLES:
-        return SCALE
     gradients = [dtype for k, dtype in enumerate(types) if wanted >> k & 1]
     if torch.float16 in gradients:
         return LATER
@@ -347,7 +348,7 @@ class Loss(torch.autograd.Function):
         saved = ctx.saved_tensors  # once: checkpointing computes them; and it says so if one was changed in place
         if _is_grad_enabled():
             return None, None, *by_handover(ctx, saved, upstream, create_graph=True), None, None
-        *_, how, broadcast = ctx.question
+        _, _, _, how, broadcast = ctx.question
         found = ctx.__dict__.pop("kept", None)  # in one step, should two threads run backward at once
         if not (found and how is SCALE and _torch_scale(upstream, *found)):
             found = compute_gradients(ctx, saved, upstream, found if how is ANEW else None)
@@ -356,8 +357,10 @@ class Loss(torch.autograd.Function):
         return None, None, *found, *(None,) * (len(saved) - len(found))
 
 
-# Without what torch.autograd.Function.apply asks first, and compute has asked: a tenth of a small call's time.
+# Without what torch.autograd.Function.apply asks first, and compute has asked: a tenth of a small call's time. And
+# without its choice between backward and vjp, on the way back.
 _apply = super(torch.autograd.Function, Loss).apply
+Loss._backward_cls.apply = Loss.backward
 
 
 def compute_gradients(ctx, saved, upstream, kept):
