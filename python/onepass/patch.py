@@ -62,12 +62,12 @@ class Patch:
 def replacement_of(original, ours):
     """Our function in the place of PyTorch's. Whoever overrides the call sees PyTorch's own, which is what handlers,
     modes and graphs know."""
-    from torch.overrides import handle_torch_function, has_torch_function
+    from torch.overrides import handle_torch_function, has_torch_function_variadic
 
     @functools.wraps(original)
     def function(*arguments, **given):
         operands = *arguments, *given.values()
-        if has_torch_function(operands) and not is_for_a_device_alone(operands):
+        if has_torch_function_variadic(*operands) and not is_for_a_device_alone(operands):
             return handle_torch_function(original, operands, *arguments, **given)
         return ours(*arguments, **given)
 
