@@ -20,10 +20,10 @@ import textwrap
 
 sys.dont_write_bytecode = True
 
-from make_losses import formula
 from make_losses.library import Library
-from make_losses.notes import NOTES, Note
+from make_losses.notes import NOTES, note_of
 from make_losses.picture import draw
+from make_losses.shown import formulas_of, shortened
 
 DOCS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(DOCS)
@@ -32,75 +32,7 @@ MARKED = re.compile(r"(<!-- docs/make_losses\.py: (\w+) -->\n).*?(<!-- end -->)"
 COLUMNS = 110
 
 
-def note_of(loss):
-    return NOTES.get(loss.name, Note())
-
-
 # ----------------------------------------------------------------- the formulas --
-
-
-def formulas_of(library, loss):
-    """Names and formulas, as the page shows them: the value, the slopes, and what their short names stand for."""
-    note = note_of(loss)
-    shown = {"value": shortened(loss.value, note.names), "slope in p": shortened(loss.slope, note.names)}
-    for k, operand in enumerate("tv"[:len(loss.operands) - 1]):
-        given = note.slopes[k] if k < len(note.slopes) else None
-        shown[f"slope in {operand}"] = given or plain_slope(library, loss, 1 + k)
-    shown = {name: words for name, words in shown.items() if words}
-    used = {name: words for name, words in note.names.items()
-            if any(re.search(rf"\b{name}\b", one) for one in shown.values())}
-    check_formulas(library, loss, shown, used)
-    return shown, used
-
-
-def shortened(words, names):
-    for name, part in names.items():
-        words = re.sub(rf"(?<!\w)\({re.escape(part)}\)", name, words).replace(part, name)
-    return words
-
-
-def plain_slope(library, loss, operand):
-    """In words, where no formula was given: what the numbers show."""
-    samples = samples_of(library, loss)
-    if all(slopes[operand] == -slopes[0] for _, _, slopes in samples):
-        return "minus the slope in p"
-    if all(slopes[operand] == 0 for _, _, slopes in samples):
-        return "0"
-    return None
-
-
-def samples_of(library, loss):
-    """Points that the picture has, and some besides: operands with parameters, the value and the slopes."""
-    picture, samples = note_of(loss).picture, []
-    low, high = picture.p
-    p = [low + (high - low) * (i + 0.5) / 37 for i in range(37)]
-    for settings in picture.curves:
-        for shift in (0, 0.125):
-            parameters = [settings.get(parameter.name, parameter.standard) for parameter in loss.parameters]
-            others = [settings["tv"[k]] + shift for k in range(len(loss.operands) - 1)]
-            values, *slopes = library.evaluate(loss, parameters, p, *([other] * len(p) for other in others))
-            for i, value in enumerate(values):
-                operands = [p[i], *others, *[0] * (2 - len(others)), p[i] - others[0]]
-                samples.append((operands + parameters, value, [slope[i] for slope in slopes]))
-    return samples
-
-
-def check_formulas(library, loss, shown, used):
-    """Every formula that the page shows gives the library's numbers."""
-    operands = ["p", "t", "v", "x"] + [parameter.name for parameter in loss.parameters]
-    parts = [formula.function_of(words, operands) for words in used.values()]
-    for name, words in shown.items():
-        if words.startswith("minus"):
-            continue
-        function = formula.function_of(words, operands + list(used))
-        for numbers, value, slopes in samples_of(library, loss):
-            expected = value if name == "value" else slopes["ptv".index(name[-1])]
-            try:
-                found = function(*numbers, *(part(*numbers) for part in parts))
-            except (ValueError, ZeroDivisionError, OverflowError):
-                continue
-            if math.isfinite(expected) and not math.isclose(found, expected, rel_tol=1e-7, abs_tol=1e-9):
-                sys.exit(f"{loss.name}, {name}: {words} is {found!r} at {numbers}, the library's is {expected!r}")
 
 
 def laid_out(shown, used):
@@ -142,7 +74,19 @@ def part_of(library, loss):
         lines += ["", "| parameter | unless given | allowed | |", "|---|---|---|---|"]
         lines += [f"| `{parameter.name}` | {parameter.standard:g} | {range_of(parameter)} | {parameter.meaning} |"
                   for parameter in loss.parameters]
-    return lines + ["", *names_of(loss, note)]
+    return lines + ["", *accuracy_of(loss, note), "", *names_of(loss, note)]
+
+
+def accuracy_of(loss, note):
+    """How far off the value and the slopes may be."""
+    errors = []
+    for name, error in zip(("value", "slope in p", "slope in t", "slope in v"), loss.errors):
+        of = f" (of `{shortened(error.of, note.names)}` where that is larger)" if error.of else ""
+        errors.append(f"{name} {error.ulp:g}{of}")
+    parts = ", ".join(f"`{shortened(part, note.names)}`" for part in loss.rounded)
+    more = f"; and by what one rounding {'each ' if len(loss.rounded) > 1 else ''}of {parts} changes" if parts else ""
+    words = f"Off by at most, in ulp: {', '.join(errors)}{more}."
+    return textwrap.wrap(words, COLUMNS, break_long_words=False, break_on_hyphens=False)
 
 
 def range_of(parameter):

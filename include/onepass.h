@@ -308,6 +308,18 @@ typedef struct onepass_parameter_info {
     int32_t below_greatest; /* 1: and greatest */
 } onepass_parameter_info;
 
+typedef struct onepass_error {
+    double ulp;     /* at most so many units in the last place ... */
+    const char *of; /* ... of the result or, where it is larger, of this formula; null if of the result alone */
+} onepass_error;
+
+/* How far the value and the slope in each operand of one element, as the compute type, may be from the exact ones. What
+ * one rounding of parts of the formulas makes of the result, "x" or "x; x*x", comes on top. */
+typedef struct onepass_accuracy {
+    const char *rounded;
+    onepass_error error[1 + ONEPASS_MAX_OPERANDS];
+} onepass_accuracy;
+
 typedef struct onepass_loss_info {
     const char *name;
     const char *meaning;
@@ -317,6 +329,7 @@ typedef struct onepass_loss_info {
     int32_t parameter_count;
     const onepass_parameter_info *parameter;
     const char *const *operand; /* the operands' names */
+    const onepass_accuracy *accuracy;
 } onepass_loss_info;
 
 /* The losses, by index from 0 (null beyond the last) and by name (null if unknown). */

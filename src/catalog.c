@@ -23,19 +23,32 @@
 #define ABOVE(x)     x, INFINITY, 1, 0
 #define WITHIN(a, b) a, b, 1, 1
 
+/* How exact a loss is: parts of its formulas that are rounded, and the errors of the value and of each slope. */
+#define ACCURACY(rounded, ...)                                                                                         \
+    {                                                                                                                  \
+        rounded, {                                                                                                     \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+#define ULP(count)                                                                                                     \
+    { count, NULL }
+#define ULP_OF(count, formula)                                                                                         \
+    { count, formula }
+
 /* The operands' names, from (prediction, target) to {"prediction", "target"}. */
 #define NAMES_2(a, b)    #a, #b
 #define NAMES_3(a, b, c) #a, #b, #c
 #define NAMES(...)                                                                                                     \
     { PASTE(NAMES_, OPERANDS_OF(__VA_ARGS__))(__VA_ARGS__) }
 
-#define LOSS(name, operands, meaning, value, slope, ...)                                                               \
+#define LOSS(name, operands, meaning, value, slope, accuracy, ...)                                                     \
+    static const onepass_accuracy name##_accuracy = accuracy;                                                          \
     static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;                                             \
     static const char *const name##_operands[] = NAMES operands;
 #include "losses.def"
 #undef LOSS
 
-#define LOSS(name, operands, meaning, value, slope, ...)                                                               \
+#define LOSS(name, operands, meaning, value, slope, accuracy, ...)                                                     \
     {#name,                                                                                                            \
      meaning,                                                                                                          \
      value,                                                                                                            \
@@ -43,7 +56,8 @@
      OPERANDS_OF operands,                                                                                             \
      sizeof name##_parameters / sizeof *name##_parameters - 1,                                                         \
      name##_parameters,                                                                                                \
-     name##_operands},
+     name##_operands,                                                                                                  \
+     &name##_accuracy},
 static const onepass_loss_info losses[] = {
 #include "losses.def"
 };

@@ -366,16 +366,20 @@ ALWAYS_INLINE decay decay_of(real d) {
     return e;
 }
 
-/* 1 / (1 + e^-x). With y = e^-|x| it is y / (1+y) for negative x and 1 - y / (1+y) for others. The terms of y are taken
- * anew where y itself, rounded, would cost a rounding; and the scale comes last, so that nothing is lost where the
- * result is denormal. */
-ALWAYS_INLINE real real_sigmoid(real x) {
-    const decay e = decay_of(magnitude(x));
+/* 1 / (1 + e^d) for a distance d >= 0: y / (1+y) with y = e^-d. The terms of y are taken anew where y itself, rounded,
+ * would cost a rounding; and the scale comes last, so that nothing is lost where the result is denormal. */
+ALWAYS_INLINE real real_sigmoid_of_minus(real d) {
+    const decay e = decay_of(d);
     const grown g = e.growth;
     const real a = near_reciprocal(1 + e.y);
     const real left = fused(-a, g.sum * e.scale, fused(-a, e.scale, 1 - a));
     const real more = fused(g.sum, left, left); /* (1 + g.sum) (1 + left) - 1 = g.sum + more */
-    const real share = fused(a, g.r + fused(g.curvature, g.r2, more), a) * e.scale;
+    return fused(a, g.r + fused(g.curvature, g.r2, more), a) * e.scale;
+}
+
+/* 1 / (1 + e^-x) */
+ALWAYS_INLINE real real_sigmoid(real x) {
+    const real share = real_sigmoid_of_minus(magnitude(x));
     return choose(x < 0, share, 1 - share);
 }
 
@@ -473,6 +477,17 @@ ALWAYS_INLINE real number_of(real_bits exponent) {
 #endif
 }
 
+/* The same for the ratio of two numbers, whose exponent k may be as low as -277, which an integer has no place for; not
+ * for k above 180, where the ratio is infinite. */
+ALWAYS_INLINE real number_of_ratio(real_bits exponent) {
+#if defined(ONEPASS_REAL_F64)
+    return number_of(exponent);
+#else
+    const real_bits offset = (real_bits)74 << REAL_MANTISSA_BITS;
+    return number_of(exponent - offset) + (real)offset;
+#endif
+}
+
 /* k log(2) + log(1+f) for f in [-1/4, 1/2]. In float what k * LN_2 lacks is less than 2^-28 of the sum. */
 ALWAYS_INLINE logarithm logarithm_of(real_bits opposite, real f) {
     logarithm l;
@@ -532,16 +547,6 @@ ALWAYS_INLINE real real_log(real x) {
     return choose(x == 0, -REAL_INFINITY, result);
 }
 
-/* log(x) - (x - 1) for x from 0 on; NaN for infinity, as the difference of two infinite numbers is. It keeps its digits
- * near 1, where it is minus half the square of x - 1: there k is 0, f is x - 1, and the curvature alone is left. */
-ALWAYS_INLINE real real_log_lag(real x) {
-    const real_bits bits = normal_bits(x), opposite = opposite_exponent(bits);
-    const real f = real_of(bits + opposite) - 1, k = number_of(opposite);
-    const real straight = fused(k, OF_OPPOSITE(LN_2), f - (x - 1));
-    const real result = log_of_sum(f, k * OF_OPPOSITE(LN_2_LOW), straight);
-    return choose((x > 0) & (x < REAL_INFINITY), result, choose(x == 0, -REAL_INFINITY, REAL_NAN));
-}
-
 /* log(1+x) = k log(2) + log(1+f) with 1+f = (1+x) / 2^k, so f = x / 2^k - (1 - 1 / 2^k), where the product is exact and
  * so, up to k = 24 (53), beyond which 1 is nothing to x, is the difference. So 1+x, rounded, is good enough to find k.
  * For k = 0 it is x - 0, which leaves -0 as it is. */
@@ -571,13 +576,17 @@ typedef struct inverse {
     real reciprocal, scale;
 } inverse;
 
-/* The scale is a power of two that brings b near 1, from where neither it nor its reciprocal is denormal or infinite
- * but for b = 0 and infinity. It knows b's exponent without the lowest two bits, so that it has one itself, whatever b
- * is: b * scale is in [1, 16), and less only if b is denormal. */
-ALWAYS_INLINE inverse inverse_of(real b) {
+/* A power of two that brings b near 1, from where neither it nor its reciprocal is denormal or infinite but for b = 0
+ * and infinity. It knows b's exponent without the lowest two bits, so that it has one itself, whatever b is: b * scale
+ * is in [1, 16), and less only if b is denormal. */
+ALWAYS_INLINE real scale_of(real b) {
     const real_bits one = (real_bits)1 << REAL_MANTISSA_BITS, four = 4 * one;
     const real_bits exponent = bits_of(b) & REAL_EXPONENT_BITS & ~(four - 1);
-    const real scale = real_of(REAL_EXPONENT_BITS - one - exponent);
+    return real_of(REAL_EXPONENT_BITS - one - exponent);
+}
+
+ALWAYS_INLINE inverse inverse_of(real b) {
+    const real scale = scale_of(b);
     return (inverse){real_reciprocal_of_any(b * scale), scale};
 }
 
@@ -595,6 +604,45 @@ ALWAYS_INLINE real by_parameter(real a, real b) {
     const real large = (real)(sizeof(real) == 4 ? 0x1p64 : 0x1p900), small = 1 / large;
     const real scale = choose(b > large, small, choose(b < small, large, 1));
     return a * scale * real_reciprocal_of_any(b * scale);
+}
+
+/* ---------------------------------------------------- logarithms of ratios -- */
+
+/* log(1 + a/b) for a from 0 on and b from 2^-100 on, or 0, also where a/b overflows: as log1p, with 1 and a/b divided
+ * by the scale of 1/b. */
+ALWAYS_INLINE real real_log1p_of_ratio(real a, real b) {
+    const inverse of_b = inverse_of(b);
+    const real_bits exponent = bits_of(of_b.scale) - bits_of((real)1);
+    const real ratio = a * of_b.reciprocal, one = real_of(bits_of((real)1) - exponent);
+    const real_bits opposite = opposite_exponent(bits_of(ratio + one));
+    const real power = real_of(bits_of((real)4) + opposite) * (real)0.25;
+    const real result = sum_of(logarithm_of(opposite - exponent, fused(ratio, power, -(1 - one * power))));
+#if defined(ONEPASS_REAL_F64)
+    return choose(ratio == REAL_INFINITY, ratio, result);
+#else
+    return result;                   /* infinity comes through */
+#endif
+}
+
+/* log(a/b) - (a/b - 1), also where a/b underflows; minus infinity where a/b is 0, NaN where it is infinite, as the
+ * difference of two infinite numbers is, or negative. The exponent k of a/b is that of the operands' scales and of what
+ * these leave. From 3/8 to 3, where little is left of the logarithm, its argument comes from the difference, with
+ * lack = 1 - a/b = (b-a)/b, which knows digits that a/b does not: 1+f = (1-lack) / 2^k, and f + lack is not rounded. */
+ALWAYS_INLINE real real_log_lag(real a, real b) {
+    const real scale = scale_of(a), lack = real_ratio(b - a, b);
+    const inverse of_b = inverse_of(b);
+    const real m = a * scale * of_b.reciprocal;
+    const real_bits own = opposite_exponent(bits_of(m));
+    const real_bits opposite = own + bits_of(scale) - bits_of(of_b.scale);
+    const real k = number_of_ratio(opposite);
+    const real power = real_of(bits_of((real)1) + opposite), less = power - 1;
+    const real far = real_of(bits_of(m) + own) - 1;
+    const bool near = magnitude(k) < (real)-1.5 / OF_OPPOSITE(1);
+    const real f = choose(near, fused(-lack, power, less), far);
+    const real straight =
+        choose(near, fused(-lack, less, fused(k, OF_OPPOSITE(LN_2), less)), fused(k, OF_OPPOSITE(LN_2), far + lack));
+    const real result = log_of_sum(f, k * OF_OPPOSITE(LN_2_LOW), straight);
+    return choose((m > 0) & (m < REAL_INFINITY), result, choose(m == 0, -REAL_INFINITY, REAL_NAN));
 }
 
 #endif

@@ -188,12 +188,11 @@ void oracle_store(int32_t dtype, void *address, double value) {
 /* Behind a number that stands for nothing, so that a loss without parameters has an array, too. */
 #define STANDARD(...)                                                                                                  \
     { 0, __VA_ARGS__ }
-/* What oracle_float.c, oracle_double.c and oracle_wide.c make of the same lines. */
+/* What oracle_float.c and oracle_double.c make of the same lines. */
 #define ORACLE_LOSS(name, domains, defaults, ...)                                                                      \
     static const double name##_standard[] = STANDARD defaults;                                                         \
     oracle_formula_float oracle_##name##_in_float;                                                                     \
-    oracle_formula_double oracle_##name##_in_double;                                                                   \
-    oracle_formula_wide oracle_##name##_in_wide;
+    oracle_formula_double oracle_##name##_in_double;
 #include "oracle_losses.def"
 #undef ORACLE_LOSS
 
@@ -213,8 +212,7 @@ static const oracle_loss losses[] = {
      LIST domains,                                                                                                     \
      name##_standard + 1,                                                                                              \
      oracle_##name##_in_float,                                                                                         \
-     oracle_##name##_in_double,                                                                                        \
-     oracle_##name##_in_wide},
+     oracle_##name##_in_double},
 #include "oracle_losses.def"
 #undef ORACLE_LOSS
 };

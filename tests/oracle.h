@@ -45,7 +45,6 @@ enum {
 };
 typedef void oracle_formula_float(const float *operand, const float *k, float *result);
 typedef void oracle_formula_double(const double *operand, const double *k, double *result);
-typedef void oracle_formula_wide(const long double *operand, const long double *k, long double *result);
 
 /* The numbers that an operand is made for. */
 typedef enum oracle_domain {
@@ -63,7 +62,6 @@ typedef struct oracle_loss {
     const double *standard; /* the parameters' defaults */
     oracle_formula_float *in_float;
     oracle_formula_double *in_double;
-    oracle_formula_wide *in_wide;
 } oracle_loss;
 
 const oracle_loss *oracle_loss_at(int index); /* null beyond the last */

@@ -2,7 +2,8 @@
  * The lines of oracle_losses.def as functions of one type. Whoever includes this
  * has defined T, NAME(loss), which is what the function of a loss is called, and the
  * elementary functions EXP, LOG, LOG1P, TANH, LOG_COSH, SIGMOID, SOFTPLUS and SQRT,
- * QUICK_SIGMOID, RATIO(a, b) and BY_PARAMETER(a, b) = a/b, LOG_LAG(x) = log(x) - (x - 1) and FUSED(a, b, c) = a*b + c.
+ * QUICK_SIGMOID, RATIO(a, b) and BY_PARAMETER(a, b) = a/b, LOG1P_OF_RATIO(a, b) = log(1 + a/b),
+ * LOG_LAG(a, b) = log(a/b) - (a/b - 1) and FUSED(a, b, c) = a*b + c.
  */
 #include <math.h>
 #include <string.h>

@@ -186,6 +186,7 @@ static const known known_results[] = {
     {"mape", 0, {0}, {2, 2}, {0, 0, -0.0f}},
     {"mape", 1, {0.5}, {1, 0}, {200, 200, -200}},
     {"mape", 1, {0.5}, {2, -0.5f}, {500, 200, -200}},
+    {"mape", 0, {0}, {0x1p127f, 0x1p126f}, {100, 0x1.9p-120f, -0x1.9p-119f}},
     {"mape", 0, {0}, {NAN, 2}, {NAN, NAN, NAN}},
     {"mape", 0, {0}, {2, NAN}, {NAN, NAN, NAN}},
     /* msle: -1 has an infinite logarithm, less has none. */
@@ -291,6 +292,10 @@ static const known known_results[] = {
     {"gamma_deviance", 0, {0}, {1, 0}, {INFINITY, 2, -INFINITY}},
     {"gamma_deviance", 0, {0}, {1, -1}, {NAN, 4, 4}},
     {"gamma_deviance", 0, {0}, {NAN, 1}, {NAN, NAN, NAN}},
+    {"gamma_deviance", 0, {0}, {1e-40f, 2}, {INFINITY, -INFINITY, INFINITY}},
+    {"gamma_deviance", 0, {0}, {0x1p-100f, 0x1p40f}, {INFINITY, -INFINITY, 0x1p101f}},
+    {"gamma_deviance", 0, {0}, {-1, 0x1p-149f}, {NAN, -2, -INFINITY}},
+    {"gamma_deviance", 0, {0}, {0, 2}, {NAN, -INFINITY, INFINITY}},
 };
 
 static void test_tables(void) {

@@ -2,7 +2,7 @@
  * The elementary functions of src/transcendental.h, in float or (ONEPASS_REAL_F64) in double: special values, the error
  * of many arguments against libm in a wider type, no steps back where one region meets the next, a vectorised loop
  * against single calls, and a checksum of results that is the same on every machine. Quotients, of two arguments, are
- * asked apart; and those functions that promise the bits of others on a part of their domain are compared with them. So
+ * asked apart (logarithms of quotients by tests/accuracy/, as the losses that they are); and those functions that promise the bits of others on a part of their domain are compared with them. So
  * it is with ONEPASS_EMULATE_FMA, by which the header does without fused multiply-adds of the machine's; the emulated
  * ones are compared with libm's.
  *
@@ -55,16 +55,6 @@ static wide wide_sigmoid(wide x) {
 }
 static wide wide_quick_sigmoid(wide x) {
     return wide_sigmoid(x);
-}
-/* By a series near 1, where a difference of nearly equal numbers has few digits left. */
-static wide wide_log_lag(wide x) {
-    const wide f = x - 1;
-    if (WIDE(fabs)(f) > (wide)0.01)
-        return WIDE(log)(x) - f;
-    wide sum = 0;
-    for (int k = 12; k >= 2; k--)
-        sum = sum * -f + (wide)1 / k;
-    return -f * f * sum;
 }
 static wide wide_softplus(wide x) {
     return x > 0 ? x + WIDE(log1p)(WIDE(exp)(-x)) : WIDE(log1p)(WIDE(exp)(x));
@@ -509,38 +499,6 @@ static void test_parts(int64_t count) {
     CHECK(y < call_log(TINY), "expected log_of_share(0) to be below all logarithms, got %g", (double)y);
 }
 
-/* ------------------------------------------------------------------- lag -- */
-
-LOOP(log_lag, real_log_lag)
-
-/* Of arguments from 0 on, half of them near 1, where nearly all of the logarithm cancels. */
-static void test_log_lag(int64_t count) {
-    uint64_t state = 7;
-    double worst = 0;
-    real x[BLOCK], y[BLOCK], worst_x = 1;
-    for (int64_t done = 0; done < count; done += BLOCK) {
-        for (int i = 0; i < BLOCK; i++) {
-            x[i] = i % 2 ? 1 + random_between(&state, -REAL_MANTISSA_BITS, -1) : magnitude(random_number(&state));
-        }
-        loop_log_lag(x, y, BLOCK);
-        for (int i = 0; i < BLOCK; i++) {
-            const double error = error_in_ulp(y[i], wide_log_lag((wide)x[i]));
-            if (error > worst) {
-                worst = error;
-                worst_x = x[i];
-            }
-        }
-    }
-    printf("log_lag        at most %.4f ulp, at %a, of %lld arguments\n", worst, (double)worst_x, (long long)count);
-    CHECK(worst <= 5, "log_lag(%a): expected at most 5 ulp, got %g", (double)worst_x, worst);
-    const real specials[] = {0, 1, INF, (real)NAN}, results[] = {-INF, 0, (real)NAN, (real)NAN};
-    loop_log_lag(specials, y, COUNT(specials));
-    for (int i = 0; i < COUNT(specials); i++) {
-        CHECK(y[i] == results[i] || (y[i] != y[i] && results[i] != results[i]), "log_lag(%g): expected %g, got %g",
-              (double)specials[i], (double)results[i], (double)y[i]);
-    }
-}
-
 /* ---------------------------------------------------------------- ratios -- */
 
 #define RATIO_CHECKSUM (sizeof(real) == 4 ? UINT64_C(0x342b9f8c61a69f80) : UINT64_C(0x6a230eb3505ad7d5))
@@ -752,7 +710,6 @@ int main(int argc, char **argv) {
     test_special_ratios();
     if (HAVE_REFERENCE) {
         test_accuracy(count);
-        test_log_lag(count);
         test_ratios(count);
         test_by_parameter(count);
     } else {

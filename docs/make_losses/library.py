@@ -1,13 +1,15 @@
-"""The library through ctypes: its catalogue, and values and slopes at given points, in double."""
+"""The library through ctypes: its catalogue, and values and slopes at given points."""
 
 import ctypes
 from collections import namedtuple
-from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_void_p
 
 Parameter = namedtuple("Parameter", "name meaning standard least greatest above_least below_greatest")
-Loss = namedtuple("Loss", "name meaning value slope operands parameters")
+Error = namedtuple("Error", "ulp of")
+Loss = namedtuple("Loss", "name meaning value slope operands parameters rounded errors")
 
-F64, NONE = 4, 2  # ONEPASS_F64, ONEPASS_NONE
+NONE = 2  # ONEPASS_NONE
+TYPES = {"f32": (c_float, 3), "f64": (c_double, 4)}  # and ONEPASS_F32, ONEPASS_F64
 
 
 class ParameterInfo(ctypes.Structure):
@@ -15,10 +17,18 @@ class ParameterInfo(ctypes.Structure):
                 ("greatest", c_double), ("above_least", c_int32), ("below_greatest", c_int32)]
 
 
+class ErrorInfo(ctypes.Structure):
+    _fields_ = [("ulp", c_double), ("of", c_char_p)]
+
+
+class AccuracyInfo(ctypes.Structure):
+    _fields_ = [("rounded", c_char_p), ("error", ErrorInfo * 5)]
+
+
 class LossInfo(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("meaning", c_char_p), ("value", c_char_p), ("slope", c_char_p),
                 ("operand_count", c_int32), ("parameter_count", c_int32), ("parameter", POINTER(ParameterInfo)),
-                ("operand", POINTER(c_char_p))]
+                ("operand", POINTER(c_char_p)), ("accuracy", POINTER(AccuracyInfo))]
 
 
 class Tensor(ctypes.Structure):
@@ -48,13 +58,13 @@ class Library:
             found.append(loss_of(info.contents))
         return found
 
-    def evaluate(self, loss, parameters, *operands):
+    def evaluate(self, loss, parameters, *operands, dtype="f64"):
         """Lists of the values and of the slopes in each operand, at the points that the operands are lists of."""
-        count = len(operands[0])
+        count, (number, code) = len(operands[0]), TYPES[dtype]
         shape = (c_int64 * 1)(count)
-        inputs = [(c_double * count)(*numbers) for numbers in operands]
-        results = [(c_double * count)() for _ in range(1 + len(operands))]
-        tensors = [Tensor(ctypes.cast(numbers, c_void_p), F64, 1, shape, None) for numbers in inputs + results]
+        inputs = [(number * count)(*numbers) for numbers in operands]
+        results = [(number * count)() for _ in range(1 + len(operands))]
+        tensors = [Tensor(ctypes.cast(numbers, c_void_p), code, 1, shape, None) for numbers in inputs + results]
         call = Call(size=ctypes.sizeof(Call), loss=loss.name.encode(), reduction=NONE, threads=1)
         call.parameter_count = len(parameters)
         call.parameter[:len(parameters)] = parameters
@@ -74,4 +84,8 @@ def loss_of(info):
                   for known in info.parameter[:info.parameter_count]]
     operands = [name.decode() for name in info.operand[:info.operand_count]]
     words = [text.decode() for text in (info.name, info.meaning, info.value, info.slope)]
-    return Loss(*words, operands, parameters)
+    accuracy = info.accuracy.contents
+    rounded = [part for part in accuracy.rounded.decode().split("; ") if part]
+    errors = [Error(known.ulp, known.of.decode() if known.of else None)
+              for known in accuracy.error[:1 + info.operand_count]]
+    return Loss(*words, operands, parameters, rounded, errors)

@@ -104,12 +104,12 @@ NOTES = {
         optax="`sigmoid_focal_loss`", keras="`BinaryFocalCrossentropy`",
         better="sure logits keep their digits; no NaN slopes",
         slopes=("(alpha < 0 ? 0 : 2*alpha - 1)*e*pow(q, gamma) - "
-                "a*(e*gamma*pow(q, gamma - 1)*tanh(0.5*p) + p*pow(q, gamma))",),
+                "a*(e*gamma*pow(q, gamma)/q*tanh(0.5*p) + p*pow(q, gamma))",),
         names=FOCAL,
         picture=Picture((-5, 5), [{"t": 1, "alpha": 0.25, "gamma": gamma} for gamma in (2, 0, 5)])),
     "focal_squared": Note(
         python=("sigmoid_focal_loss", "SigmoidFocalLoss"), torch="torchvision's `sigmoid_focal_loss(gamma=2)`",
-        slopes=("(alpha < 0 ? 0 : 2*alpha - 1)*e*pow(q, 2) - a*(2*e*q*tanh(0.5*p) + p*pow(q, 2))",),
+        slopes=("(alpha < 0 ? 0 : 2*alpha - 1)*e*pow(q, 2) - a*(e*2*q*tanh(0.5*p) + p*pow(q, 2))",),
         names=FOCAL,
         picture=Picture((-5, 5), [{"t": 1, "alpha": 0.25}, {"t": 0, "alpha": 0.25}]), of="focal"),
     # ----------------------------------------------------------------------------------- likelihoods and divergences --
@@ -146,3 +146,7 @@ NOTES = {
         better="they have none", slopes=("2*(1/p - 1/t)",),
         picture=Picture((0.1, 6), [{"t": 1}, {"t": 2}, {"t": 4}], value=(0, 8), slope=(-8, 2))),
 }
+
+
+def note_of(loss):
+    return NOTES.get(loss.name, Note())

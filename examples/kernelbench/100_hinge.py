@@ -183,6 +183,8 @@ HINTED_LOAD(load_longest, "L1::evict_last")
 
 #define ONEPASS_TILE 1024
 
+#define ONEPASS_STACK_SIZE 98304
+
 #define ONEPASS_WORKSPACE_SIZE 262400
 
 #if defined(ONEPASS_STATIC)
@@ -230,7 +232,8 @@ typedef enum onepass_device {
 } onepass_device;
 
 enum onepass_flags {
-    ONEPASS_UNLESS_ONE = 1
+    ONEPASS_UNLESS_ONE = 1,
+    ONEPASS_OVER_ELEMENTS = 2
 };
 
 enum {
@@ -335,6 +338,16 @@ typedef struct onepass_parameter_info {
     int32_t below_greatest;
 } onepass_parameter_info;
 
+typedef struct onepass_error {
+    double ulp;
+    const char *of;
+} onepass_error;
+
+typedef struct onepass_accuracy {
+    const char *rounded;
+    onepass_error error[1 + ONEPASS_MAX_OPERANDS];
+} onepass_accuracy;
+
 typedef struct onepass_loss_info {
     const char *name;
     const char *meaning;
@@ -344,6 +357,7 @@ typedef struct onepass_loss_info {
     int32_t parameter_count;
     const onepass_parameter_info *parameter;
     const char *const *operand;
+    const onepass_accuracy *accuracy;
 } onepass_loss_info;
 
 ONEPASS_API const onepass_loss_info *onepass_loss_at(int32_t index);
@@ -403,6 +417,7 @@ typedef struct job {
     bool unless_one;
     double divisor;
     bool over_weights;
+    bool over_elements;
     double *sum;
     int32_t threads;
 
@@ -422,9 +437,10 @@ typedef struct engine {
     onepass_status (*prepare)(int32_t device_index);
 } engine;
 
+ONEPASS_INTERNAL onepass_status onepass_read_call(const onepass_call *given, onepass_call *call);
+
 ONEPASS_INTERNAL onepass_status onepass_plan(const onepass_call *call, job *job);
 
-ONEPASS_INTERNAL onepass_status onepass_read_call(const onepass_call *given, onepass_call *call);
 ONEPASS_INTERNAL onepass_status onepass_plan_loss(const onepass_call *call, job *job);
 ONEPASS_INTERNAL onepass_status onepass_plan_scalar(const onepass_tensor *tensor, const char *name, view *view);
 
@@ -1460,7 +1476,7 @@ LOSS_FUNCTION real hinge_slope_t(real p, real t, const real *parameter) {
 }
 
 LOSS(hinge, (prediction, target), "how far the product of prediction and target falls short of a margin",
-     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0",
+     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0", ACCURACY("p*t", ULP(0.5), ULP(0), ULP(0)),
      PARAMETERS({"margin", "the product that is enough", 1.0, ANY}))
 #undef LOSS
 
@@ -2027,7 +2043,7 @@ template <typename parameter> ALWAYS_INLINE void scale_block(const parameter *jo
 #define LOSS(name, operands, ...) PASTE(KERNELS_, OPERANDS_OF operands)(name)
 
 LOSS(hinge, (prediction, target), "how far the product of prediction and target falls short of a margin",
-     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0",
+     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0", ACCURACY("p*t", ULP(0.5), ULP(0), ULP(0)),
      PARAMETERS({"margin", "the product that is enough", 1.0, ANY}))
 #undef LOSS
 
@@ -2045,7 +2061,7 @@ cuda_shape onepass_cuda_shape;
 #define LOSS(name, ...)
 
 LOSS(hinge, (prediction, target), "how far the product of prediction and target falls short of a margin",
-     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0",
+     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0", ACCURACY("p*t", ULP(0.5), ULP(0), ULP(0)),
      PARAMETERS({"margin", "the product that is enough", 1.0, ANY}))
 #undef LOSS
 
@@ -2079,7 +2095,7 @@ typedef enum variant {
 static const char *const kernel_names[] = {
 
 LOSS(hinge, (prediction, target), "how far the product of prediction and target falls short of a margin",
-     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0",
+     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0", ACCURACY("p*t", ULP(0.5), ULP(0), ULP(0)),
      PARAMETERS({"margin", "the product that is enough", 1.0, ANY}))
     NAME("scale", "direct", "f32"),    NAME("scale", "direct", "f64"),   NAME("scale", "general", "f32"),
     NAME("scale", "general", "f64"),   NAME("weights", "direct", "f32"), NAME("weights", "direct", "f64"),
@@ -2091,7 +2107,7 @@ enum {
     FIRST_OF_##name, LAST_OF_##name = FIRST_OF_##name + PASTE(KERNEL_COUNT_, OPERANDS_OF operands) - 1,
 
 LOSS(hinge, (prediction, target), "how far the product of prediction and target falls short of a margin",
-     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0",
+     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0", ACCURACY("p*t", ULP(0.5), ULP(0), ULP(0)),
      PARAMETERS({"margin", "the product that is enough", 1.0, ANY}))
 #undef LOSS
     SCALE_DIRECT,
@@ -2103,7 +2119,7 @@ static const int32_t first_kernel[] = {
 #define LOSS(name, ...) FIRST_OF_##name,
 
 LOSS(hinge, (prediction, target), "how far the product of prediction and target falls short of a margin",
-     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0",
+     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0", ACCURACY("p*t", ULP(0.5), ULP(0), ULP(0)),
      PARAMETERS({"margin", "the product that is enough", 1.0, ANY}))
 #undef LOSS
 };
@@ -2180,14 +2196,13 @@ static layout layout_of(const view *view, int32_t compute, cuda_rows *rows, bool
     const bool constant = stride == 0, real = view->dtype == compute, half = size == 2 && compute == ONEPASS_F32;
     const int64_t alignment = constant ? size : real ? 16 : 8;
     *has_rows = constant || view->ndim == 2;
-    *rows = (cuda_rows){.tile_step = stride * ORDER_TILE, .tiles = 1};
+    *rows = (cuda_rows){.tile_step = constant ? 0 : ORDER_TILE, .tiles = 1};
     if (view->ndim > 2 || (stride != 0 && stride != 1) || !(real || (half && !constant)))
         return NOT_DIRECT;
     if (view->ndim == 2) {
-        *rows = (cuda_rows){.tile_step = stride * ORDER_TILE,
-                            .row_step = view->stride[0],
-                            .tiles = view->shape[1] / ORDER_TILE,
-                            .by = divisor_of(view->shape[1] / ORDER_TILE)};
+        rows->row_step = view->stride[0];
+        rows->tiles = view->shape[1] / ORDER_TILE;
+        rows->by = divisor_of(rows->tiles);
         if (view->shape[1] % ORDER_TILE != 0)
             return NOT_DIRECT;
     }
@@ -2434,21 +2449,33 @@ void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace) {
 #define ABOVE(x)     x, INFINITY, 1, 0
 #define WITHIN(a, b) a, b, 1, 1
 
+#define ACCURACY(rounded, ...)                                                                                         \
+    {                                                                                                                  \
+        rounded, {                                                                                                     \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+#define ULP(count)                                                                                                     \
+    { count, NULL }
+#define ULP_OF(count, formula)                                                                                         \
+    { count, formula }
+
 #define NAMES_2(a, b)    #a, #b
 #define NAMES_3(a, b, c) #a, #b, #c
 #define NAMES(...)                                                                                                     \
     { PASTE(NAMES_, OPERANDS_OF(__VA_ARGS__))(__VA_ARGS__) }
 
-#define LOSS(name, operands, meaning, value, slope, ...)                                                               \
+#define LOSS(name, operands, meaning, value, slope, accuracy, ...)                                                     \
+    static const onepass_accuracy name##_accuracy = accuracy;                                                          \
     static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;                                             \
     static const char *const name##_operands[] = NAMES operands;
 
 LOSS(hinge, (prediction, target), "how far the product of prediction and target falls short of a margin",
-     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0",
+     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0", ACCURACY("p*t", ULP(0.5), ULP(0), ULP(0)),
      PARAMETERS({"margin", "the product that is enough", 1.0, ANY}))
 #undef LOSS
 
-#define LOSS(name, operands, meaning, value, slope, ...)                                                               \
+#define LOSS(name, operands, meaning, value, slope, accuracy, ...)                                                     \
     {#name,                                                                                                            \
      meaning,                                                                                                          \
      value,                                                                                                            \
@@ -2456,11 +2483,12 @@ LOSS(hinge, (prediction, target), "how far the product of prediction and target 
      OPERANDS_OF operands,                                                                                             \
      sizeof name##_parameters / sizeof *name##_parameters - 1,                                                         \
      name##_parameters,                                                                                                \
-     name##_operands},
+     name##_operands,                                                                                                  \
+     &name##_accuracy},
 static const onepass_loss_info losses[] = {
 
 LOSS(hinge, (prediction, target), "how far the product of prediction and target falls short of a margin",
-     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0",
+     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0", ACCURACY("p*t", ULP(0.5), ULP(0), ULP(0)),
      PARAMETERS({"margin", "the product that is enough", 1.0, ANY}))
 };
 #undef LOSS
@@ -2574,7 +2602,7 @@ static job job_of(const mean_call *call) {
     }
 
 LOSS(hinge, (prediction, target), "how far the product of prediction and target falls short of a margin",
-     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0",
+     "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0", ACCURACY("p*t", ULP(0.5), ULP(0), ULP(0)),
      PARAMETERS({"margin", "the product that is enough", 1.0, ANY}))
 #undef LOSS
 

@@ -183,6 +183,8 @@ HINTED_LOAD(load_longest, "L1::evict_last")
 
 #define ONEPASS_TILE 1024
 
+#define ONEPASS_STACK_SIZE 98304
+
 #define ONEPASS_WORKSPACE_SIZE 262400
 
 #if defined(ONEPASS_STATIC)
@@ -230,7 +232,8 @@ typedef enum onepass_device {
 } onepass_device;
 
 enum onepass_flags {
-    ONEPASS_UNLESS_ONE = 1
+    ONEPASS_UNLESS_ONE = 1,
+    ONEPASS_OVER_ELEMENTS = 2
 };
 
 enum {
@@ -335,6 +338,16 @@ typedef struct onepass_parameter_info {
     int32_t below_greatest;
 } onepass_parameter_info;
 
+typedef struct onepass_error {
+    double ulp;
+    const char *of;
+} onepass_error;
+
+typedef struct onepass_accuracy {
+    const char *rounded;
+    onepass_error error[1 + ONEPASS_MAX_OPERANDS];
+} onepass_accuracy;
+
 typedef struct onepass_loss_info {
     const char *name;
     const char *meaning;
@@ -344,6 +357,7 @@ typedef struct onepass_loss_info {
     int32_t parameter_count;
     const onepass_parameter_info *parameter;
     const char *const *operand;
+    const onepass_accuracy *accuracy;
 } onepass_loss_info;
 
 ONEPASS_API const onepass_loss_info *onepass_loss_at(int32_t index);
@@ -403,6 +417,7 @@ typedef struct job {
     bool unless_one;
     double divisor;
     bool over_weights;
+    bool over_elements;
     double *sum;
     int32_t threads;
 
@@ -422,9 +437,10 @@ typedef struct engine {
     onepass_status (*prepare)(int32_t device_index);
 } engine;
 
+ONEPASS_INTERNAL onepass_status onepass_read_call(const onepass_call *given, onepass_call *call);
+
 ONEPASS_INTERNAL onepass_status onepass_plan(const onepass_call *call, job *job);
 
-ONEPASS_INTERNAL onepass_status onepass_read_call(const onepass_call *given, onepass_call *call);
 ONEPASS_INTERNAL onepass_status onepass_plan_loss(const onepass_call *call, job *job);
 ONEPASS_INTERNAL onepass_status onepass_plan_scalar(const onepass_tensor *tensor, const char *name, view *view);
 
@@ -1457,7 +1473,8 @@ LOSS_FUNCTION real mse_slope_t(real p, real t, const real *parameter) {
     return -mse_slope_p(p, t, parameter);
 }
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", NO_PARAMETERS)
+LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+     NO_PARAMETERS)
 #undef LOSS
 
 struct weights_loss {
@@ -2022,7 +2039,8 @@ template <typename parameter> ALWAYS_INLINE void scale_block(const parameter *jo
 
 #define LOSS(name, operands, ...) PASTE(KERNELS_, OPERANDS_OF operands)(name)
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", NO_PARAMETERS)
+LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+     NO_PARAMETERS)
 #undef LOSS
 
 #define dtype_size(dtype) sizeof(float)
@@ -2038,7 +2056,8 @@ cuda_shape onepass_cuda_shape;
 
 #define LOSS(name, ...)
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", NO_PARAMETERS)
+LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+     NO_PARAMETERS)
 #undef LOSS
 
 typedef enum variant {
@@ -2070,7 +2089,8 @@ typedef enum variant {
 #define LOSS(name, operands, ...) PASTE(NAMES_OF_, OPERANDS_OF operands)(#name),
 static const char *const kernel_names[] = {
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", NO_PARAMETERS)
+LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+     NO_PARAMETERS)
     NAME("scale", "direct", "f32"),    NAME("scale", "direct", "f64"),   NAME("scale", "general", "f32"),
     NAME("scale", "general", "f64"),   NAME("weights", "direct", "f32"), NAME("weights", "direct", "f64"),
     NAME("weights", "general", "f32"), NAME("weights", "general", "f64")};
@@ -2080,7 +2100,8 @@ enum {
 #define LOSS(name, operands, ...)                                                                                      \
     FIRST_OF_##name, LAST_OF_##name = FIRST_OF_##name + PASTE(KERNEL_COUNT_, OPERANDS_OF operands) - 1,
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", NO_PARAMETERS)
+LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+     NO_PARAMETERS)
 #undef LOSS
     SCALE_DIRECT,
     WEIGHTS_DIRECT = SCALE_DIRECT + 4,
@@ -2090,7 +2111,8 @@ LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", NO_PARAMETERS)
 static const int32_t first_kernel[] = {
 #define LOSS(name, ...) FIRST_OF_##name,
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", NO_PARAMETERS)
+LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+     NO_PARAMETERS)
 #undef LOSS
 };
 
@@ -2166,14 +2188,13 @@ static layout layout_of(const view *view, int32_t compute, cuda_rows *rows, bool
     const bool constant = stride == 0, real = view->dtype == compute, half = size == 2 && compute == ONEPASS_F32;
     const int64_t alignment = constant ? size : real ? 16 : 8;
     *has_rows = constant || view->ndim == 2;
-    *rows = (cuda_rows){.tile_step = stride * ORDER_TILE, .tiles = 1};
+    *rows = (cuda_rows){.tile_step = constant ? 0 : ORDER_TILE, .tiles = 1};
     if (view->ndim > 2 || (stride != 0 && stride != 1) || !(real || (half && !constant)))
         return NOT_DIRECT;
     if (view->ndim == 2) {
-        *rows = (cuda_rows){.tile_step = stride * ORDER_TILE,
-                            .row_step = view->stride[0],
-                            .tiles = view->shape[1] / ORDER_TILE,
-                            .by = divisor_of(view->shape[1] / ORDER_TILE)};
+        rows->row_step = view->stride[0];
+        rows->tiles = view->shape[1] / ORDER_TILE;
+        rows->by = divisor_of(rows->tiles);
         if (view->shape[1] % ORDER_TILE != 0)
             return NOT_DIRECT;
     }
@@ -2420,19 +2441,32 @@ void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace) {
 #define ABOVE(x)     x, INFINITY, 1, 0
 #define WITHIN(a, b) a, b, 1, 1
 
+#define ACCURACY(rounded, ...)                                                                                         \
+    {                                                                                                                  \
+        rounded, {                                                                                                     \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+#define ULP(count)                                                                                                     \
+    { count, NULL }
+#define ULP_OF(count, formula)                                                                                         \
+    { count, formula }
+
 #define NAMES_2(a, b)    #a, #b
 #define NAMES_3(a, b, c) #a, #b, #c
 #define NAMES(...)                                                                                                     \
     { PASTE(NAMES_, OPERANDS_OF(__VA_ARGS__))(__VA_ARGS__) }
 
-#define LOSS(name, operands, meaning, value, slope, ...)                                                               \
+#define LOSS(name, operands, meaning, value, slope, accuracy, ...)                                                     \
+    static const onepass_accuracy name##_accuracy = accuracy;                                                          \
     static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;                                             \
     static const char *const name##_operands[] = NAMES operands;
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", NO_PARAMETERS)
+LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+     NO_PARAMETERS)
 #undef LOSS
 
-#define LOSS(name, operands, meaning, value, slope, ...)                                                               \
+#define LOSS(name, operands, meaning, value, slope, accuracy, ...)                                                     \
     {#name,                                                                                                            \
      meaning,                                                                                                          \
      value,                                                                                                            \
@@ -2440,10 +2474,12 @@ LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", NO_PARAMETERS)
      OPERANDS_OF operands,                                                                                             \
      sizeof name##_parameters / sizeof *name##_parameters - 1,                                                         \
      name##_parameters,                                                                                                \
-     name##_operands},
+     name##_operands,                                                                                                  \
+     &name##_accuracy},
 static const onepass_loss_info losses[] = {
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", NO_PARAMETERS)
+LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+     NO_PARAMETERS)
 };
 #undef LOSS
 
@@ -2555,7 +2591,8 @@ static job job_of(const mean_call *call) {
         return (const void *)KERNEL(name##_general);                                                                   \
     }
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", NO_PARAMETERS)
+LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+     NO_PARAMETERS)
 #undef LOSS
 
 #define OK(expression)                                                                                                 \

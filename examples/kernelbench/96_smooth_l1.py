@@ -183,6 +183,8 @@ HINTED_LOAD(load_longest, "L1::evict_last")
 
 #define ONEPASS_TILE 1024
 
+#define ONEPASS_STACK_SIZE 98304
+
 #define ONEPASS_WORKSPACE_SIZE 262400
 
 #if defined(ONEPASS_STATIC)
@@ -230,7 +232,8 @@ typedef enum onepass_device {
 } onepass_device;
 
 enum onepass_flags {
-    ONEPASS_UNLESS_ONE = 1
+    ONEPASS_UNLESS_ONE = 1,
+    ONEPASS_OVER_ELEMENTS = 2
 };
 
 enum {
@@ -335,6 +338,16 @@ typedef struct onepass_parameter_info {
     int32_t below_greatest;
 } onepass_parameter_info;
 
+typedef struct onepass_error {
+    double ulp;
+    const char *of;
+} onepass_error;
+
+typedef struct onepass_accuracy {
+    const char *rounded;
+    onepass_error error[1 + ONEPASS_MAX_OPERANDS];
+} onepass_accuracy;
+
 typedef struct onepass_loss_info {
     const char *name;
     const char *meaning;
@@ -344,6 +357,7 @@ typedef struct onepass_loss_info {
     int32_t parameter_count;
     const onepass_parameter_info *parameter;
     const char *const *operand;
+    const onepass_accuracy *accuracy;
 } onepass_loss_info;
 
 ONEPASS_API const onepass_loss_info *onepass_loss_at(int32_t index);
@@ -403,6 +417,7 @@ typedef struct job {
     bool unless_one;
     double divisor;
     bool over_weights;
+    bool over_elements;
     double *sum;
     int32_t threads;
 
@@ -422,9 +437,10 @@ typedef struct engine {
     onepass_status (*prepare)(int32_t device_index);
 } engine;
 
+ONEPASS_INTERNAL onepass_status onepass_read_call(const onepass_call *given, onepass_call *call);
+
 ONEPASS_INTERNAL onepass_status onepass_plan(const onepass_call *call, job *job);
 
-ONEPASS_INTERNAL onepass_status onepass_read_call(const onepass_call *given, onepass_call *call);
 ONEPASS_INTERNAL onepass_status onepass_plan_loss(const onepass_call *call, job *job);
 ONEPASS_INTERNAL onepass_status onepass_plan_scalar(const onepass_tensor *tensor, const char *name, view *view);
 
@@ -1740,13 +1756,17 @@ ALWAYS_INLINE decay decay_of(real d) {
     return e;
 }
 
-ALWAYS_INLINE real real_sigmoid(real x) {
-    const decay e = decay_of(magnitude(x));
+ALWAYS_INLINE real real_sigmoid_of_minus(real d) {
+    const decay e = decay_of(d);
     const grown g = e.growth;
     const real a = near_reciprocal(1 + e.y);
     const real left = fused(-a, g.sum * e.scale, fused(-a, e.scale, 1 - a));
     const real more = fused(g.sum, left, left);
-    const real share = fused(a, g.r + fused(g.curvature, g.r2, more), a) * e.scale;
+    return fused(a, g.r + fused(g.curvature, g.r2, more), a) * e.scale;
+}
+
+ALWAYS_INLINE real real_sigmoid(real x) {
+    const real share = real_sigmoid_of_minus(magnitude(x));
     return choose(x < 0, share, 1 - share);
 }
 
@@ -1831,6 +1851,15 @@ ALWAYS_INLINE real number_of(real_bits exponent) {
 #endif
 }
 
+ALWAYS_INLINE real number_of_ratio(real_bits exponent) {
+#if defined(ONEPASS_REAL_F64)
+    return number_of(exponent);
+#else
+    const real_bits offset = (real_bits)74 << REAL_MANTISSA_BITS;
+    return number_of(exponent - offset) + (real)offset;
+#endif
+}
+
 ALWAYS_INLINE logarithm logarithm_of(real_bits opposite, real f) {
     logarithm l;
     l.opposite = number_of(opposite);
@@ -1877,14 +1906,6 @@ ALWAYS_INLINE real real_log(real x) {
     return choose(x == 0, -REAL_INFINITY, result);
 }
 
-ALWAYS_INLINE real real_log_lag(real x) {
-    const real_bits bits = normal_bits(x), opposite = opposite_exponent(bits);
-    const real f = real_of(bits + opposite) - 1, k = number_of(opposite);
-    const real straight = fused(k, OF_OPPOSITE(LN_2), f - (x - 1));
-    const real result = log_of_sum(f, k * OF_OPPOSITE(LN_2_LOW), straight);
-    return choose((x > 0) & (x < REAL_INFINITY), result, choose(x == 0, -REAL_INFINITY, REAL_NAN));
-}
-
 ALWAYS_INLINE real log1p_above_minus_one(real x) {
     const real_bits opposite = opposite_exponent(bits_of(1 + x));
     const real scale = real_of(bits_of((real)4) + opposite) * (real)0.25;
@@ -1907,10 +1928,14 @@ typedef struct inverse {
     real reciprocal, scale;
 } inverse;
 
-ALWAYS_INLINE inverse inverse_of(real b) {
+ALWAYS_INLINE real scale_of(real b) {
     const real_bits one = (real_bits)1 << REAL_MANTISSA_BITS, four = 4 * one;
     const real_bits exponent = bits_of(b) & REAL_EXPONENT_BITS & ~(four - 1);
-    const real scale = real_of(REAL_EXPONENT_BITS - one - exponent);
+    return real_of(REAL_EXPONENT_BITS - one - exponent);
+}
+
+ALWAYS_INLINE inverse inverse_of(real b) {
+    const real scale = scale_of(b);
     return (inverse){real_reciprocal_of_any(b * scale), scale};
 }
 
@@ -1923,6 +1948,37 @@ ALWAYS_INLINE real by_parameter(real a, real b) {
     const real large = (real)(sizeof(real) == 4 ? 0x1p64 : 0x1p900), small = 1 / large;
     const real scale = choose(b > large, small, choose(b < small, large, 1));
     return a * scale * real_reciprocal_of_any(b * scale);
+}
+
+ALWAYS_INLINE real real_log1p_of_ratio(real a, real b) {
+    const inverse of_b = inverse_of(b);
+    const real_bits exponent = bits_of(of_b.scale) - bits_of((real)1);
+    const real ratio = a * of_b.reciprocal, one = real_of(bits_of((real)1) - exponent);
+    const real_bits opposite = opposite_exponent(bits_of(ratio + one));
+    const real power = real_of(bits_of((real)4) + opposite) * (real)0.25;
+    const real result = sum_of(logarithm_of(opposite - exponent, fused(ratio, power, -(1 - one * power))));
+#if defined(ONEPASS_REAL_F64)
+    return choose(ratio == REAL_INFINITY, ratio, result);
+#else
+    return result;
+#endif
+}
+
+ALWAYS_INLINE real real_log_lag(real a, real b) {
+    const real scale = scale_of(a), lack = real_ratio(b - a, b);
+    const inverse of_b = inverse_of(b);
+    const real m = a * scale * of_b.reciprocal;
+    const real_bits own = opposite_exponent(bits_of(m));
+    const real_bits opposite = own + bits_of(scale) - bits_of(of_b.scale);
+    const real k = number_of_ratio(opposite);
+    const real power = real_of(bits_of((real)1) + opposite), less = power - 1;
+    const real far = real_of(bits_of(m) + own) - 1;
+    const bool near = magnitude(k) < (real)-1.5 / OF_OPPOSITE(1);
+    const real f = choose(near, fused(-lack, power, less), far);
+    const real straight =
+        choose(near, fused(-lack, less, fused(k, OF_OPPOSITE(LN_2), less)), fused(k, OF_OPPOSITE(LN_2), far + lack));
+    const real result = log_of_sum(f, k * OF_OPPOSITE(LN_2_LOW), straight);
+    return choose((m > 0) & (m < REAL_INFINITY), result, choose(m == 0, -REAL_INFINITY, REAL_NAN));
 }
 
 LOSS_FUNCTION real smooth_l1_value(real p, real t, const real *parameter) {
@@ -1943,6 +1999,7 @@ LOSS_FUNCTION real smooth_l1_slope_t(real p, real t, const real *parameter) {
 
 LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
      "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
+     ACCURACY("x; 0.5*x*x", ULP(1), ULP(1), ULP(1)),
      PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
 #undef LOSS
 
@@ -2510,6 +2567,7 @@ template <typename parameter> ALWAYS_INLINE void scale_block(const parameter *jo
 
 LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
      "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
+     ACCURACY("x; 0.5*x*x", ULP(1), ULP(1), ULP(1)),
      PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
 #undef LOSS
 
@@ -2528,6 +2586,7 @@ cuda_shape onepass_cuda_shape;
 
 LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
      "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
+     ACCURACY("x; 0.5*x*x", ULP(1), ULP(1), ULP(1)),
      PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
 #undef LOSS
 
@@ -2562,6 +2621,7 @@ static const char *const kernel_names[] = {
 
 LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
      "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
+     ACCURACY("x; 0.5*x*x", ULP(1), ULP(1), ULP(1)),
      PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
     NAME("scale", "direct", "f32"),    NAME("scale", "direct", "f64"),   NAME("scale", "general", "f32"),
     NAME("scale", "general", "f64"),   NAME("weights", "direct", "f32"), NAME("weights", "direct", "f64"),
@@ -2574,6 +2634,7 @@ enum {
 
 LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
      "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
+     ACCURACY("x; 0.5*x*x", ULP(1), ULP(1), ULP(1)),
      PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
 #undef LOSS
     SCALE_DIRECT,
@@ -2586,6 +2647,7 @@ static const int32_t first_kernel[] = {
 
 LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
      "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
+     ACCURACY("x; 0.5*x*x", ULP(1), ULP(1), ULP(1)),
      PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
 #undef LOSS
 };
@@ -2662,14 +2724,13 @@ static layout layout_of(const view *view, int32_t compute, cuda_rows *rows, bool
     const bool constant = stride == 0, real = view->dtype == compute, half = size == 2 && compute == ONEPASS_F32;
     const int64_t alignment = constant ? size : real ? 16 : 8;
     *has_rows = constant || view->ndim == 2;
-    *rows = (cuda_rows){.tile_step = stride * ORDER_TILE, .tiles = 1};
+    *rows = (cuda_rows){.tile_step = constant ? 0 : ORDER_TILE, .tiles = 1};
     if (view->ndim > 2 || (stride != 0 && stride != 1) || !(real || (half && !constant)))
         return NOT_DIRECT;
     if (view->ndim == 2) {
-        *rows = (cuda_rows){.tile_step = stride * ORDER_TILE,
-                            .row_step = view->stride[0],
-                            .tiles = view->shape[1] / ORDER_TILE,
-                            .by = divisor_of(view->shape[1] / ORDER_TILE)};
+        rows->row_step = view->stride[0];
+        rows->tiles = view->shape[1] / ORDER_TILE;
+        rows->by = divisor_of(rows->tiles);
         if (view->shape[1] % ORDER_TILE != 0)
             return NOT_DIRECT;
     }
@@ -2916,21 +2977,34 @@ void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace) {
 #define ABOVE(x)     x, INFINITY, 1, 0
 #define WITHIN(a, b) a, b, 1, 1
 
+#define ACCURACY(rounded, ...)                                                                                         \
+    {                                                                                                                  \
+        rounded, {                                                                                                     \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+#define ULP(count)                                                                                                     \
+    { count, NULL }
+#define ULP_OF(count, formula)                                                                                         \
+    { count, formula }
+
 #define NAMES_2(a, b)    #a, #b
 #define NAMES_3(a, b, c) #a, #b, #c
 #define NAMES(...)                                                                                                     \
     { PASTE(NAMES_, OPERANDS_OF(__VA_ARGS__))(__VA_ARGS__) }
 
-#define LOSS(name, operands, meaning, value, slope, ...)                                                               \
+#define LOSS(name, operands, meaning, value, slope, accuracy, ...)                                                     \
+    static const onepass_accuracy name##_accuracy = accuracy;                                                          \
     static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;                                             \
     static const char *const name##_operands[] = NAMES operands;
 
 LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
      "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
+     ACCURACY("x; 0.5*x*x", ULP(1), ULP(1), ULP(1)),
      PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
 #undef LOSS
 
-#define LOSS(name, operands, meaning, value, slope, ...)                                                               \
+#define LOSS(name, operands, meaning, value, slope, accuracy, ...)                                                     \
     {#name,                                                                                                            \
      meaning,                                                                                                          \
      value,                                                                                                            \
@@ -2938,11 +3012,13 @@ LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute e
      OPERANDS_OF operands,                                                                                             \
      sizeof name##_parameters / sizeof *name##_parameters - 1,                                                         \
      name##_parameters,                                                                                                \
-     name##_operands},
+     name##_operands,                                                                                                  \
+     &name##_accuracy},
 static const onepass_loss_info losses[] = {
 
 LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
      "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
+     ACCURACY("x; 0.5*x*x", ULP(1), ULP(1), ULP(1)),
      PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
 };
 #undef LOSS
@@ -3057,6 +3133,7 @@ static job job_of(const mean_call *call) {
 
 LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
      "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
+     ACCURACY("x; 0.5*x*x", ULP(1), ULP(1), ULP(1)),
      PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))
 #undef LOSS
 

@@ -3,6 +3,8 @@
  *
  * The loss is (1 - t)*p + (1 - t + v*t)*softplus(-p). With softplus(-p) = max(-p, 0) + softplus(-abs(p)) the two large
  * terms, which cancel where p is far below 0, become one: abs(p) times 1 - t on the one side of 0, v*t on the other.
+ * The slope is minus or plus that, and plus or minus (1 - t + v*t)*sigmoid(-abs(p)): near 1 a sigmoid has no digits
+ * left.
  */
 #ifndef ONEPASS_LOSS_BCE_WITH_LOGITS_H
 #define ONEPASS_LOSS_BCE_WITH_LOGITS_H
@@ -17,7 +19,8 @@ LOSS_FUNCTION real bce_with_logits_value(real p, real t, const real *parameter) 
 
 LOSS_FUNCTION real bce_with_logits_slope_p(real p, real t, const real *parameter) {
     (void)parameter;
-    return real_sigmoid(p) - t;
+    const real wrong = choose(p > 0, 1 - t, t), share = real_sigmoid_of_minus(magnitude(p));
+    return choose(p > 0, wrong - share, share - wrong);
 }
 
 LOSS_FUNCTION real bce_with_logits_slope_t(real p, real t, const real *parameter) {
@@ -33,8 +36,9 @@ LOSS_FUNCTION real bce_with_logits_pos_weight_value(real p, real t, real v, cons
 
 LOSS_FUNCTION real bce_with_logits_pos_weight_slope_p(real p, real t, real v, const real *parameter) {
     (void)parameter;
-    const real negative = 1 - t, positive = v * t;
-    return (negative + positive) * real_sigmoid(p) - positive;
+    const real negative = 1 - t, positive = v * t, wrong = choose(p > 0, negative, positive);
+    const real share = (negative + positive) * real_sigmoid_of_minus(magnitude(p));
+    return choose(p > 0, wrong - share, share - wrong);
 }
 
 LOSS_FUNCTION real bce_with_logits_pos_weight_slope_t(real p, real t, real v, const real *parameter) {
@@ -51,8 +55,10 @@ LOSS_FUNCTION real bce_with_logits_pos_weight_slope_v(real p, real t, real v, co
 #endif
 
 LOSS(bce_with_logits, (prediction, target), "cross-entropy of a logit with a target from 0 to 1",
-     "(1 - t)*p + softplus(-p)", "sigmoid(p) - t", NO_PARAMETERS)
+     "(1 - t)*p + softplus(-p)", "sigmoid(p) - t", ACCURACY("", ULP(3), ULP_OF(2, "sigmoid(-abs(p))"), ULP(0)),
+     NO_PARAMETERS)
 
 LOSS(bce_with_logits_pos_weight, (prediction, target, pos_weight),
      "cross-entropy of a logit with a target from 0 to 1, what is positive being weighted",
-     "(1 - t)*p + (1 + (v - 1)*t)*softplus(-p)", "(1 + (v - 1)*t)*sigmoid(p) - v*t", NO_PARAMETERS)
+     "(1 - t)*p + (1 - t + v*t)*softplus(-p)", "(1 - t + v*t)*sigmoid(p) - v*t",
+     ACCURACY("v*t", ULP(3), ULP_OF(3, "(1 - t)*sigmoid(p)"), ULP_OF(3, "softplus(p)"), ULP(3)), NO_PARAMETERS)

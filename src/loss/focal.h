@@ -47,7 +47,7 @@ LOSS_FUNCTION real focal_power_slope(real q, real gamma) {
 
 /* The weight of a class, alpha*t + (1 - alpha)*(1 - t); 1 if alpha is negative. */
 LOSS_FUNCTION real focal_balance(real t, real alpha) {
-    return fused(choose(alpha < 0, 0, 2 * alpha - 1), t, choose(alpha < 0, 1, 1 - alpha));
+    return choose(alpha < 0, 1, fused(alpha, t, (1 - alpha) * (1 - t)));
 }
 
 /* The value and the slopes, given q^gamma and its derivative in q. */
@@ -99,6 +99,24 @@ LOSS_FUNCTION real focal_squared_slope_t(real p, real t, const real *parameter) 
     return focal_slope_t_of(p, t, parameter[0], q * q, 2 * q);
 }
 
+/* The parts that the formulas have several times: the weight of a class, the entropy and the probability of being
+ * wrong. */
+#define FOCAL_A "(alpha < 0 ? 1 : alpha*t + (1 - alpha)*(1 - t))"
+#define FOCAL_E "((1 - t)*p + softplus(-p))"
+#define FOCAL_Q "(1 - t)*sigmoid(p) + t*sigmoid(-p)"
+
+/* A power magnifies the error of what it is taken of, and of its logarithm. */
+#define FOCAL_MAGNIFIED(gamma) "(1 + " gamma "*max(1, abs(log(" FOCAL_Q "))))"
+#define FOCAL_ACCURACY(gamma, power_slope)                                                                             \
+    ACCURACY(FOCAL_Q "; pow(" FOCAL_Q ", " gamma "); " FOCAL_E "*" power_slope "*tanh(0.5*p) + p*pow(" FOCAL_Q         \
+                     ", " gamma ")",                                                                                   \
+             ULP_OF(4, FOCAL_MAGNIFIED(gamma) "*" FOCAL_A "*" FOCAL_E "*pow(" FOCAL_Q ", " gamma ")"),                 \
+             ULP_OF(4, FOCAL_MAGNIFIED(gamma) "*" FOCAL_A "*(pow(" FOCAL_Q ", " gamma " + 1) + " FOCAL_E               \
+                                              "*" power_slope "*sigmoid(p)*sigmoid(-p))"),                             \
+             ULP_OF(4, FOCAL_MAGNIFIED(gamma) "*(" FOCAL_E "*pow(" FOCAL_Q ", " gamma ") + " FOCAL_A "*(" FOCAL_E      \
+                                              "*" power_slope "*abs(tanh(0.5*p)) + abs(p)*pow(" FOCAL_Q ", " gamma     \
+                                              ")))"))
+
 #endif
 
 LOSS(focal, (prediction, target), "cross-entropy of a logit, less where the prediction is right already",
@@ -106,7 +124,9 @@ LOSS(focal, (prediction, target), "cross-entropy of a logit, less where the pred
      "pow((1 - t)*sigmoid(p) + t*sigmoid(-p), gamma)",
      "(alpha < 0 ? 1 : alpha*t + (1 - alpha)*(1 - t))*((sigmoid(p) - t)*"
      "pow((1 - t)*sigmoid(p) + t*sigmoid(-p), gamma) + ((1 - t)*p + softplus(-p))*gamma*"
-     "pow((1 - t)*sigmoid(p) + t*sigmoid(-p), gamma - 1)*(1 - 2*t)*sigmoid(p)*sigmoid(-p))",
+     "pow((1 - t)*sigmoid(p) + t*sigmoid(-p), gamma)/((1 - t)*sigmoid(p) + t*sigmoid(-p))*"
+     "(1 - 2*t)*sigmoid(p)*sigmoid(-p))",
+     FOCAL_ACCURACY("gamma", "gamma*pow(" FOCAL_Q ", gamma)/(" FOCAL_Q ")"),
      PARAMETERS({"alpha", "the weight of positive targets, 1 - alpha that of others; negative: no weights", 0.25,
                  -INFINITY, 1, 0, 0},
                 {"gamma", "the power of the probability of being wrong", 2.0, AT_LEAST(0)}))
@@ -118,5 +138,6 @@ LOSS(focal_squared, (prediction, target),
      "(alpha < 0 ? 1 : alpha*t + (1 - alpha)*(1 - t))*((sigmoid(p) - t)*"
      "pow((1 - t)*sigmoid(p) + t*sigmoid(-p), 2) + ((1 - t)*p + softplus(-p))*2*"
      "((1 - t)*sigmoid(p) + t*sigmoid(-p))*(1 - 2*t)*sigmoid(p)*sigmoid(-p))",
+     FOCAL_ACCURACY("2", "2*(" FOCAL_Q ")"),
      PARAMETERS({"alpha", "the weight of positive targets, 1 - alpha that of others; negative: no weights", 0.25,
                  -INFINITY, 1, 0, 0}))

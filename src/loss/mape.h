@@ -9,8 +9,12 @@ LOSS_FUNCTION real mape_measure(real t, const real *parameter) {
     return choose(magnitude(t) < parameter[0], parameter[0], magnitude(t));
 }
 
+/* The hundred comes before the division, so that it does not magnify a rounding to a denormal number, unless it would
+ * make infinity of a huge error. */
 LOSS_FUNCTION real mape_value(real p, real t, const real *parameter) {
-    return real_ratio(100 * magnitude(p - t), mape_measure(t, parameter));
+    const real error = magnitude(p - t);
+    const bool huge = error > (real)(sizeof(real) == 4 ? 0x1p120 : 0x1p1016);
+    return real_ratio(error * choose(huge, 1, 100), mape_measure(t, parameter)) * choose(huge, 100, 1);
 }
 
 LOSS_FUNCTION real mape_slope_p(real p, real t, const real *parameter) {
@@ -26,5 +30,5 @@ LOSS_FUNCTION real mape_slope_t(real p, real t, const real *parameter) {
 #endif
 
 LOSS(mape, (prediction, target), "absolute error in per cent of the target", "100*abs(x)/max(abs(t), eps)",
-     "100*sign(x)/max(abs(t), eps)",
+     "100*sign(x)/max(abs(t), eps)", ACCURACY("x", ULP(2), ULP(1.5), ULP(3)),
      PARAMETERS({"eps", "the least magnitude of a target, in place of smaller ones", 1e-7, ABOVE(0)}))
