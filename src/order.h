@@ -36,6 +36,9 @@
 /* A 64-bit count of tiles makes a tree of at most this many levels. */
 #define ORDER_MAX_LEVELS 64
 
+/* A node of this level has all the tiles that there can be. */
+#define ORDER_TOP_LEVEL 62
+
 /* What stands for a node that is not there: x + -0 is x, whatever x is. */
 #define ORDER_NOTHING (-0.0)
 
@@ -178,20 +181,42 @@ ALWAYS_INLINE double order_shares(int thread, double *share) {
         statement;                                                                                                     \
     }
 
-/* Step 3 for a whole tile: term(tile, i) is the term of element i, asked for once
- * each. Two rows at a time: more streams of memory are slower (sixteen at half the rate
- * on a Neoverse N1), fewer leave long computations waiting for themselves, and a loss's
- * code is there twice instead of eight times. The sums of pairs stay in L1. */
 struct tile;
 typedef real order_term(const struct tile *tile, int64_t element);
+typedef void order_prefetch(const struct tile *tile, int64_t element, int64_t count);
 
-ALWAYS_INLINE void order_rows(order_term *term, const struct tile *tile, real *sum) {
-    _Alignas(64) real pair[ORDER_ROWS / 2][ORDER_LANES];
-    for (int64_t i = 0; i < ORDER_ROWS / 2; i++) {
-        const int64_t first = 2 * i * ORDER_LANES;
-        ORDER_EACH_LANE(pair[i][lane] = term(tile, first + lane) + term(tile, first + ORDER_LANES + lane))
-    }
-    ORDER_EACH_LANE(sum[lane] = (pair[0][lane] + pair[1][lane]) + (pair[2][lane] + pair[3][lane]))
+/* The terms of one lane in `lines` neighbouring lines, by the tree. */
+ALWAYS_INLINE real order_some_lines(order_term *term, const struct tile *tile, int64_t i, int lines) {
+    const int64_t line = ORDER_LANES;
+    if (lines == 1)
+        return term(tile, i);
+    if (lines == 2)
+        return term(tile, i) + term(tile, i + line);
+    return (term(tile, i) + term(tile, i + line)) + (term(tile, i + 2 * line) + term(tile, i + 3 * line));
+}
+
+/* Step 3 for a whole tile: term(tile, i) is the term of element i, asked for once each, in 1, 2 or 4 lines at a time.
+ * More lines leave fewer sums that wait in L1 for the rest of the tree, and more computations that do not wait for each
+ * other; fewer lines are fewer streams of memory. A block of lanes is what lies between two calls of `prefetch`, which
+ * get all elements of the tile one after the other. */
+ALWAYS_INLINE void order_lines(order_term *term, order_prefetch *prefetch, const struct tile *tile, int lines,
+                               int block, real *sum) {
+    _Alignas(64) real part[ORDER_ROWS][ORDER_LANES];
+    for (int64_t i = 0; i < ORDER_ROWS / lines; i++)
+        for (int64_t first = 0; first < ORDER_LANES; first += block) {
+            const int64_t element = i * lines * ORDER_LANES;
+            prefetch(tile, element + first * lines, block * lines);
+#pragma omp simd
+            for (int64_t lane = first; lane < first + block; lane++)
+                part[i][lane] = order_some_lines(term, tile, element + lane, lines);
+        }
+    if (lines == 4)
+        ORDER_EACH_LANE(sum[lane] = part[0][lane] + part[1][lane])
+    else if (lines == 2)
+        ORDER_EACH_LANE(sum[lane] = (part[0][lane] + part[1][lane]) + (part[2][lane] + part[3][lane]))
+    else
+        ORDER_EACH_LANE(sum[lane] = ((part[0][lane] + part[1][lane]) + (part[2][lane] + part[3][lane])) +
+                                    ((part[4][lane] + part[5][lane]) + (part[6][lane] + part[7][lane])))
 }
 
 /* Step 4. The halves from 64 down to 16 act on 16 columns of lanes that do not
@@ -235,6 +260,26 @@ ALWAYS_INLINE double order_top(const order_stack *stack) {
     for (int i = stack->depth - 2; i >= 0; i--)
         sum = stack->node[i] + sum;
     return sum;
+}
+
+/* The same for nodes of 2^level tiles each, as far as the tiles go: one number a node. */
+typedef struct order_nodes {
+    order_stack stack;
+    int level;
+    double *next;
+} order_nodes;
+
+ALWAYS_INLINE void order_end_node(order_nodes *nodes) {
+    if (nodes->stack.tiles)
+        *nodes->next++ = order_top(&nodes->stack);
+    nodes->stack.depth = 0;
+    nodes->stack.tiles = 0;
+}
+
+ALWAYS_INLINE void order_push_tile(order_nodes *nodes, double tile_sum) {
+    order_push(&nodes->stack, tile_sum);
+    if (nodes->stack.tiles >> nodes->level)
+        order_end_node(nodes);
 }
 
 /* Step 5 for nodes of one level, in place: returns their common ancestor. */

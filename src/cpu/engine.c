@@ -16,6 +16,9 @@
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
 
 /* ------------------------------------------------------- instruction sets -- */
 
@@ -145,26 +148,30 @@ static int level_of_runs(int64_t tiles, int64_t threads) {
     return level;
 }
 
+/* Each thread has its share of the runs in one piece. A run that nobody has a sum of counts as 0. */
 static double run_on_threads(cpu_pairwise *pairwise, const job *job, int64_t tiles, int64_t threads) {
     double sum[MOST_RUNS];
     const int level = level_of_runs(tiles, threads);
-    const int64_t length = (int64_t)1 << level;
     const int64_t runs = ((tiles - 1) >> level) + 1;
+    memset(sum, 0, (size_t)runs * sizeof *sum);
 #if defined(_OPENMP)
 #pragma omp parallel num_threads((int)threads)
-#endif
     {
         const float_state callers = enter_float_state();
-#if defined(_OPENMP)
-#pragma omp for schedule(static)
-#endif
-        for (int64_t run = 0; run < runs; run++) {
-            const int64_t first = run * length;
-            sum[run] = pairwise(job, first, least(tiles - first, length));
-        }
+        const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
+        const int64_t first = runs * thread / team, end = runs * (thread + 1) / team;
+        const int64_t first_tile = first << level, end_tile = least(end << level, tiles);
+        pairwise(job, first_tile, end_tile - first_tile, level, sum + first);
         leave_float_state(callers);
     }
+#endif
     return order_tree(sum, runs);
+}
+
+static double run_alone(cpu_pairwise *pairwise, const job *job, int64_t tiles) {
+    double sum = 0;
+    pairwise(job, 0, tiles, ORDER_TOP_LEVEL, &sum);
+    return sum;
 }
 
 /* The mean is the sum over the divisor, rounded once to the type of the value. */
@@ -175,7 +182,7 @@ void onepass_cpu_finish(const view *value, double sum, int32_t reduction, double
 static void compute(cpu_pairwise *pairwise, const job *job) {
     const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
     const int64_t threads = threads_for(job, tiles);
-    const double sum = threads > 1 ? run_on_threads(pairwise, job, tiles, threads) : pairwise(job, 0, tiles);
+    const double sum = threads > 1 ? run_on_threads(pairwise, job, tiles, threads) : run_alone(pairwise, job, tiles);
     if (job->sum)
         *job->sum = sum;
     if (job->reduction != ONEPASS_NONE && job->value.data)
