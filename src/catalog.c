@@ -41,14 +41,14 @@
 #define NAMES(...)                                                                                                     \
     { PASTE(NAMES_, OPERANDS_OF(__VA_ARGS__))(__VA_ARGS__) }
 
-#define LOSS(name, operands, meaning, value, slope, accuracy, ...)                                                     \
+#define LOSS(name, operands, length, meaning, value, slope, accuracy, ...)                                             \
     static const onepass_accuracy name##_accuracy = accuracy;                                                          \
     static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;                                             \
     static const char *const name##_operands[] = NAMES operands;
 #include "losses.def"
 #undef LOSS
 
-#define LOSS(name, operands, meaning, value, slope, accuracy, ...)                                                     \
+#define LOSS(name, operands, length, meaning, value, slope, accuracy, ...)                                             \
     {#name,                                                                                                            \
      meaning,                                                                                                          \
      value,                                                                                                            \

@@ -7,7 +7,7 @@
  * A loss `name` defines name_value, name_slope_p and name_slope_t, each a
  * LOSS_FUNCTION of (real p, real t, const real *parameter), and ends with a line
  *
- *     LOSS(name, (prediction, target), meaning, formula, formula of slope_p, accuracy, parameters)
+ *     LOSS(name, (prediction, target), SHORT, meaning, formula, formula of slope_p, accuracy, parameters)
  *
  * outside its include guard. A loss of three operands names the third one in that
  * line, its functions take (real p, real t, real v, const real *parameter), and there is

@@ -198,10 +198,9 @@ ALWAYS_INLINE real order_some_lines(order_term *term, const struct tile *tile, i
 /* Step 3 for a whole tile: term(tile, i) is the term of element i, asked for once each, in 1, 2 or 4 lines at a time.
  * More lines leave fewer sums that wait in L1 for the rest of the tree, and more computations that do not wait for each
  * other; fewer lines are fewer streams of memory. A block of lanes is what lies between two calls of `prefetch`, which
- * get all elements of the tile one after the other. */
+ * get all elements of the tile one after the other. `part` has a line for each so many lines. */
 ALWAYS_INLINE void order_lines(order_term *term, order_prefetch *prefetch, const struct tile *tile, int lines,
-                               int block, real *sum) {
-    _Alignas(64) real part[ORDER_ROWS][ORDER_LANES];
+                               int block, real (*part)[ORDER_LANES], real *sum) {
     for (int64_t i = 0; i < ORDER_ROWS / lines; i++)
         for (int64_t first = 0; first < ORDER_LANES; first += block) {
             const int64_t element = i * lines * ORDER_LANES;

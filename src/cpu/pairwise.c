@@ -138,27 +138,35 @@ ALWAYS_INLINE real stored_term(const tile *tile, int64_t i) {
 }
 
 /*
- * x86 has the memory of the next tile on its way while it computes a tile: hardware stops at the end of a page, which a
- * tile of floats is, and a store waits for its line. Value and gradient of mse, 8192 x 8192 on a Xeon, went from 0.66
- * to 1.0 of a plain loop's rate. What the second-level cache holds is there soon enough, but for the lines to be
- * written. Arm's cores were best with plain streams, and with gradients written one element after the other, which
- * keeps their write streaming (mse took twice as long on a Neoverse N1 with two lines at a time).
+ * How a processor likes its tiles. x86 has the memory of the next tile on its way while it computes one: hardware stops
+ * at the end of a page, which a tile of floats is, and a store waits for its line. Value and gradient of mse, 8192 x
+ * 8192 on a Xeon, went from 0.66 to 1.0 of a plain loop's rate. What the second-level cache holds is there soon enough,
+ * but for the lines to be written. Four lines at a time leave few sums to store beside a gradient (0.44 to 0.8 of a
+ * plain loop in that cache); losses that compute long gain nothing by it, and their code would be there four times.
+ *
+ * Arm's cores like plain streams best: one line at a time, and gradients one element after the other, which keeps their
+ * write streaming (mse took twice as long on a Neoverse N1 with two lines at a time). Only losses that compute long
+ * want two lines, which do not wait for each other (log_cosh 30 ms instead of 35).
  */
 #if defined(__x86_64__)
 enum {
     CAN_PREFETCH = true,
-    LINES_OF_SUMS = 4,
-    LINES_OF_GRADIENTS = 4,
+    TILES_OF_SUMS = 1,
     BLOCK_OF_LANES = 16,
-    ADD_LANES_AT_ONCE = true
+    LINES_OF_SUMS_SHORT = 4,
+    LINES_OF_SUMS_LONG = 2,
+    LINES_OF_GRADIENTS_SHORT = 4,
+    LINES_OF_GRADIENTS_LONG = 1
 };
 #else
 enum {
     CAN_PREFETCH = false,
-    LINES_OF_SUMS = 2,
-    LINES_OF_GRADIENTS = 1,
+    TILES_OF_SUMS = STRIP_TILES,
     BLOCK_OF_LANES = ORDER_LANES,
-    ADD_LANES_AT_ONCE = false
+    LINES_OF_SUMS_SHORT = 1,
+    LINES_OF_SUMS_LONG = 2,
+    LINES_OF_GRADIENTS_SHORT = 1,
+    LINES_OF_GRADIENTS_LONG = 1
 };
 #endif
 
@@ -191,27 +199,29 @@ ALWAYS_INLINE void prefetch_gradient(const tile *tile, int64_t element, int64_t 
         prefetch(tile->gradient, sizeof(real), element, count, true);
 }
 
-ALWAYS_INLINE void each_sum(order_term *term, order_prefetch *prefetch, const strip *strip, size_t size, double *sum) {
-    _Alignas(64) real lanes[ORDER_LANES];
+ALWAYS_INLINE void each_sum(order_term *term, order_prefetch *prefetch, const strip *strip, size_t size, int lines,
+                            double *sum) {
+    _Alignas(64) real part[ORDER_ROWS][ORDER_LANES], lanes[ORDER_LANES];
     for (int index = 0; index < strip->tiles; index++) {
         const tile tile = tile_of(strip, index, size);
-        order_lines(term, prefetch, &tile, LINES_OF_SUMS, BLOCK_OF_LANES, lanes);
+        order_lines(term, prefetch, &tile, lines, BLOCK_OF_LANES, part, lanes);
         sum[index] = order_lanes(lanes);
     }
 }
 
-/* The same for terms that also write a gradient, among whose stores those of the sums, single numbers, may not be. */
+/* The same for terms that also write a gradient. Where a store of another kind ends their streaming, the sums wait
+ * until the end of the strip. */
 ALWAYS_INLINE void each_sum_and_gradient(order_term *term, order_prefetch *prefetch, const strip *strip, size_t size,
-                                         double *sum) {
-    _Alignas(64) real lanes[STRIP_TILES][ORDER_LANES];
+                                         int lines, double *sum) {
+    _Alignas(64) real part[ORDER_ROWS][ORDER_LANES], lanes[TILES_OF_SUMS][ORDER_LANES];
     for (int index = 0; index < strip->tiles; index++) {
         const tile tile = tile_of(strip, index, size);
-        order_lines(term, prefetch, &tile, LINES_OF_GRADIENTS, BLOCK_OF_LANES, lanes[index]);
-        if (ADD_LANES_AT_ONCE)
-            sum[index] = order_lanes(lanes[index]);
+        order_lines(term, prefetch, &tile, lines, BLOCK_OF_LANES, part, lanes[index % TILES_OF_SUMS]);
+        if (TILES_OF_SUMS == 1)
+            sum[index] = order_lanes(lanes[0]);
     }
-    for (int index = 0; !ADD_LANES_AT_ONCE && index < strip->tiles; index++)
-        sum[index] = order_lanes(lanes[index]);
+    for (int index = 0; TILES_OF_SUMS > 1 && index < strip->tiles; index++)
+        sum[index] = order_lanes(lanes[index % TILES_OF_SUMS]);
 }
 
 ALWAYS_INLINE void each_value(order_term *term, const strip *strip, real *value) {
@@ -258,7 +268,7 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
 #define ARGUMENTS(operands, access) PASTE(ARGUMENTS_, OPERANDS_OF operands)(access)
 
 /* What is made of a loss for each access to its operands, ... */
-#define LOSS_SUMS(name, operands, access)                                                                              \
+#define LOSS_SUMS(name, operands, length, access)                                                                      \
     ALWAYS_INLINE real name##_term_##access(const tile *tile, int64_t i) {                                             \
         return name##_value(ARGUMENTS(operands, access));                                                              \
     }                                                                                                                  \
@@ -275,11 +285,11 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
         prefetch_gradient(tile, element, count);                                                                       \
     }                                                                                                                  \
     static void name##_sums_##access(const strip *strip, double *sum) {                                                \
-        each_sum(name##_term_##access, name##_prefetch_##access, strip, SIZE_##access, sum);                           \
+        each_sum(name##_term_##access, name##_prefetch_##access, strip, SIZE_##access, LINES_OF_SUMS_##length, sum);   \
     }                                                                                                                  \
     static void name##_sums_and_gradient_##access(const strip *strip, double *sum) {                                   \
         each_sum_and_gradient(name##_term_and_gradient_##access, name##_prefetch_all_##access, strip, SIZE_##access,   \
-                              sum);                                                                                    \
+                              LINES_OF_GRADIENTS_##length, sum);                                                       \
     }
 
 /* ... for each operand, ... */
@@ -308,17 +318,17 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
 
 /* Accesses other than the first are for float: they cost a loss five times the code. */
 #if defined(ONEPASS_REAL_F64)
-#define LOSS(name, operands, ...)                                                                                      \
-    LOSS_SUMS(name, operands, real)                                                                                    \
+#define LOSS(name, operands, length, ...)                                                                              \
+    LOSS_SUMS(name, operands, length, real)                                                                            \
     LOSS_ELEMENTS(name, operands)
 #define EACH_ACCESS(function)                                                                                          \
     { function##_real }
 #else
-#define LOSS(name, operands, ...)                                                                                      \
-    LOSS_SUMS(name, operands, real)                                                                                    \
-    LOSS_SUMS(name, operands, strided)                                                                                 \
-    LOSS_SUMS(name, operands, f16)                                                                                     \
-    LOSS_SUMS(name, operands, bf16)                                                                                    \
+#define LOSS(name, operands, length, ...)                                                                              \
+    LOSS_SUMS(name, operands, length, real)                                                                            \
+    LOSS_SUMS(name, operands, length, strided)                                                                         \
+    LOSS_SUMS(name, operands, length, f16)                                                                             \
+    LOSS_SUMS(name, operands, length, bf16)                                                                            \
     LOSS_ELEMENTS(name, operands)
 #define EACH_ACCESS(function)                                                                                          \
     { function##_real, function##_strided, function##_f16, function##_bf16 }
@@ -326,7 +336,7 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
 #include "losses.def"
 #undef LOSS
 
-#define LOSS(name, operands, ...)                                                                                      \
+#define LOSS(name, operands, length, ...)                                                                              \
     {EACH_ACCESS(name##_sums),                                                                                         \
      EACH_ACCESS(name##_sums_and_gradient),                                                                            \
      name##_values,                                                                                                    \
@@ -350,10 +360,16 @@ static void hide(real *x, int count, const real *mask) {
         x[i] = choose(mask[i] != 0, x[i], 0);
 }
 
+/* The sum of one whole tile. */
+ALWAYS_INLINE void one_sum(order_term *term, const real *first, const real *second, double *sum) {
+    each_sum(term, prefetch_nothing, &(strip){.operand = {first, second, second}, .tiles = 1}, sizeof(real),
+             LINES_OF_SUMS_SHORT, sum);
+}
+
 /* The sum of a tile's terms that lie in a buffer, `count` of them. Missing terms are +0. */
 static void stored_sum(real *terms, int count, double *sum) {
     memset(terms + count, 0, (size_t)(ORDER_TILE - count) * sizeof *terms);
-    each_sum(stored_term, prefetch_nothing, &(strip){.operand = {terms, terms, terms}, .tiles = 1}, sizeof(real), sum);
+    one_sum(stored_term, terms, terms, sum);
 }
 
 ALWAYS_INLINE real weighted_term(const tile *tile, int64_t i) {
@@ -370,8 +386,7 @@ static void buffered_sum(const loss_functions *loss, const strip *given, worth w
     const real *weight = worth.weight;
     loss->values(given, terms);
     if (weight && !worth.mask && given->count == ORDER_TILE) {
-        each_sum(weighted_term, prefetch_nothing, &(strip){.operand = {terms, weight, weight}, .tiles = 1},
-                 sizeof(real), sum);
+        one_sum(weighted_term, terms, weight, sum);
         return;
     }
     if (weight)
@@ -601,8 +616,7 @@ static void sum_weights(const job *job, int64_t element, int64_t end, buffers *b
         const real *weight =
             gather(&job->operand[0], job->first + element, count, factors->weight, &factors->constant_weight);
         if (count == ORDER_TILE && !job->mask.data) {
-            each_sum(stored_term, prefetch_nothing, &(strip){.operand = {weight, weight, weight}, .tiles = 1},
-                     sizeof(real), &sum);
+            one_sum(stored_term, weight, weight, &sum);
         } else {
             memcpy(buffers->result, weight, (size_t)count * sizeof *weight);
             if (job->mask.data)

@@ -31,6 +31,6 @@ LOSS_FUNCTION real bce_slope_t(real p, real t, const real *parameter) {
 
 #endif
 
-LOSS(bce, (prediction, target), "cross-entropy of a probability with a target from 0 to 1",
+LOSS(bce, (prediction, target), LONG, "cross-entropy of a probability with a target from 0 to 1",
      "(t - 1)*max(log1p(-p), -100) - t*max(log(p), -100)", "x/max((1 - p)*p, 1e-12)",
      ACCURACY("", ULP(3), ULP(3), ULP_OF(2, "abs(log(p))")), NO_PARAMETERS)

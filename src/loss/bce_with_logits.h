@@ -54,11 +54,11 @@ LOSS_FUNCTION real bce_with_logits_pos_weight_slope_v(real p, real t, real v, co
 
 #endif
 
-LOSS(bce_with_logits, (prediction, target), "cross-entropy of a logit with a target from 0 to 1",
+LOSS(bce_with_logits, (prediction, target), LONG, "cross-entropy of a logit with a target from 0 to 1",
      "(1 - t)*p + softplus(-p)", "sigmoid(p) - t", ACCURACY("", ULP(3), ULP_OF(2, "sigmoid(-abs(p))"), ULP(0)),
      NO_PARAMETERS)
 
-LOSS(bce_with_logits_pos_weight, (prediction, target, pos_weight),
+LOSS(bce_with_logits_pos_weight, (prediction, target, pos_weight), LONG,
      "cross-entropy of a logit with a target from 0 to 1, what is positive being weighted",
      "(1 - t)*p + (1 - t + v*t)*softplus(-p)", "(1 - t + v*t)*sigmoid(p) - v*t",
      ACCURACY("v*t", ULP(3), ULP_OF(3, "(1 - t)*sigmoid(p)"), ULP_OF(3, "softplus(p)"), ULP(3)), NO_PARAMETERS)

@@ -21,6 +21,6 @@ LOSS_FUNCTION real charbonnier_slope_t(real p, real t, const real *parameter) {
 
 #endif
 
-LOSS(charbonnier, (prediction, target), "absolute error, smooth near the target", "sqrt(x*x + eps*eps)",
+LOSS(charbonnier, (prediction, target), SHORT, "absolute error, smooth near the target", "sqrt(x*x + eps*eps)",
      "x == 0 ? 0 : x/sqrt(x*x + eps*eps)", ACCURACY("x; x*x; eps*eps", ULP(1), ULP(2), ULP(2)),
      PARAMETERS({"eps", "the width of the smooth part", 1e-3, AT_LEAST(0)}))

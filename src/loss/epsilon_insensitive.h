@@ -19,6 +19,6 @@ LOSS_FUNCTION real epsilon_insensitive_slope_t(real p, real t, const real *param
 
 #endif
 
-LOSS(epsilon_insensitive, (prediction, target), "absolute error beyond what is forgiven", "max(abs(x) - eps, 0)",
+LOSS(epsilon_insensitive, (prediction, target), SHORT, "absolute error beyond what is forgiven", "max(abs(x) - eps, 0)",
      "abs(x) > eps ? sign(x) : 0", ACCURACY("x", ULP(0.5), ULP(0), ULP(0)),
      PARAMETERS({"eps", "the error that costs nothing", 0.1, AT_LEAST(0)}))

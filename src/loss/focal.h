@@ -119,7 +119,7 @@ LOSS_FUNCTION real focal_squared_slope_t(real p, real t, const real *parameter) 
 
 #endif
 
-LOSS(focal, (prediction, target), "cross-entropy of a logit, less where the prediction is right already",
+LOSS(focal, (prediction, target), LONG, "cross-entropy of a logit, less where the prediction is right already",
      "(alpha < 0 ? 1 : alpha*t + (1 - alpha)*(1 - t))*((1 - t)*p + softplus(-p))*"
      "pow((1 - t)*sigmoid(p) + t*sigmoid(-p), gamma)",
      "(alpha < 0 ? 1 : alpha*t + (1 - alpha)*(1 - t))*((sigmoid(p) - t)*"
@@ -131,7 +131,7 @@ LOSS(focal, (prediction, target), "cross-entropy of a logit, less where the pred
                  -INFINITY, 1, 0, 0},
                 {"gamma", "the power of the probability of being wrong", 2.0, AT_LEAST(0)}))
 
-LOSS(focal_squared, (prediction, target),
+LOSS(focal_squared, (prediction, target), LONG,
      "cross-entropy of a logit, times the square of the probability of being wrong: focal with gamma = 2, faster",
      "(alpha < 0 ? 1 : alpha*t + (1 - alpha)*(1 - t))*((1 - t)*p + softplus(-p))*"
      "pow((1 - t)*sigmoid(p) + t*sigmoid(-p), 2)",

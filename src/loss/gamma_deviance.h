@@ -25,5 +25,6 @@ LOSS_FUNCTION real gamma_deviance_slope_t(real p, real t, const real *parameter)
 
 #endif
 
-LOSS(gamma_deviance, (prediction, target), "deviance of a positive number, given the mean of a gamma distribution",
-     "2*(t/p - 1 - log(t/p))", "2*x/(p*p)", ACCURACY("", ULP(6), ULP(3), ULP(3)), NO_PARAMETERS)
+LOSS(gamma_deviance, (prediction, target), LONG,
+     "deviance of a positive number, given the mean of a gamma distribution", "2*(t/p - 1 - log(t/p))", "2*x/(p*p)",
+     ACCURACY("", ULP(6), ULP(3), ULP(3)), NO_PARAMETERS)

@@ -30,7 +30,7 @@ LOSS_FUNCTION real gaussian_nll_slope_v(real p, real t, real v, const real *para
 
 #endif
 
-LOSS(gaussian_nll, (prediction, target, variance), "negative log-likelihood of a number, given mean and variance",
+LOSS(gaussian_nll, (prediction, target, variance), LONG, "negative log-likelihood of a number, given mean and variance",
      "0.5*(log(max(v, eps)) + x*x/max(v, eps)) + full*0.9189385332046728", "x/max(v, eps)",
      ACCURACY("x; x*x/max(v, eps)", ULP_OF(2, "abs(log(max(v, eps)))"), ULP(1.5), ULP(1.5),
               ULP_OF(3, "0.5/max(v, eps)")),

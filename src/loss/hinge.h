@@ -23,6 +23,6 @@ LOSS_FUNCTION real hinge_slope_t(real p, real t, const real *parameter) {
 
 #endif
 
-LOSS(hinge, (prediction, target), "how far the product of prediction and target falls short of a margin",
+LOSS(hinge, (prediction, target), SHORT, "how far the product of prediction and target falls short of a margin",
      "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0", ACCURACY("p*t", ULP(0.5), ULP(0), ULP(0)),
      PARAMETERS({"margin", "the product that is enough", 1.0, ANY}))

@@ -22,7 +22,8 @@ LOSS_FUNCTION real hinge_embedding_slope_t(real p, real t, const real *parameter
 
 #endif
 
-LOSS(hinge_embedding, (prediction, target), "a distance of what is alike; of what is not, how far it falls short",
+LOSS(hinge_embedding, (prediction, target), SHORT,
+     "a distance of what is alike; of what is not, how far it falls short",
      "(t != 1 ? max(margin - p, 0) : 0) + (t != -1 ? p : 0)",
      "(t != -1 ? 1 : 0) - (t != 1 ? (margin - p >= 0 ? 1 : 0) : 0)", ACCURACY("margin - p", ULP(0.5), ULP(0), ULP(0)),
      PARAMETERS({"margin", "the distance that is enough where the target is -1", 1.0, ANY}))

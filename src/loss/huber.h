@@ -20,7 +20,8 @@ LOSS_FUNCTION real huber_slope_t(real p, real t, const real *parameter) {
 
 #endif
 
-LOSS(huber, (prediction, target), "squared error near the target, absolute error beyond, without a jump in scale",
+LOSS(huber, (prediction, target), SHORT,
+     "squared error near the target, absolute error beyond, without a jump in scale",
      "abs(x) < delta ? 0.5*x*x : delta*(abs(x) - 0.5*delta)", "abs(x) >= delta ? delta*sign(x) : x",
      ACCURACY("x", ULP(1), ULP(0.5), ULP(0.5)),
      PARAMETERS({"delta", "where the parabola meets the line", 1.0, ABOVE(0)}))

@@ -40,10 +40,10 @@ LOSS_FUNCTION real kl_div_log_target_slope_t(real p, real t, const real *paramet
 
 #endif
 
-LOSS(kl_div, (prediction, target), "divergence of a probability from a prediction of its logarithm",
+LOSS(kl_div, (prediction, target), LONG, "divergence of a probability from a prediction of its logarithm",
      "(t == 0 ? 0 : t*log(t)) - t*p", "-t",
      ACCURACY("t*p", ULP_OF(1.5, "abs(t*p)"), ULP(0), ULP_OF(2, "max(abs(p), 1)")), NO_PARAMETERS)
 
-LOSS(kl_div_log_target, (prediction, target),
+LOSS(kl_div_log_target, (prediction, target), LONG,
      "divergence of a probability from a prediction of its logarithm, the target being a logarithm, too",
      "exp(t)*(t - p)", "-exp(t)", ACCURACY("t - p; exp(t)", ULP(2), ULP(1), ULP_OF(2, "exp(t)")), NO_PARAMETERS)

@@ -19,5 +19,5 @@ LOSS_FUNCTION real l1_slope_t(real p, real t, const real *parameter) {
 
 #endif
 
-LOSS(l1, (prediction, target), "absolute error", "abs(x)", "sign(x)", ACCURACY("x", ULP(0.5), ULP(0), ULP(0)),
+LOSS(l1, (prediction, target), SHORT, "absolute error", "abs(x)", "sign(x)", ACCURACY("x", ULP(0.5), ULP(0), ULP(0)),
      NO_PARAMETERS)

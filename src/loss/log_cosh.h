@@ -20,5 +20,5 @@ LOSS_FUNCTION real log_cosh_slope_t(real p, real t, const real *parameter) {
 
 #endif
 
-LOSS(log_cosh, (prediction, target), "logarithm of the hyperbolic cosine of the error",
+LOSS(log_cosh, (prediction, target), LONG, "logarithm of the hyperbolic cosine of the error",
      "x + softplus(-2*x) - 0.6931471805599453", "tanh(x)", ACCURACY("x", ULP(2), ULP(1), ULP(1)), NO_PARAMETERS)

@@ -19,5 +19,5 @@ LOSS_FUNCTION real mse_slope_t(real p, real t, const real *parameter) {
 
 #endif
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+LOSS(mse, (prediction, target), SHORT, "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
      NO_PARAMETERS)

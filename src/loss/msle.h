@@ -38,6 +38,6 @@ LOSS_FUNCTION real msle_slope_t(real p, real t, const real *parameter) {
 
 #endif
 
-LOSS(msle, (prediction, target), "squared error of the logarithms, of 1 plus each number",
+LOSS(msle, (prediction, target), LONG, "squared error of the logarithms, of 1 plus each number",
      "(log1p(p) - log1p(t))*(log1p(p) - log1p(t))", "2*(log1p(p) - log1p(t))/(1 + p)",
      ACCURACY("", ULP(5), ULP(4), ULP(4)), NO_PARAMETERS)

@@ -73,22 +73,22 @@ LOSS_FUNCTION real poisson_nll_rate_full_slope_t(real p, real t, const real *par
 
 #endif
 
-LOSS(poisson_nll, (prediction, target), "negative log-likelihood of a count, given the logarithm of the rate",
+LOSS(poisson_nll, (prediction, target), LONG, "negative log-likelihood of a count, given the logarithm of the rate",
      "exp(p) - t*p", "exp(p) - t", ACCURACY("exp(p); t*p", ULP_OF(1.5, "abs(t*p)"), ULP_OF(1.5, "t"), ULP(0)),
      NO_PARAMETERS)
 
-LOSS(poisson_nll_full, (prediction, target),
+LOSS(poisson_nll_full, (prediction, target), LONG,
      "negative log-likelihood of a count, given the logarithm of the rate, with Stirling's term for the count",
      "exp(p) - t*p + (t > 1 ? t*log(t) - t + 0.5*log(6.283185307179586*t) : 0)", "exp(p) - t",
      ACCURACY("exp(p); t*p; t*log(t)", ULP_OF(2, "abs(t*p) + t*max(log(max(t, 1)), 1)"), ULP_OF(1.5, "t"),
               ULP_OF(2, "abs(p)")),
      NO_PARAMETERS)
 
-LOSS(poisson_nll_rate, (prediction, target), "negative log-likelihood of a count, given the rate", "p - t*log(p + eps)",
-     "1 - t/(p + eps)", ACCURACY("p + eps; t*log(p + eps)", ULP_OF(1.5, "p"), ULP(2), ULP(1)),
+LOSS(poisson_nll_rate, (prediction, target), LONG, "negative log-likelihood of a count, given the rate",
+     "p - t*log(p + eps)", "1 - t/(p + eps)", ACCURACY("p + eps; t*log(p + eps)", ULP_OF(1.5, "p"), ULP(2), ULP(1)),
      PARAMETERS({"eps", "added to the rate, to keep its logarithm finite", 1e-8, ABOVE(0)}))
 
-LOSS(poisson_nll_rate_full, (prediction, target),
+LOSS(poisson_nll_rate_full, (prediction, target), LONG,
      "negative log-likelihood of a count, given the rate, with Stirling's term for the count",
      "p - t*log(p + eps) + (t > 1 ? t*log(t) - t + 0.5*log(6.283185307179586*t) : 0)", "1 - t/(p + eps)",
      ACCURACY("p + eps; t*log(p + eps); t*log(t)", ULP_OF(2, "p + t*max(log(max(t, 1)), 1)"), ULP(2),

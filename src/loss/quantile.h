@@ -20,7 +20,7 @@ LOSS_FUNCTION real quantile_slope_t(real p, real t, const real *parameter) {
 
 #endif
 
-LOSS(quantile, (prediction, target), "absolute error, weighted by which side of the target it is on",
+LOSS(quantile, (prediction, target), SHORT, "absolute error, weighted by which side of the target it is on",
      "t - p < 0 ? (tau - 1)*(t - p) : tau*(t - p)", "t - p > 0 ? -tau : t - p < 0 ? 1 - tau : 0",
      ACCURACY("t - p", ULP(1), ULP(0.5), ULP(0.5)),
      PARAMETERS({"tau", "the quantile that the best prediction is", 0.5, WITHIN(0, 1)}))

@@ -23,7 +23,7 @@ LOSS_FUNCTION real smooth_l1_slope_t(real p, real t, const real *parameter) {
 
 #endif
 
-LOSS(smooth_l1, (prediction, target), "squared error near the target, absolute error beyond",
+LOSS(smooth_l1, (prediction, target), SHORT, "squared error near the target, absolute error beyond",
      "abs(x) < beta ? 0.5*x*x/beta : abs(x) - 0.5*beta", "abs(x) >= beta ? sign(x) : x/beta",
      ACCURACY("x; 0.5*x*x", ULP(1), ULP(1), ULP(1)),
      PARAMETERS({"beta", "where the parabola meets the line", 1.0, AT_LEAST(0)}))

@@ -26,5 +26,5 @@ LOSS_FUNCTION real soft_margin_slope_t(real p, real t, const real *parameter) {
 
 #endif
 
-LOSS(soft_margin, (prediction, target), "logistic loss of a target that is 1 or -1", "softplus(-(t*p))",
+LOSS(soft_margin, (prediction, target), LONG, "logistic loss of a target that is 1 or -1", "softplus(-(t*p))",
      "-t*sigmoid(-(t*p))", ACCURACY("t*p; sigmoid(-(t*p))", ULP(2), ULP(1.5), ULP(1.5)), NO_PARAMETERS)

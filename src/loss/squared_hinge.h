@@ -25,7 +25,7 @@ LOSS_FUNCTION real squared_hinge_slope_t(real p, real t, const real *parameter) 
 
 #endif
 
-LOSS(squared_hinge, (prediction, target),
+LOSS(squared_hinge, (prediction, target), SHORT,
      "square of how far the product of prediction and target falls short of a margin",
      "max(margin - p*t, 0)*max(margin - p*t, 0)", "margin - p*t >= 0 ? -2*(margin - p*t)*t : 0",
      ACCURACY("p*t", ULP(1.5), ULP(1.5), ULP(1.5)), PARAMETERS({"margin", "the product that is enough", 1.0, ANY}))
