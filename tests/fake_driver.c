@@ -719,12 +719,12 @@ EXPORT cuda_result cuEventQuery(cuda_event event) {
 
 /* What a kernel would notice: its workspace is memory of the GPU, zeroed, and nobody else's. */
 static void use_workspace(const cuda_head *head, cuda_stream stream) {
-    memory *memory = memory_at((cuda_pointer)head->workspace);
+    memory *memory = memory_at((cuda_pointer)head->total.workspace);
     if (!memory || memory->gpu != stream->context->gpu) {
         violate("a workspace is not memory of the GPU");
         return;
     }
-    const unsigned char *bytes = head->workspace;
+    const unsigned char *bytes = head->total.workspace;
     size_t left = memory->size - (size_t)(bytes - memory->data);
     for (size_t i = 0; i < left && i < 1024; i++)
         if (bytes[i] != 0 && (i < CUDA_WEIGHTS_AT || i >= CUDA_WEIGHTS_AT + sizeof(double)))
@@ -739,17 +739,28 @@ static void use_workspace(const cuda_head *head, cuda_stream stream) {
 }
 
 /* For the sum of the weights stands here where they lie: a launch that is divided by it must find its own call's. */
+static void leave_weights(const char *kernel, const cuda_head *head) {
+    const cuda_weighted *weighted = (const cuda_weighted *)head;
+    const bool are_mask = strstr(kernel, "weighted") && !head->data[CUDA_PREDICTION];
+    memcpy(head->total.value, are_mask ? &weighted->mask : &head->data[CUDA_PREDICTION], sizeof(void *));
+}
+
+static void find_weights(const cuda_head *head, const void *weight, const void *mask) {
+    const void *found;
+    memcpy(&found, (const char *)head->total.workspace + CUDA_WEIGHTS_AT, sizeof found);
+    if (found != (weight ? weight : mask))
+        violate("a launch is divided by the weights of another call");
+}
+
 static void use_weights(const char *kernel, const void *parameter) {
-    const cuda_head *head = parameter;
-    if (strstr(kernel, "weights")) {
-        memcpy(head->data[CUDA_VALUE], &head->data[CUDA_PREDICTION], sizeof(void *));
-    } else if (strstr(kernel, "general") && ((const cuda_general *)parameter)->over_weights) {
-        const cuda_general *general = parameter;
-        const void *found, *own = general->weight ? general->weight : general->mask;
-        memcpy(&found, (const char *)head->workspace + CUDA_WEIGHTS_AT, sizeof found);
-        if (found != own)
-            violate("a launch is divided by the weights of another call");
-    }
+    const cuda_general *general = parameter;
+    const cuda_weighted *weighted = parameter;
+    if (strstr(kernel, "weights"))
+        leave_weights(kernel, parameter);
+    else if (strstr(kernel, "general") && general->over_weights)
+        find_weights(parameter, general->weight, general->mask);
+    else if (strstr(kernel, "weighted") && weighted->over_weights)
+        find_weights(parameter, weighted->weight, weighted->mask);
 }
 
 EXPORT cuda_result cuLaunchKernel(cuda_function kernel, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
@@ -779,7 +790,7 @@ EXPORT cuda_result cuLaunchKernel(cuda_function kernel, unsigned blocks_x, unsig
     memcpy(&launch->head, parameters[0], sizeof launch->head);
     if (!launch->captured)
         stream->launched++;
-    if (launch->head.workspace)
+    if (launch->head.total.workspace)
         use_workspace(&launch->head, stream);
     use_weights(kernel->name, parameters[0]);
     if (!the_fake.busy)

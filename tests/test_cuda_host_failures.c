@@ -164,10 +164,10 @@ static void prepare_full_slab(failure *failure) {
     prepare_capture(failure);
     CHECK_OK(onepass_prepare(ONEPASS_CUDA, 0), "prepare");
     for (uintptr_t first = 0, last = 0; last - first < (1 << 20) - 512;
-         last = (uintptr_t)last_launch(failure->fake)->head.workspace) {
+         last = (uintptr_t)last_launch(failure->fake)->head.total.workspace) {
         CHECK_OK(run_on(&here, stream[0]), "a captured call");
         if (!first)
-            first = (uintptr_t)last_launch(failure->fake)->head.workspace;
+            first = (uintptr_t)last_launch(failure->fake)->head.total.workspace;
     }
 }
 

@@ -7,6 +7,10 @@
 
 #include "cuda_host.h"
 
+static int64_t elements_of(const fake_launch *launch) {
+    return strstr(launch->kernel, "_small_") ? launch->head.total.count : launch->head.count;
+}
+
 /* -------------------------------------------------------------------- memory -- */
 
 static void test_pointers(void *unused) {
@@ -71,7 +75,7 @@ static void test_empty(void *unused) {
     s.prediction.data = s.target.data = s.gradient[0].data = plain;
     s.gradient[1].data = NULL;
     CHECK_OK(onepass_run(&s.call), "the mean of nothing");
-    HOLDS(fake->launches == 1 && last_launch(fake)->blocks == 1 && !last_launch(fake)->head.workspace);
+    HOLDS(fake->launches == 1 && last_launch(fake)->blocks == 1 && !last_launch(fake)->head.total.workspace);
     s.call.value = NULL;
     CHECK_OK(onepass_run(&s.call), "the gradient of nothing");
     s.call.reduction = ONEPASS_NONE;
@@ -103,7 +107,8 @@ static void test_launch(void *unused) {
         CHECK_OK(run_on(&s, stream), s.call.loss);
         const fake_launch *launch = last_launch(fake);
         HOLDS(fake->launches == i + 1 && launch->blocks == plan.blocks && launch->threads == plan.threads);
-        HOLDS(launch->shared_memory == plan.shared_memory && launch->head.count == MANY && launch->head.workspace);
+        HOLDS(launch->shared_memory == plan.shared_memory && elements_of(launch) == MANY &&
+              launch->head.total.workspace);
         CHECK(strcmp(launch->kernel, onepass_cuda_kernel_name(plan.kernel)) == 0, "%s was launched for %s",
               launch->kernel, s.call.loss);
     }
@@ -120,14 +125,14 @@ static void check_pair(const fake *fake, int32_t launches, const char *what) {
     if (!CHECK(fake->launches == launches, "%s: %d launches; expected %d", what, fake->launches, launches))
         return;
     const fake_launch *weights = &fake->launch[(launches - 2) % FAKE_MOST_LAUNCHES], *whole = last_launch(fake);
-    char *workspace = whole->head.workspace;
+    char *workspace = whole->head.total.workspace;
     CHECK(strstr(weights->kernel, "weights") && strstr(whole->kernel, "general"), "%s: %s, then %s", what,
           weights->kernel, whole->kernel);
     HOLDS(weights->stream == whole->stream && weights->context == whole->context);
-    HOLDS(weights->captured == whole->captured && weights->head.count == whole->head.count);
-    HOLDS(workspace && weights->head.workspace == workspace);
-    HOLDS(weights->head.data[CUDA_VALUE] == workspace + CUDA_WEIGHTS_AT);
-    HOLDS(weights->head.dtype[CUDA_VALUE] == ONEPASS_F64);
+    HOLDS(weights->captured == whole->captured && elements_of(weights) == elements_of(whole));
+    HOLDS(workspace && weights->head.total.workspace == workspace);
+    HOLDS(weights->head.total.value == workspace + CUDA_WEIGHTS_AT);
+    HOLDS(weights->head.total.dtype == ONEPASS_F64);
 }
 
 static void test_weights(void *unused) {
@@ -144,14 +149,14 @@ static void test_weights(void *unused) {
 
     /* Captured: two nodes, one slot. */
     fake->capture(stream, CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    const void *first = last_launch(fake)->head.workspace;
+    const void *first = last_launch(fake)->head.total.workspace;
     CHECK_OK(run_on(&s, stream), "a weighted mean, captured");
     check_pair(fake, 4, "a weighted mean, captured");
-    HOLDS(last_launch(fake)->captured && last_launch(fake)->head.workspace != first);
-    const char *slot = last_launch(fake)->head.workspace;
+    HOLDS(last_launch(fake)->captured && last_launch(fake)->head.total.workspace != first);
+    const char *slot = last_launch(fake)->head.total.workspace;
     CHECK_OK(run_on(&s, stream), "another");
     check_pair(fake, 6, "another");
-    HOLDS((const char *)last_launch(fake)->head.workspace >= slot + CUDA_WORKSPACE_HEAD);
+    HOLDS((const char *)last_launch(fake)->head.total.workspace >= slot + CUDA_WORKSPACE_HEAD);
     fake->capture(stream, 0);
 
     /* A weight in f64 makes the computation so; gradients alone need the workspace too. */
@@ -195,7 +200,7 @@ static void test_weights_in_callers_workspace(void *unused) {
     s.call.workspace_size = CUDA_WORKSPACE_HEAD;
     CHECK_OK(onepass_run(&s.call), "a workspace that is just enough");
     check_pair(fake, 2, "in the caller's workspace");
-    HOLDS(last_launch(fake)->head.workspace == s.call.workspace && fake->counts.memory == 0);
+    HOLDS(last_launch(fake)->head.total.workspace == s.call.workspace && fake->counts.memory == 0);
 
     make_scene(fake, 0, MANY, &s);
     make_weighted(fake, &s);
@@ -246,7 +251,7 @@ static void test_scale(void *unused) {
     CHECK_OK(onepass_scale(&call), "scale");
     HOLDS(fake->launches == 1 && strstr(last_launch(fake)->kernel, "scale") &&
           strstr(last_launch(fake)->kernel, "_f32"));
-    HOLDS(!last_launch(fake)->head.workspace && last_launch(fake)->head.count == MANY);
+    HOLDS(!last_launch(fake)->head.total.workspace && elements_of(last_launch(fake)) == MANY);
     void *right = s.upstream.data;
     s.upstream.data = &(float){2};
     expect_refusal(onepass_scale(&call), ONEPASS_INVALID_MEMORY, "upstream|host memory", "scale by host memory");
@@ -268,7 +273,7 @@ static void test_unless_one(void *unused) {
     s.call.flags = ONEPASS_UNLESS_ONE;
     CHECK_OK(onepass_run(&s.call), "unless one");
     HOLDS(fake->launches == 2 && last_launch(fake)->head.unless_one == 1);
-    HOLDS(strstr(last_launch(fake)->kernel, "_general_") && !last_launch(fake)->head.workspace);
+    HOLDS(strstr(last_launch(fake)->kernel, "_general_") && !last_launch(fake)->head.total.workspace);
     HOLDS(last_launch(fake)->head.data[CUDA_UPSTREAM] == s.upstream.data && !last_launch(fake)->head.data[CUDA_VALUE]);
     s.gradient[1].dtype = ONEPASS_F16;
     CHECK_OK(onepass_run(&s.call), "unless one, in 16 bits");
@@ -284,18 +289,22 @@ static void test_unless_one(void *unused) {
 }
 
 /* The numbers that a kernel is told, by the definition: in the state in which every program begins. */
-static void check_numbers(const cuda_head *head, bool in_double, const char *what) {
+static void check_numbers(const fake_launch *launch, bool in_double, const char *what) {
     const volatile double divisor = 29999, beta = 0.1;
-    CHECK(head->divisor == divisor && head->reciprocal == 0, "%s: expected the divisor %g, got %a and %a", what,
-          divisor, head->divisor, head->reciprocal);
+    const cuda_total *total = &launch->head.total;
+    CHECK(total->divides && total->number == divisor, "%s: expected the divisor %g, got %a", what, divisor,
+          total->number);
     if (in_double) {
+        const cuda_head *head = &launch->head;
         CHECK(head->scale.f64 == 1 / divisor, "%s: expected the scale %a, got %a", what, 1 / divisor, head->scale.f64);
         CHECK(head->parameter.f64[0] == beta, "%s: expected beta %a, got %a", what, beta, head->parameter.f64[0]);
     } else {
-        CHECK(head->scale.f32 == (float)(1 / divisor), "%s: expected the scale %a, got %a", what,
-              (double)(float)(1 / divisor), (double)head->scale.f32);
-        CHECK(head->parameter.f32[0] == (float)beta, "%s: expected beta %a, got %a", what, (double)(float)beta,
-              (double)head->parameter.f32[0]);
+        const cuda_small *small = (const cuda_small *)&launch->head;
+        HOLDS(strstr(launch->kernel, "_small_") != NULL);
+        CHECK(small->scale.f32 == (float)(1 / divisor), "%s: expected the scale %a, got %a", what,
+              (double)(float)(1 / divisor), (double)small->scale.f32);
+        CHECK(small->parameter.f32[0] == (float)beta, "%s: expected beta %a, got %a", what, (double)(float)beta,
+              (double)small->parameter.f32[0]);
     }
 }
 
@@ -323,7 +332,7 @@ static void test_rounding(void *unused) {
         CHECK_OK(status, names[i % 4]);
         CHECK(raised == 0 && mode == modes[i % 4], "%s: exception flags %x, mode %x", names[i % 4], (unsigned)raised,
               (unsigned)mode);
-        check_numbers(&last_launch(fake)->head, i >= 4, names[i % 4]);
+        check_numbers(last_launch(fake), i >= 4, names[i % 4]);
     }
     HOLDS(fake->launches == 8);
 }

@@ -9,7 +9,7 @@
 
 static void *workspace_of_run(fake *fake, scene *s, cuda_stream stream) {
     CHECK_OK(run_on(s, stream), "run");
-    return last_launch(fake)->head.workspace;
+    return last_launch(fake)->head.total.workspace;
 }
 
 static void test_callers_workspace(void *unused) {

@@ -35,24 +35,30 @@ enum {
     MARGIN = 256           /* bytes of poison behind the part of the workspace that a launch asks for */
 };
 
-/* A kernel and its parameter, of which there are two kinds. */
+/* A kernel and its parameter, of which there are several kinds. */
 typedef struct kernel_call {
     union {
         void *symbol;
         void (*direct)(cuda_direct parameter);
+        void (*weighted)(cuda_weighted parameter);
+        void (*small)(cuda_small parameter);
         void (*general)(cuda_general parameter);
     } kernel;
     const cuda_launch *launch;
 } kernel_call;
 
-static void call_direct(void *argument) {
+/* As the kernel's name says. */
+static void call_kernel(void *argument) {
     const kernel_call *call = argument;
-    call->kernel.direct(call->launch->parameter.direct);
-}
-
-static void call_general(void *argument) {
-    const kernel_call *call = argument;
-    call->kernel.general(call->launch->parameter.general);
+    const char *name = onepass_cuda_kernel_name(call->launch->kernel);
+    if (strstr(name, "_general_"))
+        call->kernel.general(call->launch->parameter.general);
+    else if (strstr(name, "_weighted_"))
+        call->kernel.weighted(call->launch->parameter.weighted);
+    else if (strstr(name, "_small_"))
+        call->kernel.small(call->launch->parameter.small);
+    else
+        call->kernel.direct(call->launch->parameter.direct);
 }
 
 static _Alignas(256) unsigned char workspace[ONEPASS_WORKSPACE_SIZE + CUDA_WORKSPACE_HEAD + MARGIN];
@@ -66,9 +72,8 @@ typedef struct how {
 
 static how describe(const cuda_launch *launch, uint64_t seed) {
     how how;
-    snprintf(how.text, sizeof how.text, "%s, %u blocks of %u threads, %d tiles a block, %d sweeps, seed %llu",
-             onepass_cuda_kernel_name(launch->kernel), launch->blocks, launch->threads,
-             launch->parameter.head.tiles_per_block, launch->parameter.head.sweeps, (unsigned long long)seed);
+    snprintf(how.text, sizeof how.text, "%s, %u blocks of %u threads, seed %llu",
+             onepass_cuda_kernel_name(launch->kernel), launch->blocks, launch->threads, (unsigned long long)seed);
     return how;
 }
 
@@ -114,8 +119,7 @@ static bool is_f64(const cuda_launch *launch) {
  * not dynamic) than the 48 KiB that need no special request. Shapes that a test asks for may go beyond. */
 static bool check_plan(const cuda_launch *launch, const char *what) {
     const bool forced = onepass_cuda_shape.warps != 0;
-    const bool small = strstr(onepass_cuda_kernel_name(launch->kernel), "_small_") != NULL;
-    const uint32_t most_threads = forced || small ? SIMT_MOST_THREADS : is_f64(launch) ? 256 : 512;
+    const uint32_t most_threads = forced ? SIMT_MOST_THREADS : CUDA_MOST_WARPS * 32;
     const uint32_t most_shared_memory = forced ? 400 * 1024 : 44 * 1024;
     return CHECK(launch->threads % 32 == 0 && launch->threads >= 32 && launch->threads <= most_threads &&
                      launch->shared_memory <= most_shared_memory && launch->workspace <= ONEPASS_WORKSPACE_SIZE,
@@ -141,7 +145,7 @@ static bool run_blocks(cuda_launch *launch, uint64_t seed, uint32_t first_block,
     poison_workspace(launch);
     simt_run(&(simt_launch){.library = is_f64(launch) ? onepass_simt_kernels_f64() : onepass_simt_kernels_f32(),
                             .name = name,
-                            .body = strstr(name, "_general_") ? call_general : call_direct,
+                            .body = call_kernel,
                             .argument = &call,
                             .blocks = launch->blocks,
                             .threads = launch->threads,

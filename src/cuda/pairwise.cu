@@ -210,13 +210,15 @@ template <typename loss, access access> ALWAYS_INLINE void receive_row(bool f16,
     }
 }
 
-template <typename loss, outputs outputs, access access>
-ALWAYS_INLINE void compute_stage(const tile *tile, const wanted *wanted, bool f16, void *gradient, int first,
-                                 const stage<loss, access> *from, lane_sums *sums) {
-    real value[stage<loss, access>::ROWS][ORDER_OWN_LANES], slope[stage<loss, access>::ROWS][ORDER_OWN_LANES];
-    EACH_STAGE_ROW {
+/* Rows that have come, from `first` on. Plain ones are whole and aligned. */
+template <typename loss, outputs outputs, access access, int rows>
+ALWAYS_INLINE void compute_rows(const tile *tile, const wanted *wanted, bool f16, bool plain, void *gradient, int first,
+                                const numbers (*from)[loss::OPERANDS], lane_sums *sums) {
+    real value[rows][ORDER_OWN_LANES], slope[rows][ORDER_OWN_LANES];
+#define EACH_OF_ROWS _Pragma("unroll") for (int row = 0; row < rows; row++)
+    EACH_OF_ROWS {
         own_row in;
-        receive_row<loss, access>(f16, from->of[row], &in);
+        receive_row<loss, access>(f16, from[row], &in);
         EACH_OWN { /* one after the other, so that the compiler sees what they share */
             if constexpr (outputs != OUTPUTS_GRADIENT)
                 value[row][own] = loss::value(in.x[own], wanted->parameter);
@@ -226,15 +228,23 @@ ALWAYS_INLINE void compute_stage(const tile *tile, const wanted *wanted, bool f1
     }
     if constexpr (outputs != OUTPUTS_GRADIENT) {
         if (tile->count < ORDER_TILE)
-            EACH_STAGE_ROW end_row(tile, first + row, value[row]);
-        EACH_STAGE_ROW add_row(first + row, value[row], sums);
+            EACH_OF_ROWS end_row(tile, first + row, value[row]);
+        EACH_OF_ROWS add_row(first + row, value[row], sums);
     }
     if constexpr (outputs != OUTPUTS_VALUE) {
-        if (tile->count == ORDER_TILE)
-            EACH_STAGE_ROW put_row<access>(tile, f16, gradient, first + row, slope[row]);
+        if (plain)
+            EACH_OF_ROWS put_row<access>(tile, f16, gradient, first + row, slope[row]);
         else
-            EACH_STAGE_ROW put_last_row<access>(tile, f16, gradient, first + row, slope[row]);
+            EACH_OF_ROWS put_last_row<access>(tile, f16, gradient, first + row, slope[row]);
     }
+#undef EACH_OF_ROWS
+}
+
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE void compute_stage(const tile *tile, const wanted *wanted, bool f16, void *gradient, int first,
+                                 const stage<loss, access> *from, lane_sums *sums) {
+    compute_rows<loss, outputs, access, stage<loss, access>::ROWS>(tile, wanted, f16, tile->count == ORDER_TILE,
+                                                                   gradient, first, from->of, sums);
 }
 
 template <typename loss, outputs outputs, access access>
@@ -272,6 +282,67 @@ ALWAYS_INLINE void run_tile(const cuda_direct *job, const wanted *wanted, const 
             else
                 begin_tile<loss, outputs, access>(job, next, ahead);
             compute_stage<loss, outputs, access>(now, wanted, false, gradient, first + rows, &other, sums);
+        }
+    }
+}
+
+/* --------------------------------------------- direct tiles with a weight -- */
+
+/* Half a tile at a time: as much as registers have room for with two operands and a weight. */
+#define WEIGHTED_ROWS (ORDER_ROWS / 2)
+#define EACH_WEIGHTED _Pragma("unroll") for (int row = 0; row < WEIGHTED_ROWS; row++)
+
+/* Numbers of some rows of a dense tensor; 1 where there is no such tensor. */
+ALWAYS_INLINE void send_for_weighted(const tile *tile, const void *data, int first, numbers *into, int apart) {
+    const real one = 1, *from = (const real *)data + tile->index * ORDER_TILE;
+    if (!data)
+        EACH_WEIGHTED send_for_constant(&one, &into[row * apart]);
+    else if (tile->count == ORDER_TILE)
+        EACH_WEIGHTED send_for_row<ACCESS_REAL, KEEP_LEAST>(tile, from, first + row, &into[row * apart]);
+    else
+        EACH_WEIGHTED send_for_rest<ACCESS_REAL>(tile, from, first + row, &into[row * apart]);
+}
+
+/* The bytes of a mask for a thread's own lanes. */
+ALWAYS_INLINE uint32_t mask_word(const tile *tile, const unsigned char *mask, int row) {
+    const unsigned char *at = mask + own_element(tile, row, 0);
+    if (tile->count == ORDER_TILE)
+        return __ldcs((const uint32_t *)at);
+    uint32_t word = 0;
+    EACH_OWN if (own_element(tile, row, own) < tile->count) word |= (uint32_t)at[own] << 8 * own;
+    return word;
+}
+
+template <typename loss, outputs outputs>
+ALWAYS_INLINE void run_half(const cuda_weighted *job, const wanted *wanted, const tile *tile, int first,
+                            lane_sums *sums) {
+    numbers in[WEIGHTED_ROWS][loss::OPERANDS], weight[WEIGHTED_ROWS];
+    uint32_t mask[WEIGHTED_ROWS];
+    const unsigned char *mask_tile = (const unsigned char *)job->mask + tile->index * ORDER_TILE;
+    EACH_OPERAND send_for_weighted(tile, job->head.data[CUDA_PREDICTION + k], first, &in[0][k], loss::OPERANDS);
+    send_for_weighted(tile, job->weight, first, weight, 1);
+    EACH_WEIGHTED mask[row] = job->mask ? mask_word(tile, mask_tile, first + row) : ~0u;
+    real *gradient = (real *)job->head.data[CUDA_GRADIENT] + tile->index * ORDER_TILE;
+    EACH_WEIGHTED {
+        own_row x;
+        real w[ORDER_OWN_LANES], value[ORDER_OWN_LANES], slope[ORDER_OWN_LANES];
+        receive_row<loss, ACCESS_REAL>(false, in[row], &x);
+        receive<ACCESS_REAL>(false, &weight[row], w);
+        EACH_OWN {
+            const bool takes_part = mask[row] >> 8 * own & 0xff;
+            value[own] = takes_part ? canonical(loss::value(x.x[own], wanted->parameter) * w[own]) : 0;
+            if constexpr (outputs == OUTPUTS_BOTH) {
+                const real weighted = loss::slope_p(x.x[own], wanted->parameter) * w[own];
+                slope[own] = takes_part ? gradient_of(wanted, weighted, wanted->upstream) : 0;
+            }
+        }
+        end_row(tile, first + row, value);
+        add_row(first + row, value, sums);
+        if constexpr (outputs == OUTPUTS_BOTH) {
+            if (tile->count == ORDER_TILE)
+                put_row<ACCESS_REAL>(tile, false, gradient, first + row, slope);
+            else
+                put_last_row<ACCESS_REAL>(tile, false, gradient, first + row, slope);
         }
     }
 }
@@ -412,11 +483,15 @@ ALWAYS_INLINE void run_tile(const cuda_general *job, const wanted *wanted, const
 /* ------------------------------------------------------------------- run -- */
 
 /* What a mean is divided by beyond the head's divisor. */
-ALWAYS_INLINE double sum_of_weights(const cuda_direct *job) {
-    return 1;
+ALWAYS_INLINE bool is_over_weights(const cuda_direct *job) {
+    return false;
 }
-ALWAYS_INLINE double sum_of_weights(const cuda_general *job) {
-    return job->over_weights ? *(const double *)((const char *)job->head.workspace + CUDA_WEIGHTS_AT) : 1;
+template <typename parameter> ALWAYS_INLINE bool is_over_weights(const parameter *job) {
+    return job->over_weights;
+}
+
+ALWAYS_INLINE double sum_of_weights(const cuda_head *head) {
+    return *(const double *)((const char *)head->total.workspace + CUDA_WEIGHTS_AT);
 }
 
 /* Where a thread stands in its block. */
@@ -491,6 +566,26 @@ ALWAYS_INLINE double run_tiles(const cuda_general *job, const wanted *wanted, in
     return sum;
 }
 
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE double run_tiles(const cuda_weighted *job, const wanted *wanted, int64_t first, int count, double *node) {
+    const place_in_block at = here_in_block();
+    const int tiles = job->head.tiles_per_block;
+    double sum = ORDER_NOTHING;
+#pragma unroll 1
+    for (int i = at.warp; i < tiles; i += at.warps) {
+        const tile tile = tile_at(first + i, count - i * ORDER_TILE, at.thread, NULL);
+        lane_sums sums = {};
+        if (tile.count > 0)
+#pragma unroll
+            for (int half = 0; half < ORDER_ROWS; half += WEIGHTED_ROWS)
+                run_half<loss, outputs>(job, wanted, &tile, half, &sums);
+        sum = tile.count > 0 ? order_lanes(tile.thread, sums.sum) : ORDER_NOTHING;
+        if (at.thread == 0)
+            node[i] = sum;
+    }
+    return sum;
+}
+
 /* A block takes an aligned run of tiles; their sums meet in shared memory. Inputs beyond what so many blocks can take
  * make it come again, in sweeps. */
 template <typename loss, outputs outputs, access access, typename parameter>
@@ -500,10 +595,10 @@ ALWAYS_INLINE void run_block(const parameter *job) {
     const cuda_head *head = &job->head;
     const place_in_block at = here_in_block();
     const int tiles = head->tiles_per_block, sweeps = head->sweeps;
-    const double weights = sum_of_weights(job);
+    const double weights = is_over_weights(job) ? sum_of_weights(head) : 1;
     wanted wanted = what_is_wanted<outputs>(head);
-    if (outputs == OUTPUTS_ANY)
-        wanted.scale = wanted.scale * (real)(1 / weights); /* one of the two is 1 */
+    if (is_over_weights(job))
+        wanted.scale = (real)(1 / weights);
     if (outputs >= OUTPUTS_GRADIENT && head->unless_one && wanted.upstream == 1)
         return;
     double sum = ORDER_NOTHING;
@@ -533,51 +628,49 @@ ALWAYS_INLINE void run_block(const parameter *job) {
         return;
     if (sweeps > 1 && threadIdx.x == 0)
         sum = stack.depth ? order_top(&stack) : ORDER_NOTHING;
-    finish(head, node, sum, weights);
+    finish(&head->total, node, head->count ? sum : 0, weights);
 }
 
 /* ---------------------------------------------------------- small inputs -- */
 
-/* A launch begins with cold instruction caches, so that a small input costs what its code
- * is long: 2.0 us for one tile as above, 1.3 as here, where a thread has one lane and four
- * warps have a tile. Serves dense operands of the compute type, at any address. */
-#define SMALL_TILES CUDA_SMALL_TILES(REAL_DTYPE)
-
-template <typename loss, outputs outputs> ALWAYS_INLINE void run_small(const cuda_direct *job) {
-    __shared__ double lanes[SMALL_TILES * ORDER_LANES], node[CUDA_MOST_NODES];
-    const cuda_head *head = &job->head;
-    const wanted wanted = what_is_wanted<outputs>(head);
-    const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP, tiles = head->tiles_per_block;
-    const int64_t first =
-        ((int64_t)blockIdx.x * tiles + threadIdx.x / ORDER_LANES) * ORDER_TILE + threadIdx.x % ORDER_LANES;
-    const int64_t left = head->count - first;
-    real *gradient = (real *)head->data[CUDA_GRADIENT] + first;
-
-    real x[ORDER_ROWS][loss::OPERANDS] = {}, sum = 0, two = 0, four = 0;
-    EACH_ROW if (row * ORDER_LANES < left)
-#pragma unroll
-        for (int k = 0; k < loss::OPERANDS; k++) x[row][k] =
-            ((const real *)head->data[CUDA_PREDICTION + k])[first + row * ORDER_LANES];
-    EACH_ROW {
-        const bool within = row * ORDER_LANES < left;
-        order_row(row, within ? loss::value(x[row], wanted.parameter) : 0, &sum, &two, &four);
-        if (outputs == OUTPUTS_BOTH && within)
-            gradient[row * ORDER_LANES] =
-                canonical(loss::slope_p(x[row], wanted.parameter) * wanted.scale * wanted.upstream);
+/* A launch begins with cold caches of instructions and parameters, so that a small input costs what its code is long,
+ * and a warp has one tile, all of whose numbers it sends for at once. Serves dense operands of the compute type. */
+template <typename loss, outputs outputs> ALWAYS_INLINE void run_small(const cuda_small *job) {
+    __shared__ double node[CUDA_MOST_NODES];
+    const place_in_block at = here_in_block();
+    const int index = blockIdx.x * at.warps + at.warp, left = job->total.count - index * ORDER_TILE;
+    double sum = ORDER_NOTHING;
+    if (left > 0) {
+        const tile tile = tile_at(index, left, at.thread, NULL);
+        const bool plain = left >= ORDER_TILE && job->total.aligned;
+        const int64_t first = (int64_t)index * ORDER_TILE;
+        numbers in[ORDER_ROWS][loss::OPERANDS];
+        EACH_OPERAND {
+            const real *from = (const real *)job->operand[k] + first;
+            if (plain)
+                EACH_ROW send_for_row<ACCESS_REAL, KEEP_LEAST>(&tile, from, row, &in[row][k]);
+            else
+                EACH_ROW send_for_rest<ACCESS_REAL>(&tile, from, row, &in[row][k]);
+        }
+        wanted wanted = {};
+        wanted.parameter = REAL(job->parameter);
+        wanted.scale = REAL(job->scale);
+        wanted.upstream = 1;
+        if (outputs == OUTPUTS_BOTH && job->upstream)
+            wanted.upstream = (real)load_scalar(job->upstream, job->upstream_dtype);
+        lane_sums sums = {};
+        compute_rows<loss, outputs, ACCESS_REAL, ORDER_ROWS>(&tile, &wanted, false, plain,
+                                                             (real *)job->gradient + first, 0, in, &sums);
+        sum = order_lanes(at.thread, sums.sum);
     }
-    lanes[threadIdx.x] = (double)sum;
-    __syncthreads();
-    double total = ORDER_NOTHING;
-    if (warp < tiles && ((int64_t)blockIdx.x * tiles + warp) * ORDER_TILE < head->count)
-        total = order_lanes_of(thread, lanes + warp * ORDER_LANES);
-    if (tiles > 1) {
-        if (warp < tiles && thread == 0)
-            node[warp] = total;
+    if (at.warps > 1) {
+        if (at.thread == 0)
+            node[at.warp] = sum;
         __syncthreads();
-        if (warp == 0)
-            total = order_neighbours(thread < tiles ? node[thread] : ORDER_NOTHING, tiles);
+        if (at.warp == 0)
+            sum = order_neighbours(at.thread < at.warps ? node[at.thread] : ORDER_NOTHING, at.warps);
     }
-    finish(head, node, total);
+    finish(&job->total, node, sum);
 }
 
 /* --------------------------------------------------------------- scaling -- */
@@ -632,15 +725,18 @@ extern "C" __device__ __align__(256) unsigned char CUDA_FIRST_WORKSPACE[ONEPASS_
 
 #define KERNEL_OF(bounds, name, parameter)                                                                             \
     extern "C" __global__ void bounds KERNEL(name)(const __grid_constant__ parameter job)
-#define LEAN_BOUNDS  __launch_bounds__(MOST_WARPS *ORDER_WARP, LEAN_BLOCKS)
-#define SMALL_BOUNDS __launch_bounds__(SMALL_TILES *ORDER_LANES, 1)
+#define LEAN_BOUNDS __launch_bounds__(MOST_WARPS *ORDER_WARP, LEAN_BLOCKS)
 
 #define DIRECT(bounds, name, kernel, outputs, access)                                                                  \
     KERNEL_OF(bounds, name##_##kernel, cuda_direct) {                                                                  \
         run_block<name##_loss, outputs, access>(&job);                                                                 \
     }
+#define WEIGHTED(name, kernel, outputs)                                                                                \
+    KERNEL_OF(BOUNDS, name##_##kernel, cuda_weighted) {                                                                \
+        run_block<name##_loss, outputs, ACCESS_REAL>(&job);                                                            \
+    }
 #define SMALL(name, kernel, outputs)                                                                                   \
-    KERNEL_OF(SMALL_BOUNDS, name##_##kernel, cuda_direct) {                                                            \
+    KERNEL_OF(BOUNDS, name##_##kernel, cuda_small) {                                                                   \
         run_small<name##_loss, outputs>(&job);                                                                         \
     }
 #define GENERAL(name)                                                                                                  \
@@ -658,11 +754,11 @@ extern "C" __device__ __align__(256) unsigned char CUDA_FIRST_WORKSPACE[ONEPASS_
 #define KERNELS_3(name)                                                                                                \
     GENERAL(name)                                                                                                      \
     DIRECT(BOUNDS, name, forward, OUTPUTS_VALUE, ACCESS_REAL)                                                          \
-    DIRECT(BOUNDS, name, both, OUTPUTS_BOTH, ACCESS_REAL)
-#define KERNELS_2(name)                                                                                                \
-    GENERAL(name)                                                                                                      \
-    DIRECT(BOUNDS, name, forward, OUTPUTS_VALUE, ACCESS_REAL)                                                          \
     DIRECT(BOUNDS, name, both, OUTPUTS_BOTH, ACCESS_REAL)                                                              \
+    WEIGHTED(name, weighted_forward, OUTPUTS_VALUE)                                                                    \
+    WEIGHTED(name, weighted_both, OUTPUTS_BOTH)
+#define KERNELS_2(name)                                                                                                \
+    KERNELS_3(name)                                                                                                    \
     DIRECT(BOUNDS, name, backward, OUTPUTS_GRADIENT, ACCESS_REAL)                                                      \
     DIRECT(LEAN_BOUNDS, name, forward_half, OUTPUTS_VALUE, ACCESS_HALF)                                                \
     DIRECT(BOUNDS, name, both_half, OUTPUTS_BOTH, ACCESS_HALF)                                                         \
@@ -685,4 +781,7 @@ KERNEL_OF(BOUNDS, scale_general, cuda_general) {
 
 /* What a weighted or masked mean is divided by, for the launch that comes next. */
 DIRECT(BOUNDS, weights, direct, OUTPUTS_VALUE, ACCESS_REAL)
+#if !defined(ONEPASS_REAL_F64)
+WEIGHTED(weights, weighted, OUTPUTS_VALUE)
+#endif
 GENERAL(weights)

@@ -7,9 +7,9 @@
  * A direct kernel serves tensors whose every tile lies in memory without gaps and
  * aligned, or is one number: registers are loaded from there. There is one for the value
  * alone, one for value and gradient of the prediction and one for that gradient alone,
- * since these are what evaluation and training need. The general kernel serves all outputs,
- * types, strides and shapes and goes through shared memory; jobs with a weight or a mask
- * are its own.
+ * since these are what evaluation and training need; the first two there are also for dense
+ * tensors with a weight or a mask, and for dense ones that are small. The general kernel serves
+ * all outputs, types, strides and shapes and goes through shared memory.
  */
 #ifndef ONEPASS_CUDA_PAIRWISE_H
 #define ONEPASS_CUDA_PAIRWISE_H
@@ -39,10 +39,6 @@ extern "C" {
 /* Doubles in a block's shared memory for the nodes of the tree. */
 #define CUDA_MOST_NODES 256
 
-/* Tiles that a block of a kernel for small inputs can take: 1024 threads in float, and in double half as many, which
- * leaves each the registers that it needs. */
-#define CUDA_SMALL_TILES(compute) ((compute) == ONEPASS_F64 ? 4 : 8)
-
 /* Numbers in the compute type. */
 typedef union cuda_real {
     float f32;
@@ -66,10 +62,22 @@ enum {
     CUDA_GENERAL_TENSORS
 };
 
-/* What every kernel is told; what all of them need comes first, since a small call waits for each cache line of it. */
+/* What becomes of the sum, and the beginning of every kernel's parameter. A launch waits for each cache line of its
+ * parameter that it reads (0.16 us of 1.2), and the first one ends after 48 bytes. */
+typedef struct cuda_total {
+    void *value;
+    void *workspace; /* zeroed before the first launch; a launch leaves the counter zeroed */
+    double number;   /* what the sum is divided by, or, if that is the same, multiplied by */
+    uint8_t divides;
+    uint8_t dtype;   /* of the value */
+    uint8_t aligned; /* of a small kernel: operands and gradient are, to 16 bytes */
+    int32_t count;   /* of a small kernel: elements */
+} cuda_total;
+
+/* What every kernel but the small ones is told. */
 typedef struct cuda_head {
+    cuda_total total;
     void *data[CUDA_TENSORS]; /* null: absent */
-    void *workspace;          /* zeroed before the first launch; a launch leaves the counter zeroed */
     int64_t count;
     uint8_t dtype[CUDA_TENSORS];
     uint8_t reduction;
@@ -77,8 +85,6 @@ typedef struct cuda_head {
     uint8_t rows;            /* of a direct kernel: bit i tells that tensor i has cuda_rows */
     int32_t tiles_per_block; /* a power of two, at most CUDA_MOST_NODES */
     int32_t sweeps;          /* times that a block goes over so many tiles, each time further on */
-    double reciprocal;       /* of the divisor if that is exact, else 0 */
-    double divisor;
     cuda_reals parameter;
     cuda_real scale; /* what a slope is multiplied by; 1 unless a mean is wanted */
     int32_t buffers; /* tiles of shared memory for a warp that goes through it */
@@ -103,6 +109,23 @@ typedef struct cuda_direct {
     cuda_rows rows[CUDA_TENSORS];
 } cuda_direct;
 
+/* Dense tensors with a weight of the compute type, a mask, or both. */
+typedef struct cuda_weighted {
+    cuda_head head;
+    void *weight, *mask;  /* null: absent */
+    int32_t over_weights; /* as below */
+} cuda_weighted;
+
+/* Dense tensors of few elements. */
+typedef struct cuda_small {
+    cuda_total total;
+    void *operand[2];
+    void *gradient, *upstream; /* null: absent */
+    int32_t upstream_dtype;
+    cuda_real scale;
+    cuda_reals parameter;
+} cuda_small;
+
 /* A tensor of a general kernel, with the dimensions of its view. */
 typedef struct cuda_view {
     int32_t ndim;
@@ -125,15 +148,18 @@ typedef struct cuda_general {
 /* A launch: which kernel, how large, with what. The kernel reads as much of the parameter as it knows. */
 typedef struct cuda_launch {
     union {
+        cuda_total total;
         cuda_head head;
         cuda_direct direct;
+        cuda_weighted weighted;
+        cuda_small small;
         cuda_general general;
     } parameter;
     int32_t kernel;         /* for onepass_cuda_kernel_name */
     uint32_t blocks;        /* 0: there is nothing to do */
     uint32_t threads;       /* of a block */
     uint32_t shared_memory; /* of a block, in bytes */
-    size_t workspace;       /* bytes that parameter.head.workspace must have; 0 if none is needed */
+    size_t workspace;       /* bytes that parameter.total.workspace must have; 0 if none is needed */
 } cuda_launch;
 
 /* Tests set these to try other kernels and launch shapes than the plan would choose; 0 leaves it the choice. */

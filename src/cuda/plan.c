@@ -11,8 +11,9 @@
 
 #define WARP 32
 
-/* Beyond this many elements the small kernels are not faster. */
-#define SMALL_ELEMENTS (1 << 20)
+/* Beyond so many elements the small kernels are not faster. */
+#define MOST_SMALL_FORWARD (1 << 22)
+#define MOST_SMALL_BOTH    (1 << 21)
 
 cuda_shape onepass_cuda_shape;
 
@@ -26,6 +27,8 @@ typedef enum variant {
     GENERAL,
     FORWARD,
     BOTH,
+    WEIGHTED_FORWARD,
+    WEIGHTED_BOTH,
     BACKWARD,
     FORWARD_HALF,
     BOTH_HALF,
@@ -36,26 +39,29 @@ typedef enum variant {
 } variant;
 
 /* The kernels of a loss, as src/cuda/pairwise.cu makes them: in float all of the above for two operands and the first
- * three for three, and then in double the first two. */
-#define WIDE_VARIANTS   (BOTH + 1)
+ * five for three, and then in double the first two. */
+#define WIDE_VARIANTS   (WEIGHTED_BOTH + 1)
 #define DOUBLE_VARIANTS (FORWARD + 1)
 #define KERNEL_COUNT_2  (VARIANTS + DOUBLE_VARIANTS)
 #define KERNEL_COUNT_3  (WIDE_VARIANTS + DOUBLE_VARIANTS)
 
 #define NAME(name, variant, real) "onepass_" name "_" variant "_" real
 #define BASIC_NAMES(name, real)   NAME(name, "general", real), NAME(name, "forward", real)
+#define WIDE_NAMES(name)                                                                                               \
+    BASIC_NAMES(name, "f32"), NAME(name, "both", "f32"), NAME(name, "weighted_forward", "f32"),                        \
+        NAME(name, "weighted_both", "f32")
 #define NAMES_OF_2(name)                                                                                               \
-    BASIC_NAMES(name, "f32"), NAME(name, "both", "f32"), NAME(name, "backward", "f32"),                                \
-        NAME(name, "forward_half", "f32"), NAME(name, "both_half", "f32"), NAME(name, "backward_half", "f32"),         \
-        NAME(name, "small_forward", "f32"), NAME(name, "small_both", "f32"), BASIC_NAMES(name, "f64")
-#define NAMES_OF_3(name) BASIC_NAMES(name, "f32"), NAME(name, "both", "f32"), BASIC_NAMES(name, "f64")
+    WIDE_NAMES(name), NAME(name, "backward", "f32"), NAME(name, "forward_half", "f32"),                                \
+        NAME(name, "both_half", "f32"), NAME(name, "backward_half", "f32"), NAME(name, "small_forward", "f32"),        \
+        NAME(name, "small_both", "f32"), BASIC_NAMES(name, "f64")
+#define NAMES_OF_3(name) WIDE_NAMES(name), BASIC_NAMES(name, "f64")
 
 #define LOSS(name, operands, ...) PASTE(NAMES_OF_, OPERANDS_OF operands)(#name),
 static const char *const kernel_names[] = {
 #include "losses.def"
-    NAME("scale", "direct", "f32"),    NAME("scale", "direct", "f64"),   NAME("scale", "general", "f32"),
-    NAME("scale", "general", "f64"),   NAME("weights", "direct", "f32"), NAME("weights", "direct", "f64"),
-    NAME("weights", "general", "f32"), NAME("weights", "general", "f64")};
+    NAME("scale", "direct", "f32"),    NAME("scale", "direct", "f64"),    NAME("scale", "general", "f32"),
+    NAME("scale", "general", "f64"),   NAME("weights", "direct", "f32"),  NAME("weights", "direct", "f64"),
+    NAME("weights", "general", "f32"), NAME("weights", "general", "f64"), NAME("weights", "weighted", "f32")};
 #undef LOSS
 
 /* The first kernel of each loss. */
@@ -66,7 +72,8 @@ enum {
 #undef LOSS
     SCALE_DIRECT,
     WEIGHTS_DIRECT = SCALE_DIRECT + 4,
-    KERNEL_COUNT = WEIGHTS_DIRECT + 4
+    WEIGHTS_WEIGHTED = WEIGHTS_DIRECT + 4,
+    KERNEL_COUNT
 };
 
 static const int32_t first_kernel[] = {
@@ -89,6 +96,8 @@ static bool has_variant(const job *job, variant variant) {
 
 static int32_t kernel_of(const job *job, variant variant) {
     const bool in_double = job->compute == ONEPASS_F64;
+    if (job->loss == ONEPASS_WEIGHTS_ONLY && variant == WEIGHTED_FORWARD)
+        return WEIGHTS_WEIGHTED;
     if (job->loss < 0)
         return (job->loss == ONEPASS_SCALE_ONLY ? SCALE_DIRECT : WEIGHTS_DIRECT) + (variant == GENERAL ? 2 : 0) +
                in_double;
@@ -251,23 +260,55 @@ static void plan_general(const job *job, cuda_general *general) {
     general->over_weights = job->over_weights;
 }
 
-/* --------------------------------------------------------------------- small -- */
+/* ----------------------------------------------------------- dense tensors -- */
+
+static bool is_aligned(const view *view, uintptr_t bytes) {
+    return (uintptr_t)view->data % bytes == 0;
+}
 
 static bool is_dense(const view *view, int32_t dtype) {
     return view->dtype == dtype && view->ndim == 1 && view->stride[0] == 1;
 }
 
+/* Whether the sum is wanted, alone or with the gradient for the prediction, of dense operands in float. */
+static bool is_dense_sum(const job *job) {
+    if (job->compute != ONEPASS_F32 || job->loss == ONEPASS_SCALE_ONLY || !wants_sum(job) || job->gradient[1].data ||
+        job->gradient[2].data)
+        return false;
+    for (int k = 0; k < job->operand_count; k++)
+        if (!is_dense(&job->operand[k], ONEPASS_F32))
+            return false;
+    return !job->gradient[0].data || is_dense(&job->gradient[0], ONEPASS_F32);
+}
+
+static bool is_aligned_job(const job *job) {
+    bool aligned = is_aligned(&job->gradient[0], 16);
+    for (int k = 0; k < job->operand_count; k++)
+        aligned &= is_aligned(&job->operand[k], 16);
+    return aligned;
+}
+
 /* The kernel for small inputs that can do the job, or GENERAL. */
 static variant small_variant(const job *job) {
-    if (job->count > SMALL_ELEMENTS || job->loss < 0 || !has_variant(job, SMALL_FORWARD) || !wants_sum(job) ||
-        job->gradient[1].data)
+    const int64_t most = job->gradient[0].data ? MOST_SMALL_BOTH : MOST_SMALL_FORWARD;
+    if (job->count == 0 || job->count > most || job->loss < 0 || !has_variant(job, SMALL_FORWARD) || !is_dense_sum(job))
         return GENERAL;
-    for (int k = 0; k < 2; k++)
-        if (job->count > 0 && !is_dense(&job->operand[k], job->compute))
-            return GENERAL;
-    if (!job->gradient[0].data)
-        return SMALL_FORWARD;
-    return is_dense(&job->gradient[0], job->compute) ? SMALL_BOTH : GENERAL;
+    return job->gradient[0].data ? SMALL_BOTH : SMALL_FORWARD;
+}
+
+/* What a mean is divided by may be the number of a mask's elements: then the mask is the operand. */
+static bool counts_mask(const job *job) {
+    return job->loss == ONEPASS_WEIGHTS_ONLY && job->operand[0].dtype == ONEPASS_BOOL;
+}
+
+/* The kernel for weights and masks that can do the job, or GENERAL. */
+static variant weighted_variant(const job *job) {
+    const view *mask = counts_mask(job) ? &job->operand[0] : &job->mask;
+    const bool sums = counts_mask(job) ? job->compute == ONEPASS_F32 : is_dense_sum(job) && is_aligned_job(job);
+    const bool weight = !job->weight.data || (is_dense(&job->weight, ONEPASS_F32) && is_aligned(&job->weight, 16));
+    if (!sums || !weight || (mask->data && !(is_dense(mask, ONEPASS_BOOL) && is_aligned(mask, 4))))
+        return GENERAL;
+    return job->gradient[0].data ? WEIGHTED_BOTH : WEIGHTED_FORWARD;
 }
 
 /* --------------------------------------------------------------------- shape -- */
@@ -290,21 +331,22 @@ typedef struct block {
 
 /* The shapes below are those that were fastest on an H200, each within a few per cent of its neighbours. */
 
-/* Four warps a tile. One block while it can take all tiles, since a second one costs the
- * time of a ticket; then small blocks, since large ones take longer to begin. */
-static block small_block(const job *job, int64_t tiles) {
-    const int64_t most = CUDA_SMALL_TILES(job->compute);
-    const int64_t usual = tiles <= most ? up_to_power_of_two(tiles) : tiles <= 128 ? 2 : tiles <= 512 ? 4 : 8;
+/* A warp a tile. One block while it can take all tiles, since a second one costs the time of a ticket. */
+static block small_block(int64_t tiles) {
+    const int64_t usual = tiles <= CUDA_MOST_WARPS ? up_to_power_of_two(tiles)
+                          : tiles <= 128           ? 2
+                          : tiles <= 512           ? 4
+                                                   : 8;
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
-    const int64_t taken = least(forced ? forced : usual, most);
-    return (block){(int32_t)(4 * taken), (int32_t)taken};
+    const int32_t taken = (int32_t)least(forced ? forced : usual, CUDA_MOST_WARPS);
+    return (block){taken, taken};
 }
 
 /* A wave is what 16 warps a multiprocessor take at a time. A value alone wants few blocks, of up to 8 tiles a warp, or
  * 32 where half of a tile comes from a cache (3 % of the rate); with a gradient neighbouring blocks had better work on
  * neighbouring tiles. */
 static block direct_block(variant variant, bool has_rows, int64_t tiles, int32_t multiprocessors) {
-    const bool writes = variant != FORWARD && variant != FORWARD_HALF;
+    const bool writes = variant != FORWARD && variant != FORWARD_HALF && variant != WEIGHTED_FORWARD;
     const int64_t most_tiles = writes ? 4 : has_rows ? 32 : 8;
     const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
     const int64_t tiles_a_warp = up_to_power_of_two(least(waves, most_tiles));
@@ -325,11 +367,12 @@ static block general_block(const job *job, const cuda_head *head, int64_t tiles,
     return (block){(int32_t)warps, (int32_t)(forced ? forced : warps * up_to_power_of_two(least(waves, 8)))};
 }
 
+/* Of what a small kernel is told, nothing depends on its shape. */
 static void plan_shape(const job *job, variant variant, int32_t multiprocessors, cuda_launch *launch) {
     cuda_head *head = &launch->parameter.head;
     const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
     const bool small = variant == SMALL_FORWARD || variant == SMALL_BOTH;
-    const block block = small                ? small_block(job, tiles)
+    const block block = small                ? small_block(tiles)
                         : variant == GENERAL ? general_block(job, head, tiles, multiprocessors)
                                              : direct_block(variant, head->rows != 0, tiles, multiprocessors);
     const int64_t forced = onepass_cuda_shape.most_blocks;
@@ -340,8 +383,10 @@ static void plan_shape(const job *job, variant variant, int32_t multiprocessors,
     int64_t blocks = tiles / run + (tiles % run != 0);
     if (blocks == 0 && wants_sum(job))
         blocks = 1; /* which writes the sum of nothing */
-    head->tiles_per_block = block.tiles;
-    head->sweeps = (int32_t)(run / block.tiles);
+    if (!small) {
+        head->tiles_per_block = block.tiles;
+        head->sweeps = (int32_t)(run / block.tiles);
+    }
     const int32_t buffering = variant == GENERAL ? block.warps : 0; /* warps */
     launch->blocks = (uint32_t)blocks;
     launch->threads = (uint32_t)(block.warps * WARP);
@@ -359,26 +404,36 @@ static bool is_power_of_two(double x) {
     return x > 0 && isfinite(x) && frexp(x, &exponent) == 0.5;
 }
 
-static void plan_numbers(const job *job, cuda_head *head) {
-    const double divisor = job->over_weights ? 1 : job->divisor; /* the rest is known on the GPU alone */
-    const double reciprocal = 1 / divisor, scale = job->reduction == ONEPASS_MEAN ? reciprocal : 1;
-    head->divisor = divisor;
-    /* A GPU takes long to divide, and by a power of two a product has the same bits. */
-    head->reciprocal = is_power_of_two(divisor) && isnormal(reciprocal) ? reciprocal : 0;
+/* A GPU takes long to divide, and by a power of two a product has the same bits. */
+static void plan_total(const job *job, cuda_total *total) {
+    const bool known = job->reduction == ONEPASS_MEAN && !job->over_weights; /* else on the GPU alone */
+    const double divisor = known ? job->divisor : 1, reciprocal = 1 / divisor;
+    const bool multiplies = is_power_of_two(divisor) && isnormal(reciprocal);
+    total->value = job->value.data;
+    total->workspace = NULL;
+    total->number = multiplies ? reciprocal : divisor;
+    total->divides = !multiplies;
+    total->dtype =
+        (uint8_t)(job->loss == ONEPASS_WEIGHTS_ONLY ? ONEPASS_F64 : job->value.dtype); /* they go into the workspace */
+}
+
+/* In the compute type, as all that a slope or a term is computed with. */
+static void plan_numbers(const job *job, cuda_real *scale, cuda_reals *parameter) {
+    const bool in_double = job->compute == ONEPASS_F64;
+    const double factor = job->reduction == ONEPASS_MEAN && !job->over_weights ? 1 / job->divisor : 1;
     for (int32_t i = 0; i < ONEPASS_MAX_PARAMETERS; i++) {
-        if (job->compute == ONEPASS_F64)
-            head->parameter.f64[i] = job->parameter[i];
+        if (in_double)
+            parameter->f64[i] = job->parameter[i];
         else
-            head->parameter.f32[i] = (float)job->parameter[i];
+            parameter->f32[i] = (float)job->parameter[i];
     }
-    if (job->compute == ONEPASS_F64)
-        head->scale.f64 = scale;
+    if (in_double)
+        scale->f64 = factor;
     else
-        head->scale.f32 = (float)scale;
+        scale->f32 = (float)factor;
 }
 
 static void plan_head(const job *job, cuda_head *head) {
-    head->workspace = NULL;
     head->count = job->count;
     head->reduction = (uint8_t)job->reduction;
     head->unless_one = job->unless_one;
@@ -388,26 +443,62 @@ static void plan_head(const job *job, cuda_head *head) {
         head->dtype[which] = view->data ? (uint8_t)view->dtype : 0;
     }
     head->buffers = unweighted_buffers(job) + (job->weight.data != NULL);
-    if (job->loss == ONEPASS_WEIGHTS_ONLY)
-        head->dtype[CUDA_VALUE] = ONEPASS_F64; /* which goes into the workspace */
-    plan_numbers(job, head);
+    plan_numbers(job, &head->scale, &head->parameter);
+}
+
+static void plan_weighted(const job *job, cuda_weighted *weighted) {
+    plan_head(job, &weighted->head);
+    weighted->weight = job->weight.data;
+    weighted->mask = job->mask.data;
+    weighted->over_weights = job->over_weights;
+    if (counts_mask(job)) {
+        weighted->mask = job->operand[0].data;
+        weighted->head.data[CUDA_PREDICTION] = NULL; /* ones */
+    }
+}
+
+static void plan_small(const job *job, cuda_small *small) {
+    for (int k = 0; k < 2; k++)
+        small->operand[k] = job->operand[k].data;
+    small->gradient = job->gradient[0].data;
+    small->upstream = job->upstream.data;
+    small->upstream_dtype = job->upstream.data ? job->upstream.dtype : 0;
+    small->total.count = (int32_t)job->count;
+    small->total.aligned = is_aligned_job(job);
+    plan_numbers(job, &small->scale, &small->parameter);
+}
+
+/* The fastest kernel that can do the job. Fills in what only a direct one is told. */
+static variant choose_variant(const job *job, cuda_direct *direct) {
+    const int32_t kernels = onepass_cuda_shape.kernels;
+    variant variant = GENERAL;
+    if (kernels == CUDA_GENERAL_KERNELS)
+        return GENERAL;
+    if (job->weight.data || job->mask.data || counts_mask(job))
+        return weighted_variant(job);
+    if (kernels == 0)
+        variant = small_variant(job);
+    return variant == GENERAL ? direct_variant(job, direct) : variant;
 }
 
 void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *launch) {
-    const bool plain = !job->weight.data && !job->mask.data;
-    const int32_t kernels = plain ? onepass_cuda_shape.kernels : CUDA_GENERAL_KERNELS;
-    variant variant = kernels == 0 ? small_variant(job) : GENERAL;
-    if (variant == GENERAL && kernels != CUDA_GENERAL_KERNELS)
-        variant = direct_variant(job, &launch->parameter.direct);
-    if (variant == GENERAL)
-        plan_general(job, &launch->parameter.general);
-    plan_head(job, &launch->parameter.head);
+    const variant variant = choose_variant(job, &launch->parameter.direct);
+    plan_total(job, &launch->parameter.total);
+    if (variant == SMALL_FORWARD || variant == SMALL_BOTH) {
+        plan_small(job, &launch->parameter.small);
+    } else if (variant == WEIGHTED_FORWARD || variant == WEIGHTED_BOTH) {
+        plan_weighted(job, &launch->parameter.weighted);
+    } else {
+        plan_head(job, &launch->parameter.head);
+        if (variant == GENERAL)
+            plan_general(job, &launch->parameter.general);
+    }
     launch->kernel = kernel_of(job, variant);
     plan_shape(job, variant, multiprocessors, launch);
 }
 
 void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace) {
-    launch->parameter.head.workspace = workspace;
+    launch->parameter.total.workspace = workspace;
     if (launch->kernel >= WEIGHTS_DIRECT)
-        launch->parameter.head.data[CUDA_VALUE] = (char *)workspace + CUDA_WEIGHTS_AT;
+        launch->parameter.total.value = (char *)workspace + CUDA_WEIGHTS_AT;
 }
