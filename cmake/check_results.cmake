@@ -1,39 +1,18 @@
-# Says which results were measured with the engines as they are now.
-#   cmake -D ROOT=<repository> -D RESULTS=<folder> -P check_results.cmake
-#
-# A result that is no JSON, or lacks what a reader needs, is an error. A stale one is
-# not: the last line then says "results are stale", which CTest shows as skipped.
+# Says of records of figures whether they have what a reader needs: which machine, which versions, when.
+#   cmake -D RESULTS=<folder> -P check_results.cmake
 cmake_minimum_required(VERSION 3.19) # string(JSON)
-include(${CMAKE_CURRENT_LIST_DIR}/source_hash.cmake)
-get_filename_component(root ${ROOT} ABSOLUTE)
 file(GLOB files ${RESULTS}/*.json)
 
-# What a reader needs, by engine, and the command that measures anew.
+# What a reader needs, by engine.
 set(keys_cpu date hardware compiler onepass instruction_set sources)
 set(keys_cuda date hardware driver compiler onepass sources torch jax)
 set(keys_package date hardware onepass instruction_set sources torch)
 set(keys_files date hardware onepass instruction_set sources)
 set(keys_speed-cpu date hardware command versions sources)
 set(keys_speed-cuda ${keys_speed-cpu})
-set(command_cpu "make record")
-set(command_speed-cpu "make record-pictures")
-set(command_speed-cuda "make gpu")
-set(command_files "make record-files")
-set(command_package "make record-python")
-set(command_cuda "make gpu")
-foreach(engine cpu cuda)
-  onepass_source_hash(${root} ${engine} now_${engine})
-endforeach()
-set(now_package ${now_cpu}) # the Python package on the CPU
-set(now_files ${now_cpu}) # the tool
-set(now_speed-cpu ${now_cpu})
-set(now_speed-cuda ${now_cuda})
 
-# All files are read before the first is called stale, so that an error is never shown as skipped.
 set(bad "")
 set(lines "")
-set(stale 0)
-set(commands "")
 foreach(file IN LISTS files)
   get_filename_component(name ${file} NAME)
   file(READ ${file} text)
@@ -60,24 +39,13 @@ foreach(file IN LISTS files)
   if(NOT kind STREQUAL "ARRAY")
     string(APPEND bad "  ${name}: \"${array}\" should be an array\n")
   endif()
-  if(sources STREQUAL now_${engine})
-    string(APPEND lines "  fresh  ${name}: ${hardware}, ${date}\n")
-  else()
-    string(APPEND lines "  stale  ${name}: ${hardware}, ${date}, measured with another ${engine} engine\n")
-    math(EXPR stale "${stale} + 1")
-    list(APPEND commands "`${command_${engine}}`")
-  endif()
+  string(APPEND lines "  ${name}: ${hardware}, ${date}\n")
 endforeach()
 
 if(bad)
   message(FATAL_ERROR "Results that cannot be read:\n${bad}")
 endif()
-list(LENGTH files count)
-message("${count} results in ${RESULTS}; the engines' hashes are ${now_cpu} (cpu) and ${now_cuda} (cuda)\n${lines}")
-if(stale)
-  list(REMOVE_DUPLICATES commands)
-  list(JOIN commands " and " commands)
-  message("${stale} of ${count} results are stale: run ${commands} on those machines")
-else()
-  message("All results are fresh")
+if(NOT files)
+  message(FATAL_ERROR "There are no results in ${RESULTS}")
 endif()
+message("Results in ${RESULTS}:\n${lines}")

@@ -10,6 +10,8 @@
 #   --no-sanitizer        without compute-sanitizer
 #   --no-bench            without the benchmark
 #   --own-architecture    kernels for this GPU alone: a quicker build, but not the library that users get
+#   --only=STEP,...       some steps of: build cpu gpu python tool memcheck racecheck initcheck synccheck bench pictures;
+#                         without "build" they take what stands in build-gpu/
 #
 # A step whose tools are not there is left out, and the table says why. A step that fails does not stop the others,
 # except that nothing runs without a build. JOBS is the number of processes to build with.
@@ -24,19 +26,30 @@ jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
 folder=build-gpu
 results=bench/results
 quick= sanitizer=yes bench=yes architectures=all
+all_steps="build cpu gpu python tool memcheck racecheck initcheck synccheck bench pictures"
+steps=$all_steps
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) quick=--quick ;;
     --no-sanitizer) sanitizer= ;;
     --no-bench) bench= ;;
     --own-architecture) architectures=own ;;
+    --only=*) steps=$(echo "${1#--only=}" | tr ',' ' ') ;;
     -*)
-        echo "gpu.sh: no option \"$1\"; there are --quick, --no-sanitizer, --no-bench and --own-architecture" >&2
+        echo "gpu.sh: no option \"$1\"; there are --quick, --no-sanitizer, --no-bench, --own-architecture and --only" >&2
         exit 2
         ;;
     *) results=$1 ;;
     esac
     shift
+done
+
+for step in $steps; do
+    case " $all_steps " in *" $step "*) ;; *)
+        echo "gpu.sh: no step \"$step\"; there are: $all_steps" >&2
+        exit 2
+        ;;
+    esac
 done
 
 # ---------------------------------------------------------------- what must be here
@@ -220,7 +233,8 @@ heading() {
 : >$folder/summary
 failures=0
 built=
-for step in build cpu gpu python tool memcheck racecheck initcheck synccheck bench pictures; do
+case " $steps " in *" build "*) ;; *) built=yes ;; esac
+for step in $steps; do
     printf '\n=== %s\n' "$(heading $step)"
     start=$(date +%s)
     # In a shell of its own, so that what a step exports ends with it.

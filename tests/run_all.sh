@@ -53,8 +53,7 @@ build() {
 # skipped FOLDER: the tests of the last run that skipped themselves, a line each with the reason.
 skipped() {
     awk '/^[0-9]+\/[0-9]+ Testing: / { name = $NF }
-        /^skipped: / { sub(/^skipped: /, ""); print "skipped " name ": " $0 }
-        /^[0-9]+ of [0-9]+ results are stale/ { print "skipped " name ": " $0 }' "$1/Testing/Temporary/LastTest.log"
+        /^skipped: / { sub(/^skipped: /, ""); print "skipped " name ": " $0 }' "$1/Testing/Temporary/LastTest.log"
 }
 
 # check FOLDER OPTION...: runs the tests of a build.

@@ -306,6 +306,34 @@ static void sweep_fast_paths(const char *loss, int32_t dtype, int64_t rows, int6
     }
 }
 
+/* Dense weights and masks, one of them or both, of every loss; with an end within a tile and without one. */
+static void sweep_weighted(const char *loss, int32_t dtype, int64_t columns) {
+    for (int turn = 0; turn < 12; turn++) {
+        const int kinds = 1 + turn % 3; /* a weight, a mask, both */
+        const test_case c = {.group = "weighted",
+                             .loss = loss,
+                             .prediction = dtype,
+                             .target = dtype,
+                             .gradient = dtype,
+                             .value = dtype,
+                             .upstream_dtype = dtype,
+                             .reduction = turn % 4 == 3 ? ONEPASS_SUM : ONEPASS_MEAN,
+                             .wanted = turn / 3 % 2 ? WANT_VALUE | WANT_PREDICTION : WANT_VALUE,
+                             .upstream = turn % 3,
+                             .layout = LAYOUT_DENSE,
+                             .rows = 1,
+                             .columns = columns,
+                             .data = DATA_NORMAL,
+                             .weight = kinds & 1 ? WEIGHT_DENSE : WEIGHT_ABSENT,
+                             .weight_dtype = dtype,
+                             .weights = turn / 6 ? WEIGHTS_SIGNED : WEIGHTS_POSITIVE,
+                             .mask = kinds & 2 ? WEIGHT_DENSE : WEIGHT_ABSENT,
+                             .masks = turn / 6 ? MASKS_OVER_NAN : MASKS_HALF,
+                             .seed = (uint64_t)turn};
+        run_case(&c, NULL, 0, (uint64_t)turn);
+    }
+}
+
 /* Rows of whole tiles, and an end within a tile. */
 static void test_fast_paths(int32_t compute, int step) {
     const int32_t first = compute == ONEPASS_F64 ? ONEPASS_F64 : ONEPASS_F16;
@@ -314,6 +342,8 @@ static void test_fast_paths(int32_t compute, int step) {
             sweep_fast_paths(oracle_loss_at(l)->name, dtype, 3, 2048, step);
             sweep_fast_paths(oracle_loss_at(l)->name, dtype, 1, 3077, step);
         }
+        sweep_weighted(oracle_loss_at(l)->name, compute, 3077);
+        sweep_weighted(oracle_loss_at(l)->name, compute, 2048);
     }
 }
 

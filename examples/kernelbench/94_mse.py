@@ -482,8 +482,6 @@ extern "C" {
 
 #define CUDA_MOST_NODES 256
 
-#define CUDA_SMALL_TILES(compute) ((compute) == ONEPASS_F64 ? 4 : 8)
-
 typedef union cuda_real {
     float f32;
     double f64;
@@ -505,9 +503,19 @@ enum {
     CUDA_GENERAL_TENSORS
 };
 
-typedef struct cuda_head {
-    void *data[CUDA_TENSORS];
+typedef struct cuda_total {
+    void *value;
     void *workspace;
+    double number;
+    uint8_t divides;
+    uint8_t dtype;
+    uint8_t aligned;
+    int32_t count;
+} cuda_total;
+
+typedef struct cuda_head {
+    cuda_total total;
+    void *data[CUDA_TENSORS];
     int64_t count;
     uint8_t dtype[CUDA_TENSORS];
     uint8_t reduction;
@@ -515,8 +523,6 @@ typedef struct cuda_head {
     uint8_t rows;
     int32_t tiles_per_block;
     int32_t sweeps;
-    double reciprocal;
-    double divisor;
     cuda_reals parameter;
     cuda_real scale;
     int32_t buffers;
@@ -539,6 +545,21 @@ typedef struct cuda_direct {
     cuda_rows rows[CUDA_TENSORS];
 } cuda_direct;
 
+typedef struct cuda_weighted {
+    cuda_head head;
+    void *weight, *mask;
+    int32_t over_weights;
+} cuda_weighted;
+
+typedef struct cuda_small {
+    cuda_total total;
+    void *operand[2];
+    void *gradient, *upstream;
+    int32_t upstream_dtype;
+    cuda_real scale;
+    cuda_reals parameter;
+} cuda_small;
+
 typedef struct cuda_view {
     int32_t ndim;
     int64_t extent[ONEPASS_MAX_DIMENSIONS];
@@ -557,8 +578,11 @@ typedef struct cuda_general {
 
 typedef struct cuda_launch {
     union {
+        cuda_total total;
         cuda_head head;
         cuda_direct direct;
+        cuda_weighted weighted;
+        cuda_small small;
         cuda_general general;
     } parameter;
     int32_t kernel;
@@ -758,6 +782,8 @@ ALWAYS_INLINE void store_scalar(void *data, int32_t dtype, double x) {
 
 #define ORDER_MAX_LEVELS 64
 
+#define ORDER_TOP_LEVEL 62
+
 #define ORDER_NOTHING (-0.0)
 
 #if defined(__cplusplus)
@@ -879,14 +905,34 @@ ALWAYS_INLINE double order_shares(int thread, double *share) {
 
 struct tile;
 typedef real order_term(const struct tile *tile, int64_t element);
+typedef void order_prefetch(const struct tile *tile, int64_t element, int64_t count);
 
-ALWAYS_INLINE void order_rows(order_term *term, const struct tile *tile, real *sum) {
-    _Alignas(64) real pair[ORDER_ROWS / 2][ORDER_LANES];
-    for (int64_t i = 0; i < ORDER_ROWS / 2; i++) {
-        const int64_t first = 2 * i * ORDER_LANES;
-        ORDER_EACH_LANE(pair[i][lane] = term(tile, first + lane) + term(tile, first + ORDER_LANES + lane))
-    }
-    ORDER_EACH_LANE(sum[lane] = (pair[0][lane] + pair[1][lane]) + (pair[2][lane] + pair[3][lane]))
+ALWAYS_INLINE real order_some_lines(order_term *term, const struct tile *tile, int64_t i, int lines) {
+    const int64_t line = ORDER_LANES;
+    if (lines == 1)
+        return term(tile, i);
+    if (lines == 2)
+        return term(tile, i) + term(tile, i + line);
+    return (term(tile, i) + term(tile, i + line)) + (term(tile, i + 2 * line) + term(tile, i + 3 * line));
+}
+
+ALWAYS_INLINE void order_lines(order_term *term, order_prefetch *prefetch, const struct tile *tile, int lines,
+                               int block, real (*part)[ORDER_LANES], real *sum) {
+    for (int64_t i = 0; i < ORDER_ROWS / lines; i++)
+        for (int64_t first = 0; first < ORDER_LANES; first += block) {
+            const int64_t element = i * lines * ORDER_LANES;
+            prefetch(tile, element + first * lines, block * lines);
+#pragma omp simd
+            for (int64_t lane = first; lane < first + block; lane++)
+                part[i][lane] = order_some_lines(term, tile, element + lane, lines);
+        }
+    if (lines == 4)
+        ORDER_EACH_LANE(sum[lane] = part[0][lane] + part[1][lane])
+    else if (lines == 2)
+        ORDER_EACH_LANE(sum[lane] = (part[0][lane] + part[1][lane]) + (part[2][lane] + part[3][lane]))
+    else
+        ORDER_EACH_LANE(sum[lane] = ((part[0][lane] + part[1][lane]) + (part[2][lane] + part[3][lane])) +
+                                    ((part[4][lane] + part[5][lane]) + (part[6][lane] + part[7][lane])))
 }
 
 ALWAYS_INLINE double order_lanes(const real *sum) {
@@ -925,6 +971,25 @@ ALWAYS_INLINE double order_top(const order_stack *stack) {
     return sum;
 }
 
+typedef struct order_nodes {
+    order_stack stack;
+    int level;
+    double *next;
+} order_nodes;
+
+ALWAYS_INLINE void order_end_node(order_nodes *nodes) {
+    if (nodes->stack.tiles)
+        *nodes->next++ = order_top(&nodes->stack);
+    nodes->stack.depth = 0;
+    nodes->stack.tiles = 0;
+}
+
+ALWAYS_INLINE void order_push_tile(order_nodes *nodes, double tile_sum) {
+    order_push(&nodes->stack, tile_sum);
+    if (nodes->stack.tiles >> nodes->level)
+        order_end_node(nodes);
+}
+
 ALWAYS_INLINE double order_tree(double *node, int64_t count) {
     for (int64_t apart = 1; apart < count; apart *= 2)
         for (int64_t i = 0; i + apart < count; i += 2 * apart)
@@ -938,12 +1003,15 @@ ALWAYS_INLINE double tree_of(int thread, double *node, int count) {
     return order_neighbours(sum, count < ORDER_WARP ? count : ORDER_WARP);
 }
 
-ALWAYS_INLINE void write_value(const cuda_head *head, double sum) {
-    if (head->count == 0)
-        sum = 0;
-    if (head->reduction == ONEPASS_MEAN)
-        sum = head->reciprocal != 0 ? sum * head->reciprocal : sum / head->divisor;
-    store_scalar(head->data[CUDA_VALUE], head->dtype[CUDA_VALUE], sum);
+static __device__ __noinline__ void write_any_value(const cuda_total *total, double sum) {
+    store_scalar(total->value, total->dtype, total->divides ? sum / total->number : sum * total->number);
+}
+
+ALWAYS_INLINE void write_value(const cuda_total *total, double sum) {
+    if (!total->divides && total->dtype == ONEPASS_F32)
+        store_scalar(total->value, ONEPASS_F32, sum * total->number);
+    else
+        write_any_value(total, sum);
 }
 
 ALWAYS_INLINE double pair_sum(const double *partial, int64_t at, int64_t count) {
@@ -1011,10 +1079,10 @@ ALWAYS_INLINE bool combine_blocks(void *workspace, double *node, double *sum) {
     return thread == 0;
 }
 
-ALWAYS_INLINE void finish(const cuda_head *head, double *node, double sum, double weights = 1) {
-    const bool has_sum = gridDim.x == 1 ? threadIdx.x == 0 : combine_blocks(head->workspace, node, &sum);
+ALWAYS_INLINE void finish(const cuda_total *total, double *node, double sum, double weights = 1) {
+    const bool has_sum = gridDim.x == 1 ? threadIdx.x == 0 : combine_blocks(total->workspace, node, &sum);
     if (has_sum)
-        write_value(head, sum / weights);
+        write_value(total, sum / weights);
 }
 
 #define EACH_ROW    _Pragma("unroll") for (int row = 0; row < ORDER_ROWS; row++)
@@ -1473,7 +1541,7 @@ LOSS_FUNCTION real mse_slope_t(real p, real t, const real *parameter) {
     return -mse_slope_p(p, t, parameter);
 }
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+LOSS(mse, (prediction, target), SHORT, "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
      NO_PARAMETERS)
 #undef LOSS
 
@@ -1507,7 +1575,7 @@ typedef struct wanted {
 template <outputs outputs> ALWAYS_INLINE wanted what_is_wanted(const cuda_head *head) {
     const bool any = outputs == OUTPUTS_ANY, none = any && head->reduction == ONEPASS_NONE;
     wanted wanted;
-    wanted.sum = outputs == OUTPUTS_VALUE || outputs == OUTPUTS_BOTH || (any && !none && head->data[CUDA_VALUE]);
+    wanted.sum = outputs == OUTPUTS_VALUE || outputs == OUTPUTS_BOTH || (any && !none && head->total.value);
     wanted.values = none && head->data[CUDA_VALUE];
     wanted.gradients = outputs == OUTPUTS_BOTH || outputs == OUTPUTS_GRADIENT;
     for (int k = 0; k < MOST_OPERANDS && any; k++)
@@ -1618,13 +1686,14 @@ template <typename loss, access access> ALWAYS_INLINE void receive_row(bool f16,
     }
 }
 
-template <typename loss, outputs outputs, access access>
-ALWAYS_INLINE void compute_stage(const tile *tile, const wanted *wanted, bool f16, void *gradient, int first,
-                                 const stage<loss, access> *from, lane_sums *sums) {
-    real value[stage<loss, access>::ROWS][ORDER_OWN_LANES], slope[stage<loss, access>::ROWS][ORDER_OWN_LANES];
-    EACH_STAGE_ROW {
+template <typename loss, outputs outputs, access access, int rows>
+ALWAYS_INLINE void compute_rows(const tile *tile, const wanted *wanted, bool f16, bool plain, void *gradient, int first,
+                                const numbers (*from)[loss::OPERANDS], lane_sums *sums) {
+    real value[rows][ORDER_OWN_LANES], slope[rows][ORDER_OWN_LANES];
+#define EACH_OF_ROWS _Pragma("unroll") for (int row = 0; row < rows; row++)
+    EACH_OF_ROWS {
         own_row in;
-        receive_row<loss, access>(f16, from->of[row], &in);
+        receive_row<loss, access>(f16, from[row], &in);
         EACH_OWN {
             if constexpr (outputs != OUTPUTS_GRADIENT)
                 value[row][own] = loss::value(in.x[own], wanted->parameter);
@@ -1634,15 +1703,23 @@ ALWAYS_INLINE void compute_stage(const tile *tile, const wanted *wanted, bool f1
     }
     if constexpr (outputs != OUTPUTS_GRADIENT) {
         if (tile->count < ORDER_TILE)
-            EACH_STAGE_ROW end_row(tile, first + row, value[row]);
-        EACH_STAGE_ROW add_row(first + row, value[row], sums);
+            EACH_OF_ROWS end_row(tile, first + row, value[row]);
+        EACH_OF_ROWS add_row(first + row, value[row], sums);
     }
     if constexpr (outputs != OUTPUTS_VALUE) {
-        if (tile->count == ORDER_TILE)
-            EACH_STAGE_ROW put_row<access>(tile, f16, gradient, first + row, slope[row]);
+        if (plain)
+            EACH_OF_ROWS put_row<access>(tile, f16, gradient, first + row, slope[row]);
         else
-            EACH_STAGE_ROW put_last_row<access>(tile, f16, gradient, first + row, slope[row]);
+            EACH_OF_ROWS put_last_row<access>(tile, f16, gradient, first + row, slope[row]);
     }
+#undef EACH_OF_ROWS
+}
+
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE void compute_stage(const tile *tile, const wanted *wanted, bool f16, void *gradient, int first,
+                                 const stage<loss, access> *from, lane_sums *sums) {
+    compute_rows<loss, outputs, access, stage<loss, access>::ROWS>(tile, wanted, f16, tile->count == ORDER_TILE,
+                                                                   gradient, first, from->of, sums);
 }
 
 template <typename loss, outputs outputs, access access>
@@ -1680,6 +1757,62 @@ ALWAYS_INLINE void run_tile(const cuda_direct *job, const wanted *wanted, const 
             else
                 begin_tile<loss, outputs, access>(job, next, ahead);
             compute_stage<loss, outputs, access>(now, wanted, false, gradient, first + rows, &other, sums);
+        }
+    }
+}
+
+#define WEIGHTED_ROWS (ORDER_ROWS / 2)
+#define EACH_WEIGHTED _Pragma("unroll") for (int row = 0; row < WEIGHTED_ROWS; row++)
+
+ALWAYS_INLINE void send_for_weighted(const tile *tile, const void *data, int first, numbers *into, int apart) {
+    const real one = 1, *from = (const real *)data + tile->index * ORDER_TILE;
+    if (!data)
+        EACH_WEIGHTED send_for_constant(&one, &into[row * apart]);
+    else if (tile->count == ORDER_TILE)
+        EACH_WEIGHTED send_for_row<ACCESS_REAL, KEEP_LEAST>(tile, from, first + row, &into[row * apart]);
+    else
+        EACH_WEIGHTED send_for_rest<ACCESS_REAL>(tile, from, first + row, &into[row * apart]);
+}
+
+ALWAYS_INLINE uint32_t mask_word(const tile *tile, const unsigned char *mask, int row) {
+    const unsigned char *at = mask + own_element(tile, row, 0);
+    if (tile->count == ORDER_TILE)
+        return __ldcs((const uint32_t *)at);
+    uint32_t word = 0;
+    EACH_OWN if (own_element(tile, row, own) < tile->count) word |= (uint32_t)at[own] << 8 * own;
+    return word;
+}
+
+template <typename loss, outputs outputs>
+ALWAYS_INLINE void run_half(const cuda_weighted *job, const wanted *wanted, const tile *tile, int first,
+                            lane_sums *sums) {
+    numbers in[WEIGHTED_ROWS][loss::OPERANDS], weight[WEIGHTED_ROWS];
+    uint32_t mask[WEIGHTED_ROWS];
+    const unsigned char *mask_tile = (const unsigned char *)job->mask + tile->index * ORDER_TILE;
+    EACH_OPERAND send_for_weighted(tile, job->head.data[CUDA_PREDICTION + k], first, &in[0][k], loss::OPERANDS);
+    send_for_weighted(tile, job->weight, first, weight, 1);
+    EACH_WEIGHTED mask[row] = job->mask ? mask_word(tile, mask_tile, first + row) : ~0u;
+    real *gradient = (real *)job->head.data[CUDA_GRADIENT] + tile->index * ORDER_TILE;
+    EACH_WEIGHTED {
+        own_row x;
+        real w[ORDER_OWN_LANES], value[ORDER_OWN_LANES], slope[ORDER_OWN_LANES];
+        receive_row<loss, ACCESS_REAL>(false, in[row], &x);
+        receive<ACCESS_REAL>(false, &weight[row], w);
+        EACH_OWN {
+            const bool takes_part = mask[row] >> 8 * own & 0xff;
+            value[own] = takes_part ? canonical(loss::value(x.x[own], wanted->parameter) * w[own]) : 0;
+            if constexpr (outputs == OUTPUTS_BOTH) {
+                const real weighted = loss::slope_p(x.x[own], wanted->parameter) * w[own];
+                slope[own] = takes_part ? gradient_of(wanted, weighted, wanted->upstream) : 0;
+            }
+        }
+        end_row(tile, first + row, value);
+        add_row(first + row, value, sums);
+        if constexpr (outputs == OUTPUTS_BOTH) {
+            if (tile->count == ORDER_TILE)
+                put_row<ACCESS_REAL>(tile, false, gradient, first + row, slope);
+            else
+                put_last_row<ACCESS_REAL>(tile, false, gradient, first + row, slope);
         }
     }
 }
@@ -1808,11 +1941,15 @@ ALWAYS_INLINE void run_tile(const cuda_general *job, const wanted *wanted, const
     __syncwarp();
 }
 
-ALWAYS_INLINE double sum_of_weights(const cuda_direct *job) {
-    return 1;
+ALWAYS_INLINE bool is_over_weights(const cuda_direct *job) {
+    return false;
 }
-ALWAYS_INLINE double sum_of_weights(const cuda_general *job) {
-    return job->over_weights ? *(const double *)((const char *)job->head.workspace + CUDA_WEIGHTS_AT) : 1;
+template <typename parameter> ALWAYS_INLINE bool is_over_weights(const parameter *job) {
+    return job->over_weights;
+}
+
+ALWAYS_INLINE double sum_of_weights(const cuda_head *head) {
+    return *(const double *)((const char *)head->total.workspace + CUDA_WEIGHTS_AT);
 }
 
 typedef struct place_in_block {
@@ -1880,6 +2017,26 @@ ALWAYS_INLINE double run_tiles(const cuda_general *job, const wanted *wanted, in
     return sum;
 }
 
+template <typename loss, outputs outputs, access access>
+ALWAYS_INLINE double run_tiles(const cuda_weighted *job, const wanted *wanted, int64_t first, int count, double *node) {
+    const place_in_block at = here_in_block();
+    const int tiles = job->head.tiles_per_block;
+    double sum = ORDER_NOTHING;
+#pragma unroll 1
+    for (int i = at.warp; i < tiles; i += at.warps) {
+        const tile tile = tile_at(first + i, count - i * ORDER_TILE, at.thread, NULL);
+        lane_sums sums = {};
+        if (tile.count > 0)
+#pragma unroll
+            for (int half = 0; half < ORDER_ROWS; half += WEIGHTED_ROWS)
+                run_half<loss, outputs>(job, wanted, &tile, half, &sums);
+        sum = tile.count > 0 ? order_lanes(tile.thread, sums.sum) : ORDER_NOTHING;
+        if (at.thread == 0)
+            node[i] = sum;
+    }
+    return sum;
+}
+
 template <typename loss, outputs outputs, access access, typename parameter>
 ALWAYS_INLINE void run_block(const parameter *job) {
     __shared__ double node[CUDA_MOST_NODES];
@@ -1887,10 +2044,10 @@ ALWAYS_INLINE void run_block(const parameter *job) {
     const cuda_head *head = &job->head;
     const place_in_block at = here_in_block();
     const int tiles = head->tiles_per_block, sweeps = head->sweeps;
-    const double weights = sum_of_weights(job);
+    const double weights = is_over_weights(job) ? sum_of_weights(head) : 1;
     wanted wanted = what_is_wanted<outputs>(head);
-    if (outputs == OUTPUTS_ANY)
-        wanted.scale = wanted.scale * (real)(1 / weights);
+    if (is_over_weights(job))
+        wanted.scale = (real)(1 / weights);
     if (outputs >= OUTPUTS_GRADIENT && head->unless_one && wanted.upstream == 1)
         return;
     double sum = ORDER_NOTHING;
@@ -1920,46 +2077,45 @@ ALWAYS_INLINE void run_block(const parameter *job) {
         return;
     if (sweeps > 1 && threadIdx.x == 0)
         sum = stack.depth ? order_top(&stack) : ORDER_NOTHING;
-    finish(head, node, sum, weights);
+    finish(&head->total, node, head->count ? sum : 0, weights);
 }
 
-#define SMALL_TILES CUDA_SMALL_TILES(REAL_DTYPE)
-
-template <typename loss, outputs outputs> ALWAYS_INLINE void run_small(const cuda_direct *job) {
-    __shared__ double lanes[SMALL_TILES * ORDER_LANES], node[CUDA_MOST_NODES];
-    const cuda_head *head = &job->head;
-    const wanted wanted = what_is_wanted<outputs>(head);
-    const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP, tiles = head->tiles_per_block;
-    const int64_t first =
-        ((int64_t)blockIdx.x * tiles + threadIdx.x / ORDER_LANES) * ORDER_TILE + threadIdx.x % ORDER_LANES;
-    const int64_t left = head->count - first;
-    real *gradient = (real *)head->data[CUDA_GRADIENT] + first;
-
-    real x[ORDER_ROWS][loss::OPERANDS] = {}, sum = 0, two = 0, four = 0;
-    EACH_ROW if (row * ORDER_LANES < left)
-#pragma unroll
-        for (int k = 0; k < loss::OPERANDS; k++) x[row][k] =
-            ((const real *)head->data[CUDA_PREDICTION + k])[first + row * ORDER_LANES];
-    EACH_ROW {
-        const bool within = row * ORDER_LANES < left;
-        order_row(row, within ? loss::value(x[row], wanted.parameter) : 0, &sum, &two, &four);
-        if (outputs == OUTPUTS_BOTH && within)
-            gradient[row * ORDER_LANES] =
-                canonical(loss::slope_p(x[row], wanted.parameter) * wanted.scale * wanted.upstream);
+template <typename loss, outputs outputs> ALWAYS_INLINE void run_small(const cuda_small *job) {
+    __shared__ double node[CUDA_MOST_NODES];
+    const place_in_block at = here_in_block();
+    const int index = blockIdx.x * at.warps + at.warp, left = job->total.count - index * ORDER_TILE;
+    double sum = ORDER_NOTHING;
+    if (left > 0) {
+        const tile tile = tile_at(index, left, at.thread, NULL);
+        const bool plain = left >= ORDER_TILE && job->total.aligned;
+        const int64_t first = (int64_t)index * ORDER_TILE;
+        numbers in[ORDER_ROWS][loss::OPERANDS];
+        EACH_OPERAND {
+            const real *from = (const real *)job->operand[k] + first;
+            if (plain)
+                EACH_ROW send_for_row<ACCESS_REAL, KEEP_LEAST>(&tile, from, row, &in[row][k]);
+            else
+                EACH_ROW send_for_rest<ACCESS_REAL>(&tile, from, row, &in[row][k]);
+        }
+        wanted wanted = {};
+        wanted.parameter = REAL(job->parameter);
+        wanted.scale = REAL(job->scale);
+        wanted.upstream = 1;
+        if (outputs == OUTPUTS_BOTH && job->upstream)
+            wanted.upstream = (real)load_scalar(job->upstream, job->upstream_dtype);
+        lane_sums sums = {};
+        compute_rows<loss, outputs, ACCESS_REAL, ORDER_ROWS>(&tile, &wanted, false, plain,
+                                                             (real *)job->gradient + first, 0, in, &sums);
+        sum = order_lanes(at.thread, sums.sum);
     }
-    lanes[threadIdx.x] = (double)sum;
-    __syncthreads();
-    double total = ORDER_NOTHING;
-    if (warp < tiles && ((int64_t)blockIdx.x * tiles + warp) * ORDER_TILE < head->count)
-        total = order_lanes_of(thread, lanes + warp * ORDER_LANES);
-    if (tiles > 1) {
-        if (warp < tiles && thread == 0)
-            node[warp] = total;
+    if (at.warps > 1) {
+        if (at.thread == 0)
+            node[at.warp] = sum;
         __syncthreads();
-        if (warp == 0)
-            total = order_neighbours(thread < tiles ? node[thread] : ORDER_NOTHING, tiles);
+        if (at.warp == 0)
+            sum = order_neighbours(at.thread < at.warps ? node[at.thread] : ORDER_NOTHING, at.warps);
     }
-    finish(head, node, total);
+    finish(&job->total, node, sum);
 }
 
 ALWAYS_INLINE void scale_tile(const cuda_direct *job, int which, const tile *tile, real factor) {
@@ -2006,15 +2162,18 @@ template <typename parameter> ALWAYS_INLINE void scale_block(const parameter *jo
 
 #define KERNEL_OF(bounds, name, parameter)                                                                             \
     extern "C" __global__ void bounds KERNEL(name)(const __grid_constant__ parameter job)
-#define LEAN_BOUNDS  __launch_bounds__(MOST_WARPS *ORDER_WARP, LEAN_BLOCKS)
-#define SMALL_BOUNDS __launch_bounds__(SMALL_TILES *ORDER_LANES, 1)
+#define LEAN_BOUNDS __launch_bounds__(MOST_WARPS *ORDER_WARP, LEAN_BLOCKS)
 
 #define DIRECT(bounds, name, kernel, outputs, access)                                                                  \
     KERNEL_OF(bounds, name##_##kernel, cuda_direct) {                                                                  \
         run_block<name##_loss, outputs, access>(&job);                                                                 \
     }
+#define WEIGHTED(name, kernel, outputs)                                                                                \
+    KERNEL_OF(BOUNDS, name##_##kernel, cuda_weighted) {                                                                \
+        run_block<name##_loss, outputs, ACCESS_REAL>(&job);                                                            \
+    }
 #define SMALL(name, kernel, outputs)                                                                                   \
-    KERNEL_OF(SMALL_BOUNDS, name##_##kernel, cuda_direct) {                                                            \
+    KERNEL_OF(BOUNDS, name##_##kernel, cuda_small) {                                                                   \
         run_small<name##_loss, outputs>(&job);                                                                         \
     }
 #define GENERAL(name)                                                                                                  \
@@ -2032,16 +2191,18 @@ template <typename parameter> ALWAYS_INLINE void scale_block(const parameter *jo
     GENERAL(name)                                                                                                      \
     DIRECT(BOUNDS, name, forward, OUTPUTS_VALUE, ACCESS_REAL)
 #define KERNELS_2(name)                                                                                                \
-    GENERAL(name)                                                                                                      \
-    DIRECT(BOUNDS, name, forward, OUTPUTS_VALUE, ACCESS_REAL)                                                          \
+    KERNELS_3(name)                                                                                                    \
     SMALL(name, small_forward, OUTPUTS_VALUE)
 #endif
 
 #define LOSS(name, operands, ...) PASTE(KERNELS_, OPERANDS_OF operands)(name)
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+LOSS(mse, (prediction, target), SHORT, "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
      NO_PARAMETERS)
 #undef LOSS
+
+#if !defined(ONEPASS_REAL_F64)
+#endif
 
 #define dtype_size(dtype) sizeof(float)
 
@@ -2050,13 +2211,14 @@ LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP
 
 #define WARP 32
 
-#define SMALL_ELEMENTS (1 << 20)
+#define MOST_SMALL_FORWARD (1 << 22)
+#define MOST_SMALL_BOTH    (1 << 21)
 
 cuda_shape onepass_cuda_shape;
 
 #define LOSS(name, ...)
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+LOSS(mse, (prediction, target), SHORT, "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
      NO_PARAMETERS)
 #undef LOSS
 
@@ -2064,6 +2226,8 @@ typedef enum variant {
     GENERAL,
     FORWARD,
     BOTH,
+    WEIGHTED_FORWARD,
+    WEIGHTED_BOTH,
     BACKWARD,
     FORWARD_HALF,
     BOTH_HALF,
@@ -2073,45 +2237,49 @@ typedef enum variant {
     VARIANTS
 } variant;
 
-#define WIDE_VARIANTS   (BOTH + 1)
+#define WIDE_VARIANTS   (WEIGHTED_BOTH + 1)
 #define DOUBLE_VARIANTS (FORWARD + 1)
 #define KERNEL_COUNT_2  (VARIANTS + DOUBLE_VARIANTS)
 #define KERNEL_COUNT_3  (WIDE_VARIANTS + DOUBLE_VARIANTS)
 
 #define NAME(name, variant, real) "onepass_" name "_" variant "_" real
 #define BASIC_NAMES(name, real)   NAME(name, "general", real), NAME(name, "forward", real)
+#define WIDE_NAMES(name)                                                                                               \
+    BASIC_NAMES(name, "f32"), NAME(name, "both", "f32"), NAME(name, "weighted_forward", "f32"),                        \
+        NAME(name, "weighted_both", "f32")
 #define NAMES_OF_2(name)                                                                                               \
-    BASIC_NAMES(name, "f32"), NAME(name, "both", "f32"), NAME(name, "backward", "f32"),                                \
-        NAME(name, "forward_half", "f32"), NAME(name, "both_half", "f32"), NAME(name, "backward_half", "f32"),         \
-        NAME(name, "small_forward", "f32"), NAME(name, "small_both", "f32"), BASIC_NAMES(name, "f64")
-#define NAMES_OF_3(name) BASIC_NAMES(name, "f32"), NAME(name, "both", "f32"), BASIC_NAMES(name, "f64")
+    WIDE_NAMES(name), NAME(name, "backward", "f32"), NAME(name, "forward_half", "f32"),                                \
+        NAME(name, "both_half", "f32"), NAME(name, "backward_half", "f32"), NAME(name, "small_forward", "f32"),        \
+        NAME(name, "small_both", "f32"), BASIC_NAMES(name, "f64")
+#define NAMES_OF_3(name) WIDE_NAMES(name), BASIC_NAMES(name, "f64")
 
 #define LOSS(name, operands, ...) PASTE(NAMES_OF_, OPERANDS_OF operands)(#name),
 static const char *const kernel_names[] = {
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+LOSS(mse, (prediction, target), SHORT, "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
      NO_PARAMETERS)
-    NAME("scale", "direct", "f32"),    NAME("scale", "direct", "f64"),   NAME("scale", "general", "f32"),
-    NAME("scale", "general", "f64"),   NAME("weights", "direct", "f32"), NAME("weights", "direct", "f64"),
-    NAME("weights", "general", "f32"), NAME("weights", "general", "f64")};
+    NAME("scale", "direct", "f32"),    NAME("scale", "direct", "f64"),    NAME("scale", "general", "f32"),
+    NAME("scale", "general", "f64"),   NAME("weights", "direct", "f32"),  NAME("weights", "direct", "f64"),
+    NAME("weights", "general", "f32"), NAME("weights", "general", "f64"), NAME("weights", "weighted", "f32")};
 #undef LOSS
 
 enum {
 #define LOSS(name, operands, ...)                                                                                      \
     FIRST_OF_##name, LAST_OF_##name = FIRST_OF_##name + PASTE(KERNEL_COUNT_, OPERANDS_OF operands) - 1,
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+LOSS(mse, (prediction, target), SHORT, "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
      NO_PARAMETERS)
 #undef LOSS
     SCALE_DIRECT,
     WEIGHTS_DIRECT = SCALE_DIRECT + 4,
-    KERNEL_COUNT = WEIGHTS_DIRECT + 4
+    WEIGHTS_WEIGHTED = WEIGHTS_DIRECT + 4,
+    KERNEL_COUNT
 };
 
 static const int32_t first_kernel[] = {
 #define LOSS(name, ...) FIRST_OF_##name,
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+LOSS(mse, (prediction, target), SHORT, "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
      NO_PARAMETERS)
 #undef LOSS
 };
@@ -2130,6 +2298,8 @@ static bool has_variant(const job *job, variant variant) {
 
 static int32_t kernel_of(const job *job, variant variant) {
     const bool in_double = job->compute == ONEPASS_F64;
+    if (job->loss == ONEPASS_WEIGHTS_ONLY && variant == WEIGHTED_FORWARD)
+        return WEIGHTS_WEIGHTED;
     if (job->loss < 0)
         return (job->loss == ONEPASS_SCALE_ONLY ? SCALE_DIRECT : WEIGHTS_DIRECT) + (variant == GENERAL ? 2 : 0) +
                in_double;
@@ -2278,20 +2448,49 @@ static void plan_general(const job *job, cuda_general *general) {
     general->over_weights = job->over_weights;
 }
 
+static bool is_aligned(const view *view, uintptr_t bytes) {
+    return (uintptr_t)view->data % bytes == 0;
+}
+
 static bool is_dense(const view *view, int32_t dtype) {
     return view->dtype == dtype && view->ndim == 1 && view->stride[0] == 1;
 }
 
+static bool is_dense_sum(const job *job) {
+    if (job->compute != ONEPASS_F32 || job->loss == ONEPASS_SCALE_ONLY || !wants_sum(job) || job->gradient[1].data ||
+        job->gradient[2].data)
+        return false;
+    for (int k = 0; k < job->operand_count; k++)
+        if (!is_dense(&job->operand[k], ONEPASS_F32))
+            return false;
+    return !job->gradient[0].data || is_dense(&job->gradient[0], ONEPASS_F32);
+}
+
+static bool is_aligned_job(const job *job) {
+    bool aligned = is_aligned(&job->gradient[0], 16);
+    for (int k = 0; k < job->operand_count; k++)
+        aligned &= is_aligned(&job->operand[k], 16);
+    return aligned;
+}
+
 static variant small_variant(const job *job) {
-    if (job->count > SMALL_ELEMENTS || job->loss < 0 || !has_variant(job, SMALL_FORWARD) || !wants_sum(job) ||
-        job->gradient[1].data)
+    const int64_t most = job->gradient[0].data ? MOST_SMALL_BOTH : MOST_SMALL_FORWARD;
+    if (job->count == 0 || job->count > most || job->loss < 0 || !has_variant(job, SMALL_FORWARD) || !is_dense_sum(job))
         return GENERAL;
-    for (int k = 0; k < 2; k++)
-        if (job->count > 0 && !is_dense(&job->operand[k], job->compute))
-            return GENERAL;
-    if (!job->gradient[0].data)
-        return SMALL_FORWARD;
-    return is_dense(&job->gradient[0], job->compute) ? SMALL_BOTH : GENERAL;
+    return job->gradient[0].data ? SMALL_BOTH : SMALL_FORWARD;
+}
+
+static bool counts_mask(const job *job) {
+    return job->loss == ONEPASS_WEIGHTS_ONLY && job->operand[0].dtype == ONEPASS_BOOL;
+}
+
+static variant weighted_variant(const job *job) {
+    const view *mask = counts_mask(job) ? &job->operand[0] : &job->mask;
+    const bool sums = counts_mask(job) ? job->compute == ONEPASS_F32 : is_dense_sum(job) && is_aligned_job(job);
+    const bool weight = !job->weight.data || (is_dense(&job->weight, ONEPASS_F32) && is_aligned(&job->weight, 16));
+    if (!sums || !weight || (mask->data && !(is_dense(mask, ONEPASS_BOOL) && is_aligned(mask, 4))))
+        return GENERAL;
+    return job->gradient[0].data ? WEIGHTED_BOTH : WEIGHTED_FORWARD;
 }
 
 static int64_t least(int64_t a, int64_t b) {
@@ -2309,16 +2508,18 @@ typedef struct block {
     int32_t warps, tiles;
 } block;
 
-static block small_block(const job *job, int64_t tiles) {
-    const int64_t most = CUDA_SMALL_TILES(job->compute);
-    const int64_t usual = tiles <= most ? up_to_power_of_two(tiles) : tiles <= 128 ? 2 : tiles <= 512 ? 4 : 8;
+static block small_block(int64_t tiles) {
+    const int64_t usual = tiles <= CUDA_MOST_WARPS ? up_to_power_of_two(tiles)
+                          : tiles <= 128           ? 2
+                          : tiles <= 512           ? 4
+                                                   : 8;
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
-    const int64_t taken = least(forced ? forced : usual, most);
-    return (block){(int32_t)(4 * taken), (int32_t)taken};
+    const int32_t taken = (int32_t)least(forced ? forced : usual, CUDA_MOST_WARPS);
+    return (block){taken, taken};
 }
 
 static block direct_block(variant variant, bool has_rows, int64_t tiles, int32_t multiprocessors) {
-    const bool writes = variant != FORWARD && variant != FORWARD_HALF;
+    const bool writes = variant != FORWARD && variant != FORWARD_HALF && variant != WEIGHTED_FORWARD;
     const int64_t most_tiles = writes ? 4 : has_rows ? 32 : 8;
     const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
     const int64_t tiles_a_warp = up_to_power_of_two(least(waves, most_tiles));
@@ -2342,7 +2543,7 @@ static void plan_shape(const job *job, variant variant, int32_t multiprocessors,
     cuda_head *head = &launch->parameter.head;
     const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
     const bool small = variant == SMALL_FORWARD || variant == SMALL_BOTH;
-    const block block = small                ? small_block(job, tiles)
+    const block block = small                ? small_block(tiles)
                         : variant == GENERAL ? general_block(job, head, tiles, multiprocessors)
                                              : direct_block(variant, head->rows != 0, tiles, multiprocessors);
     const int64_t forced = onepass_cuda_shape.most_blocks;
@@ -2353,8 +2554,10 @@ static void plan_shape(const job *job, variant variant, int32_t multiprocessors,
     int64_t blocks = tiles / run + (tiles % run != 0);
     if (blocks == 0 && wants_sum(job))
         blocks = 1;
-    head->tiles_per_block = block.tiles;
-    head->sweeps = (int32_t)(run / block.tiles);
+    if (!small) {
+        head->tiles_per_block = block.tiles;
+        head->sweeps = (int32_t)(run / block.tiles);
+    }
     const int32_t buffering = variant == GENERAL ? block.warps : 0;
     launch->blocks = (uint32_t)blocks;
     launch->threads = (uint32_t)(block.warps * WARP);
@@ -2370,25 +2573,34 @@ static bool is_power_of_two(double x) {
     return x > 0 && isfinite(x) && frexp(x, &exponent) == 0.5;
 }
 
-static void plan_numbers(const job *job, cuda_head *head) {
-    const double divisor = job->over_weights ? 1 : job->divisor;
-    const double reciprocal = 1 / divisor, scale = job->reduction == ONEPASS_MEAN ? reciprocal : 1;
-    head->divisor = divisor;
-    head->reciprocal = is_power_of_two(divisor) && isnormal(reciprocal) ? reciprocal : 0;
+static void plan_total(const job *job, cuda_total *total) {
+    const bool known = job->reduction == ONEPASS_MEAN && !job->over_weights;
+    const double divisor = known ? job->divisor : 1, reciprocal = 1 / divisor;
+    const bool multiplies = is_power_of_two(divisor) && isnormal(reciprocal);
+    total->value = job->value.data;
+    total->workspace = NULL;
+    total->number = multiplies ? reciprocal : divisor;
+    total->divides = !multiplies;
+    total->dtype =
+        (uint8_t)(job->loss == ONEPASS_WEIGHTS_ONLY ? ONEPASS_F64 : job->value.dtype);
+}
+
+static void plan_numbers(const job *job, cuda_real *scale, cuda_reals *parameter) {
+    const bool in_double = job->compute == ONEPASS_F64;
+    const double factor = job->reduction == ONEPASS_MEAN && !job->over_weights ? 1 / job->divisor : 1;
     for (int32_t i = 0; i < ONEPASS_MAX_PARAMETERS; i++) {
-        if (job->compute == ONEPASS_F64)
-            head->parameter.f64[i] = job->parameter[i];
+        if (in_double)
+            parameter->f64[i] = job->parameter[i];
         else
-            head->parameter.f32[i] = (float)job->parameter[i];
+            parameter->f32[i] = (float)job->parameter[i];
     }
-    if (job->compute == ONEPASS_F64)
-        head->scale.f64 = scale;
+    if (in_double)
+        scale->f64 = factor;
     else
-        head->scale.f32 = (float)scale;
+        scale->f32 = (float)factor;
 }
 
 static void plan_head(const job *job, cuda_head *head) {
-    head->workspace = NULL;
     head->count = job->count;
     head->reduction = (uint8_t)job->reduction;
     head->unless_one = job->unless_one;
@@ -2398,28 +2610,63 @@ static void plan_head(const job *job, cuda_head *head) {
         head->dtype[which] = view->data ? (uint8_t)view->dtype : 0;
     }
     head->buffers = unweighted_buffers(job) + (job->weight.data != NULL);
-    if (job->loss == ONEPASS_WEIGHTS_ONLY)
-        head->dtype[CUDA_VALUE] = ONEPASS_F64;
-    plan_numbers(job, head);
+    plan_numbers(job, &head->scale, &head->parameter);
+}
+
+static void plan_weighted(const job *job, cuda_weighted *weighted) {
+    plan_head(job, &weighted->head);
+    weighted->weight = job->weight.data;
+    weighted->mask = job->mask.data;
+    weighted->over_weights = job->over_weights;
+    if (counts_mask(job)) {
+        weighted->mask = job->operand[0].data;
+        weighted->head.data[CUDA_PREDICTION] = NULL;
+    }
+}
+
+static void plan_small(const job *job, cuda_small *small) {
+    for (int k = 0; k < 2; k++)
+        small->operand[k] = job->operand[k].data;
+    small->gradient = job->gradient[0].data;
+    small->upstream = job->upstream.data;
+    small->upstream_dtype = job->upstream.data ? job->upstream.dtype : 0;
+    small->total.count = (int32_t)job->count;
+    small->total.aligned = is_aligned_job(job);
+    plan_numbers(job, &small->scale, &small->parameter);
+}
+
+static variant choose_variant(const job *job, cuda_direct *direct) {
+    const int32_t kernels = onepass_cuda_shape.kernels;
+    variant variant = GENERAL;
+    if (kernels == CUDA_GENERAL_KERNELS)
+        return GENERAL;
+    if (job->weight.data || job->mask.data || counts_mask(job))
+        return weighted_variant(job);
+    if (kernels == 0)
+        variant = small_variant(job);
+    return variant == GENERAL ? direct_variant(job, direct) : variant;
 }
 
 void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *launch) {
-    const bool plain = !job->weight.data && !job->mask.data;
-    const int32_t kernels = plain ? onepass_cuda_shape.kernels : CUDA_GENERAL_KERNELS;
-    variant variant = kernels == 0 ? small_variant(job) : GENERAL;
-    if (variant == GENERAL && kernels != CUDA_GENERAL_KERNELS)
-        variant = direct_variant(job, &launch->parameter.direct);
-    if (variant == GENERAL)
-        plan_general(job, &launch->parameter.general);
-    plan_head(job, &launch->parameter.head);
+    const variant variant = choose_variant(job, &launch->parameter.direct);
+    plan_total(job, &launch->parameter.total);
+    if (variant == SMALL_FORWARD || variant == SMALL_BOTH) {
+        plan_small(job, &launch->parameter.small);
+    } else if (variant == WEIGHTED_FORWARD || variant == WEIGHTED_BOTH) {
+        plan_weighted(job, &launch->parameter.weighted);
+    } else {
+        plan_head(job, &launch->parameter.head);
+        if (variant == GENERAL)
+            plan_general(job, &launch->parameter.general);
+    }
     launch->kernel = kernel_of(job, variant);
     plan_shape(job, variant, multiprocessors, launch);
 }
 
 void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace) {
-    launch->parameter.head.workspace = workspace;
+    launch->parameter.total.workspace = workspace;
     if (launch->kernel >= WEIGHTS_DIRECT)
-        launch->parameter.head.data[CUDA_VALUE] = (char *)workspace + CUDA_WEIGHTS_AT;
+        launch->parameter.total.value = (char *)workspace + CUDA_WEIGHTS_AT;
 }
 
 #include <math.h>
@@ -2457,16 +2704,16 @@ void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace) {
 #define NAMES(...)                                                                                                     \
     { PASTE(NAMES_, OPERANDS_OF(__VA_ARGS__))(__VA_ARGS__) }
 
-#define LOSS(name, operands, meaning, value, slope, accuracy, ...)                                                     \
+#define LOSS(name, operands, length, meaning, value, slope, accuracy, ...)                                             \
     static const onepass_accuracy name##_accuracy = accuracy;                                                          \
     static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;                                             \
     static const char *const name##_operands[] = NAMES operands;
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+LOSS(mse, (prediction, target), SHORT, "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
      NO_PARAMETERS)
 #undef LOSS
 
-#define LOSS(name, operands, meaning, value, slope, accuracy, ...)                                                     \
+#define LOSS(name, operands, length, meaning, value, slope, accuracy, ...)                                             \
     {#name,                                                                                                            \
      meaning,                                                                                                          \
      value,                                                                                                            \
@@ -2478,7 +2725,7 @@ LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP
      &name##_accuracy},
 static const onepass_loss_info losses[] = {
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+LOSS(mse, (prediction, target), SHORT, "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
      NO_PARAMETERS)
 };
 #undef LOSS
@@ -2591,7 +2838,7 @@ static job job_of(const mean_call *call) {
         return (const void *)KERNEL(name##_general);                                                                   \
     }
 
-LOSS(mse, (prediction, target), "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+LOSS(mse, (prediction, target), SHORT, "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
      NO_PARAMETERS)
 #undef LOSS
 

@@ -109,9 +109,9 @@ def definition(text, name):
 def keep_kernels(text, kept):
     """The kernels' source without the entries of all kernels but those, and without the library's first workspace."""
     every = re.MULTILINE | re.DOTALL
-    listed = r"^ *(?:DIRECT\(\w+, name, |SMALL\(name, )(\w+)[^\n]*\n"
+    listed = r"^ *(?:DIRECT\(\w+, name, |WEIGHTED\(name, |SMALL\(name, )(\w+)[^\n]*\n"
     text = re.sub(listed, lambda found: found[0] if found[1] in kept else "", text, flags=re.MULTILINE)
-    text = re.sub(r"^KERNEL_OF\(.*?^\}\n|^(?:DIRECT|GENERAL)\([^\n]*weights[^\n]*\n", "", text, flags=every)
+    text = re.sub(r"^KERNEL_OF\(.*?^\}\n|^(?:DIRECT|WEIGHTED|GENERAL)\([^\n]*weights[^\n]*\n", "", text, flags=every)
     text = re.sub(r"^#if [^\n]*\n[^\n]*CUDA_FIRST_WORKSPACE\[.*?^#endif\n", "", text, flags=every)
     return re.sub(r" *\\\n(?=#)", "\n", text)  # a macro that has lost its last line
 

@@ -83,7 +83,7 @@ typedef struct wanted {
 template <outputs outputs> ALWAYS_INLINE wanted what_is_wanted(const cuda_head *head) {
     const bool any = outputs == OUTPUTS_ANY, none = any && head->reduction == ONEPASS_NONE;
     wanted wanted;
-    wanted.sum = outputs == OUTPUTS_VALUE || outputs == OUTPUTS_BOTH || (any && !none && head->data[CUDA_VALUE]);
+    wanted.sum = outputs == OUTPUTS_VALUE || outputs == OUTPUTS_BOTH || (any && !none && head->total.value);
     wanted.values = none && head->data[CUDA_VALUE];
     wanted.gradients = outputs == OUTPUTS_BOTH || outputs == OUTPUTS_GRADIENT;
     for (int k = 0; k < MOST_OPERANDS && any; k++)

@@ -59,7 +59,8 @@ def test_what_is_named_exists(document):
     assert missing == []
 
 
-@pytest.mark.parametrize("document", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))],
+                         ids=lambda path: path.name)
 def test_a_training_steps_figures_stand_in_made_tables_alone(document):
     """bench/tables.py makes them of the records, and tests that they are fresh."""
     prose = re.sub(r"<!-- bench/tables\.py: \w+ -->.*?<!-- end -->", "", document.read_text(), flags=re.DOTALL)
