@@ -18,17 +18,22 @@ ALWAYS_INLINE double tree_of(int thread, double *node, int count) {
     return order_neighbours(sum, count < ORDER_WARP ? count : ORDER_WARP);
 }
 
-/* Of any type, by any divisor. Apart from the rest, since a small call waits for all the code that it comes by. */
-static __device__ __noinline__ void write_any_value(const cuda_total *total, double sum) {
+/* The mean is the sum over the divisor, rounded once to the type of the value. */
+ALWAYS_INLINE void write_value(const cuda_total *total, double sum) {
     store_scalar(total->value, total->dtype, total->divides ? sum / total->number : sum * total->number);
 }
 
-/* The mean is the sum over the divisor, rounded once to the type of the value. */
-ALWAYS_INLINE void write_value(const cuda_total *total, double sum) {
+/* The same for a small call, which waits for all the code that it comes by: what is rare is out of line. Elsewhere that
+ * would cost a kernel registers for a call. */
+static __device__ __noinline__ void write_rare_value(const cuda_total *total, double sum) {
+    write_value(total, sum);
+}
+
+ALWAYS_INLINE void write_small_value(const cuda_total *total, double sum) {
     if (!total->divides && total->dtype == ONEPASS_F32)
         store_scalar(total->value, ONEPASS_F32, sum * total->number);
     else
-        write_any_value(total, sum);
+        write_rare_value(total, sum);
 }
 
 ALWAYS_INLINE double pair_sum(const double *partial, int64_t at, int64_t count) {
@@ -105,11 +110,9 @@ ALWAYS_INLINE bool combine_blocks(void *workspace, double *node, double *sum) {
     return thread == 0;
 }
 
-/* A block's sum, known to its first warp, becomes part of the value. */
-ALWAYS_INLINE void finish(const cuda_total *total, double *node, double sum, double weights = 1) {
-    const bool has_sum = gridDim.x == 1 ? threadIdx.x == 0 : combine_blocks(total->workspace, node, &sum);
-    if (has_sum)
-        write_value(total, sum / weights);
+/* A block's sum, known to its first warp, becomes part of that of all; returns whether this thread has the latter. */
+ALWAYS_INLINE bool has_total(const cuda_total *total, double *node, double *sum) {
+    return gridDim.x == 1 ? threadIdx.x == 0 : combine_blocks(total->workspace, node, sum);
 }
 
 #endif

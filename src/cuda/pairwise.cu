@@ -628,7 +628,10 @@ ALWAYS_INLINE void run_block(const parameter *job) {
         return;
     if (sweeps > 1 && threadIdx.x == 0)
         sum = stack.depth ? order_top(&stack) : ORDER_NOTHING;
-    finish(&head->total, node, head->count ? sum : 0, weights);
+    if (head->count == 0)
+        sum = 0;
+    if (has_total(&head->total, node, &sum))
+        write_value(&head->total, sum / weights);
 }
 
 /* ---------------------------------------------------------- small inputs -- */
@@ -670,7 +673,8 @@ template <typename loss, outputs outputs> ALWAYS_INLINE void run_small(const cud
         if (at.warp == 0)
             sum = order_neighbours(at.thread < at.warps ? node[at.thread] : ORDER_NOTHING, at.warps);
     }
-    finish(&job->total, node, sum);
+    if (has_total(&job->total, node, &sum))
+        write_small_value(&job->total, sum);
 }
 
 /* --------------------------------------------------------------- scaling -- */
