@@ -1003,15 +1003,19 @@ ALWAYS_INLINE double tree_of(int thread, double *node, int count) {
     return order_neighbours(sum, count < ORDER_WARP ? count : ORDER_WARP);
 }
 
-static __device__ __noinline__ void write_any_value(const cuda_total *total, double sum) {
+ALWAYS_INLINE void write_value(const cuda_total *total, double sum) {
     store_scalar(total->value, total->dtype, total->divides ? sum / total->number : sum * total->number);
 }
 
-ALWAYS_INLINE void write_value(const cuda_total *total, double sum) {
+static __device__ __noinline__ void write_rare_value(const cuda_total *total, double sum) {
+    write_value(total, sum);
+}
+
+ALWAYS_INLINE void write_small_value(const cuda_total *total, double sum) {
     if (!total->divides && total->dtype == ONEPASS_F32)
         store_scalar(total->value, ONEPASS_F32, sum * total->number);
     else
-        write_any_value(total, sum);
+        write_rare_value(total, sum);
 }
 
 ALWAYS_INLINE double pair_sum(const double *partial, int64_t at, int64_t count) {
@@ -1079,10 +1083,8 @@ ALWAYS_INLINE bool combine_blocks(void *workspace, double *node, double *sum) {
     return thread == 0;
 }
 
-ALWAYS_INLINE void finish(const cuda_total *total, double *node, double sum, double weights = 1) {
-    const bool has_sum = gridDim.x == 1 ? threadIdx.x == 0 : combine_blocks(total->workspace, node, &sum);
-    if (has_sum)
-        write_value(total, sum / weights);
+ALWAYS_INLINE bool has_total(const cuda_total *total, double *node, double *sum) {
+    return gridDim.x == 1 ? threadIdx.x == 0 : combine_blocks(total->workspace, node, sum);
 }
 
 #define EACH_ROW    _Pragma("unroll") for (int row = 0; row < ORDER_ROWS; row++)
@@ -2080,7 +2082,10 @@ ALWAYS_INLINE void run_block(const parameter *job) {
         return;
     if (sweeps > 1 && threadIdx.x == 0)
         sum = stack.depth ? order_top(&stack) : ORDER_NOTHING;
-    finish(&head->total, node, head->count ? sum : 0, weights);
+    if (head->count == 0)
+        sum = 0;
+    if (has_total(&head->total, node, &sum))
+        write_value(&head->total, sum / weights);
 }
 
 template <typename loss, outputs outputs> ALWAYS_INLINE void run_small(const cuda_small *job) {
@@ -2118,7 +2123,8 @@ template <typename loss, outputs outputs> ALWAYS_INLINE void run_small(const cud
         if (at.warp == 0)
             sum = order_neighbours(at.thread < at.warps ? node[at.thread] : ORDER_NOTHING, at.warps);
     }
-    finish(&job->total, node, sum);
+    if (has_total(&job->total, node, &sum))
+        write_small_value(&job->total, sum);
 }
 
 ALWAYS_INLINE void scale_tile(const cuda_direct *job, int which, const tile *tile, real factor) {

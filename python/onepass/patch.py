@@ -35,9 +35,12 @@ class Patch:
         self._in_force = True
         _patches += 1
         if _patches == 1:
-            _originals.update({name: getattr(F, name) for name in _NAMES})
-            for name, original in _originals.items():
-                setattr(F, name, replacement_of(original, getattr(functional, name)))
+            _originals.update({name: getattr(F, name) for name in (*_NAMES, "handle_torch_function")})
+            replacements = {name: replacement_of(_originals[name], getattr(functional, name)) for name in _NAMES}
+            known = {replacements[name]: _originals[name] for name in _NAMES}
+            replacements["handle_torch_function"] = handler_of_originals(_originals["handle_torch_function"], known)
+            for name, replacement in replacements.items():
+                setattr(F, name, replacement)
 
     def undo(self):
         """PyTorch's own functions again, unless another patch is in force. A second undo does nothing."""
@@ -72,6 +75,17 @@ def replacement_of(original, ours):
         return ours(*arguments, **given)
 
     return function
+
+
+def handler_of_originals(handle_torch_function, known):
+    """What PyTorch's own functions pass overridden calls on by. They name themselves by what stands in
+    torch.nn.functional, which is our function now; those who are asked know PyTorch's."""
+
+    @functools.wraps(handle_torch_function)
+    def handle(function, *arguments, **given):
+        return handle_torch_function(known.get(function, function), *arguments, **given)
+
+    return handle
 
 
 def is_for_a_device_alone(operands):

@@ -191,7 +191,6 @@ def test_autocast(loss, device):
 SPECIALS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, math.inf, -math.inf, math.nan, 1e-40, 1e30, -1e30, 88.0, -104.0]
 
 
-
 def odd_rate(k, p, t):
     """PyTorch's 1 - t/rate cancels where t is near the rate; and -inf is no rate."""
     return (((p - t).abs() < 1e-6) | (p == -math.inf)) & (k == 1)
@@ -204,6 +203,7 @@ ODD = {
     "bce_with_logits": lambda k, p, t: (p < -1e29) & (k == 0),  # PyTorch's terms cancel, or are inf - inf
     "bce_with_logits_pos_weight": lambda k, p, t: p.isinf() & (k != 1),
     "poisson_nll_full": lambda k, p, t: ((t <= 0) | t.isinf()) & (k == 2),  # PyTorch's is NaN, by log(t) * 0
+    "kl_div_log_target": lambda k, p, t: (t == 1e30) & (p >= t) & (k == 2),  # PyTorch's is NaN, by inf - inf or inf * 0
     "poisson_nll_rate": odd_rate,
     "poisson_nll_rate_full": lambda k, p, t: odd_rate(k, p, t) | ((t <= 0) | t.isinf()) & (k == 2),
 }

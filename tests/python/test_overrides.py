@@ -186,6 +186,30 @@ def test_patched_functions_are_pytorchs_to_a_mode(name):
 
 
 @pytest.mark.parametrize("name", PATCHED)
+def test_patched_functions_are_pytorchs_to_whoever_is_asked_next(name):
+    """A mode that passes the call on, and PyTorch's function that was taken before the patch: both pass overrides on by
+    themselves, under the name that stands in torch.nn.functional."""
+    operands = operands_of(name)
+    with onepass.patch_torch(), Watching() as outer, Watching() as inner:
+        getattr(F, name)(*operands)
+    assert inner.seen[0][0] is ORIGINAL[name] and outer.seen[0][0] is ORIGINAL[name]
+    with onepass.patch_torch(), Watching() as mode:
+        ORIGINAL[name](*operands)
+    assert mode.seen[0][0] is ORIGINAL[name]
+    asked = []
+
+    class Asked(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, arguments=(), given=None):
+            asked.append(function)
+            return torch.zeros(())
+
+    with onepass.patch_torch(), torch.device("cpu"):
+        getattr(F, name)(operands[0].as_subclass(Asked), *operands[1:])
+    assert asked[0] is ORIGINAL[name]
+
+
+@pytest.mark.parametrize("name", PATCHED)
 def test_patched_functions_are_pytorchs_in_a_graph(name):
     with onepass.patch_torch():
         (node,) = calls_in(lambda *operands: getattr(F, name)(*operands), len(operands_of(name)))
