@@ -54,6 +54,7 @@ def bits(model, losses):
 
 
 torch.use_deterministic_algorithms(True)
+torch.set_num_threads(1)  # on a busy machine PyTorch's own functions may share their work out otherwise the second time
 print(f"on the {device.upper()}\n\n steps  mean loss")
 first = train(report=True)
 second = train(report=False)

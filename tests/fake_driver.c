@@ -727,7 +727,7 @@ static void use_workspace(const cuda_head *head, cuda_stream stream) {
     const unsigned char *bytes = head->total.workspace;
     size_t left = memory->size - (size_t)(bytes - memory->data);
     for (size_t i = 0; i < left && i < 1024; i++)
-        if (bytes[i] != 0 && (i < CUDA_WEIGHTS_AT || i >= CUDA_WEIGHTS_AT + sizeof(double)))
+        if ((i < CUDA_WEIGHTS_AT || i >= CUDA_WEIGHTS_AT + sizeof(double)) && bytes[i] != 0)
             violate("a workspace is not zeroed");
     if (stream->capture || memory->size != ONEPASS_WORKSPACE_SIZE)
         return; /* a slot: the tests compare them all */
