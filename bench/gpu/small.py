@@ -75,8 +75,8 @@ def measure_small(bench):
 
 
 def small_bar(count):
-    """The bars end at 2^24; below 2^13 a latency counts that a fixed order has and a free one has not."""
-    return None if count > 1 << 24 else 1.05 if count >= 1 << 13 else 1.25
+    """The bars end at 2^24."""
+    return None if count > 1 << 24 else 1.05
 
 
 def small_work(bench, count):
