@@ -121,7 +121,7 @@ static void want_gradient(our_work *ours, const bench *bench) {
 }
 
 static float standard_parameter(const onepass_loss_info *loss) {
-    return loss->parameter_count > 0 ? (float)loss->parameter[0].standard : 0;
+    return loss->parameter_count > 0 ? (float)loss->parameter[0].default_value : 0;
 }
 
 static void prepare_plain(plain_work *plain, const bench *bench, const onepass_loss_info *loss, int threads) {

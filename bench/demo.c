@@ -173,7 +173,7 @@ static bool same_bits(demo *demo) {
 
 static bool show_row(demo *demo, const onepass_loss_info *loss, job job, float reference) {
     const plain_loss *plain = plain_tuned_loss_named(loss->name);
-    const float parameter = loss->parameter_count > 0 ? (float)loss->parameter[0].standard : 0;
+    const float parameter = loss->parameter_count > 0 ? (float)loss->parameter[0].default_value : 0;
     const double bytes = (job == FORWARD ? 2 : 3) * (double)sizeof(float) * (double)demo->count;
     prepare(demo, loss->name, job);
 
@@ -208,7 +208,7 @@ static bool show_row(demo *demo, const onepass_loss_info *loss, job job, float r
 
 static bool show_loss(demo *demo, const onepass_loss_info *loss, const plain_loss *plain) {
     show_progress(loss->name, "reference", "summing in double");
-    const float parameter = loss->parameter_count > 0 ? (float)loss->parameter[0].standard : 0;
+    const float parameter = loss->parameter_count > 0 ? (float)loss->parameter[0].default_value : 0;
     const double sum =
         plain->sum_of_terms(demo->count, demo->prediction, demo->target, parameter, demo->machine.threads);
     bool right = true;

@@ -81,7 +81,7 @@ static void print_examples(const onepass_loss_info *loss) {
     char option[96];
     print_example(loss, NULL, "");
     if (loss->parameter_count > 0) {
-        const double standard = loss->parameter[0].standard;
+        const double standard = loss->parameter[0].default_value;
         snprintf(option, sizeof option, " --%s %g", loss->parameter[0].name, standard == 0 ? 1 : standard / 2);
         print_example(loss, NULL, option);
     }

@@ -22,9 +22,9 @@ static void print_parameter(const onepass_parameter_info *parameter) {
     printf("{\"name\": \"%s\", \"meaning\": ", parameter->name);
     json_write_string(stdout, parameter->meaning);
     printf(", \"default\": ");
-    json_write_number(stdout, parameter->standard);
-    print_bound("least", parameter->least, parameter->above_least);
-    print_bound("greatest", parameter->greatest, parameter->below_greatest);
+    json_write_number(stdout, parameter->default_value);
+    print_bound("minimum", parameter->minimum, parameter->minimum_excluded);
+    print_bound("maximum", parameter->maximum, parameter->maximum_excluded);
     printf("}");
 }
 
@@ -70,7 +70,7 @@ static void write_parameters(char text[PARAMETERS_TEXT], const onepass_loss_info
     for (int32_t i = 0; i < loss->parameter_count; i++) {
         const size_t used = strlen(text);
         snprintf(text + used, PARAMETERS_TEXT - used, "%s%s=%g", i ? ", " : "", loss->parameter[i].name,
-                 loss->parameter[i].standard);
+                 loss->parameter[i].default_value);
     }
 }
 

@@ -79,17 +79,18 @@ static void print_option(const onepass_loss_info *loss, int name, const char *va
 
 /* "; above 0", "; from 0 to 1"; nothing where any number will do. */
 static void write_range(char *text, size_t size, const onepass_parameter_info *parameter) {
-    const bool has_least = isfinite(parameter->least), has_greatest = isfinite(parameter->greatest);
+    const bool has_least = isfinite(parameter->minimum), has_greatest = isfinite(parameter->maximum);
     text[0] = '\0';
-    if (has_least && has_greatest && parameter->above_least && parameter->below_greatest)
-        snprintf(text, size, "; above %g and below %g", parameter->least, parameter->greatest);
+    if (has_least && has_greatest && parameter->minimum_excluded && parameter->maximum_excluded)
+        snprintf(text, size, "; above %g and below %g", parameter->minimum, parameter->maximum);
     else if (has_least && has_greatest)
-        snprintf(text, size, "; from %g%s to %g%s", parameter->least, parameter->above_least ? " (excluded)" : "",
-                 parameter->greatest, parameter->below_greatest ? " (excluded)" : "");
+        snprintf(text, size, "; from %g%s to %g%s", parameter->minimum,
+                 parameter->minimum_excluded ? " (excluded)" : "", parameter->maximum,
+                 parameter->maximum_excluded ? " (excluded)" : "");
     else if (has_least)
-        snprintf(text, size, "; %s %g", parameter->above_least ? "above" : "at least", parameter->least);
+        snprintf(text, size, "; %s %g", parameter->minimum_excluded ? "above" : "at least", parameter->minimum);
     else if (has_greatest)
-        snprintf(text, size, "; %s %g", parameter->below_greatest ? "below" : "at most", parameter->greatest);
+        snprintf(text, size, "; %s %g", parameter->maximum_excluded ? "below" : "at most", parameter->maximum);
 }
 
 static void print_parameters(const onepass_loss_info *loss) {
@@ -97,8 +98,8 @@ static void print_parameters(const onepass_loss_info *loss) {
     for (int32_t i = 0; i < loss->parameter_count; i++) {
         const onepass_parameter_info *parameter = &loss->parameter[i];
         write_range(range, sizeof range, parameter);
-        snprintf(meaning, sizeof meaning, "%s (%g unless said otherwise%s)", parameter->meaning, parameter->standard,
-                 range);
+        snprintf(meaning, sizeof meaning, "%s (%g unless said otherwise%s)", parameter->meaning,
+                 parameter->default_value, range);
         print_option(loss, FIRST_PARAMETER + i, "X", meaning);
     }
 }
@@ -279,7 +280,7 @@ int read_loss_options(loss_options *options, const onepass_loss_info *loss, int 
     *options = (loss_options){.call = {.size = sizeof options->call, .loss = loss->name}};
     options->call.parameter_count = loss->parameter_count;
     for (int32_t i = 0; i < loss->parameter_count; i++)
-        options->call.parameter[i] = loss->parameter[i].standard;
+        options->call.parameter[i] = loss->parameter[i].default_value;
     opterr = 0;
     optind = 1;
     for (;;) {

@@ -72,7 +72,7 @@ def part_of(library, loss):
         lines += ["", f"Operands: {', '.join(words)}."]
     if loss.parameters:
         lines += ["", "| parameter | unless given | allowed | |", "|---|---|---|---|"]
-        lines += [f"| `{parameter.name}` | {parameter.standard:g} | {range_of(parameter)} | {parameter.meaning} |"
+        lines += [f"| `{parameter.name}` | {parameter.default_value:g} | {range_of(parameter)} | {parameter.meaning} |"
                   for parameter in loss.parameters]
     return lines + ["", *accuracy_of(loss, note), "", *names_of(loss, note)]
 
@@ -91,9 +91,9 @@ def accuracy_of(loss, note):
 
 def range_of(parameter):
     """What a parameter may be, in words."""
-    low = f"{'above' if parameter.above_least else 'at least'} {parameter.least:g}"
-    high = f"{'below' if parameter.below_greatest else 'at most'} {parameter.greatest:g}"
-    ends = [words for words, end in ((low, parameter.least), (high, parameter.greatest)) if math.isfinite(end)]
+    low = f"{'above' if parameter.minimum_excluded else 'at least'} {parameter.minimum:g}"
+    high = f"{'below' if parameter.maximum_excluded else 'at most'} {parameter.maximum:g}"
+    ends = [words for words, end in ((low, parameter.minimum), (high, parameter.maximum)) if math.isfinite(end)]
     return ", ".join(ends) or "any number"
 
 

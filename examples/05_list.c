@@ -29,8 +29,8 @@ int main(void) {
         for (int32_t k = 0; k < loss->parameter_count; k++) {
             const onepass_parameter_info *parameter = &loss->parameter[k];
             printf("    %-6s %s; %s %g, %s %g, %g if not given\n", parameter->name, parameter->meaning,
-                   parameter->above_least ? "above" : "from", parameter->least,
-                   parameter->below_greatest ? "below" : "up to", parameter->greatest, parameter->standard);
+                   parameter->minimum_excluded ? "above" : "from", parameter->minimum,
+                   parameter->maximum_excluded ? "below" : "up to", parameter->maximum, parameter->default_value);
         }
     }
     printf("\nThat is all.\n");

@@ -113,7 +113,7 @@ enum onepass_flags {
     /* The gradients are there, computed without an upstream gradient: where that is 1, in the compute type, they stay
      * as they are, and else they are computed anew. For gradients that were rounded, which onepass_scale cannot
      * multiply. The call has `upstream` (one element) and no `value`, and no gradient lies over its operand. */
-    ONEPASS_UNLESS_ONE = 1,
+    ONEPASS_SKIP_IF_UPSTREAM_IS_ONE = 1,
     /* A mean with weights is divided by the number of elements that take part, and not by the sum of their weights. Of
      * a mean alone, and without a divisor. */
     ONEPASS_OVER_ELEMENTS = 2
@@ -302,11 +302,11 @@ ONEPASS_API const char *onepass_version_text(void);
 typedef struct onepass_parameter_info {
     const char *name;
     const char *meaning;
-    double standard;        /* the default */
-    double least;           /* smaller ones are refused, as are ... */
-    double greatest;        /* ... larger ones, and NaN always */
-    int32_t above_least;    /* 1: least itself is refused too */
-    int32_t below_greatest; /* 1: and greatest */
+    double default_value;
+    double minimum;           /* smaller ones are refused, as are ... */
+    double maximum;           /* ... larger ones, and NaN always */
+    int32_t minimum_excluded; /* 1: the minimum itself is refused too */
+    int32_t maximum_excluded; /* 1: and the maximum */
 } onepass_parameter_info;
 
 typedef struct onepass_error {

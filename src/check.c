@@ -334,32 +334,33 @@ onepass_status onepass_read_call(const onepass_call *given, onepass_call *call) 
 }
 
 static onepass_status check_flags(const onepass_call *call) {
-    if (call->flags & ~(ONEPASS_UNLESS_ONE | ONEPASS_OVER_ELEMENTS))
-        return onepass_fail(
-            ONEPASS_NOT_SUPPORTED,
-            "flags is %d; this version (%s) knows ONEPASS_UNLESS_ONE (%d) and ONEPASS_OVER_ELEMENTS (%d) alone, or 0",
-            call->flags, onepass_version_text(), ONEPASS_UNLESS_ONE, ONEPASS_OVER_ELEMENTS);
+    if (call->flags & ~(ONEPASS_SKIP_IF_UPSTREAM_IS_ONE | ONEPASS_OVER_ELEMENTS))
+        return onepass_fail(ONEPASS_NOT_SUPPORTED,
+                            "flags is %d; this version (%s) knows ONEPASS_SKIP_IF_UPSTREAM_IS_ONE (%d) and "
+                            "ONEPASS_OVER_ELEMENTS (%d) alone, or 0",
+                            call->flags, onepass_version_text(), ONEPASS_SKIP_IF_UPSTREAM_IS_ONE,
+                            ONEPASS_OVER_ELEMENTS);
     return ONEPASS_OK;
 }
 
 /* What would be lost if nothing were done must not be wanted, nor may a gradient have taken the place of what it would
  * be computed of. */
-static onepass_status check_unless_one(const onepass_call *call, const job *job) {
-    if (!(call->flags & ONEPASS_UNLESS_ONE))
+static onepass_status check_skip_if_one(const onepass_call *call, const job *job) {
+    if (!(call->flags & ONEPASS_SKIP_IF_UPSTREAM_IS_ONE))
         return ONEPASS_OK;
     if (call->value)
-        FAIL_ARGUMENT(
-            "value is set, but flags has ONEPASS_UNLESS_ONE, with which nothing may be written; expected null");
+        FAIL_ARGUMENT("value is set, but flags has ONEPASS_SKIP_IF_UPSTREAM_IS_ONE, with which nothing may be written; "
+                      "expected null");
     if (!call->upstream || job->reduction == ONEPASS_NONE)
-        FAIL_ARGUMENT(
-            "flags has ONEPASS_UNLESS_ONE, which asks about an upstream gradient of one element; expected one, "
-            "and a reduction to a mean or a sum");
+        FAIL_ARGUMENT("flags has ONEPASS_SKIP_IF_UPSTREAM_IS_ONE, which asks about an upstream gradient of one "
+                      "element; expected one, "
+                      "and a reduction to a mean or a sum");
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
         if (job->in_place[k])
-            FAIL_MEMORY(
-                "%s lies over its operand, but flags has ONEPASS_UNLESS_ONE, which may need that operand again; "
-                "expected memory of its own",
-                onepass_gradient_name[k]);
+            FAIL_MEMORY("%s lies over its operand, but flags has ONEPASS_SKIP_IF_UPSTREAM_IS_ONE, which may need that "
+                        "operand again; "
+                        "expected memory of its own",
+                        onepass_gradient_name[k]);
     return ONEPASS_OK;
 }
 
@@ -420,12 +421,12 @@ static onepass_status check_loss_name(const char *name) {
 static onepass_status check_parameter(const char *loss, const onepass_parameter_info *known, double parameter) {
     if (isnan(parameter))
         FAIL_ARGUMENT("%s of %s is NaN; expected a number", known->name, loss);
-    if (parameter < known->least || (known->above_least && parameter == known->least))
+    if (parameter < known->minimum || (known->minimum_excluded && parameter == known->minimum))
         FAIL_ARGUMENT("%s of %s is %g; expected %s %g", known->name, loss, parameter,
-                      known->above_least ? "more than" : "at least", known->least);
-    if (parameter > known->greatest || (known->below_greatest && parameter == known->greatest))
+                      known->minimum_excluded ? "more than" : "at least", known->minimum);
+    if (parameter > known->maximum || (known->maximum_excluded && parameter == known->maximum))
         FAIL_ARGUMENT("%s of %s is %g; expected %s %g", known->name, loss, parameter,
-                      known->below_greatest ? "less than" : "at most", known->greatest);
+                      known->maximum_excluded ? "less than" : "at most", known->maximum);
     return ONEPASS_OK;
 }
 
@@ -443,7 +444,7 @@ onepass_status onepass_plan_loss(const onepass_call *call, job *job) {
         job->parameter[i] = 0;
     for (int32_t i = 0; i < loss->parameter_count; i++) {
         const onepass_parameter_info *known = &loss->parameter[i];
-        const double parameter = i < call->parameter_count ? call->parameter[i] : known->standard;
+        const double parameter = i < call->parameter_count ? call->parameter[i] : known->default_value;
         OK(check_parameter(loss->name, known, parameter));
         job->parameter[i] = parameter + 0.0; /* -0 is 0: compilers differ in what becomes of the sign in a choice */
     }
@@ -636,8 +637,8 @@ onepass_status onepass_plan(const onepass_call *call, job *job) {
         OK(check_output(&all.value));
     OK(plan_gradients(call, &all, job));
     OK(check_overlaps(&all, job));
-    OK(check_unless_one(call, job));
-    job->unless_one = call->flags & ONEPASS_UNLESS_ONE;
+    OK(check_skip_if_one(call, job));
+    job->skip_if_one = call->flags & ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
     job->first = 0;
     job->count = all.common.count;
     job->sum = NULL;

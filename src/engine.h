@@ -49,7 +49,7 @@ typedef struct job {
     view gradient[ONEPASS_MAX_OPERANDS];
     bool in_place[ONEPASS_MAX_OPERANDS]; /* the gradient lies over its operand */
 
-    bool unless_one;    /* nothing is done where the upstream gradient is 1 */
+    bool skip_if_one;   /* nothing is done where the upstream gradient is 1 */
     double divisor;     /* of a mean, unless ... */
     bool over_weights;  /* ... it is the sum of the weights, or the number of elements that the mask leaves, computed
                            first */

@@ -230,9 +230,9 @@ static int takes(const onepass_loss_info *info, int which, double parameter) {
         return 0;
     }
     const onepass_parameter_info *known = &info->parameter[which];
-    const int beyond = parameter < known->least || parameter > known->greatest;
-    const int at_end =
-        (known->above_least && parameter == known->least) || (known->below_greatest && parameter == known->greatest);
+    const int beyond = parameter < known->minimum || parameter > known->maximum;
+    const int at_end = (known->minimum_excluded && parameter == known->minimum) ||
+                       (known->maximum_excluded && parameter == known->maximum);
     return parameter == parameter && !beyond && !at_end;
 }
 
@@ -439,9 +439,16 @@ static void sweep_parameters(list *all, const char *loss) {
     int turn = 0;
     for (int which = 0; info && which < info->parameter_count; which++) {
         const onepass_parameter_info *known = &info->parameter[which];
-        const double values[] = {
-            known->standard,     known->least, nextafter(known->least, known->greatest), -1,   0.75,
-            known->standard * 3, 1e6,          nextafter(known->greatest, known->least), -0.0, known->greatest};
+        const double values[] = {known->default_value,
+                                 known->minimum,
+                                 nextafter(known->minimum, known->maximum),
+                                 -1,
+                                 0.75,
+                                 known->default_value * 3,
+                                 1e6,
+                                 nextafter(known->maximum, known->minimum),
+                                 -0.0,
+                                 known->maximum};
         oracle_parameters(oracle_loss_named(loss), 0, NULL, c.parameter);
         c.parameter_count = which + 1;
         for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {

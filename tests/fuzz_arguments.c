@@ -10,7 +10,7 @@
  * - an error has a message and changes no byte of any arena, a success has none;
  * - a success writes nothing but the elements of its outputs, and no byte of an output belongs to anything else,
  *   unless a gradient lies over its own operand;
- * - with ONEPASS_UNLESS_ONE it writes nothing at all where the upstream gradient is 1;
+ * - with ONEPASS_SKIP_IF_UPSTREAM_IS_ONE it writes nothing at all where the upstream gradient is 1;
  * - the guard zones stay as they were.
  *
  * Under libFuzzer this is the whole program; elsewhere fuzz_driver.c calls it with pseudo-random bytes.
@@ -371,7 +371,7 @@ static void take_call(source *source, fuzzed_call *f) {
     }
     take_tensors(source, f);
     if (how % 8 == 7) {
-        call->flags = ONEPASS_UNLESS_ONE;
+        call->flags = ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
         call->value = how % 64 == 7 ? call->value : NULL; /* else nearly all would be refused */
     }
     if (how % 16 == 14)
@@ -572,7 +572,7 @@ static void fuzz_run(source *source) {
     take_call(source, &f);
     tame(&f);
     const onepass_call nothing = {0};
-    const bool flagged = f.call.flags & ONEPASS_UNLESS_ONE, is_one = flagged && put_one(f.call.upstream);
+    const bool flagged = f.call.flags & ONEPASS_SKIP_IF_UPSTREAM_IS_ONE, is_one = flagged && put_one(f.call.upstream);
     onepass_status status = onepass_run(&f.call);
     fuzz_check(status != ONEPASS_OK || !f.must_fail, "a call was accepted that leaves its memory");
     fuzz_check(status != ONEPASS_OK || !flagged || (f.call.upstream != NULL && f.call.value == NULL),

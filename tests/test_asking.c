@@ -99,7 +99,7 @@ static void test_list_of_losses(void) {
         HOLDS(info->parameter_count == (losses[i].parameter != NULL));
         if (info->parameter_count == 1 && losses[i].parameter != NULL) {
             HOLDS(strcmp(info->parameter[0].name, losses[i].parameter) == 0);
-            HOLDS(info->parameter[0].standard == losses[i].standard);
+            HOLDS(info->parameter[0].default_value == losses[i].standard);
             HOLDS(info->parameter[0].meaning[0] != '\0');
         }
     }
@@ -114,7 +114,7 @@ static void test_list_of_losses(void) {
     CHECK(count >= (int32_t)COUNT(losses), "%d losses are listed", (int)count); /* these and later ones */
     HOLDS(onepass_loss_at(-1) == NULL && onepass_loss_at(INT32_MIN) == NULL && onepass_loss_at(INT32_MAX) == NULL);
     HOLDS(onepass_loss_named(NULL) == NULL && onepass_loss_named("") == NULL && onepass_loss_named("mze") == NULL);
-    HOLDS(onepass_loss_named("smooth_l1")->parameter[0].least == 0);
+    HOLDS(onepass_loss_named("smooth_l1")->parameter[0].minimum == 0);
     const onepass_loss_info *ranking = onepass_loss_named("margin_ranking");
     HOLDS(ranking->operand_count == 3 && strcmp(ranking->operand[0], "input1") == 0 &&
           strcmp(ranking->operand[1], "input2") == 0 && strcmp(ranking->operand[2], "target") == 0);
@@ -139,16 +139,16 @@ static void test_limits_of_parameters(void) {
         const onepass_loss_info *info = onepass_loss_at(i);
         for (int32_t k = 0; k < info->parameter_count; k++) {
             const onepass_parameter_info *parameter = &info->parameter[k];
-            const double least = parameter->least, greatest = parameter->greatest;
+            const double least = parameter->minimum, greatest = parameter->maximum;
             scene *s = info->operand_count > ONEPASS_THIRD ? third_scene() : good_scene();
             s->call.loss = info->name;
             s->call.parameter_count = k + 1;
             for (int32_t j = 0; j < k; j++)
-                s->call.parameter[j] = info->parameter[j].standard;
-            expect_parameter(s, parameter, k, parameter->standard, true);
-            expect_parameter(s, parameter, k, least, !parameter->above_least);
+                s->call.parameter[j] = info->parameter[j].default_value;
+            expect_parameter(s, parameter, k, parameter->default_value, true);
+            expect_parameter(s, parameter, k, least, !parameter->minimum_excluded);
             expect_parameter(s, parameter, k, nextafter(least, INFINITY), true);
-            expect_parameter(s, parameter, k, greatest, !parameter->below_greatest);
+            expect_parameter(s, parameter, k, greatest, !parameter->maximum_excluded);
             expect_parameter(s, parameter, k, nextafter(greatest, -INFINITY), true);
             expect_parameter(s, parameter, k, NAN, false);
             if (!isinf(least))

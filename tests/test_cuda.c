@@ -37,7 +37,7 @@ static const section sections[] = {
     {"cases", test_cuda_cases, true, 120, "every case of the list"},
     {"shapes", test_cuda_shapes, true, 120, "every launch shape, over some of the list and thousands of tiles"},
     {"scale", test_cuda_scale, true, 60, "gradients that are scaled later"},
-    {"unless_one", test_cuda_unless_one, true, 60, "gradients that are computed anew unless the upstream one is 1"},
+    {"skip_if_one", test_cuda_skip_if_one, true, 60, "gradients that are computed anew unless the upstream one is 1"},
     {"sizes", test_cuda_sizes, false, 120, "around every power of two"},
     {"repeats", test_cuda_repeats, false, 60, "the same call again and again"},
     {"reciprocals", test_cuda_reciprocals, true, 60, "divisors of all digits"},

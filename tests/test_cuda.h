@@ -21,7 +21,7 @@ static inline int section_finish(void) {
 int test_cuda_cases(bool reduced);
 int test_cuda_shapes(bool reduced);
 int test_cuda_scale(bool reduced);
-int test_cuda_unless_one(bool reduced);
+int test_cuda_skip_if_one(bool reduced);
 
 /* test_cuda_sizes.c */
 int test_cuda_sizes(bool reduced);

@@ -380,7 +380,7 @@ static bool upstream_is_one(const test_case *c, const prepared_case *prepared) {
 }
 
 /* Gradients that are poison stay it where the upstream gradient is 1, and else have the bits of all at once. */
-static void compute_unless_one(stage *stage, const test_case *c, double upstream) {
+static void compute_skip_if_one(stage *stage, const test_case *c, double upstream) {
     char text[512];
     char what[576];
     gpu_case translated;
@@ -390,7 +390,7 @@ static void compute_unless_one(stage *stage, const test_case *c, double upstream
     gpu_doing("%s", what);
     oracle_store(c->upstream_dtype, prepared->tensor[TENSOR_UPSTREAM].data, upstream);
     const void *block = send(stage, prepared, &translated);
-    translated.call.flags = ONEPASS_UNLESS_ONE;
+    translated.call.flags = ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
     if (CHECK_OK(onepass_run(&translated.call), what) &&
         (upstream_is_one(c, prepared) || CHECK_OK(onepass_run(&prepared->call), what))) {
         receive(stage, prepared, block, what);
@@ -410,7 +410,7 @@ static void ask_in_graph(stage *stage, const test_case *c) {
     unsigned char *block = send(stage, prepared, &translated);
     onepass_call without = translated.call;
     without.upstream = NULL;
-    translated.call.flags = ONEPASS_UNLESS_ONE;
+    translated.call.flags = ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
     gpu_capture_begin(stage->stream, GPU_CAPTURE_THREAD_LOCAL);
     const onepass_status computed = onepass_run(&without), asked = onepass_run(&translated.call);
     gpu_graph graph = gpu_capture_end(stage->stream);
@@ -431,7 +431,7 @@ static void ask_in_graph(stage *stage, const test_case *c) {
     case_free(prepared);
 }
 
-int test_cuda_unless_one(bool reduced) {
+int test_cuda_skip_if_one(bool reduced) {
     static const double upstreams[] = {1, 2.5, NAN, INFINITY, -0.0, 1 + 0x1p-30};
     static const int64_t columns[] = {1, 191, 1500, 2048, 20000};
     static const int32_t wanted[] = {WANT_PREDICTION, WANT_TARGET, WANT_PREDICTION | WANT_TARGET};
@@ -465,7 +465,7 @@ int test_cuda_unless_one(bool reduced) {
                     continue; /* the former are refused */
                 }
                 for (int k = 0; k < COUNT(upstreams); k++) {
-                    compute_unless_one(&stage, &c, upstreams[k]);
+                    compute_skip_if_one(&stage, &c, upstreams[k]);
                 }
                 if (layout == LAYOUT_DENSE || turn % 11 == 0) {
                     ask_in_graph(&stage, &c);

@@ -262,29 +262,30 @@ static void test_scale(void *unused) {
 }
 
 /* The question about the upstream gradient is the kernel's: one launch, whatever it is, and no workspace. */
-static void test_unless_one(void *unused) {
+static void test_skip_if_one(void *unused) {
     (void)unused;
     fake *fake = find_fake();
     scene s;
     make_scene(fake, 0, MANY, &s);
     s.call.value = NULL;
     CHECK_OK(onepass_run(&s.call), "a call without flags");
-    HOLDS(fake->launches == 1 && last_launch(fake)->head.unless_one == 0);
-    s.call.flags = ONEPASS_UNLESS_ONE;
+    HOLDS(fake->launches == 1 && last_launch(fake)->head.skip_if_one == 0);
+    s.call.flags = ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
     CHECK_OK(onepass_run(&s.call), "unless one");
-    HOLDS(fake->launches == 2 && last_launch(fake)->head.unless_one == 1);
+    HOLDS(fake->launches == 2 && last_launch(fake)->head.skip_if_one == 1);
     HOLDS(strstr(last_launch(fake)->kernel, "_general_") && !last_launch(fake)->head.total.workspace);
     HOLDS(last_launch(fake)->head.data[CUDA_UPSTREAM] == s.upstream.data && !last_launch(fake)->head.data[CUDA_VALUE]);
     s.gradient[1].dtype = ONEPASS_F16;
     CHECK_OK(onepass_run(&s.call), "unless one, in 16 bits");
-    HOLDS(fake->launches == 3 && last_launch(fake)->head.unless_one == 1);
+    HOLDS(fake->launches == 3 && last_launch(fake)->head.skip_if_one == 1);
     HOLDS(strstr(last_launch(fake)->kernel, "general") && last_launch(fake)->head.dtype[CUDA_GRADIENT + 1] == 1);
     void *right = s.upstream.data;
     s.upstream.data = &(float){1};
     expect_refusal(onepass_run(&s.call), ONEPASS_INVALID_MEMORY, "upstream|host memory", "upstream in host memory");
     s.upstream.data = right;
     s.call.value = &s.value;
-    expect_refusal(onepass_run(&s.call), ONEPASS_INVALID_ARGUMENT, "value|ONEPASS_UNLESS_ONE", "with a value");
+    expect_refusal(onepass_run(&s.call), ONEPASS_INVALID_ARGUMENT, "value|ONEPASS_SKIP_IF_UPSTREAM_IS_ONE",
+                   "with a value");
     HOLDS(fake->launches == 3);
 }
 
@@ -366,7 +367,7 @@ static const host_test tests[] = {
     {"weights in the caller's workspace", test_weights_in_callers_workspace},
     {"wide strides", test_wide_strides},
     {"scale", test_scale},
-    {"unless one", test_unless_one},
+    {"unless one", test_skip_if_one},
     {"rounding", test_rounding},
     {"sticky errors", test_sticky},
 };

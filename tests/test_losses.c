@@ -698,8 +698,8 @@ static void test_catalogue(void) {
         CHECK(loss->parameter_count == info->parameter_count, "%s: expected %d parameters, got %d", info->name,
               loss->parameter_count, info->parameter_count);
         for (int i = 0; i < info->parameter_count && i < loss->parameter_count; i++) {
-            CHECK(loss->standard[i] == info->parameter[i].standard, "%s: expected default %g for %s, got %g",
-                  info->name, loss->standard[i], info->parameter[i].name, info->parameter[i].standard);
+            CHECK(loss->standard[i] == info->parameter[i].default_value, "%s: expected default %g for %s, got %g",
+                  info->name, loss->standard[i], info->parameter[i].name, info->parameter[i].default_value);
         }
         CHECK(onepass_loss_named(info->name) == info, "%s: expected the same entry by name", info->name);
     }

@@ -575,7 +575,7 @@ static bool upstream_is_one(const test_case *c, const prepared_case *prepared) {
 }
 
 /* Gradients that are poison stay it where the upstream gradient is 1, and else have the bits of all at once. */
-static void compute_unless_one(const test_case *c, double upstream, uint64_t seed) {
+static void compute_skip_if_one(const test_case *c, double upstream, uint64_t seed) {
     char text[512], what[576];
     job job;
     cuda_launch launch;
@@ -585,7 +585,7 @@ static void compute_unless_one(const test_case *c, double upstream, uint64_t see
     snprintf(what, sizeof what, "unless %.17g is one: %s", upstream, text);
     oracle_store(c->upstream_dtype, expected->tensor[TENSOR_UPSTREAM].data, upstream);
     oracle_store(c->upstream_dtype, got->tensor[TENSOR_UPSTREAM].data, upstream);
-    got->call.flags = ONEPASS_UNLESS_ONE;
+    got->call.flags = ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
     onepass_cuda_shape.kernels = seed % 2 ? CUDA_GENERAL_KERNELS : 0;
     if ((upstream_is_one(c, got) || CHECK_OK(onepass_run(&expected->call), what)) &&
         CHECK_OK(onepass_plan(&got->call, &job), what) && plan_and_run(&job, seed, what, &launch)) {
@@ -616,7 +616,7 @@ static void leave_alone(int32_t dtype, double upstream, int32_t kernels) {
                                .operand = {&tensor[0], &tensor[1]},
                                .upstream = &one,
                                .gradient = {&tensor[2], &tensor[3]},
-                               .flags = ONEPASS_UNLESS_ONE};
+                               .flags = ONEPASS_SKIP_IF_UPSTREAM_IS_ONE};
     onepass_cuda_shape.kernels = kernels;
     if (CHECK_OK(onepass_plan(&call, &job), "left alone") && plan_and_run(&job, 1, "left alone", &launch)) {
         const char *name = onepass_cuda_kernel_name(launch.kernel);
@@ -626,7 +626,7 @@ static void leave_alone(int32_t dtype, double upstream, int32_t kernels) {
     munmap(nowhere, 4 * bytes);
 }
 
-static void test_unless_one(int32_t compute, bool quick) {
+static void test_skip_if_one(int32_t compute, bool quick) {
     static const double upstreams[] = {1, 2.5, NAN, INFINITY, -0.0, 1 + 0x1p-30, 1};
     static const int64_t columns[] = {1, 191, 1500, 2048};
     static const int32_t wanted[] = {WANT_PREDICTION, WANT_TARGET, WANT_PREDICTION | WANT_TARGET};
@@ -660,7 +660,7 @@ static void test_unless_one(int32_t compute, bool quick) {
                                  .weights = turn % WEIGHTS_COUNT,
                                  .seed = (uint64_t)turn};
             for (int i = 0; i < COUNT(upstreams); i++) {
-                compute_unless_one(&c, upstreams[i], (uint64_t)(turn * COUNT(upstreams) + i));
+                compute_skip_if_one(&c, upstreams[i], (uint64_t)(turn * COUNT(upstreams) + i));
             }
         }
     }
@@ -794,7 +794,7 @@ static void test_compute_type(int32_t compute, bool quick) {
     test_weighted_tiles(compute, quick);
     test_seeds(compute, quick);
     test_scale(compute, quick);
-    test_unless_one(compute, quick);
+    test_skip_if_one(compute, quick);
     test_edges(compute);
     test_beyond(compute);
     check_all_launched(compute);

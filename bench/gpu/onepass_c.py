@@ -63,11 +63,11 @@ class ParameterInfo(ctypes.Structure):
     _fields_ = [
         ("name", c_char_p),
         ("meaning", c_char_p),
-        ("standard", c_double),
-        ("least", c_double),
-        ("greatest", c_double),
-        ("above_least", c_int32),
-        ("below_greatest", c_int32),
+        ("default_value", c_double),
+        ("minimum", c_double),
+        ("maximum", c_double),
+        ("minimum_excluded", c_int32),
+        ("maximum_excluded", c_int32),
     ]
 
 
@@ -129,7 +129,7 @@ class Library:
             parameters = [loss.parameter[i] for i in range(loss.parameter_count)]
             found.append(Loss(loss.name.decode(), loss.value.decode(),
                               [loss.operand[i].decode() for i in range(loss.operand_count)],
-                              {parameter.name.decode(): parameter.standard for parameter in parameters}))
+                              {parameter.name.decode(): parameter.default_value for parameter in parameters}))
         return found
 
     def prepare(self):

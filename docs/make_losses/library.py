@@ -4,7 +4,7 @@ import ctypes
 from collections import namedtuple
 from ctypes import POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_void_p
 
-Parameter = namedtuple("Parameter", "name meaning standard least greatest above_least below_greatest")
+Parameter = namedtuple("Parameter", "name meaning default_value minimum maximum minimum_excluded maximum_excluded")
 Error = namedtuple("Error", "ulp of")
 Loss = namedtuple("Loss", "name meaning value slope operands parameters rounded errors")
 
@@ -13,8 +13,8 @@ TYPES = {"f32": (c_float, 3), "f64": (c_double, 4)}  # and ONEPASS_F32, ONEPASS_
 
 
 class ParameterInfo(ctypes.Structure):
-    _fields_ = [("name", c_char_p), ("meaning", c_char_p), ("standard", c_double), ("least", c_double),
-                ("greatest", c_double), ("above_least", c_int32), ("below_greatest", c_int32)]
+    _fields_ = [("name", c_char_p), ("meaning", c_char_p), ("default_value", c_double), ("minimum", c_double),
+                ("maximum", c_double), ("minimum_excluded", c_int32), ("maximum_excluded", c_int32)]
 
 
 class ErrorInfo(ctypes.Structure):
@@ -79,8 +79,8 @@ class Library:
 
 
 def loss_of(info):
-    parameters = [Parameter(known.name.decode(), known.meaning.decode(), known.standard, known.least, known.greatest,
-                            known.above_least, known.below_greatest)
+    parameters = [Parameter(known.name.decode(), known.meaning.decode(), known.default_value, known.minimum, known.maximum,
+                            known.minimum_excluded, known.maximum_excluded)
                   for known in info.parameter[:info.parameter_count]]
     operands = [name.decode() for name in info.operand[:info.operand_count]]
     words = [text.decode() for text in (info.name, info.meaning, info.value, info.slope)]

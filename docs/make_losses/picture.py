@@ -91,7 +91,7 @@ class Curve:
 
     def __init__(self, library, loss, settings, p_range):
         self._evaluate = lambda p: library.evaluate(
-            loss, [settings.get(parameter.name, parameter.standard) for parameter in loss.parameters],
+            loss, [settings.get(parameter.name, parameter.default_value) for parameter in loss.parameters],
             p, *([settings["tv"[k]]] * len(p) for k in range(len(loss.operands) - 1)))
         low, high = p_range
         self.p = [low + (high - low) * i / STEPS for i in range(STEPS + 1)]

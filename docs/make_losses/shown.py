@@ -44,7 +44,7 @@ def slopes_of(library, loss):
     p = [low + (high - low) * (i + 0.5) / 37 for i in range(37)]
     for settings in picture.curves:
         for shift in (0, 0.125):
-            parameters = [settings.get(parameter.name, parameter.standard) for parameter in loss.parameters]
+            parameters = [settings.get(parameter.name, parameter.default_value) for parameter in loss.parameters]
             others = [settings["tv"[k]] + shift for k in range(len(loss.operands) - 1)]
             _, *slopes = library.evaluate(loss, parameters, p, *([other] * len(p) for other in others))
             samples += zip(*slopes)

@@ -232,7 +232,7 @@ typedef enum onepass_device {
 } onepass_device;
 
 enum onepass_flags {
-    ONEPASS_UNLESS_ONE = 1,
+    ONEPASS_SKIP_IF_UPSTREAM_IS_ONE = 1,
     ONEPASS_OVER_ELEMENTS = 2
 };
 
@@ -331,11 +331,11 @@ ONEPASS_API const char *onepass_version_text(void);
 typedef struct onepass_parameter_info {
     const char *name;
     const char *meaning;
-    double standard;
-    double least;
-    double greatest;
-    int32_t above_least;
-    int32_t below_greatest;
+    double default_value;
+    double minimum;
+    double maximum;
+    int32_t minimum_excluded;
+    int32_t maximum_excluded;
 } onepass_parameter_info;
 
 typedef struct onepass_error {
@@ -414,7 +414,7 @@ typedef struct job {
     view gradient[ONEPASS_MAX_OPERANDS];
     bool in_place[ONEPASS_MAX_OPERANDS];
 
-    bool unless_one;
+    bool skip_if_one;
     double divisor;
     bool over_weights;
     bool over_elements;
@@ -519,7 +519,7 @@ typedef struct cuda_head {
     int64_t count;
     uint8_t dtype[CUDA_TENSORS];
     uint8_t reduction;
-    uint8_t unless_one;
+    uint8_t skip_if_one;
     uint8_t rows;
     int32_t tiles_per_block;
     int32_t sweeps;
@@ -2050,7 +2050,7 @@ ALWAYS_INLINE void run_block(const parameter *job) {
     wanted wanted = what_is_wanted<outputs>(head);
     if (is_over_weights(job))
         wanted.scale = (real)(1 / weights);
-    if (outputs >= OUTPUTS_GRADIENT && head->unless_one && wanted.upstream == 1)
+    if (outputs >= OUTPUTS_GRADIENT && head->skip_if_one && wanted.upstream == 1)
         return;
     double sum = ORDER_NOTHING;
     if (sweeps > 1 && threadIdx.x == 0)
@@ -2609,7 +2609,7 @@ static void plan_numbers(const job *job, cuda_real *scale, cuda_reals *parameter
 static void plan_head(const job *job, cuda_head *head) {
     head->count = job->count;
     head->reduction = (uint8_t)job->reduction;
-    head->unless_one = job->unless_one;
+    head->skip_if_one = job->skip_if_one;
     for (int which = 0; which < CUDA_TENSORS; which++) {
         const view *view = tensor_of(job, which);
         head->data[which] = view->data;
@@ -2821,7 +2821,7 @@ static job job_of(const mean_call *call) {
     job job = {};
     job.operand_count = 2;
     for (int32_t i = 0; i < losses[job.loss].parameter_count; i++)
-        job.parameter[i] = losses[job.loss].parameter[i].standard;
+        job.parameter[i] = losses[job.loss].parameter[i].default_value;
     job.reduction = ONEPASS_MEAN;
     job.compute = ONEPASS_F32;
     job.count = common.count;

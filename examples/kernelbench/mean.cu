@@ -39,7 +39,7 @@ static job job_of(const mean_call *call) {
     job job = {};
     job.operand_count = 2;
     for (int32_t i = 0; i < losses[job.loss].parameter_count; i++)
-        job.parameter[i] = losses[job.loss].parameter[i].standard;
+        job.parameter[i] = losses[job.loss].parameter[i].default_value;
     job.reduction = ONEPASS_MEAN;
     job.compute = ONEPASS_F32;
     job.count = common.count;

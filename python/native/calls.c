@@ -311,7 +311,7 @@ PyObject *native_torch_gradient(PyObject *module, PyObject *const *arguments, Py
         if (result == DONE)
             call.gradient[k] = &gradient[k].tensor;
         if (result == DONE && argument != Py_True)
-            call.flags |= ONEPASS_UNLESS_ONE;
+            call.flags |= ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
     }
     return run(onepass_run, &call, has_few(&all)) ? tuple_of(made, all.count) : drop(made);
 }

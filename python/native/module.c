@@ -16,8 +16,9 @@ static PyObject *native_use_exchange_api(PyObject *module, PyObject *use) {
 
 static PyObject *parameter_dict(const onepass_parameter_info *info) {
     return Py_BuildValue("{s:s,s:s,s:d,s:d,s:d,s:N,s:N}", "name", info->name, "meaning", info->meaning, "default",
-                         info->standard, "least", info->least, "greatest", info->greatest, "above_least",
-                         PyBool_FromLong(info->above_least), "below_greatest", PyBool_FromLong(info->below_greatest));
+                         info->default_value, "minimum", info->minimum, "maximum", info->maximum, "minimum_excluded",
+                         PyBool_FromLong(info->minimum_excluded), "maximum_excluded",
+                         PyBool_FromLong(info->maximum_excluded));
 }
 
 static PyObject *operand_names(const onepass_loss_info *info) {

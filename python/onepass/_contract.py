@@ -140,17 +140,17 @@ def check_parameters(loss, values):
     for value, known in zip(values, loss["parameters"]):
         if not is_number(value):
             continue
-        low, high = known["least"], known["greatest"]
-        if not (low <= value <= high) or (known["above_least"] and value == low) or \
-                (known["below_greatest"] and value == high):
+        low, high = known["minimum"], known["maximum"]
+        if not (low <= value <= high) or (known["minimum_excluded"] and value == low) or \
+                (known["maximum_excluded"] and value == high):
             raise ValueError(f"{known['name']} of {loss['name']} is {value:g}; expected {range_of(known)}")
 
 
 def range_of(parameter):
     """What a parameter may be, in words."""
-    low = f"{'above' if parameter['above_least'] else 'at least'} {parameter['least']:g}"
-    high = f"{'below' if parameter['below_greatest'] else 'at most'} {parameter['greatest']:g}"
-    ends = [words for words, end in ((low, "least"), (high, "greatest")) if abs(parameter[end]) != float("inf")]
+    low = f"{'above' if parameter['minimum_excluded'] else 'at least'} {parameter['minimum']:g}"
+    high = f"{'below' if parameter['maximum_excluded'] else 'at most'} {parameter['maximum']:g}"
+    ends = [words for words, end in ((low, "minimum"), (high, "maximum")) if abs(parameter[end]) != float("inf")]
     return " and ".join(ends) or "any number"
 
 

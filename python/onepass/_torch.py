@@ -224,8 +224,8 @@ def is_for_pytorch(name, contract, common, input, target):
 
 # What the library takes of each loss's parameters: finite numbers; the ends that are excluded stand one step inside.
 _LARGEST = 1.7976931348623157e308
-_RANGES = {name: [(max(math.nextafter(known["least"], math.inf) if known["above_least"] else known["least"], -_LARGEST),
-                   min(math.nextafter(known["greatest"], -math.inf) if known["below_greatest"] else known["greatest"],
+_RANGES = {name: [(max(math.nextafter(known["minimum"], math.inf) if known["minimum_excluded"] else known["minimum"], -_LARGEST),
+                   min(math.nextafter(known["maximum"], -math.inf) if known["maximum_excluded"] else known["maximum"],
                        _LARGEST)) for known in loss["parameters"]] for name, loss in CATALOG.items()}
 
 

@@ -218,7 +218,7 @@ static onepass_status cpu_run(const job *job) {
     if (status != ONEPASS_OK)
         return status;
     cpu_pairwise *const pairwise = job->compute == ONEPASS_F64 ? set->f64 : set->f32;
-    const bool done_before = job->unless_one && upstream_is_one(job);
+    const bool done_before = job->skip_if_one && upstream_is_one(job);
     if (!done_before && job->over_weights)
         compute_over_weights(pairwise, job);
     else if (!done_before)

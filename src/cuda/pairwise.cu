@@ -599,7 +599,7 @@ ALWAYS_INLINE void run_block(const parameter *job) {
     wanted wanted = what_is_wanted<outputs>(head);
     if (is_over_weights(job))
         wanted.scale = (real)(1 / weights);
-    if (outputs >= OUTPUTS_GRADIENT && head->unless_one && wanted.upstream == 1)
+    if (outputs >= OUTPUTS_GRADIENT && head->skip_if_one && wanted.upstream == 1)
         return;
     double sum = ORDER_NOTHING;
     if (sweeps > 1 && threadIdx.x == 0)

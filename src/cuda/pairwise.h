@@ -81,7 +81,7 @@ typedef struct cuda_head {
     int64_t count;
     uint8_t dtype[CUDA_TENSORS];
     uint8_t reduction;
-    uint8_t unless_one;      /* nothing is done where the upstream gradient is 1 */
+    uint8_t skip_if_one;     /* nothing is done where the upstream gradient is 1 */
     uint8_t rows;            /* of a direct kernel: bit i tells that tensor i has cuda_rows */
     int32_t tiles_per_block; /* a power of two, at most CUDA_MOST_NODES */
     int32_t sweeps;          /* times that a block goes over so many tiles, each time further on */

@@ -436,7 +436,7 @@ static void plan_numbers(const job *job, cuda_real *scale, cuda_reals *parameter
 static void plan_head(const job *job, cuda_head *head) {
     head->count = job->count;
     head->reduction = (uint8_t)job->reduction;
-    head->unless_one = job->unless_one;
+    head->skip_if_one = job->skip_if_one;
     for (int which = 0; which < CUDA_TENSORS; which++) {
         const view *view = tensor_of(job, which);
         head->data[which] = view->data;

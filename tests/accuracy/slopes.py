@@ -14,7 +14,7 @@ def wrong_slopes(loss, parts):
     """Complaints. Points are drawn where losses are smooth, but for kinks, at which the two sides differ; those say
     nothing. Of a variance below its bound the slope is not the derivative, by intent, so there is none."""
     draw, value = random.Random(1), parts[0]
-    parameters = [Decimal(parameter.standard) for parameter in loss.parameters]
+    parameters = [Decimal(parameter.default_value) for parameter in loss.parameters]
     for k, part in enumerate(parts[1:]):
         smooth = 0
         for _ in range(POINTS):

@@ -54,14 +54,14 @@ def steps_from(number, count, form):
 
 def settings_of(loss, form):
     """Lists of parameters: the defaults, and each of them at other values and near the ends of what it may be."""
-    standard = [rounded(parameter.standard, form) for parameter in loss.parameters]
+    standard = [rounded(parameter.default_value, form) for parameter in loss.parameters]
     yield standard
     for k, parameter in enumerate(loss.parameters):
-        ends = [end for end in (parameter.least, parameter.greatest) if math.isfinite(end)]
+        ends = [end for end in (parameter.minimum, parameter.maximum) if math.isfinite(end)]
         near = [steps_from(end, -1, form) if end else 2.0 ** -100 for end in ends]
         for value in dict.fromkeys(rounded(value, form) for value in (*PARAMETERS, *ends, *near)):
-            low = value > parameter.least if parameter.above_least else value >= parameter.least
-            high = value < parameter.greatest if parameter.below_greatest else value <= parameter.greatest
+            low = value > parameter.minimum if parameter.minimum_excluded else value >= parameter.minimum
+            high = value < parameter.maximum if parameter.maximum_excluded else value <= parameter.maximum
             if low and high and value != standard[k]:
                 yield standard[:k] + [value] + standard[k + 1:]
 

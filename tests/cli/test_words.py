@@ -128,8 +128,8 @@ def test_list(folder):
         assert [parameter["name"] for parameter in info["parameters"]] == list(PARAMETERS[name])
         assert len(info["operands"]) == len(FORMULAS[name].kinds)
     (beta,) = found["smooth_l1"]["parameters"]
-    assert beta["default"] == 1 and beta["least"] == 0 and beta["least_excluded"] is False
-    assert beta["greatest"] is None and beta["greatest_excluded"] is False
+    assert beta["default"] == 1 and beta["minimum"] == 0 and beta["minimum_excluded"] is False
+    assert beta["maximum"] is None and beta["maximum_excluded"] is False
 
 
 def test_list_as_text(folder):

@@ -105,7 +105,7 @@ def test_a_number_of_numpys_is_refused_like_pythons(loss):
     names = PARAMETER_NAMES[loss]
     for index, name in enumerate(names):
         known = next(info for info in onepass.losses() if info["name"] == loss)["parameters"][index]
-        for end, step in (("least", -1.0), ("greatest", 1.0)):
+        for end, step in (("minimum", -1.0), ("maximum", 1.0)):
             if loss == "focal_squared" or abs(known[end]) == float("inf"):
                 continue
             said = []

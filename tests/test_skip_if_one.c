@@ -1,7 +1,7 @@
 /*
- * ONEPASS_UNLESS_ONE on the CPU: gradients that were computed without an upstream gradient are left alone where that is
- * 1 in the type of the computation, and are else computed anew, with the oracle's bits. Whole blocks of memory are
- * compared, poison included.
+ * ONEPASS_SKIP_IF_UPSTREAM_IS_ONE on the CPU: gradients that were computed without an upstream gradient are left alone
+ * where that is 1 in the type of the computation, and are else computed anew, with the oracle's bits. Whole blocks of
+ * memory are compared, poison included.
  */
 #define _GNU_SOURCE
 #include "cases.h"
@@ -40,7 +40,7 @@ static void check_after_forward(const test_case *c, double upstream, const prepa
     prepared_case *got = prepare(c, upstream);
     onepass_call without = got->call;
     without.upstream = NULL;
-    got->call.flags = ONEPASS_UNLESS_ONE;
+    got->call.flags = ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
     if (CHECK_OK(onepass_run(&without), text) && CHECK_OK(onepass_run(&got->call), text)) {
         expect_equal(expected, got, "computed before", text);
     }
@@ -51,7 +51,7 @@ static void check_after_forward(const test_case *c, double upstream, const prepa
 static void check_poisoned(const test_case *c, double upstream, const prepared_case *expected, const char *text) {
     prepared_case *untouched = prepare(c, upstream);
     prepared_case *got = prepare(c, upstream);
-    got->call.flags = ONEPASS_UNLESS_ONE;
+    got->call.flags = ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
     if (CHECK_OK(onepass_run(&got->call), text)) {
         expect_equal(is_one(c, got) ? untouched : expected, got, "poisoned", text);
     }
@@ -145,7 +145,7 @@ static void test_untouched(void) {
                                        .weight = &tensor[2],
                                        .upstream = &upstream,
                                        .gradient = {&tensor[3], &tensor[4]},
-                                       .flags = ONEPASS_UNLESS_ONE};
+                                       .flags = ONEPASS_SKIP_IF_UPSTREAM_IS_ONE};
             CHECK_OK(onepass_run(&call), oracle_dtype_name(dtype));
         }
     }
