@@ -1,6 +1,6 @@
 /* What the gradients of a weighted or masked mean are divided by. They need it from the first piece on, so the weights
  * and the mask are read beforehand. */
-#include "pass.h"
+#include "divisor.h"
 #include "stop.h"
 #include "tool.h"
 

@@ -1,4 +1,4 @@
-/* A pass over the files on the CPU, piece by piece: what divisor.c and on_cpu.c share. */
+/* A pass over the files on the CPU, piece by piece, so that neither the memory nor the bits depend on their sizes. */
 #ifndef ONEPASS_CLI_PASS_H
 #define ONEPASS_CLI_PASS_H
 
@@ -26,8 +26,11 @@ void step_forward(pass *pass, uint64_t bytes);
 /* A tensor of the piece's shape. */
 onepass_tensor piece_tensor(const void *data, int32_t dtype, const extents *piece);
 
-/* Where weights or a mask decide what the gradients of a mean are divided by, finds it out and lets the pass's call
- * have it. */
-int find_divisor(pass *pass);
+/* Bytes that one element has in all inputs and outputs. */
+size_t bytes_of_an_element(const task *task);
+
+/* Every pass that was opened is closed, whether that went well or not. */
+int open_pass(pass *pass, task *task);
+void close_pass(pass *pass);
 
 #endif

@@ -1,0 +1,94 @@
+/* A pass over the files, piece by piece: how large a piece is, what it reads and writes, and how far the pass has come.
+ */
+#include "pass.h"
+#include "tool.h"
+
+#include <stdlib.h>
+
+/* Windows and copies of a piece. Larger pieces are hardly faster, smaller ones cost the rate some per cent. */
+#define PIECE_BYTES (64 << 20)
+
+size_t bytes_of_an_element(const task *task) {
+    size_t bytes = 0;
+    for (int k = 0; k < INPUTS; k++)
+        if (task_has(task, k))
+            bytes += dtype_bytes(task->input[k].layout.dtype);
+    for (int k = 0; k < OUTPUTS; k++)
+        if (task_wants(task, k))
+            bytes += dtype_bytes(output_dtype(task, k));
+    return bytes;
+}
+
+/* A power of two, so that a piece is one node of the order of summation. */
+static int64_t most_elements(const task *task) {
+    const int64_t room = PIECE_BYTES / (int64_t)bytes_of_an_element(task);
+    int64_t most = ONEPASS_TILE;
+    while (2 * most <= room)
+        most *= 2;
+    return most;
+}
+
+bool next_piece(const pass *pass, int64_t first, extents *piece) {
+    const extents *common = &pass->task->common;
+    const int64_t left = common->count - first;
+    shape_piece(&pass->pieces, common, left < pass->pieces.elements ? left : pass->pieces.elements, piece);
+    return left > 0;
+}
+
+void step_forward(pass *pass, uint64_t bytes) {
+    pass->done_bytes += bytes;
+    progress_update(&pass->progress, pass->done_bytes);
+}
+
+onepass_tensor piece_tensor(const void *data, int32_t dtype, const extents *piece) {
+    return (onepass_tensor){
+        .data = (void *)(uintptr_t)data, .dtype = dtype, .ndim = piece->ndim, .shape = piece->shape};
+}
+
+/* An accumulator does not know the batch of a batchmean: for it that is a mean with a divisor. */
+static void choose_call(pass *pass) {
+    const extents *common = &pass->task->common;
+    pass->call = pass->task->call;
+    if (pass->call.reduction != ONEPASS_BATCHMEAN)
+        return;
+    pass->call.reduction = ONEPASS_MEAN;
+    pass->call.divisor = common->ndim > 0 ? (double)common->shape[0] : 1; /* 0: of no elements, as is the count */
+}
+
+static uint64_t count_bytes(const task *task) {
+    uint64_t each = bytes_of_an_element(task);
+    for (int k = WEIGHT; k <= MASK && task_sums_first(task); k++)
+        if (task_has(task, k))
+            each += dtype_bytes(task->input[k].layout.dtype);
+    return (uint64_t)task->common.count * each;
+}
+
+int open_pass(pass *pass, task *task) {
+    *pass = (struct pass){.task = task};
+    progress_begin(&pass->progress, count_bytes(task));
+    choose_call(pass);
+    source *sources[INPUTS];
+    int count = 0;
+    for (int k = 0; k < INPUTS; k++) {
+        if (!task_has(task, k))
+            continue;
+        source_open(&pass->source[k], &task->input[k], &task->common);
+        sources[count++] = &pass->source[k];
+    }
+    if (!choose_pieces(sources, count, &task->common, most_elements(task), &pass->pieces))
+        return FAILED;
+    const int64_t most = task->common.count < pass->pieces.elements ? task->common.count : pass->pieces.elements;
+    for (int k = 0; k < OUTPUTS && most > 0; k++)
+        if (task_wants(task, k) && !(pass->output[k] = malloc((size_t)most * dtype_bytes(output_dtype(task, k)))))
+            return complain(FAILED, "no memory for a piece of the outputs");
+    return RIGHT;
+}
+
+void close_pass(pass *pass) {
+    progress_end(&pass->progress);
+    for (int k = 0; k < INPUTS; k++)
+        source_close(&pass->source[k]);
+    for (int k = 0; k < OUTPUTS; k++)
+        free(pass->output[k]);
+    onepass_accumulator_destroy(pass->accumulator);
+}
