@@ -3,8 +3,6 @@
 BUILD  ?= build
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
-# Whose PyTorch, JAX and NumPy stand beside ours in record-pictures.
-COMPARE_PYTHON ?= build-test/venv/bin/python
 # Options for CMake, as in: make CMAKE_FLAGS=-DCMAKE_C_COMPILER=clang
 CMAKE_FLAGS ?=
 
@@ -12,7 +10,7 @@ SOURCES = $(shell find include src cli bench examples tests python -name '*.[ch]
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all help demo test test-python test-tool test-oldest venv gpu bench record record-python record-files record-pictures package cross all-floats lint format check-format install clean \
+.PHONY: all help demo test test-python test-tool test-oldest venv gpu bench record record-python record-files package cross all-floats lint format check-format install clean \
 	configure
 .DEFAULT_GOAL := all
 
@@ -65,12 +63,6 @@ package: venv # the Python package in the tree, for the benchmarks
 
 record-python: package ## the Python package beside PyTorch on the CPU; kept in bench/results/
 	@PYTHONPATH=build-python/python build-test/venv/bin/python bench/package.py --json bench/results
-
-record-pictures: package all ## speed over sizes on this CPU, ours and the peers', measured and drawn in bench/results/
-	@name=$$($(BUILD)/cli/onepass info --json | sed 's/.*"cpu": "\([^"]*\)".*/\1/' | tr 'A-Z ' 'a-z-'); \
-		$(BUILD)/cli/onepass bench --json bench/results/speed-$$name.json --plot bench/results/speed-$$name.svg && \
-		PYTHONPATH=build-python/python $(COMPARE_PYTHON) bench/compare.py --device cpu --tool $(BUILD)/cli/onepass \
-			--json bench/results/compare-$$name.json --plot bench/results/compare-$$name.svg
 
 record-files: package all ## the tool on files of 4 GiB beside the library in memory; kept in bench/results/
 	@PYTHONPATH=build-python/python build-test/venv/bin/python bench/files.py --tool $(BUILD)/cli/onepass \

@@ -22,14 +22,6 @@ _onepass_losses() {
     done <<<"$text"
 }
 
-# Completes a list of words, and, where there are commas, its last one.
-_onepass_list() {
-    local before=
-    [[ $word == *,* ]] && before=${word%,*},
-    mapfile -t COMPREPLY < <(compgen -P "$before" -W "$1" -- "${word##*,}")
-    compopt -o nospace 2>/dev/null
-}
-
 _onepass_words() {
     mapfile -t COMPREPLY < <(compgen -W "$1" -- "$word")
 }
@@ -49,7 +41,7 @@ _onepass() {
     COMPREPLY=()
     losses=$(_onepass_losses "$1")
     if [ "$COMP_CWORD" -eq 1 ]; then
-        _onepass_words "$(cut -d ' ' -f 1 <<<"$losses") list info bench plot --help --version"
+        _onepass_words "$(cut -d ' ' -f 1 <<<"$losses") list info --help --version"
         return
     fi
 
@@ -62,18 +54,10 @@ _onepass() {
 
     case $command/$previous in
         */--reduction) _onepass_words 'mean sum none batchmean' ;;
-        bench/--device) _onepass_words 'cpu cuda' ;;
         */--device) _onepass_words 'auto cpu cuda' ;;
-        bench/--loss) # those of two operands
-            _onepass_list "$(grep -v -e '--grad-.*--grad-' <<<"$losses" | cut -d ' ' -f 1)"
-            ;;
-        bench/--type) _onepass_list 'f16 bf16 f32 f64' ;;
-        bench/--mode) _onepass_list 'forward both' ;;
-        bench/--json) _onepass_files json ;;
-        bench/--plot | plot/--out) _onepass_files svg ;;
         */--grad | */--grad-* | */--none) _onepass_files npy ;;
         */--weight | */--mask) _onepass_files npy safetensors ;;
-        */--threads | bench/--min | bench/--max) ;; # numbers
+        */--threads) ;; # a number
         *)
             own=$(sed -n "s/^$command //p" <<<"$losses")
             _onepass_otherwise
@@ -88,16 +72,12 @@ _onepass_otherwise() {
     elif [[ $word == -* ]]; then
         case $command in
             list | info) _onepass_words '--json --help' ;;
-            bench) _onepass_words '--device --loss --type --mode --min --max --threads --json --plot --help' ;;
-            plot) _onepass_words '--out --help' ;;
             *)
                 _onepass_words "--reduction --weight --mask --grad --none --bf16 --device --threads --hex --json --help
                     $own"
                 ;;
         esac
-    elif [ "$command" = plot ]; then
-        _onepass_files json
-    elif [[ $command != list && $command != info && $command != bench && $command != -* ]]; then
+    elif [[ $command != list && $command != info && $command != -* ]]; then
         [[ $word == : || $previous == : ]] || _onepass_files npy safetensors # a tensor's name follows the colon
     fi
 }

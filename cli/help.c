@@ -19,7 +19,7 @@ static void print_loss_names(void) {
 void print_usage(bool to_error) {
     FILE *file = to_error ? stderr : stdout;
     fputs("usage: onepass LOSS PREDICTION TARGET [OPTION...]\n"
-          "       onepass list | info | bench | plot [OPTION...]\n"
+          "       onepass list | info [OPTION...]\n"
           "       onepass --help | --version\n",
           file);
 }
@@ -40,9 +40,7 @@ void print_help(void) {
           "  onepass bce pred.npy target.npy --mask mask.npy          only where the mask is not 0\n\n"
           "  onepass LOSS --help      the loss: its formula, its parameters, all options\n"
           "  onepass list             the losses\n"
-          "  onepass info             this machine, as the library sees it\n"
-          "  onepass bench            the library's speed here, beside what the memory can do; --plot draws it\n"
-          "  onepass plot             draws what was measured before\n\n"
+          "  onepass info             this machine, as the library sees it\n\n"
           "The exit status is 0, 2 if the command or a file is wrong, 1 if the machine failed. The manual: man "
           "onepass.\n",
           stdout);

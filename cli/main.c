@@ -8,7 +8,7 @@
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
-} commands[] = {{"list", list_command}, {"info", info_command}, {"bench", bench_command}, {"plot", plot_command}};
+} commands[] = {{"list", list_command}, {"info", info_command}};
 
 enum {
     COMMANDS = sizeof commands / sizeof *commands,
@@ -73,8 +73,7 @@ static int complain_of_command(const char *given) {
                         given);
     if (nearest)
         return complain(WRONG, "\"%s\" is neither a loss nor a command; did you mean \"%s\"?", given, nearest);
-    return complain(WRONG, "\"%s\" is neither a loss (onepass list names them) nor a command (list, info, bench, plot)",
-                    given);
+    return complain(WRONG, "\"%s\" is neither a loss (onepass list names them) nor a command (list, info)", given);
 }
 
 int main(int argc, char **argv) {

@@ -29,8 +29,6 @@ int close_output(void);
 int loss_command(const onepass_loss_info *loss, int argc, char **argv);
 int list_command(int argc, char **argv);
 int info_command(int argc, char **argv);
-int bench_command(int argc, char **argv);
-int plot_command(int argc, char **argv);
 
 void print_usage(bool to_error);
 void print_help(void);

@@ -15,11 +15,6 @@ target_sources(test_files_replacement PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/../cli
   ${CMAKE_CURRENT_SOURCE_DIR}/../cli/files/layout.c)
 target_compile_definitions(test_files_replacement PRIVATE fsync=watched_fsync rename=watched_rename)
 
-# Where the labels and the ticks of a picture go.
-onepass_test(test_plot)
-target_sources(test_plot PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/../cli/plot/plot_labels.c
-  ${CMAKE_CURRENT_SOURCE_DIR}/../cli/plot/plot_scale.c)
-
 foreach(format npy safetensors)
   set(fuzzer fuzz_${format})
   file(GLOB seeds CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${format}/*)

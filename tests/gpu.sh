@@ -10,14 +10,14 @@
 #   --no-sanitizer        without compute-sanitizer
 #   --no-bench            without the benchmark
 #   --own-architecture    kernels for this GPU alone: a quicker build, but not the library that users get
-#   --only=STEP,...       some steps of: build cpu gpu python tool memcheck racecheck initcheck synccheck bench pictures;
+#   --only=STEP,...       some steps of: build cpu gpu python tool memcheck racecheck initcheck synccheck bench;
 #                         without "build" they take what stands in build-gpu/
 #
 # A step whose tools are not there is left out, and the table says why. A step that fails does not stop the others,
 # except that nothing runs without a build. JOBS is the number of processes to build with.
 #
 # Estimates for an H200 with 16 cores, in seconds: build 60 (nvcc), cpu 20, gpu 60 (a third of it the CPU's part in 2^30
-# and more elements), python 270, tool 30, each sanitizer 20, bench 120, pictures 120. Most steps have a limit of several
+# and more elements), python 270, tool 30, each sanitizer 20, bench 120. Most steps have a limit of several
 # times that, so that a kernel which hangs does not hold the GPU.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -26,7 +26,7 @@ jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
 folder=build-gpu
 results=bench/results
 quick= sanitizer=yes bench=yes architectures=all
-all_steps="build cpu gpu python tool memcheck racecheck initcheck synccheck bench pictures"
+all_steps="build cpu gpu python tool memcheck racecheck initcheck synccheck bench"
 steps=$all_steps
 while [ $# -gt 0 ]; do
     case $1 in
@@ -72,8 +72,6 @@ case $capability in
 esac
 has cmake || give_up "cmake is not here."
 has nvcc || give_up "nvcc, the compiler of the CUDA toolkit, is not here, so there would be no kernels to test."
-# "NVIDIA H200" is nvidia-h200 in file names.
-gpu_name=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr "A-Z " "a-z-")
 [ $architectures = all ] || architectures=$capability
 [ -z "$quick" ] || export ONEPASS_TEST_QUICK=1
 mkdir -p $folder
@@ -192,17 +190,6 @@ step_tool() {
         -p no:cacheprovider $workers
 }
 
-# The pictures of the README.
-step_pictures() {
-    [ $bench ] || leave_out "by --no-bench" || return
-    mkdir -p "$results"
-    within 300 $folder/cli/onepass bench --device cuda --json "$results/speed-$gpu_name.json" \
-        --plot "$results/speed-$gpu_name.svg" || return 1
-    python3 -c 'import torch' >/dev/null 2>&1 || return 0
-    PYTHONPATH=$folder/python within 400 python3 bench/compare.py --device cuda --tool $folder/cli/onepass \
-        --json "$results/compare-$gpu_name.json" --plot "$results/compare-$gpu_name.svg"
-}
-
 step_bench() {
     [ $bench ] || leave_out "by --no-bench" || return
     has python3 || leave_out "python3 is not here" || return
@@ -224,7 +211,6 @@ heading() {
     initcheck) echo "initcheck: reads of memory that nobody wrote" ;;
     synccheck) echo "synccheck: barriers that are not reached by all" ;;
     tool) echo "tool: the command-line tool's tests" ;;
-    pictures) echo "pictures: the library and its peers over sizes, measured and drawn" ;;
     python) echo "python: the package's tests, on the CPU and on the GPU" ;;
     bench) echo "bench: ours and the peers beside the memory's limit" ;;
     esac

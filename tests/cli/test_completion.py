@@ -35,14 +35,14 @@ def complete(folder, *words):
 
 @pytest.fixture
 def files(folder):
-    for name in ("a.npy", "b.safetensors", "c.txt", "d e.npy", "m.json", "m.svg"):
+    for name in ("a.npy", "b.safetensors", "c.txt", "d e.npy"):
         folder.write(name, b"")
     os.mkdir(folder / "sub")
     return folder
 
 
 def test_commands(folder):
-    assert complete(folder, "") == sorted([*INFO, "list", "info", "bench", "plot", "--help", "--version"])
+    assert complete(folder, "") == sorted([*INFO, "list", "info", "--help", "--version"])
     assert complete(folder, "sm") == ["smooth_l1"]
     assert complete(folder, "in") == ["info"]
     assert complete(folder, "x") == []
@@ -59,8 +59,6 @@ def test_the_options_of_a_loss(folder, loss):
 
 def test_the_options_of_other_commands(folder):
     assert complete(folder, "list", "--") == complete(folder, "info", "--") == ["--help", "--json"]
-    assert complete(folder, "bench", "--m") == ["--max", "--min", "--mode"]
-    assert complete(folder, "plot", "m.json", "--o") == ["--out"]
 
 
 @pytest.mark.parametrize(
@@ -70,16 +68,8 @@ def test_the_options_of_other_commands(folder):
         (["mse", "--reduction", "=", "s"], ["sum"]),
         (["mse", "--reduction", "="], ["batchmean", "mean", "none", "sum"]),
         (["mse", "--device", ""], ["auto", "cpu", "cuda"]),
-        (["bench", "--device", ""], ["cpu", "cuda"]),
-        (["bench", "--type", ""], ["bf16", "f16", "f32", "f64"]),
-        (["bench", "--type", "f16,b"], ["f16,bf16"]),
-        (["bench", "--mode", "f"], ["forward"]),
-        (["bench", "--loss", "smooth"], ["smooth_l1"]),
-        (["bench", "--loss", "mse,smooth"], ["mse,smooth_l1"]),
         (["mse", "--threads", ""], []),
         (["smooth_l1", "--beta", ""], []),
-        (["bench", "--max", ""], []),
-        (["bench", ""], []),
         (["list", ""], []),
     ],
     ids=" ".join,
@@ -102,10 +92,6 @@ def test_values(files, words, wanted):
         (["mse", "--none", "=", "a"], ["a.npy"]),
         (["mse", "b.safetensors", ":"], []),
         (["mse", "b.safetensors", ":", "a"], []),
-        (["bench", "--json", ""], ["m.json", "sub"]),
-        (["bench", "--plot", ""], ["m.svg", "sub"]),
-        (["plot", ""], ["m.json", "sub"]),
-        (["plot", "m.json", "--out", "m"], ["m.svg"]),
     ],
     ids=" ".join,
 )
@@ -113,16 +99,11 @@ def test_files(files, words, wanted):
     assert complete(files, *words) == wanted
 
 
-def test_the_losses_that_can_be_measured(folder):
-    wanted = sorted(loss for loss in INFO if len(operand_names(loss)) == 2)
-    assert complete(folder, "bench", "--loss", "") == wanted
-
-
 def test_a_tool_that_cannot_be_run(folder):
     """There are no losses to offer then, and no noise."""
     command = ["bash", "--norc", "-c", SCRIPT, "bash", COMPLETION, "/not/there", "onepass", ""]
     done = subprocess.run(command, cwd=folder.path, capture_output=True, text=True, timeout=20)
-    assert done.stderr == "" and "bench" in done.stdout.split()
+    assert done.stderr == "" and "list" in done.stdout.split()
 
 
 def read_until(terminal, wanted, seconds=20):

@@ -13,7 +13,7 @@ from formulas import FORMULAS
 from test_completion import complete
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), os.pardir, os.pardir))
-COMMANDS = ["list", "info", "bench", "plot"]
+COMMANDS = ["list", "info"]
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9_-]*")
 FILES = "A loss of files"
 
@@ -49,9 +49,7 @@ def documented(command):
     """All options of a command, by docs/tool.md."""
     if command in INFO:
         return shared_options() | own_options(command)
-    return {"bench": table_options("Measuring") | {"--help"}, "plot": {"--out", "--help"}}.get(
-        command, {"--json", "--help"}
-    )
+    return {"--json", "--help"}
 
 
 def help_of(folder, *command):
@@ -85,16 +83,15 @@ def test_the_help_of_a_loss(folder, loss):
         assert f"({parameter['default']:g} unless said otherwise" in unwrapped
 
 
-@pytest.mark.parametrize("command", [*INFO, "bench"])
+@pytest.mark.parametrize("command", INFO)
 def test_the_help_has_every_documented_option_and_no_other(folder, command):
     found = set(OPTION.findall(help_of(folder, command)))
     assert found - {"--version"} == documented(command)
 
 
-@pytest.mark.parametrize("command", ["list", "info", "plot"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_of_other_commands(folder, command):
-    text = help_of(folder, command).replace("bench --json", "").replace("compare.py --json", "")
-    found = set(OPTION.findall(text))
+    found = set(OPTION.findall(help_of(folder, command)))
     assert found <= documented(command) and found >= documented(command) - {"--help"}
 
 
@@ -180,13 +177,13 @@ def manual():
 
 
 def test_the_manual_page_has_every_option_and_no_other():
-    wanted = table_options(FILES) | table_options("Measuring") | {"--out", "--version", "--help"}
+    wanted = table_options(FILES) | {"--version", "--help"}
     assert set(OPTION.findall(manual())) == wanted
 
 
 def test_the_manual_page_has_every_command_and_key():
     text = manual()
-    for word in [*COMMANDS, "mse", "smooth_l1", "hinge"]:
+    for word in [*COMMANDS, "mse", "huber"]:
         assert re.search(rf"^\.BR? (onepass )?{word}\b", text, re.MULTILINE), word
     for key in re.findall(r"`(\w+)`", section(FILES).split("**JSON**")[1].split("\n\n")[0]):
         assert re.search(rf"\b{key}\b", text), key

@@ -1,1 +1,0 @@
-"""The parts of bench/compare.py: who takes part, the clock, and the report."""
