@@ -14,29 +14,10 @@ from torch.nn import _reduction
 
 from . import _formula
 from ._contract import WARN, check_parameters, contract_of
+from ._torch_names import TORCH_NAMES
 from .functional import CATALOG
 
-#: Of each loss that PyTorch has: the function, what is fixed in it, the parameters' names, that of a third operand.
-_WORDS = {
-    "mse": ("mse_loss", {}, (), None),
-    "l1": ("l1_loss", {}, (), None),
-    "smooth_l1": ("smooth_l1_loss", {}, ("beta",), None),
-    "huber": ("huber_loss", {}, ("delta",), None),
-    "soft_margin": ("soft_margin_loss", {}, (), None),
-    "hinge_embedding": ("hinge_embedding_loss", {}, ("margin",), None),
-    "margin_ranking": ("margin_ranking_loss", {}, ("margin",), "target"),
-    "bce": ("binary_cross_entropy", {}, (), None),
-    "bce_with_logits": ("binary_cross_entropy_with_logits", {}, (), None),
-    "bce_with_logits_pos_weight": ("binary_cross_entropy_with_logits", {}, (), "pos_weight"),
-    "poisson_nll": ("poisson_nll_loss", {"log_input": True, "full": False}, (), None),
-    "poisson_nll_full": ("poisson_nll_loss", {"log_input": True, "full": True}, (), None),
-    "poisson_nll_rate": ("poisson_nll_loss", {"log_input": False, "full": False}, ("eps",), None),
-    "poisson_nll_rate_full": ("poisson_nll_loss", {"log_input": False, "full": True}, ("eps",), None),
-    "gaussian_nll": ("gaussian_nll_loss", {}, ("full", "eps"), "var"),
-    "kl_div": ("kl_div", {"log_target": False}, (), None),
-    "kl_div_log_target": ("kl_div", {"log_target": True}, (), None),
-}
-_FUNCTIONS = {name: getattr(F, name) for name, *_ in _WORDS.values()}
+_FUNCTIONS = {name: getattr(F, name) for name, *_ in TORCH_NAMES.values()}
 _TAKES_WEIGHT = {name for name, function in _FUNCTIONS.items() if "weight" in inspect.signature(function).parameters}
 _TAKES_DEPRECATED = {name for name, function in _FUNCTIONS.items()
                      if "size_average" in inspect.signature(function).parameters}
@@ -61,7 +42,7 @@ def loss(name, input, target, third, parameters, reduction, weight=None, mask=No
     """
     if contract_of(name).sizes != WARN and not (input.is_floating_point() and target.is_floating_point()):
         as_they_are = True
-    by_own = by_pytorch if name in _WORDS and (as_they_are or name not in _BY_FORMULA) else None
+    by_own = by_pytorch if name in TORCH_NAMES and (as_they_are or name not in _BY_FORMULA) else None
     operands = input, target, third
     if not as_they_are:
         operands = of_one_type(*operands, across_devices=by_own is not None)
@@ -91,7 +72,7 @@ def of_one_type(input, target, third, across_devices):
 
 def by_pytorch(name, input, target, third, parameters, reduction, **more):
     """PyTorch's function, which may warn and refuse."""
-    function, fixed, names, called = _WORDS[name]
+    function, fixed, names, called = TORCH_NAMES[name]
     given = {**fixed, **dict(zip(names, parameters)), **more}
     if function == "kl_div" and not more:  # without the warning of a mean, which was given before
         return torch.kl_div(input, target, _reduction.get_enum(reduction), **given)
@@ -102,7 +83,7 @@ def by_pytorch(name, input, target, third, parameters, reduction, **more):
 
 def by_formula(name, input, target, third, parameters):
     """Every element's loss, by the catalogue."""
-    if name not in _WORDS:  # whose complaints are PyTorch's
+    if name not in TORCH_NAMES:  # whose complaints are PyTorch's
         check_parameters(CATALOG[name], parameters)
     if name == "gaussian_nll":  # whose slope does not vanish where the variance is held up
         full, eps = parameters
@@ -137,7 +118,7 @@ def reduced(each, reduction, weight, mask, contract, batch, weights_once):
 def answer(name, input, target, parameters, reduction, given):
     """The whole of PyTorch's function, for operands of which nothing is known, so that it warns and refuses as it does;
     a subclass of Tensor may answer for itself."""
-    function = _WORDS[name][0] if name in _WORDS else None
+    function = TORCH_NAMES[name][0] if name in TORCH_NAMES else None
     has_weight = given.weight is not None
     if function and given.mask is None and (not has_weight or can_weigh(name, function, given)):
         more = {"weight": given.weight} if has_weight else {}

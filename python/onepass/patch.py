@@ -3,10 +3,9 @@
 import functools
 
 from . import functional
+from ._torch_names import TORCH_NAMES
 
-_NAMES = ("binary_cross_entropy", "binary_cross_entropy_with_logits", "gaussian_nll_loss", "hinge_embedding_loss",
-          "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss", "poisson_nll_loss", "smooth_l1_loss",
-          "soft_margin_loss")
+_NAMES = sorted({name.function for name in TORCH_NAMES.values()})
 _originals = {}
 _patches = 0
 

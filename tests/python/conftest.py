@@ -57,7 +57,7 @@ def compared_by_float32():
     if torch is None or numpy is None:
         return []
     from operands import FLOATS
-    from pytorch_words import LOSSES, pytorch_has
+    from reference import LOSSES, pytorch_has
 
     missing = [
         f"{loss} of {str(dtype).split('.')[1]} on {device} ({'backward' if backward else 'forward'})"

@@ -17,7 +17,7 @@ import onepass
 
 from agreement import ask_oracle, assert_array_bits, assert_same_bits, assert_value, exact
 from operands import FLOATS
-from pytorch_words import LOSSES, REDUCTIONS, WEIGHTED, gradients, options, ours
+from reference import LOSSES, REDUCTIONS, WEIGHTED, gradients, options, ours
 
 # ------------------------------------------------------------------ types --
 

@@ -14,7 +14,7 @@ import onepass
 
 from agreement import ask_oracle, assert_near_pytorch, assert_same_bits, strides
 from operands import mask_of, operands_of
-from pytorch_words import ALL, LOSSES, REDUCTIONS, WEIGHTED, gradients, ours, pytorch_has, theirs
+from reference import ALL, LOSSES, REDUCTIONS, WEIGHTED, gradients, ours, pytorch_has, theirs
 
 dynamo = pytest.importorskip("torch._dynamo")
 

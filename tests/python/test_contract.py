@@ -22,7 +22,7 @@ from agreement import (
     strides,
 )
 from operands import FLOATS, pair
-from pytorch_words import LOSSES, OURS, REDUCTIONS, both, gradients, ours, theirs, theirs_of_any_type
+from reference import LOSSES, OURS, REDUCTIONS, both, gradients, ours, theirs, theirs_of_any_type
 
 pytestmark = pytest.mark.usefixtures("borrowing")
 

@@ -19,7 +19,7 @@ from agreement import (
     strides,
 )
 from operands import pair
-from pytorch_words import LOSSES, OURS, REDUCTIONS, both, gradients, ours, theirs
+from reference import LOSSES, OURS, REDUCTIONS, both, gradients, ours, theirs
 
 pytestmark = pytest.mark.usefixtures("borrowing")
 

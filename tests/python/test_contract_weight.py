@@ -19,7 +19,7 @@ from agreement import (
     exact,
 )
 from operands import FLOATS, dyadic, pair
-from pytorch_words import KNOWS_WEIGHTS, REDUCTIONS, WEIGHTED, both, gradients, ours, theirs
+from reference import KNOWS_WEIGHTS, REDUCTIONS, WEIGHTED, both, gradients, ours, theirs
 
 #: The functions whose weight PyTorch knows, and wants in the input's size.
 STRICT = ["mse", "l1", "huber"]

@@ -9,7 +9,7 @@ pytest.importorskip("numpy")
 import oracle
 from agreement import assert_near_pytorch, assert_same_bits
 from operands import leaves, operands_of, rates
-from pytorch_words import ALL, OTHER_PARAMETERS, REDUCTIONS, gradients, ours
+from reference import ALL, OTHER_PARAMETERS, REDUCTIONS, gradients, ours
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Using a target size", "ignore:reduction. 'mean' divides", "ignore:.*torch.jit"

@@ -22,7 +22,7 @@ from agreement import (
     strides,
 )
 from operands import FLOATS, dyadic, mask_of, operands_of
-from pytorch_words import (
+from reference import (
     ALL,
     FUNCTIONS,
     OTHER_PARAMETERS,

@@ -18,7 +18,7 @@ from agreement import (
     exact,
 )
 from operands import FLOATS, leaves, pair
-from pytorch_words import LOSSES, REDUCTIONS, WEIGHTED, gradients, ours, theirs
+from reference import LOSSES, REDUCTIONS, WEIGHTED, gradients, ours, theirs
 
 pytestmark = [pytest.mark.usefixtures("borrowing"), pytest.mark.filterwarnings("ignore:Using a target size")]
 

@@ -8,7 +8,7 @@ pytest.importorskip("numpy")
 
 from agreement import Outcome, ask_oracle, assert_array_bits, assert_same_bits, exact
 from operands import FLOATS, leaves, pair
-from pytorch_words import LOSSES, REDUCTIONS, gradients, ours, theirs
+from reference import LOSSES, REDUCTIONS, gradients, ours, theirs
 
 pytestmark = [pytest.mark.usefixtures("borrowing"), pytest.mark.filterwarnings("ignore:Using a target size")]
 

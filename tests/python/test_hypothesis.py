@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agreement import DTYPES, ask_oracle, assert_array_bits, assert_same_bits, assert_value, exact
 from oracle import EXACT, THREE
-from pytorch_words import PARAMETER_NAMES, REDUCTIONS, options, ours, theirs
+from reference import PARAMETER_NAMES, REDUCTIONS, options, ours, theirs
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using a target size")
 

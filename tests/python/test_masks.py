@@ -20,7 +20,7 @@ from agreement import (
     exact,
 )
 from operands import FLOATS, dyadic, leaves, mask_of, operands_of
-from pytorch_words import ALL, OTHER_PARAMETERS, REDUCTIONS, gradients, ours, theirs
+from reference import ALL, OTHER_PARAMETERS, REDUCTIONS, gradients, ours, theirs
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using a target size", "ignore:reduction. 'mean' divides")
 

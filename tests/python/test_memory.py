@@ -10,7 +10,7 @@ np = pytest.importorskip("numpy")
 
 import onepass
 
-from pytorch_words import LOSSES, REDUCTIONS, WEIGHTED, ours
+from reference import LOSSES, REDUCTIONS, WEIGHTED, ours
 
 CALLS = 10_000
 

@@ -12,7 +12,7 @@ import onepass
 import onepass.nn
 
 from agreement import Outcome, assert_near_pytorch, assert_same_bits, assert_same_outcome
-from pytorch_words import REDUCTIONS, ours, theirs
+from reference import REDUCTIONS, ours, theirs
 
 PAIRS = {"MSELoss": torch.nn.MSELoss, "SmoothL1Loss": torch.nn.SmoothL1Loss}
 NAMES = {"MSELoss": "mse", "SmoothL1Loss": "smooth_l1", "HingeLoss": "hinge"}

@@ -7,7 +7,7 @@ pytest.importorskip("numpy")
 
 from agreement import ask_oracle, assert_array_bits, exact
 from operands import FLOATS, leaves, mask_of, operands_of, pair
-from pytorch_words import ALL, LOSSES, REDUCTIONS, WEIGHTED, ours
+from reference import ALL, LOSSES, REDUCTIONS, WEIGHTED, ours
 
 pytestmark = [pytest.mark.usefixtures("borrowing"), pytest.mark.filterwarnings("ignore:Using a target size")]
 

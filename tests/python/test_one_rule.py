@@ -12,7 +12,7 @@ import onepass.nn
 import torch.nn.functional as F
 from agreement import assert_same_bits
 from operands import operands_of
-from pytorch_words import ALL, FUNCTIONS, OTHER_PARAMETERS, OURS, PARAMETER_NAMES, gradients, ours
+from reference import ALL, FUNCTIONS, OTHER_PARAMETERS, OURS, PARAMETER_NAMES, gradients, ours
 
 pytestmark = pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
 

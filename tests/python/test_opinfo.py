@@ -19,7 +19,7 @@ import onepass
 import onepass.nn
 
 from agreement import DTYPES, Outcome, assert_near_pytorch, assert_same_outcome
-from pytorch_words import OURS, by_float32, pytorch_has
+from reference import OURS, by_float32, pytorch_has
 
 methods = pytest.importorskip("torch.testing._internal.common_methods_invocations")
 modules = pytest.importorskip("torch.testing._internal.common_modules")

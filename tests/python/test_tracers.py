@@ -7,7 +7,7 @@ pytest.importorskip("numpy")
 
 import onepass
 import torch.nn.functional as F
-from pytorch_words import LOSSES, ours
+from reference import LOSSES, ours
 
 
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("numpy")
 
-import pytorch_words
+import reference
 from agreement import assert_same_bits
 
 STEPS = 300
@@ -69,23 +69,23 @@ def same_kernels_every_time():
 
 def test_double_precision_stays_beside_pytorch(device):
     mine, peer = (
-        train(function, "smooth_l1", device, torch.float64) for function in (pytorch_words.ours, pytorch_words.theirs)
+        train(function, "smooth_l1", device, torch.float64) for function in (reference.ours, reference.theirs)
     )
     torch.testing.assert_close(mine[0], peer[0], rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("loss", pytorch_words.LOSSES)
+@pytest.mark.parametrize("loss", reference.LOSSES)
 def test_single_precision_stays_beside_pytorch(loss, device):
     mine, peer = (
-        train(function, loss, device, torch.float32) for function in (pytorch_words.ours, pytorch_words.theirs)
+        train(function, loss, device, torch.float32) for function in (reference.ours, reference.theirs)
     )
     torch.testing.assert_close(mine[0][:10], peer[0][:10], rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(mine[0][-20:].mean(), peer[0][-20:].mean(), rtol=0.02, atol=1e-3)
     assert mine[0][-20:].mean() < 0.7 * mine[0][:20].mean(), "nothing was learnt"
 
 
-@pytest.mark.parametrize("loss", pytorch_words.LOSSES)
+@pytest.mark.parametrize("loss", reference.LOSSES)
 def test_a_rerun_is_the_same_to_the_bit(loss, device):
-    arguments = pytorch_words.ours, loss, device, torch.float32
+    arguments = reference.ours, loss, device, torch.float32
     for one, other in zip(train(*arguments), train.__wrapped__(*arguments)):
         assert_same_bits(one, other)

@@ -7,7 +7,7 @@ pytest.importorskip("numpy")
 
 from agreement import assert_near_pytorch
 from operands import leaves, pair
-from pytorch_words import LOSSES, REDUCTIONS, ours, theirs
+from reference import LOSSES, REDUCTIONS, ours, theirs
 
 pytestmark = [pytest.mark.usefixtures("borrowing"), pytest.mark.filterwarnings("ignore:Using a target size")]
 

@@ -14,7 +14,7 @@ from agreement import (
     assert_same_outcome,
 )
 from operands import pair
-from pytorch_words import LOSSES, REDUCTIONS, WEIGHTED, both, gradients, ours, theirs
+from reference import LOSSES, REDUCTIONS, WEIGHTED, both, gradients, ours, theirs
 
 pytestmark = [pytest.mark.usefixtures("borrowing"), pytest.mark.filterwarnings("ignore:Using a target size")]
 

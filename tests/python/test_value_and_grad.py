@@ -15,7 +15,7 @@ from agreement import (
     exact,
 )
 from operands import FLOATS, leaves, pair
-from pytorch_words import LOSSES, theirs, theirs_of_any_type
+from reference import LOSSES, theirs, theirs_of_any_type
 
 pytestmark = [pytest.mark.usefixtures("borrowing"), pytest.mark.filterwarnings("ignore:Using a target size")]
 

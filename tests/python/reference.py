@@ -1,4 +1,4 @@
-# Each loss in PyTorch's own words, with one signature for all: what ours stand beside.
+# Each loss by our package and by PyTorch, with one signature for all.
 # F.mse_loss knows weights from 2.6 on; before, and for losses that PyTorch lacks, they are spelled out here.
 # Old versions have no kernels for some 16-bit types on the CPU; where that is so is tried, not assumed.
 #
@@ -11,6 +11,8 @@ import onepass
 import oracle
 import torch
 import torch.nn.functional as F
+from onepass._torch_names import TORCH_NAMES
+from onepass.bench import torch_reference
 
 ALL = oracle.LOSSES
 LOSSES = ["mse", "smooth_l1", "hinge"]
@@ -18,56 +20,19 @@ WEIGHTED = ["mse", "hinge"]
 REDUCTIONS = ["mean", "sum", "none"]
 KNOWS_WEIGHTS = "weight" in inspect.signature(F.mse_loss).parameters
 
-#: Of each loss the function that has it, what is fixed in that function, and where a third operand goes.
+#: The names of the functions that PyTorch lacks and that are not the loss's.
+OTHER_NAMES = {"focal": "sigmoid_focal_loss", "focal_squared": "sigmoid_focal_loss"}
+#: Of each loss the function that has it, and what is fixed in that function.
 FUNCTIONS = {
-    "mse": ("mse_loss", {}),
-    "l1": ("l1_loss", {}),
-    "smooth_l1": ("smooth_l1_loss", {}),
-    "huber": ("huber_loss", {}),
-    "log_cosh": ("log_cosh_loss", {}),
-    "charbonnier": ("charbonnier_loss", {}),
-    "quantile": ("quantile_loss", {}),
-    "epsilon_insensitive": ("epsilon_insensitive_loss", {}),
-    "mape": ("mape_loss", {}),
-    "msle": ("msle_loss", {}),
-    "hinge": ("hinge_loss", {}),
-    "squared_hinge": ("squared_hinge_loss", {}),
-    "hinge_embedding": ("hinge_embedding_loss", {}),
-    "soft_margin": ("soft_margin_loss", {}),
-    "margin_ranking": ("margin_ranking_loss", {}),
-    "bce": ("binary_cross_entropy", {}),
-    "bce_with_logits": ("binary_cross_entropy_with_logits", {}),
-    "bce_with_logits_pos_weight": ("binary_cross_entropy_with_logits", {}),
-    "focal": ("sigmoid_focal_loss", {}),
-    "focal_squared": ("sigmoid_focal_loss", {}),
-    "poisson_nll": ("poisson_nll_loss", {}),
-    "poisson_nll_full": ("poisson_nll_loss", {"full": True}),
-    "poisson_nll_rate": ("poisson_nll_loss", {"log_input": False}),
-    "poisson_nll_rate_full": ("poisson_nll_loss", {"log_input": False, "full": True}),
-    "gaussian_nll": ("gaussian_nll_loss", {}),
-    "kl_div": ("kl_div", {}),
-    "kl_div_log_target": ("kl_div", {"log_target": True}),
-    "gamma_deviance": ("gamma_deviance_loss", {}),
+    loss: TORCH_NAMES[loss][:2] if loss in TORCH_NAMES else (OTHER_NAMES.get(loss, f"{loss}_loss"), {}) for loss in ALL
 }
 OURS = {loss: getattr(onepass, function) for loss, (function, _) in FUNCTIONS.items()}
 #: Those that PyTorch has a function for.
-PYTORCHS = [loss for loss, (function, _) in FUNCTIONS.items() if hasattr(F, function)]
+PYTORCHS = [loss for loss in ALL if loss in TORCH_NAMES]
 PARAMETER_NAMES = {
-    "smooth_l1": ("beta",),
-    "huber": ("delta",),
-    "charbonnier": ("eps",),
-    "quantile": ("tau",),
-    "epsilon_insensitive": ("eps",),
-    "mape": ("eps",),
-    "hinge": ("margin",),
-    "squared_hinge": ("margin",),
-    "hinge_embedding": ("margin",),
-    "margin_ranking": ("margin",),
-    "focal": ("alpha", "gamma"),
-    "focal_squared": ("alpha",),
-    "poisson_nll_rate": ("eps",),
-    "poisson_nll_rate_full": ("eps",),
-    "gaussian_nll": ("full", "eps"),
+    loss["name"]: tuple(parameter["name"] for parameter in loss["parameters"])
+    for loss in onepass.losses()
+    if loss["parameters"]
 }
 #: Parameters that are not the defaults, to be tried.
 OTHER_PARAMETERS = {
@@ -89,12 +54,14 @@ OTHER_PARAMETERS = {
 }
 
 
+def values_of(parameter):
+    """A loss's only parameter, or a tuple of several, as a tuple; None for the defaults."""
+    return parameter if parameter is None or isinstance(parameter, tuple) else (parameter,)
+
+
 def options(loss, parameter=None, weight=None, mask=None):
     """The keyword arguments that a loss's function has for its parameters, a weight and a mask."""
-    given = dict(FUNCTIONS[loss][1])
-    if parameter is not None:
-        values = parameter if isinstance(parameter, tuple) else (parameter,)
-        given.update(zip(PARAMETER_NAMES.get(loss, ()), values))
+    given = {**FUNCTIONS[loss][1], **dict(zip(PARAMETER_NAMES.get(loss, ()), values_of(parameter) or ()))}
     return {**given, **({} if weight is None else {"weight": weight}), **({} if mask is None else {"mask": mask})}
 
 
@@ -107,8 +74,8 @@ def ours(loss, input, target, reduction="mean", parameter=None, weight=None, thi
 
 
 def theirs(loss, input, target, reduction="mean", parameter=None, weight=None, third=None, mask=None):
-    """The same in PyTorch's words."""
-    if weight is None and mask is None and loss in PYTORCHS and loss != "hinge":
+    """The same by PyTorch."""
+    if weight is None and mask is None and loss in TORCH_NAMES:
         return by_function(loss, input, target, reduction, parameter, third)
     if loss == "mse" and KNOWS_WEIGHTS and mask is None:
         return F.mse_loss(input, target, reduction=reduction, weight=weight)
@@ -116,44 +83,17 @@ def theirs(loss, input, target, reduction="mean", parameter=None, weight=None, t
 
 
 def by_function(loss, input, target, reduction, parameter=None, third=None):
-    function, given = getattr(F, FUNCTIONS[loss][0]), options(loss, parameter)
+    function = torch_reference.by_function(loss, values_of(parameter), reduction=reduction)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="reduction: 'mean' divides")
-        if loss == "bce_with_logits_pos_weight":
-            return function(input, target, pos_weight=third, reduction=reduction, **given)
-        return function(*(x for x in (input, target, third) if x is not None), reduction=reduction, **given)
+        return function(*(x for x in (input, target, third) if x is not None))
 
 
 def each(loss, p, t, parameter=None, third=None):
     """Every element's loss, in PyTorch's operations where it has no function."""
-    if loss in PYTORCHS:
+    if loss in TORCH_NAMES:
         return by_function(loss, p, t, "none", parameter, third)
-    values = oracle.DEFAULTS.get(loss, ()) if parameter is None else parameter
-    values = values if isinstance(values, tuple) else (values,)
-    return WORDS[loss](p, t, *values)
-
-
-def focal(p, t, alpha, gamma=2):
-    """As torchvision.ops.sigmoid_focal_loss has it."""
-    entropy = F.binary_cross_entropy_with_logits(p, t, reduction="none")
-    right = torch.sigmoid(p) * t + (1 - torch.sigmoid(p)) * (1 - t)
-    value = entropy * ((1 - right) ** gamma)
-    return value if alpha < 0 else (alpha * t + (1 - alpha) * (1 - t)) * value
-
-
-WORDS = {
-    "hinge": lambda p, t, margin: torch.clamp(margin - p * t, min=0),
-    "log_cosh": lambda p, t: (p - t).abs() + torch.log1p(torch.exp(-2 * (p - t).abs())) - 0.6931471805599453,
-    "charbonnier": lambda p, t, eps: torch.sqrt((p - t) ** 2 + eps**2),
-    "quantile": lambda p, t, tau: torch.maximum(tau * (t - p), (tau - 1) * (t - p)),
-    "epsilon_insensitive": lambda p, t, eps: torch.clamp(torch.abs(p - t) - eps, min=0),
-    "mape": lambda p, t, eps: 100 * (p - t).abs() / t.abs().clamp(min=eps),
-    "msle": lambda p, t: (torch.log1p(p) - torch.log1p(t)) ** 2,
-    "squared_hinge": lambda p, t, margin: torch.clamp(margin - p * t, min=0) ** 2,
-    "gamma_deviance": lambda p, t: 2 * (t / p - 1 - torch.log(t / p)),
-    "focal": focal,
-    "focal_squared": focal,
-}
+    return torch_reference.by_expression(loss, values_of(parameter))(*(x for x in (p, t, third) if x is not None))
 
 
 def reduce(loss, terms, reduction, weight=None, mask=None):

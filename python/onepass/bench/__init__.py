@@ -1,0 +1,1 @@
+"""Measures onepass against what a user would pick instead."""
