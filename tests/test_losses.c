@@ -690,7 +690,7 @@ static void test_catalogue(void) {
     for (; onepass_loss_at(count); count++) {
         const onepass_loss_info *info = onepass_loss_at(count);
         const oracle_loss *loss = oracle_loss_named(info->name);
-        if (!CHECK(loss != NULL, "%s: expected a line in oracle_losses.def, got none", info->name)) {
+        if (!CHECK(loss != NULL, "%s: expected a line in oracle/formulas.def, got none", info->name)) {
             continue;
         }
         CHECK(loss->operand_count == info->operand_count, "%s: expected %d operands, got %d", info->name,
@@ -698,8 +698,8 @@ static void test_catalogue(void) {
         CHECK(loss->parameter_count == info->parameter_count, "%s: expected %d parameters, got %d", info->name,
               loss->parameter_count, info->parameter_count);
         for (int i = 0; i < info->parameter_count && i < loss->parameter_count; i++) {
-            CHECK(loss->standard[i] == info->parameter[i].default_value, "%s: expected default %g for %s, got %g",
-                  info->name, loss->standard[i], info->parameter[i].name, info->parameter[i].default_value);
+            CHECK(loss->default_value[i] == info->parameter[i].default_value, "%s: expected default %g for %s, got %g",
+                  info->name, loss->default_value[i], info->parameter[i].name, info->parameter[i].default_value);
         }
         CHECK(onepass_loss_named(info->name) == info, "%s: expected the same entry by name", info->name);
     }

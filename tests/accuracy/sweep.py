@@ -14,7 +14,7 @@ from collections import namedtuple
 Format = namedtuple("Format", "name number bits precision least beyond digits")
 FORMATS = (Format("f32", "f", "I", 24, -149, 128, 200), Format("f64", "d", "Q", 53, -1074, 1024, 800))
 
-LINES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle_losses.def")
+LINES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle", "formulas.def")
 
 ROUND = (0, 1, 0.5, 2, 3, 0.65, 17, 22.65, 88.5, 104, 300)
 EXTREME = (-1022, -300, -149, -135, -126, -100, -64, 40, 63, 64, 100, 120, 127, 300, 600, 1000, 1023)

@@ -1,5 +1,5 @@
 /*
- * The lines of oracle_losses.def as functions of one type. Whoever includes this
+ * The lines of formulas.def as functions of one type. Whoever includes this
  * has defined T, NAME(loss), which is what the function of a loss is called, and the
  * elementary functions EXP, LOG, LOG1P, TANH, LOG_COSH, SIGMOID, SOFTPLUS and SQRT,
  * QUICK_SIGMOID, RATIO(a, b) and BY_PARAMETER(a, b) = a/b, LOG1P_OF_RATIO(a, b) = log(1 + a/b),
@@ -46,5 +46,5 @@ __attribute__((unused)) static T stirling_slope(T count) {
         memcpy(result, parts, sizeof parts);                                                                           \
         (void)v, (void)x, (void)half, (void)k;                                                                         \
     }
-#include "oracle_losses.def"
+#include "formulas.def"
 #undef ORACLE_LOSS

@@ -2,10 +2,10 @@
 #include "loss.h"
 #include "transcendental.h"
 
-#include "oracle_library_functions.h"
+#include "library_functions.h"
 
 #define T              float
 #define NAME(loss)     oracle_##loss##_in_float
 #define SQRT(x)        sqrtf(x)
 #define FUSED(a, b, c) fmaf(a, b, c)
-#include "oracle_formulas.h"
+#include "formulas.h"

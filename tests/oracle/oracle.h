@@ -1,7 +1,8 @@
 /*
  * The oracle: what every result must be, bit for bit, by the slowest and most
  * obvious route. It shares no code with the library but the public structs and
- * the elementary functions of src/transcendental.h.
+ * the elementary functions of src/transcendental.h. The tests in C are linked with
+ * it; those in Python load it as a shared library, by oracle.py.
  *
  * Its translation units must be compiled without contraction of a*b+c, and run
  * with round-to-nearest and denormals on: both are part of its meaning.
@@ -31,7 +32,10 @@ double oracle_double_from_bits(uint64_t bits);
 double oracle_decode(int32_t dtype, uint64_t bits);
 uint64_t oracle_encode(int32_t dtype, double value);
 
-/* Both steps at once. */
+/* Numbers rounded in place. */
+void oracle_round(int32_t dtype, double *number, int64_t count);
+
+/* An element's number. */
 double oracle_load(int32_t dtype, const void *address);
 void oracle_store(int32_t dtype, void *address, double value);
 
@@ -59,7 +63,7 @@ typedef struct oracle_loss {
     int operand_count;
     int parameter_count;
     oracle_domain domain[ORACLE_OPERANDS];
-    const double *standard; /* the parameters' defaults */
+    const double *default_value; /* of each parameter */
     oracle_formula_float *in_float;
     oracle_formula_double *in_double;
 } oracle_loss;
@@ -85,6 +89,30 @@ double oracle_sum_of_equals(double term, int64_t count, int in_float);
 
 /* The sum in twice double's precision, for judging accuracy. */
 double oracle_exact_sum(const double *term, int64_t count);
+
+/* ----------------------------------------------------------- a question -- */
+
+/* What a loss gives for arrays of `count` numbers, which are of the compute type or a narrower one. */
+typedef struct oracle_question {
+    const char *loss;
+    const double *parameter;
+    int32_t parameter_count; /* the others have their defaults */
+    int32_t reduction;       /* ONEPASS_MEAN ... */
+    int32_t in_float;        /* or in double */
+    int64_t count;
+    double divisor; /* of a mean; 0: the sum of the weights, or of the ones, that the mask shows */
+    const double *operand[ORACLE_OPERANDS];
+    const double *weight;      /* null: none */
+    const unsigned char *mask; /* null: none; else 0 hides an element */
+    const double *upstream;    /* null: 1; else a number, or with ONEPASS_NONE one for each element */
+
+    /* Null: not asked for. */
+    double *value; /* a number, or with ONEPASS_NONE one for each element */
+    double *gradient[ORACLE_OPERANDS];
+} oracle_question;
+
+/* The results are not yet rounded to the types of the outputs. The loss must be known. */
+void oracle_answer(const oracle_question *question);
 
 /* -------------------------------------------------------------- a call -- */
 
