@@ -6,6 +6,11 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 # Options for CMake, as in: make CMAKE_FLAGS=-DCMAKE_C_COMPILER=clang
 CMAKE_FLAGS ?=
 
+# What is quick to build: this machine's own instruction set and, if it has an NVIDIA GPU, kernels for that one.
+QUICK  ?= build-quick
+GPU    := $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n '1s/^\([0-9]*\)\.\([0-9]\)$$/\1\2/p')
+QUICK_FLAGS = -DONEPASS_NATIVE=ON $(if $(GPU),-DONEPASS_CUDA_ARCHITECTURES=$(GPU),-DONEPASS_CUDA=OFF)
+
 SOURCES = $(shell find include src cli bench examples tests python -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp')
 
 MAKEFLAGS += --no-print-directory
@@ -21,9 +26,10 @@ configure:
 	@mkdir -p $(BUILD)
 	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) >$(BUILD)/configure.log
 
-demo: configure ## losses on two 8192 x 8192 arrays: values, errors, speed, same bits (under a minute once it is built)
-	@cmake --build $(BUILD) -j $(JOBS) --target onepass_demo
-	@$(BUILD)/bench/onepass_demo
+demo: ## every loss checked against its formula, and how fast a few are; under a minute, the build included
+	@tests/quietly.sh $(QUICK)/configure.log cmake -S . -B $(QUICK) $(QUICK_FLAGS) $(CMAKE_FLAGS)
+	@tests/quietly.sh $(QUICK)/build.log cmake --build $(QUICK) -j $(JOBS) --target onepass_demo
+	@$(QUICK)/examples/demo/onepass_demo
 
 test: ## everything but the GPU: tests, sanitizers, fuzzer, both compilers, the other architecture (minutes)
 	@JOBS=$(JOBS) tests/run_all.sh
@@ -88,7 +94,7 @@ install: all ## install to PREFIX (/usr/local), below DESTDIR if that is set
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean: ## remove all build folders
-	rm -rf $(BUILD) build-test build-cross build-gpu
+	rm -rf $(BUILD) $(QUICK) build-test build-cross build-gpu
 
 help: ## this list
 	@echo 'onepass: loss functions and their gradients in one pass over memory.'

@@ -1,9 +1,5 @@
 # The benchmark's programs run, and records of figures can be read: what is written now and what is in the repository.
 
-if(TARGET onepass_demo)
-  add_test(NAME demo_is_right COMMAND onepass_demo --side 300)
-endif()
-
 # string(JSON) came with CMake 3.19.
 if(CMAKE_VERSION VERSION_GREATER_EQUAL 3.19)
   set(check_results ${CMAKE_COMMAND})
