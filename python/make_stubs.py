@@ -83,7 +83,7 @@ def names(words):
 def function_stub(name):
     """A function of tensors; of arrays, an array without a reduction and else a number."""
     arguments = list(inspect.signature(getattr(onepass, name)).parameters.values())
-    parameter = "float | Tensor" if name.removesuffix("_loss") in onepass.functional.MADE else "float"
+    parameter = "float | Tensor" if name.removesuffix("_loss") in onepass.functional.GENERATED else "float"
     if name == "value_and_grad":
         kinds = [(signature(arguments, TENSOR), f"tuple[{TENSOR}, {TENSOR}]"),
                  (signature(arguments, ARRAY), f"tuple[{NUMBER}, {ARRAY}]")]

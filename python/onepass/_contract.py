@@ -69,22 +69,6 @@ def contract_of(name):
     return CONTRACTS.get(name, _OTHER)
 
 
-# ----------------------------------------------------------------- the numbers --
-
-
-def is_number(value):
-    """Whether it is a real number, of Python's or of NumPy's."""
-    if isinstance(value, (float, int)):
-        return True
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, (numpy.floating, numpy.integer, numpy.bool_))
-
-
-def as_numbers(parameters):
-    """Numbers as Python's; what is none stays as it is, for others to judge."""
-    return tuple([float(value) if is_number(value) else value for value in parameters])
-
-
 # ------------------------------------------------------------------ the checks --
 
 
@@ -97,7 +81,7 @@ def warn(message):
     warnings.warn(message, stacklevel=level)
 
 
-_OURS = {f"{__package__}.{name}" for name in ("_numpy", "_torch", "functional", "patch")}
+_OURS = {f"{__package__}.{name}" for name in ("_numpy", "_torch", "_torch_checks", "functional", "patch")}
 
 
 def check_sizes(sizes, input, target, third):
@@ -132,26 +116,6 @@ def fitted_variance(input, variance):
     if variance.ndim == input.ndim and sum(own for other, own in zip(input.shape, variance.shape) if own != other) == 1:
         return variance
     raise ValueError("var is of incorrect size")
-
-
-def check_parameters(loss, values):
-    """The library's complaint about a number that a loss of the catalogue does not take; what is no number is not for
-    it to judge."""
-    for value, known in zip(values, loss["parameters"]):
-        if not is_number(value):
-            continue
-        low, high = known["minimum"], known["maximum"]
-        if not (low <= value <= high) or (known["minimum_excluded"] and value == low) or \
-                (known["maximum_excluded"] and value == high):
-            raise ValueError(f"{known['name']} of {loss['name']} is {value:g}; expected {range_of(known)}")
-
-
-def range_of(parameter):
-    """What a parameter may be, in words."""
-    low = f"{'above' if parameter['minimum_excluded'] else 'at least'} {parameter['minimum']:g}"
-    high = f"{'below' if parameter['maximum_excluded'] else 'at most'} {parameter['maximum']:g}"
-    ends = [words for words, end in ((low, "minimum"), (high, "maximum")) if abs(parameter[end]) != float("inf")]
-    return " and ".join(ends) or "any number"
 
 
 def common_shape(*shapes):

@@ -3,7 +3,8 @@
 import inspect
 import re
 
-from ._contract import contract_of, range_of
+from ._catalog import range_of
+from ._contract import contract_of
 
 # What an argument is, unless it is a parameter of the loss, which the catalogue explains.
 _ARGUMENTS = {
@@ -25,7 +26,7 @@ _ARGUMENTS = {
 }
 
 # The words of formulas that Python's math does not have.
-_WORDS = {"softplus": "softplus = lambda z: log1p(exp(z))", "sigmoid": "sigmoid = lambda z: 1 / (1 + exp(-z))"}
+_DEFINITIONS = {"softplus": "softplus = lambda z: log1p(exp(z))", "sigmoid": "sigmoid = lambda z: 1 / (1 + exp(-z))"}
 
 
 def documentation_of(sentences, losses, function, made=None):
@@ -47,7 +48,7 @@ def formulas(losses, function):
         lines.append(f"loss = {formula}" + (f"  # {when}" if when else ""))
     words = "\n".join(lines)
     before = [f"x = {required[0]} - {required[1]}"] if re.search(r"\bx\b", words) else []
-    before += [text for word, text in _WORDS.items() if f"{word}(" in words]
+    before += [text for word, text in _DEFINITIONS.items() if f"{word}(" in words]
     return ["    " + line for line in before + lines]
 
 

@@ -1,7 +1,7 @@
 """The catalogue's formulas in PyTorch's operations: what is written for people, translated.
 
 A formula is an expression in p, t, v (the third operand), x = p - t and the parameters: numbers, + - * /, unary -,
-parentheses, comparisons, condition ? yes : no, and the functions of _WORDS. The translation is a plain function of
+parentheses, comparisons, condition ? yes : no, and the functions of _FUNCTIONS. The translation is a plain function of
 tensors, which PyTorch differentiates and transforms as it does any other, so that a new loss needs none of its own.
 """
 
@@ -22,7 +22,7 @@ def translate(formula, parameters):
     arguments = ", ".join(("p", "t", "v", *parameters))
     difference = "    x = p - t\n" if re.search(r"\bx\b", formula) else ""
     source = f"def value({arguments}):\n{difference}    return {words}\n"
-    namespace = {f"_{name}": word for name, word in _WORDS.items()}
+    namespace = {f"_{name}": word for name, word in _FUNCTIONS.items()}
     exec(compile(source, f"<{formula}>", "exec"), namespace)
     return namespace["value"]
 
@@ -113,7 +113,7 @@ class Parser:
         return text
 
     def call(self, name):
-        if name not in _WORDS or name == "choose":
+        if name not in _FUNCTIONS or name == "choose":
             raise self.error(f"there is no function {name!r}")
         self.take()
         arguments = [self.choice()]
@@ -171,7 +171,7 @@ def softplus(x):
     return math.log1p(math.exp(-abs(x))) + max(x, 0) if is_number(x) else -F.logsigmoid(-x)
 
 
-_WORDS = {
+_FUNCTIONS = {
     "abs": of_either(torch.abs, abs),
     "sign": of_either(torch.sign, lambda x: (x > 0) - (x < 0)),
     "exp": of_either(torch.exp, math.exp),

@@ -3,8 +3,8 @@
 import numpy
 
 from . import _contract, _native
+from ._catalog import CATALOG, is_number
 from ._contract import BATCHMEAN, CODES, MEAN, MEAN_OF_ALL, NOTHING
-from .functional import CATALOG
 
 
 def loss(name, input, target, parameters, reduction, given=None):
@@ -112,7 +112,7 @@ def check_reach(called, array, shape):
 
 def checked_variance(input, variance, mask):
     """What gaussian_nll_loss asks of a variance. Beside a mask its numbers are looked at once both have a shape."""
-    if _contract.is_number(variance):
+    if is_number(variance):
         variance = numpy.asarray(variance, input.dtype)
         check_variance(variance)
         return variance

@@ -6,32 +6,32 @@ comes out without computing it; nothing that comes out shares memory with what w
 
 import torch
 
-from . import _handover, _native, _torch
+from . import _fallback, _native
 from ._contract import NAMES, NONE, common_shape
+from ._result import IN_SINGLE, LAYOUT_SHIFT, result_type
+from ._torch_state import is_in_single
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _BYTES = (torch.bool, torch.uint8)
 _HAS_AUTOGRAD = hasattr(torch.library, "register_autograd")
-_IN_SINGLE, _TWO_DECIDE, _LAYOUT_SHIFT = _torch._IN_SINGLE, _torch._TWO_DECIDE, _torch._LAYOUT_SHIFT
-_NUMBERS_ABSTAIN = _torch._NUMBERS_ABSTAIN
 
 _TENSORS = "Tensor input, Tensor target, Tensor? third, Tensor? weight, Tensor? mask"
 _library = torch.library.Library("onepass", "DEF")
-_library.define(f"loss({_TENSORS}, str name, int reduction, float[] parameters, int made) -> Tensor")
+_library.define(f"loss({_TENSORS}, str name, int reduction, float[] parameters, int flags) -> Tensor")
 _library.define(f"gradient({_TENSORS}, Tensor upstream, str name, int reduction, float[] parameters, int operand) "
                 "-> Tensor")
 
 
-def loss(name, tensors, parameters, reduction, made):
+def loss(name, tensors, parameters, reduction, flags):
     """What a traced function calls: an operator of ours where the operands are for us."""
     input, *_, weight, mask = tensors
-    in_single = _HAS_AUTOGRAD and _torch.is_in_single(input.device.type)
+    in_single = _HAS_AUTOGRAD and is_in_single(input.device.type)
     # The compiler of versions without autograd for operators cannot trace the question after transforms either.
     if _HAS_AUTOGRAD and not torch._C._are_functorch_transforms_active() and are_ours(tensors) and \
             not (weight is not None and weight.requires_grad) and not (in_single and name == "bce"):
         numbers = [float(parameter) for parameter in parameters]
-        return torch.ops.onepass.loss(*tensors, name, reduction, numbers, made | (_IN_SINGLE if in_single else 0))
-    return _torch.handed_over(name, tensors, parameters, reduction, made)
+        return torch.ops.onepass.loss(*tensors, name, reduction, numbers, flags | (IN_SINGLE if in_single else 0))
+    return _fallback.typed_loss(name, tensors, parameters, reduction, flags)
 
 
 def are_ours(tensors):
@@ -49,21 +49,21 @@ def are_ours(tensors):
 # -------------------------------------------------------------- the operators --
 
 
-def compute_loss(input, target, third, weight, mask, name, reduction, parameters, made):
-    value = _native.torch_loss(name, reduction, tuple(parameters), input, target, made, 0, True, third, weight, mask)
+def compute_loss(input, target, third, weight, mask, name, reduction, parameters, flags):
+    value = _native.torch_loss(name, reduction, tuple(parameters), input, target, flags, 0, True, third, weight, mask)
     if value is None:  # a view with a negative bit, say
-        value = _handover.loss(name, input, target, third, parameters, NAMES[reduction], weight, mask)
-        value = value.to(value_type((input, target, third, weight, mask), made)).clone()
+        value = _fallback.loss(name, input, target, third, parameters, NAMES[reduction], weight, mask)
+        value = value.to(result_type((input, target, third, weight, mask), flags)).clone()
     return value
 
 
 def compute_gradient(input, target, third, weight, mask, upstream, name, reduction, parameters, operand):
-    wanted = tuple(True if k == operand else None for k in range(3))
-    computed = _native.torch_gradient(name, reduction, tuple(parameters), input, target, upstream, wanted, third,
+    outputs = tuple(True if k == operand else None for k in range(3))
+    computed = _native.torch_gradient(name, reduction, tuple(parameters), input, target, upstream, outputs, third,
                                       weight, mask)
     if computed is None:
-        computed = _handover.gradients(name, (input, target, third), parameters, NAMES[reduction], weight, mask,
-                                       upstream, [bool(want) for want in wanted], create_graph=False)
+        computed = _fallback.gradients(name, (input, target, third), parameters, NAMES[reduction], weight, mask,
+                                       upstream, [bool(output) for output in outputs], create_graph=False)
     gradient, shape = computed[operand], (input, target, third)[operand].shape
     return gradient if gradient.shape == shape else gradient.sum_to_size(shape)
 
@@ -76,30 +76,15 @@ for _key in ("CPU", "CUDA"):
 # ------------------------------------------------------------------ the fakes --
 
 
-def value_type(tensors, made):
-    """The result's type, as the extension has it."""
-    input, target, third, weight, _ = tensors
-    deciding = [input, target] if third is None or made & _TWO_DECIDE else [input, target, third]
-    has_dimensions = any([operand.dim() > 0 for operand in deciding])
-    if made & _NUMBERS_ABSTAIN and has_dimensions:
-        deciding = [operand for operand in deciding if operand.dim() > 0]
-    if weight is not None and not made & _TWO_DECIDE and (weight.dim() > 0 or not has_dimensions):
-        deciding.append(weight)
-    dtype = deciding[0].dtype
-    for operand in deciding[1:]:
-        dtype = torch.promote_types(dtype, operand.dtype)
-    return torch.float32 if made & _IN_SINGLE and dtype in (torch.float16, torch.bfloat16) else dtype
-
-
 def shape_of(*operands):
     return common_shape(*[operand.shape for operand in operands if operand is not None])
 
 
-def fake_loss(input, target, third, weight, mask, name, reduction, parameters, made):
-    dtype = value_type((input, target, third, weight, mask), made)
+def fake_loss(input, target, third, weight, mask, name, reduction, parameters, flags):
+    dtype = result_type((input, target, third, weight, mask), flags)
     if reduction != NONE:
         return input.new_empty((), dtype=dtype)
-    shape, like = shape_of(input, target, third), (input, target, third)[made >> _LAYOUT_SHIFT]
+    shape, like = shape_of(input, target, third), (input, target, third)[flags >> LAYOUT_SHIFT]
     return torch.empty_like(like, dtype=dtype) if like.shape == shape else input.new_empty(shape, dtype=dtype)
 
 

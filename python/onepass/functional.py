@@ -5,8 +5,8 @@ Those that PyTorch has stand here with its signatures. The others are made out o
 
 import sys
 
-from . import _native
-from ._contract import Given, as_numbers, is_number
+from ._catalog import CATALOG, GENERATED, WRITTEN, as_numbers, is_number, losses_of
+from ._contract import Given
 from ._documentation import documentation_of
 
 # ------------------------------------------------------- what PyTorch has, too --
@@ -177,8 +177,6 @@ def _kl_div_name(log_target=False):
 
 # --------------------------------------------------------------- value_and_grad --
 
-CATALOG = {loss["name"]: loss for loss in _native.losses()}
-
 
 def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=None, mask=None, broadcast_weight=False,
                    **parameters):
@@ -258,41 +256,12 @@ def function_of(loss):
     return made
 
 
-#: Of each function above: the library's losses, and when it computes which; None for what is but a faster way.
-WRITTEN = {
-    "mse_loss": {"mse": ""},
-    "l1_loss": {"l1": ""},
-    "smooth_l1_loss": {"smooth_l1": ""},
-    "huber_loss": {"huber": ""},
-    "hinge_loss": {"hinge": ""},
-    "soft_margin_loss": {"soft_margin": ""},
-    "hinge_embedding_loss": {"hinge_embedding": ""},
-    "margin_ranking_loss": {"margin_ranking": ""},
-    "binary_cross_entropy": {"bce": ""},
-    "binary_cross_entropy_with_logits": {"bce_with_logits": "", "bce_with_logits_pos_weight": "with pos_weight"},
-    "sigmoid_focal_loss": {"focal": "", "focal_squared": None},
-    "poisson_nll_loss": {"poisson_nll": "", "poisson_nll_full": "with full=True",
-                         "poisson_nll_rate": "with log_input=False",
-                         "poisson_nll_rate_full": "with log_input=False, full=True"},
-    "gaussian_nll_loss": {"gaussian_nll": ""},
-    "kl_div": {"kl_div": "", "kl_div_log_target": "with log_target=True"},
-}
-
-
-def losses_of(function):
-    """What a function of the package computes: entries of the catalogue, and when it is which."""
-    losses = WRITTEN.get(function, {function.removesuffix("_loss"): ""})
-    return [(CATALOG[name], when) for name, when in losses.items() if when is not None]
-
-
 for _name in WRITTEN:
     globals()[_name].__doc__ = documentation_of(globals()[_name].__doc__, losses_of(_name), globals()[_name])
 
-#: The losses whose functions are made here: all others.
-MADE = [name for name in CATALOG if not any(name in losses for losses in WRITTEN.values())]
-globals().update({f"{name}_loss": function_of(CATALOG[name]) for name in MADE})
+globals().update({f"{name}_loss": function_of(CATALOG[name]) for name in GENERATED})
 
-__all__ = [*WRITTEN, "value_and_grad", *(f"{name}_loss" for name in MADE)]
+__all__ = [*WRITTEN, "value_and_grad", *(f"{name}_loss" for name in GENERATED)]
 
 # ------------------------------------------------------------- who overrides a call --
 

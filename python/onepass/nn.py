@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.modules.loss import _Loss, _WeightedLoss
 
 from . import functional
-from ._contract import check_parameters, is_number
+from ._catalog import CATALOG, GENERATED, check_parameters, is_number, losses_of
 from ._documentation import documentation_of
 
 
@@ -17,7 +17,7 @@ class _ParametricLoss(_Loss):
         for key, value in parameters.items():
             if not (is_number(value) or isinstance(value, Tensor)):
                 raise TypeError(f"{key} of {name} is {type(value).__name__}; expected a number")
-        check_parameters(functional.CATALOG[name], parameters.values())
+        check_parameters(CATALOG[name], parameters.values())
         super().__init__(None, None, reduction)
         self._names = list(parameters)
         for key, value in parameters.items():
@@ -225,14 +225,14 @@ def module_of(loss):
     return namespace[module_name(loss["name"])]
 
 
-globals().update({module_name(name): module_of(functional.CATALOG[name]) for name in functional.MADE})
+globals().update({module_name(name): module_of(CATALOG[name]) for name in GENERATED})
 
 __all__ = ["BCELoss", "BCEWithLogitsLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss", "HuberLoss",
            "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "PoissonNLLLoss", "SigmoidFocalLoss", "SmoothL1Loss",
-           "SoftMarginLoss", *map(module_name, functional.MADE)]
+           "SoftMarginLoss", *map(module_name, GENERATED)]
 
 for _name in __all__:
     _module = globals()[_name]
     _function = re.search(r"onepass\.(\w+)", _module.__doc__)[1]  # which its first sentence names
-    _module.__doc__ = documentation_of(_module.__doc__, functional.losses_of(_function),
+    _module.__doc__ = documentation_of(_module.__doc__, losses_of(_function),
                                        getattr(functional, _function), _module)

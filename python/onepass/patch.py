@@ -29,7 +29,7 @@ class Patch:
         global _patches
         import torch.nn.functional as F
 
-        from . import _handover  # which keeps PyTorch's own
+        from . import _fallback  # which keeps PyTorch's own
 
         self._in_force = True
         _patches += 1

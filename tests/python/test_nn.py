@@ -110,7 +110,7 @@ def test_inside_a_sequential_with_hooks(name):
 
 # ------------------------------------------------------- modules that PyTorch lacks --
 
-MADE = {info["name"]: info["parameters"] for info in onepass.losses() if info["name"] in onepass.functional.MADE}
+MADE = {info["name"]: info["parameters"] for info in onepass.losses() if info["name"] in onepass.functional.GENERATED}
 OWN = {**MADE, "hinge": [{"name": "margin", "default": 1.0}],
        "focal": [{"name": "alpha", "default": 0.25}, {"name": "gamma", "default": 2}]}
 

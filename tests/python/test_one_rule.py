@@ -53,14 +53,14 @@ def test_a_weight_broadcasts_unless_pytorch_refuses_it(loss):
 
 @pytest.fixture
 def nothing_for_pytorch(monkeypatch):
-    """Whatever would be handed over to PyTorch fails."""
-    from onepass import _handover
+    """Whatever would fall back to PyTorch fails."""
+    from onepass import _fallback
 
     def refuse(*arguments, **given):
         raise AssertionError("left for PyTorch")
 
     for name in ("loss", "answer", "gradients"):
-        monkeypatch.setattr(_handover, name, refuse)
+        monkeypatch.setattr(_fallback, name, refuse)
 
 
 @pytest.mark.usefixtures("nothing_for_pytorch")

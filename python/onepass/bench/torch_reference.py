@@ -10,8 +10,8 @@ import math
 import torch
 import torch.nn.functional as F
 
+from .._catalog import CATALOG
 from .._torch_names import TORCH_NAMES
-from ..functional import CATALOG
 
 # ------------------------------------------------------------- what PyTorch lacks --
 

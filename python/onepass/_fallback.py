@@ -13,9 +13,11 @@ import torch.nn.functional as F
 from torch.nn import _reduction
 
 from . import _formula
-from ._contract import WARN, check_parameters, contract_of
+from ._catalog import CATALOG, check_parameters
+from ._contract import NAMES, WARN, contract_of
+from ._result import IN_SINGLE, NUMBERS_ABSTAIN, result_type
 from ._torch_names import TORCH_NAMES
-from .functional import CATALOG
+from ._torch_state import is_in_single
 
 _FUNCTIONS = {name: getattr(F, name) for name, *_ in TORCH_NAMES.values()}
 _TAKES_WEIGHT = {name for name, function in _FUNCTIONS.items() if "weight" in inspect.signature(function).parameters}
@@ -55,6 +57,17 @@ def loss(name, input, target, third, parameters, reduction, weight=None, mask=No
     each = by_own(name, *operands, parameters, "none") if by_own else by_formula(name, *operands, parameters)
     batch = input.shape[:1] if name.startswith("kl_div") else each.shape[:1]
     return reduced(each, reduction, weight, mask, contract_of(name), math.prod(batch), weights_once)
+
+
+def typed_loss(name, tensors, parameters, code, flags):
+    """The same of (input, target, third, weight, mask), with the type that the flags ask for: PyTorch computes in the
+    operands' common type, and a number among them has no say in the result's."""
+    value = loss(name, *tensors[:3], parameters, NAMES[code], *tensors[3:])
+    operands = [operand for operand in tensors[:3] if operand is not None]
+    if not flags & NUMBERS_ABSTAIN or all(operand.dim() for operand in operands) or \
+            not all(operand.is_floating_point() for operand in operands):
+        return value
+    return value.to(result_type(tensors, flags | (IN_SINGLE if is_in_single(tensors[0].device.type) else 0)))
 
 
 def of_one_type(input, target, third, across_devices):
@@ -146,8 +159,8 @@ def gradients(name, operands, parameters, reduction, weight, mask, upstream, nee
         if not create_graph:
             operands = [None if operand is None else operand.detach().requires_grad_(need)
                         for operand, need in zip(operands, needed)]
-        wanted = [operand for operand, need in zip(operands, needed) if need]
+        leaves = [operand for operand, need in zip(operands, needed) if need]
         value = loss(name, *operands, parameters, reduction, weight, mask)
-        found = iter(torch.autograd.grad(value, wanted, upstream.to(value.dtype), create_graph=create_graph,
+        found = iter(torch.autograd.grad(value, leaves, upstream.to(value.dtype), create_graph=create_graph,
                                          allow_unused=True, materialize_grads=True))
     return [next(found) if need else None for need in needed]

@@ -1,0 +1,73 @@
+"""The library's catalogue: its losses, the functions that compute them, and the parameters that they take."""
+
+import sys
+
+from . import _native
+
+CATALOG = {loss["name"]: loss for loss in _native.losses()}
+
+#: Of each function that is written out in functional.py: the library's losses, and when it computes which; None for
+#: what is but a faster way.
+WRITTEN = {
+    "mse_loss": {"mse": ""},
+    "l1_loss": {"l1": ""},
+    "smooth_l1_loss": {"smooth_l1": ""},
+    "huber_loss": {"huber": ""},
+    "hinge_loss": {"hinge": ""},
+    "soft_margin_loss": {"soft_margin": ""},
+    "hinge_embedding_loss": {"hinge_embedding": ""},
+    "margin_ranking_loss": {"margin_ranking": ""},
+    "binary_cross_entropy": {"bce": ""},
+    "binary_cross_entropy_with_logits": {"bce_with_logits": "", "bce_with_logits_pos_weight": "with pos_weight"},
+    "sigmoid_focal_loss": {"focal": "", "focal_squared": None},
+    "poisson_nll_loss": {"poisson_nll": "", "poisson_nll_full": "with full=True",
+                         "poisson_nll_rate": "with log_input=False",
+                         "poisson_nll_rate_full": "with log_input=False, full=True"},
+    "gaussian_nll_loss": {"gaussian_nll": ""},
+    "kl_div": {"kl_div": "", "kl_div_log_target": "with log_target=True"},
+}
+
+#: The losses whose functions and modules are generated: all others.
+GENERATED = [name for name in CATALOG if not any(name in losses for losses in WRITTEN.values())]
+
+
+def losses_of(function):
+    """What a function of the package computes: entries of the catalogue, and when it is which."""
+    losses = WRITTEN.get(function, {function.removesuffix("_loss"): ""})
+    return [(CATALOG[name], when) for name, when in losses.items() if when is not None]
+
+
+# -------------------------------------------------------------- the parameters --
+
+
+def is_number(value):
+    """Whether it is a real number, of Python's or of NumPy's."""
+    if isinstance(value, (float, int)):
+        return True
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, (numpy.floating, numpy.integer, numpy.bool_))
+
+
+def as_numbers(parameters):
+    """Numbers as Python's; what is none stays as it is, for others to judge."""
+    return tuple([float(value) if is_number(value) else value for value in parameters])
+
+
+def check_parameters(loss, values):
+    """The library's complaint about a number that a loss of the catalogue does not take; what is no number is not for
+    it to judge."""
+    for value, known in zip(values, loss["parameters"]):
+        if not is_number(value):
+            continue
+        low, high = known["minimum"], known["maximum"]
+        if not (low <= value <= high) or (known["minimum_excluded"] and value == low) or \
+                (known["maximum_excluded"] and value == high):
+            raise ValueError(f"{known['name']} of {loss['name']} is {value:g}; expected {range_of(known)}")
+
+
+def range_of(parameter):
+    """What a parameter may be, in words."""
+    low = f"{'above' if parameter['minimum_excluded'] else 'at least'} {parameter['minimum']:g}"
+    high = f"{'below' if parameter['maximum_excluded'] else 'at most'} {parameter['maximum']:g}"
+    ends = [words for words, end in ((low, "minimum"), (high, "maximum")) if abs(parameter[end]) != float("inf")]
+    return " and ".join(ends) or "any number"

@@ -1,0 +1,114 @@
+"""What PyTorch's losses ask of tensors, with its complaints in its order."""
+
+import torch
+from torch.nn import _reduction
+
+from . import _contract
+from ._catalog import is_number
+from ._contract import CODES
+from ._torch_state import is_compiling, is_plain_here
+
+TYPES = (torch.Tensor, torch.nn.Parameter)
+
+
+def are_tensors(*operands):
+    """Whether these are PyTorch's own tensors, and no subclass that would answer for itself."""
+    return all(type(operand) in TYPES or operand is None for operand in operands)
+
+
+def are_all_tensors(name, input, target, given):
+    third = None if name == "gaussian_nll" and is_number(given.third) else given.third
+    return are_tensors(input, target, third, given.weight, given.mask)
+
+
+def check_kinds(name, input, target, given):
+    third = None if name == "gaussian_nll" and is_number(given.third) else given.third
+    named = ((input, "input"), (target, "target"), (third, "the third operand"), (given.weight, "weight"),
+             (given.mask, "mask"))
+    for operand, called in named:
+        if not hasattr(type(operand), "__torch_function__") and (operand is not None or called in ("input", "target")):
+            raise TypeError(f"{called} is {type(operand).__name__}; expected a tensor, as the other operand is one "
+                            "(PyTorch's tensors and NumPy's arrays do not mix)")
+
+
+def checked_reduction(name, contract, input, target, reduction, given):
+    """A reduction that we know, after PyTorch's complaints in its order: with a weight, that the operands can be
+    broadcast, the weight's size, the reduction."""
+    known = reduction in CODES or (contract.has_batchmean and reduction == "batchmean")
+    if given.weight is not None and not contract.free_weight:
+        if input.size() != target.size():
+            torch.broadcast_tensors(input, target)
+        check_weight(input, given)
+        if not known:
+            raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
+    if known:
+        return reduction
+    if contract.strict_reductions:
+        _contract.check_strict_reduction(name, reduction)
+    if contract.sizes == _contract.WARN:
+        torch.broadcast_tensors(input, target)  # PyTorch complains of sizes first
+    _reduction.get_enum(reduction)  # raises, or warns of an old name of the mean
+    return "mean"
+
+
+def check_weight(input, given):
+    if not given.broadcast_weight and given.weight.size() != input.size():
+        raise ValueError(_contract.WEIGHT_DIFFERS)
+
+
+def checked_variance(input, given):
+    """What gaussian_nll_loss asks of a variance. Beside a mask its numbers are looked at once both have a shape."""
+    variance = given.third
+    if is_number(variance):
+        if variance < 0:
+            raise ValueError(_contract.VARIANCE_NEGATIVE)
+        return torch.full((), float(variance), dtype=input.dtype, device=input.device)
+    if given.mask is None:
+        check_variance(variance)
+    return _contract.fitted_variance(input, variance)
+
+
+def check_variance(variance, mask=None):
+    """That it is not negative where it takes part. On a GPU nobody looks: that would wait."""
+    if is_compiling() or not variance.is_cpu or not is_plain_here() or variance.numel() == 0:
+        return
+    variance = variance.detach()
+    if variance.amin() >= 0:  # without a temporary
+        return
+    negative = variance < 0  # beside a NaN, too
+    if (negative if mask is None else negative & (mask != 0)).any():
+        raise ValueError(_contract.VARIANCE_NEGATIVE)
+
+
+def checked_shape(name, contract, tensors, broadcast_weight):
+    """The common shape, with weight and mask in order; None if there is none, of which PyTorch has something to say."""
+    input, target, third, weight, mask = tensors
+    _contract.check_sizes(contract.sizes, input, target, third)
+    common = _contract.common_shape(input.shape, target.shape) if third is None else \
+        _contract.common_shape(input.shape, target.shape, third.shape)
+    if common is None:
+        return None
+    if weight is not None and (contract.free_weight or broadcast_weight):
+        check_reach("weight", weight, common)
+    if mask is not None:
+        if mask.dtype not in (torch.bool, torch.uint8):
+            raise TypeError(f"mask is of {mask.dtype}; expected torch.bool or torch.uint8")
+        check_reach("mask", mask, common)
+        if name == "gaussian_nll":
+            check_variance(third, mask)
+    return common
+
+
+def check_reach(called, tensor, common):
+    if not _contract.broadcasts_to(tensor.shape, common):
+        raise RuntimeError(f"{called} of size {tuple(tensor.shape)} does not broadcast to that of the loss, "
+                           f"{tuple(common)}")
+
+
+def is_for_pytorch(name, contract, common, input, target):
+    """What PyTorch has a word of its own for: a size that it refuses, and the type of a number beside tensors where it
+    is the input's."""
+    if common != input.size() and contract.sizes in (_contract.TO_INPUT, _contract.EQUAL_LOGITS):
+        return True
+    return name == "hinge_embedding" and input.dtype != target.dtype and \
+        input.size() != target.size() and 0 in (input.dim(), target.dim())

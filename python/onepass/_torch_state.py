@@ -1,0 +1,26 @@
+"""What PyTorch is doing around a call: compiling, transforming, watching, casting."""
+
+import torch
+import torch.autograd.forward_ad as forward_ad
+
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_transform, _tracing_state = torch._C._functorch.peek_interpreter_stack, torch._C._get_tracing_state
+is_any_autocast = getattr(torch._C, "_is_any_autocast_enabled", None) or torch._C.is_any_autocast_enabled
+is_compiling = getattr(torch.compiler, "is_compiling", None) or torch._dynamo.is_compiling
+
+
+def is_plain_here():
+    """Whether nobody is watching: no transform of torch.func, no dispatch mode, no tracer, no forward-mode derivative.
+    Function modes have seen the call before."""
+    return not (_dispatch_modes() or _transform() is not None or forward_ad._current_level >= 0 or
+                _tracing_state() is not None)
+
+
+def is_in_single(device_type):
+    """Whether autocast asks for float32 on this kind of device."""
+    if not is_any_autocast():
+        return False
+    try:
+        return torch.is_autocast_enabled(device_type)
+    except TypeError:  # before PyTorch 2.4 there was a question for each kind
+        return torch.is_autocast_cpu_enabled() if device_type == "cpu" else torch.is_autocast_enabled()
