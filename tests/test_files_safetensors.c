@@ -98,7 +98,7 @@ static const struct bad_safetensors {
     {"a name that is not UTF-8", "{\"\xff\":1}", NULL, 0, "UTF-8|byte 10, not the byte 0xff"},
 
     /* Tensors that are none. */
-    {"a number as a tensor", "{\"a\":1}", NULL, 0, "expected an object at byte 13, not an integer"},
+    {"a number as a tensor", "{\"a\":1}", NULL, 0, "expected an object at byte 13, not a number"},
     {"an array as a tensor", "{\"a\":[\"F32\",[],[0,4]]}", NULL, 4, "expected an object at byte 13, not an array"},
     {"no dtype", "{\"a\":{\"shape\":[],\"data_offsets\":[0,4]}}", NULL, 4, "'a'|no key 'dtype'"},
     {"no shape", "{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", NULL, 4, "'a'|no key 'shape'"},
@@ -106,12 +106,12 @@ static const struct bad_safetensors {
     {"dtype twice", "{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", NULL, 4, "'a'|key 'dtype' twice"},
     {"shape twice", "{\"a\":{\"shape\":[],\"sh\\u0061pe\":[]}}", NULL, 4, "'a'|key 'shape' twice"},
     {"an unknown key", "{\"a\":{\"dtype\":\"F32\",\"color\":\"red\"}}", NULL, 4, "'a'|unknown key 'color'"},
-    {"a number as the dtype", "{\"a\":{\"dtype\":32}}", NULL, 4, "expected a string at byte 22, not an integer"},
-    {"a number as the shape", "{\"a\":{\"shape\":3}}", NULL, 4, "expected an array at byte 22, not an integer"},
+    {"a number as the dtype", "{\"a\":{\"dtype\":32}}", NULL, 4, "expected a string at byte 22, not a number"},
+    {"a number as the shape", "{\"a\":{\"shape\":3}}", NULL, 4, "expected an array at byte 22, not a number"},
     {"a string as an extent", "{\"a\":{\"shape\":[\"3\"]}}", NULL, 4,
      "expected an integer of 64 bits at byte 23, not a string"},
     {"a fraction as an extent", "{\"a\":{\"shape\":[3.0]}}", NULL, 4,
-     "expected an integer of 64 bits at byte 23, not a real number"},
+     "expected an integer of 64 bits at byte 23, not another number"},
     {"a negative zero", "{\"a\":{\"shape\":[-0]}}", NULL, 0, "expected an integer of 64 bits at byte 23"},
     {"an extent beyond 63 bits", "{\"a\":{\"shape\":[9223372036854775808]}}", NULL, 4, "integer of 64 bits|byte 23"},
     {"a negative extent", "{" TENSOR("a", "F32", "[2,-3]", 0, 24) "}", NULL, 24, "'a'|negative"},
@@ -122,7 +122,7 @@ static const struct bad_safetensors {
 
     /* Metadata. */
     {"metadata that are a string", "{\"__metadata__\":\"pt\"}", NULL, 0, "expected an object at byte 24, not a string"},
-    {"a number in the metadata", "{\"__metadata__\":{\"epoch\":3}}", NULL, 0, "expected a string|not an integer"},
+    {"a number in the metadata", "{\"__metadata__\":{\"epoch\":3}}", NULL, 0, "expected a string|not a number"},
     {"metadata twice", "{\"__metadata__\":{},\"__metadata__\":{}}", NULL, 0, "__metadata__ twice"},
 
     /* Offsets and sizes. */

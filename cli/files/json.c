@@ -1,14 +1,7 @@
-/*
- * The reader of JSON, from the bytes up: places in the text, strings, numbers, values, and what nests.
- *
- * Between two calls the reader stands either before a value that waits, or behind one (or behind the bracket that opens
- * an object or array, which is then `first`); so which commas, colons and brackets may follow is known without a tree.
- */
+/* The reader of JSON, from the bytes up: places in the text, strings, values, and what nests. */
 #include "json.h"
 #include "utf8.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---------------------------------------------------------------- places -- */
@@ -20,15 +13,7 @@ static int byte_at(const json *reader, size_t at) {
 
 static bool refuse(json *reader, size_t at, const char *expected) {
     reader->failed = true;
-    reader->waits = false;
     return fail_expected(&reader->problem, expected, reader->text, reader->size, at, reader->origin);
-}
-
-/* For what a caller must not do, whatever the text. */
-static bool refuse_call(json *reader, const char *what) {
-    reader->failed = true;
-    reader->waits = false;
-    return fail(&reader->problem, "%s at byte %llu", what, (unsigned long long)reader->origin + reader->at);
 }
 
 static void pass_space(json *reader) {
@@ -196,203 +181,101 @@ int json_compare(json_string a, json_string b) {
     return order != 0 ? order : (a.size > 0) - (b.size > 0);
 }
 
-/* ---------------------------------------------------------------- numbers -- */
-
-typedef struct number {
-    size_t end; /* where it ends in the text */
-    bool whole; /* neither fraction nor exponent, and within an int64_t */
-    int64_t integer;
-} number;
-
-static bool scan_digits(json *reader, size_t *at) {
-    if (!is_digit(byte_at(reader, *at)))
-        return refuse(reader, *at, "a digit");
-    while (is_digit(byte_at(reader, *at)))
-        ++*at;
-    return true;
-}
-
-/* From `begin` to `end`, counted down from 0, since the least int64_t has no positive counterpart. -0 is none: an
- * integer would lose its sign. */
-static bool add_digits(const json *reader, size_t begin, size_t end, int64_t *integer) {
-    const bool negative = reader->text[begin] == '-';
-    *integer = 0;
-    for (size_t at = begin + negative; at < end; at++) {
-        const int64_t digit = reader->text[at] - '0';
-        if (__builtin_mul_overflow(*integer, 10, integer) || __builtin_sub_overflow(*integer, digit, integer))
-            return false;
-    }
-    return negative ? *integer != 0 : !__builtin_sub_overflow(0, *integer, integer);
-}
-
-static bool scan_number(json *reader, number *number) {
-    size_t at = reader->at;
-    at += byte_at(reader, at) == '-';
-    if (byte_at(reader, at) == '0')
-        at++; /* no digit may follow; whatever comes next will refuse it */
-    else if (!scan_digits(reader, &at))
-        return false;
-    bool plain = true;
-    if (byte_at(reader, at) == '.') {
-        plain = false;
-        at++;
-        if (!scan_digits(reader, &at))
-            return false;
-    }
-    if (byte_at(reader, at) == 'e' || byte_at(reader, at) == 'E') {
-        plain = false;
-        at++;
-        at += byte_at(reader, at) == '+' || byte_at(reader, at) == '-';
-        if (!scan_digits(reader, &at))
-            return false;
-    }
-    if (at - reader->at > JSON_LONGEST_NUMBER)
-        return refuse(reader, reader->at, "a number of at most 1000 characters");
-    number->end = at;
-    number->whole = plain && add_digits(reader, reader->at, at, &number->integer);
-    return true;
-}
-
 /* ---------------------------------------------------------------- values -- */
 
-json_kind json_peek(json *reader) {
-    if (!reader->waits)
-        return JSON_NOTHING;
-    pass_space(reader);
-    number number = {0};
-    const int byte = byte_at(reader, reader->at);
+/* What begins with this byte, or null. */
+static const char *kind_of(int byte) {
     switch (byte) {
     case '{':
-        return JSON_OBJECT;
+        return "an object";
     case '[':
-        return JSON_ARRAY;
+        return "an array";
     case '"':
-        return JSON_STRING;
+        return "a string";
     case 't':
     case 'f':
-        return JSON_BOOLEAN;
+        return "true or false";
     case 'n':
-        return JSON_NULL;
+        return "null";
     }
-    if (byte != '-' && !is_digit(byte)) {
-        refuse(reader, reader->at, "a value");
-        return JSON_NOTHING;
-    }
-    if (!scan_number(reader, &number))
-        return JSON_NOTHING;
-    return number.whole ? JSON_INTEGER : JSON_REAL;
+    return byte == '-' || is_digit(byte) ? "a number" : NULL;
 }
 
-/* Whether a value waits that is of this kind, or of the other that will do too. */
-static bool expect(json *reader, json_kind kind, json_kind other, const char *expected) {
-    static const char *const names[] = {
-        [JSON_NOTHING] = "nothing", [JSON_OBJECT] = "an object",     [JSON_ARRAY] = "an array",
-        [JSON_STRING] = "a string", [JSON_INTEGER] = "an integer",   [JSON_REAL] = "a real number",
-        [JSON_NULL] = "null",       [JSON_BOOLEAN] = "true or false"};
+/* Whether the next value begins with this byte. */
+static bool expect(json *reader, int byte, const char *expected) {
     if (reader->failed)
         return false;
-    if (!reader->waits)
-        return refuse_call(reader, "no value waits");
-    const json_kind found = json_peek(reader);
-    if (found == kind || found == other)
+    pass_space(reader);
+    const int found = byte_at(reader, reader->at);
+    if (found == byte)
         return true;
-    if (reader->failed)
-        return false;
+    const char *kind = kind_of(found);
+    if (!kind)
+        return refuse(reader, reader->at, expected);
     reader->failed = true;
-    reader->waits = false;
     return fail(&reader->problem, "expected %s at byte %llu, not %s", expected,
-                (unsigned long long)reader->origin + reader->at, names[found]);
-}
-
-static bool take_word(json *reader, const char *word) {
-    const size_t length = strlen(word);
-    if (reader->size - reader->at < length || memcmp(reader->text + reader->at, word, length) != 0)
-        return refuse(reader, reader->at, "a value");
-    reader->at += length;
-    reader->waits = false;
-    return true;
+                (unsigned long long)reader->origin + reader->at, kind);
 }
 
 bool json_read_string(json *reader, json_string *string) {
-    if (!expect(reader, JSON_STRING, JSON_STRING, "a string") || !scan_string(reader, string))
-        return false;
-    reader->waits = false;
-    return true;
+    return expect(reader, '"', "a string") && scan_string(reader, string);
 }
 
+/* Counted down from 0, since the least int64_t has no positive counterpart. */
 bool json_read_integer(json *reader, int64_t *integer) {
-    number number = {0};
-    if (!expect(reader, JSON_INTEGER, JSON_INTEGER, "an integer of 64 bits") || !scan_number(reader, &number))
+    static const char expected[] = "an integer of 64 bits";
+    if (reader->failed)
         return false;
-    *integer = number.integer;
-    reader->at = number.end;
-    reader->waits = false;
+    pass_space(reader);
+    const bool negative = byte_at(reader, reader->at) == '-';
+    const size_t first = reader->at + negative;
+    size_t at = first;
+    bool fits = true;
+    if (!negative && !is_digit(byte_at(reader, at)))
+        return expect(reader, '0', expected);
+    for (*integer = 0; is_digit(byte_at(reader, at)); at++)
+        fits = fits && !__builtin_mul_overflow(*integer, 10, integer) &&
+               !__builtin_sub_overflow(*integer, reader->text[at] - '0', integer);
+    const int next = byte_at(reader, at);
+    const bool is_padded = at > first + 1 && reader->text[first] == '0', is_real = next == '.' || (next | 0x20) == 'e';
+    fits = fits && (negative ? *integer != 0 : !__builtin_sub_overflow(0, *integer, integer)); /* -0 is no integer */
+    if (at == first || is_padded || is_real || !fits) {
+        reader->failed = true;
+        return fail(&reader->problem, "expected %s at byte %llu, not another number", expected,
+                    (unsigned long long)reader->origin + reader->at);
+    }
+    reader->at = at;
     return true;
-}
-
-/* strtod reads what scan_number has found to be a number, in the C locale, which a program keeps unless it asks for
- * another. */
-bool json_read_real(json *reader, double *real) {
-    number number = {0};
-    if (!expect(reader, JSON_INTEGER, JSON_REAL, "a number") || !scan_number(reader, &number))
-        return false;
-    char digits[JSON_LONGEST_NUMBER + 1];
-    const size_t length = number.end - reader->at;
-    memcpy(digits, reader->text + reader->at, length);
-    digits[length] = '\0';
-    const double value = strtod(digits, NULL);
-    if (isinf(value))
-        return refuse(reader, reader->at, "a number that a double can hold");
-    *real = value;
-    reader->at = number.end;
-    reader->waits = false;
-    return true;
-}
-
-bool json_read_boolean(json *reader, bool *boolean) {
-    if (!expect(reader, JSON_BOOLEAN, JSON_BOOLEAN, "true or false"))
-        return false;
-    const bool value = byte_at(reader, reader->at) == 't';
-    if (!take_word(reader, value ? "true" : "false"))
-        return false;
-    *boolean = value;
-    return true;
-}
-
-bool json_read_null(json *reader) {
-    return expect(reader, JSON_NULL, JSON_NULL, "null") && take_word(reader, "null");
 }
 
 /* ---------------------------------------------------------------- what nests -- */
 
-static bool enter(json *reader, json_kind kind, const char *expected) {
-    if (!expect(reader, kind, kind, expected))
+static bool enter(json *reader, int bracket, const char *expected) {
+    if (!expect(reader, bracket, expected))
         return false;
-    if (reader->depth == JSON_DEEPEST)
-        return refuse_call(reader, "objects and arrays are nested too deep");
-    reader->open[reader->depth++] = reader->text[reader->at++];
-    reader->waits = false;
+    reader->at++;
     reader->first = true;
     return true;
 }
 
 bool json_enter_object(json *reader) {
-    return enter(reader, JSON_OBJECT, "an object");
+    return enter(reader, '{', "an object");
 }
 
 bool json_enter_array(json *reader) {
-    return enter(reader, JSON_ARRAY, "an array");
+    return enter(reader, '[', "an array");
 }
 
 /* Passes a comma where one must be; false if the object or array ended instead. */
 static bool pass_comma(json *reader, char closing, const char *expected) {
+    if (reader->failed)
+        return false;
     pass_space(reader);
     const int byte = byte_at(reader, reader->at);
     const bool first = reader->first;
     reader->first = false;
     if (byte == closing) {
         reader->at++;
-        reader->depth--;
         return false;
     }
     if (first)
@@ -403,12 +286,11 @@ static bool pass_comma(json *reader, char closing, const char *expected) {
     return true;
 }
 
-static bool advance_element(json *reader) {
-    reader->waits = pass_comma(reader, ']', "',' or ']'");
-    return reader->waits;
+bool json_next_element(json *reader) {
+    return pass_comma(reader, ']', "',' or ']'");
 }
 
-static bool advance_member(json *reader, json_string *key) {
+bool json_next_member(json *reader, json_string *key) {
     const bool first = reader->first;
     if (!pass_comma(reader, '}', "',' or '}'"))
         return false;
@@ -421,85 +303,18 @@ static bool advance_member(json *reader, json_string *key) {
     if (byte_at(reader, reader->at) != ':')
         return refuse(reader, reader->at, "':'");
     reader->at++;
-    reader->waits = true;
     return true;
-}
-
-/* Takes a value that does not nest, and enters one that does. */
-static bool take_any(json *reader) {
-    json_string string;
-    number number = {0};
-    bool boolean;
-    switch (json_peek(reader)) {
-    case JSON_NOTHING:
-        return false;
-    case JSON_OBJECT:
-        return json_enter_object(reader);
-    case JSON_ARRAY:
-        return json_enter_array(reader);
-    case JSON_STRING:
-        return json_read_string(reader, &string);
-    case JSON_BOOLEAN:
-        return json_read_boolean(reader, &boolean);
-    case JSON_NULL:
-        return json_read_null(reader);
-    case JSON_INTEGER:
-    case JSON_REAL:
-        break;
-    }
-    if (!scan_number(reader, &number))
-        return false;
-    reader->at = number.end;
-    reader->waits = false;
-    return true;
-}
-
-bool json_skip(json *reader) {
-    if (reader->failed)
-        return false;
-    if (!reader->waits)
-        return refuse_call(reader, "no value waits");
-    const int depth = reader->depth;
-    do {
-        json_string key;
-        if (reader->waits)
-            take_any(reader);
-        else if (reader->open[reader->depth - 1] == '[')
-            advance_element(reader);
-        else
-            advance_member(reader, &key);
-    } while (!reader->failed && (reader->waits || reader->depth > depth));
-    return !reader->failed;
-}
-
-/* Whether the reader stands between two values of an object ('{') or array ('['). */
-static bool is_inside(json *reader, unsigned char bracket) {
-    if (reader->failed || (reader->waits && !json_skip(reader)))
-        return false;
-    if (reader->depth > 0 && reader->open[reader->depth - 1] == bracket)
-        return true;
-    return refuse_call(reader, bracket == '{' ? "no object is open" : "no array is open");
-}
-
-bool json_next_member(json *reader, json_string *key) {
-    return is_inside(reader, '{') && advance_member(reader, key);
-}
-
-bool json_next_element(json *reader) {
-    return is_inside(reader, '[') && advance_element(reader);
 }
 
 /* ---------------------------------------------------------------- the text -- */
 
 void json_open(json *reader, const void *text, size_t size, size_t origin) {
-    *reader = (json){.text = text, .size = size, .origin = origin, .waits = true};
+    *reader = (json){.text = text, .size = size, .origin = origin};
 }
 
 bool json_close(json *reader) {
-    if (reader->failed || (reader->waits && !json_skip(reader)))
+    if (reader->failed)
         return false;
-    if (reader->depth > 0)
-        return refuse_call(reader, "an object or array is still open");
     pass_space(reader);
     return reader->at == reader->size || refuse(reader, reader->at, "the end");
 }
