@@ -153,7 +153,7 @@ static onepass_status check_slice(const onepass_accumulator *accumulator, const 
         return onepass_fail(ONEPASS_INVALID_ARGUMENT,
                             "the call's loss, parameters, reduction or divisor are not those that the accumulator "
                             "began with (for %s); expected the same",
-                            onepass_loss_at(whole->loss)->name);
+                            whole->loss->info.name);
     if (first < 0 || first % ORDER_TILE != 0)
         return onepass_fail(ONEPASS_INVALID_ARGUMENT, "first is %lld; expected a multiple of ONEPASS_TILE (%d)",
                             (long long)first, ORDER_TILE);

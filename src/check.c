@@ -22,7 +22,7 @@
 #define FAIL_MEMORY(...)   return onepass_fail(ONEPASS_INVALID_MEMORY, __VA_ARGS__)
 
 const char *onepass_operand_name(const job *job, int32_t k) {
-    return job->loss >= 0 ? onepass_loss_at(job->loss)->operand[k] : "weight";
+    return job->loss ? job->loss->info.operand[k] : "weight";
 }
 
 const char *const onepass_gradient_name[ONEPASS_MAX_OPERANDS] = {
@@ -409,7 +409,7 @@ static onepass_status plan_place(const onepass_call *call, job *job) {
 static onepass_status check_loss_name(const char *name) {
     if (!name)
         FAIL_ARGUMENT("loss is null; expected a name, \"%s\" for one", onepass_loss_at(0)->name);
-    if (onepass_loss_index(name) >= 0)
+    if (onepass_find_loss(name))
         return ONEPASS_OK;
     char names[1024];
     size_t used = 0;
@@ -434,8 +434,9 @@ static onepass_status check_parameter(const char *loss, const onepass_parameter_
 onepass_status onepass_plan_loss(const onepass_call *call, job *job) {
     OK(check_flags(call));
     OK(check_loss_name(call->loss));
-    const onepass_loss_info *loss = onepass_loss_named(call->loss);
-    job->loss = onepass_loss_index(call->loss);
+    job->loss = onepass_find_loss(call->loss);
+    job->family = job->loss->family;
+    const onepass_loss_info *loss = &job->loss->info;
     job->operand_count = loss->operand_count;
     if (call->parameter_count < 0 || call->parameter_count > loss->parameter_count)
         FAIL_ARGUMENT("parameter_count is %d; %s takes 0 to %d parameters", call->parameter_count, loss->name,
@@ -649,7 +650,7 @@ onepass_status onepass_plan(const onepass_call *call, job *job) {
 /* Without weights that count the mask itself is added up: its elements count as 0 and 1. */
 void onepass_plan_weights(const job *weighted, job *weights) {
     const bool counts_weights = weighted->weight.data && !weighted->over_elements;
-    *weights = (struct job){.loss = ONEPASS_WEIGHTS_ONLY,
+    *weights = (struct job){.family = FAMILY_WEIGHTS,
                             .operand_count = 1,
                             .reduction = ONEPASS_SUM,
                             .compute = weighted->compute,
@@ -734,7 +735,7 @@ onepass_status onepass_plan_scale(const onepass_call *call, job *job) {
     checked gradient[MOST_OPERANDS], upstream;
     OK(check_flags(call));
     OK(check_scale_only(call));
-    *job = (struct job){.loss = ONEPASS_SCALE_ONLY, .reduction = ONEPASS_SUM, .divisor = 1};
+    *job = (struct job){.family = FAMILY_SCALE, .reduction = ONEPASS_SUM, .divisor = 1};
     OK(plan_place(call, job));
     if (!call->upstream)
         FAIL_ARGUMENT("upstream is null; expected a tensor of one element");

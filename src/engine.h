@@ -5,6 +5,7 @@
 #ifndef ONEPASS_ENGINE_H
 #define ONEPASS_ENGINE_H
 
+#include "descriptor.h"
 #include "onepass.h"
 
 #include <stdbool.h>
@@ -31,7 +32,8 @@ typedef struct view {
 #define MOST_OPERANDS 3
 
 typedef struct job {
-    int32_t loss; /* index into losses.def */
+    enum family family;
+    const struct loss *loss; /* null in the families that have none */
     int32_t operand_count;
     double parameter[ONEPASS_MAX_PARAMETERS];
     int32_t reduction;
@@ -63,12 +65,6 @@ typedef struct job {
     void *workspace; /* the caller's; null: the library's own */
     size_t workspace_size;
 } job;
-
-/* The loss of a job that computes none: it multiplies its gradients by the upstream gradient, in place. */
-#define ONEPASS_SCALE_ONLY (-1)
-
-/* ... and of one that adds up its first operand where its mask, if it has one, says so: what a mean is divided by. */
-#define ONEPASS_WEIGHTS_ONLY (-2)
 
 /* `run` is called in the state of src/float_state.h, which the public functions enter; an engine's own threads enter it
  * themselves. */
@@ -102,8 +98,11 @@ ONEPASS_INTERNAL onepass_status onepass_check_device(int32_t device, int32_t dev
 ONEPASS_INTERNAL const char *onepass_operand_name(const job *job, int32_t k);
 ONEPASS_INTERNAL extern const char *const onepass_gradient_name[ONEPASS_MAX_OPERANDS];
 
-/* src/catalog.c: the index of a loss in losses.def, or -1. */
-ONEPASS_INTERNAL int32_t onepass_loss_index(const char *name);
+/* src/catalog.c: the loss of that name, or null. */
+ONEPASS_INTERNAL const loss *onepass_find_loss(const char *name);
+
+/* ... and the place in losses.def of a loss that is there. */
+ONEPASS_INTERNAL int32_t onepass_loss_index(const loss *loss);
 
 /* src/message.c: sets the calling thread's message and returns the status. */
 ONEPASS_INTERNAL onepass_status onepass_fail(onepass_status status, const char *format, ...)

@@ -5,7 +5,7 @@
  *
  * fenv.h can do this everywhere, but on x86 it also saves the x87 unit, which took
  * longer than the sum of a thousand numbers. On Arm the default-NaN mode saves
- * cpu/pairwise.c a comparison and a choice for each gradient.
+ * cpu/lines.h a comparison and a choice for each gradient.
  */
 #ifndef ONEPASS_FLOAT_STATE_H
 #define ONEPASS_FLOAT_STATE_H

@@ -87,7 +87,7 @@ LOSS_FUNCTION real choose(bool condition, real a, real b) {
 
 /* x times -1 where the condition holds, else times -0. Not with a choice of the factor on
  * a GPU: ptxas 13.0 makes that an integer and forgets the sign of the zero. And not with a
- * negation on a CPU, which gcc may move to where it spoils a NaN (src/cpu/pairwise.c). */
+ * negation on a CPU, which gcc may move to where it spoils a NaN (src/cpu/lines.h). */
 LOSS_FUNCTION real minus_if(bool condition, real x) {
 #if defined(__CUDACC__)
     return condition ? -x : x * (real)-0.0;

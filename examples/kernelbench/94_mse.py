@@ -2,9 +2,9 @@
 #
 # Generated; change the sources and run `python3 examples/kernelbench/amalgamate.py`. The sources, whose comments are
 # left out here: examples/kernelbench/binding.cpp, examples/kernelbench/mean.cu, examples/kernelbench/mean.h,
-# include/onepass.h, src/catalog.c, src/check.c, src/cuda/combine.h, src/cuda/gpu.h, src/cuda/memory.h,
-# src/cuda/pairwise.cu, src/cuda/pairwise.h, src/cuda/plan.c, src/dtype.h, src/engine.h, src/loss.h, src/loss/mse.h,
-# src/order.h.
+# include/onepass.h, src/catalog.c, src/check.c, src/cpu/instruction_sets.h, src/cuda/combine.h, src/cuda/gpu.h,
+# src/cuda/memory.h, src/cuda/pairwise.cu, src/cuda/pairwise.h, src/cuda/plan.c, src/descriptor.c, src/descriptor.h,
+# src/dtype.h, src/engine.h, src/loss.h, src/loss/mse.h, src/order.h.
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
@@ -381,6 +381,33 @@ ONEPASS_API onepass_status onepass_machine(onepass_machine_info *info);
 }
 #endif
 
+typedef enum family {
+    FAMILY_PAIRWISE,
+    FAMILY_SCALE,
+    FAMILY_WEIGHTS
+} family;
+
+struct cpu_loss;
+typedef struct cpu_losses {
+    const struct cpu_loss *avx512_f32, *avx512_f64;
+    const struct cpu_loss *avx2_f32, *avx2_f64;
+    const struct cpu_loss *sse2_f32, *sse2_f64;
+    const struct cpu_loss *sve_f32, *sve_f64;
+    const struct cpu_loss *neon_f32, *neon_f64;
+    const struct cpu_loss *baseline_f32, *baseline_f64;
+} cpu_losses;
+
+typedef struct cuda_images {
+    const unsigned char *f32, *f64;
+} cuda_images;
+
+typedef struct loss {
+    onepass_loss_info info;
+    enum family family;
+    const struct cuda_images *cuda;
+    struct cpu_losses cpu;
+} loss;
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -397,7 +424,8 @@ typedef struct view {
 #define MOST_OPERANDS 3
 
 typedef struct job {
-    int32_t loss;
+    enum family family;
+    const struct loss *loss;
     int32_t operand_count;
     double parameter[ONEPASS_MAX_PARAMETERS];
     int32_t reduction;
@@ -427,10 +455,6 @@ typedef struct job {
     size_t workspace_size;
 } job;
 
-#define ONEPASS_SCALE_ONLY (-1)
-
-#define ONEPASS_WEIGHTS_ONLY (-2)
-
 typedef struct engine {
     const char *name;
     onepass_status (*run)(const job *job);
@@ -453,7 +477,9 @@ ONEPASS_INTERNAL onepass_status onepass_check_device(int32_t device, int32_t dev
 ONEPASS_INTERNAL const char *onepass_operand_name(const job *job, int32_t k);
 ONEPASS_INTERNAL extern const char *const onepass_gradient_name[ONEPASS_MAX_OPERANDS];
 
-ONEPASS_INTERNAL int32_t onepass_loss_index(const char *name);
+ONEPASS_INTERNAL const loss *onepass_find_loss(const char *name);
+
+ONEPASS_INTERNAL int32_t onepass_loss_index(const loss *loss);
 
 ONEPASS_INTERNAL onepass_status onepass_fail(onepass_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -2304,12 +2330,11 @@ static bool has_variant(const job *job, variant variant) {
 
 static int32_t kernel_of(const job *job, variant variant) {
     const bool in_double = job->compute == ONEPASS_F64;
-    if (job->loss == ONEPASS_WEIGHTS_ONLY && variant == WEIGHTED_FORWARD)
+    if (job->family == FAMILY_WEIGHTS && variant == WEIGHTED_FORWARD)
         return WEIGHTS_WEIGHTED;
-    if (job->loss < 0)
-        return (job->loss == ONEPASS_SCALE_ONLY ? SCALE_DIRECT : WEIGHTS_DIRECT) + (variant == GENERAL ? 2 : 0) +
-               in_double;
-    return first_kernel[job->loss] + (in_double ? variants_in_float(job) : 0) + (int32_t)variant;
+    if (!job->loss)
+        return (job->family == FAMILY_SCALE ? SCALE_DIRECT : WEIGHTS_DIRECT) + (variant == GENERAL ? 2 : 0) + in_double;
+    return first_kernel[onepass_loss_index(job->loss)] + (in_double ? variants_in_float(job) : 0) + (int32_t)variant;
 }
 
 static const view *tensor_of(const job *job, int which) {
@@ -2335,8 +2360,8 @@ static bool is_one_number(const job *job, int which) {
 }
 
 static bool wants_sum(const job *job) {
-    return job->loss == ONEPASS_WEIGHTS_ONLY ||
-           (job->loss != ONEPASS_SCALE_ONLY && job->reduction != ONEPASS_NONE && job->value.data);
+    return job->family == FAMILY_WEIGHTS ||
+           (job->family != FAMILY_SCALE && job->reduction != ONEPASS_NONE && job->value.data);
 }
 
 static cuda_divisor divisor_of(int64_t d) {
@@ -2391,7 +2416,7 @@ static variant variant_of_outputs(const job *job, bool half) {
 }
 
 static variant direct_variant(const job *job, cuda_direct *direct) {
-    const bool scale_only = job->loss == ONEPASS_SCALE_ONLY;
+    const bool scale_only = job->family == FAMILY_SCALE;
     layout layout[CUDA_TENSORS];
     direct->head.rows = 0;
     for (int which = 0; which < CUDA_TENSORS; which++) {
@@ -2417,7 +2442,7 @@ static variant direct_variant(const job *job, cuda_direct *direct) {
         if (half && job->operand[k].dtype != job->operand[0].dtype)
             return GENERAL;
     }
-    if (job->loss < 0)
+    if (!job->loss)
         return half ? GENERAL : FORWARD;
     const variant variant = variant_of_outputs(job, half);
     return has_variant(job, variant) ? variant : GENERAL;
@@ -2433,7 +2458,7 @@ static void general_view(const view *view, cuda_view *general) {
 }
 
 static int32_t unweighted_buffers(const job *job) {
-    if (job->loss == ONEPASS_SCALE_ONLY)
+    if (job->family == FAMILY_SCALE)
         return 0;
     const bool upstream_is_tensor = job->reduction == ONEPASS_NONE && job->upstream.data;
     int32_t buffers = job->operand_count + upstream_is_tensor;
@@ -2463,7 +2488,7 @@ static bool is_dense(const view *view, int32_t dtype) {
 }
 
 static bool is_dense_sum(const job *job) {
-    if (job->compute != ONEPASS_F32 || job->loss == ONEPASS_SCALE_ONLY || !wants_sum(job) || job->gradient[1].data ||
+    if (job->compute != ONEPASS_F32 || job->family == FAMILY_SCALE || !wants_sum(job) || job->gradient[1].data ||
         job->gradient[2].data)
         return false;
     for (int k = 0; k < job->operand_count; k++)
@@ -2481,13 +2506,13 @@ static bool is_aligned_job(const job *job) {
 
 static variant small_variant(const job *job) {
     const int64_t most = job->gradient[0].data ? MOST_SMALL_BOTH : MOST_SMALL_FORWARD;
-    if (job->count == 0 || job->count > most || job->loss < 0 || !has_variant(job, SMALL_FORWARD) || !is_dense_sum(job))
+    if (job->count == 0 || job->count > most || !job->loss || !has_variant(job, SMALL_FORWARD) || !is_dense_sum(job))
         return GENERAL;
     return job->gradient[0].data ? SMALL_BOTH : SMALL_FORWARD;
 }
 
 static bool counts_mask(const job *job) {
-    return job->loss == ONEPASS_WEIGHTS_ONLY && job->operand[0].dtype == ONEPASS_BOOL;
+    return job->family == FAMILY_WEIGHTS && job->operand[0].dtype == ONEPASS_BOOL;
 }
 
 static variant weighted_variant(const job *job) {
@@ -2568,7 +2593,7 @@ static void plan_shape(const job *job, variant variant, int32_t multiprocessors,
     launch->blocks = (uint32_t)blocks;
     launch->threads = (uint32_t)(block.warps * WARP);
     launch->shared_memory = (uint32_t)(buffering * head->buffers * ORDER_TILE) * (uint32_t)dtype_size(job->compute);
-    const bool passes_weights = job->over_weights || job->loss == ONEPASS_WEIGHTS_ONLY;
+    const bool passes_weights = job->over_weights || job->family == FAMILY_WEIGHTS;
     launch->workspace = wants_sum(job) && blocks > 1 ? CUDA_WORKSPACE_HEAD + (size_t)blocks * sizeof(double)
                         : passes_weights             ? CUDA_WORKSPACE_HEAD
                                                      : 0;
@@ -2588,7 +2613,7 @@ static void plan_total(const job *job, cuda_total *total) {
     total->number = multiplies ? reciprocal : divisor;
     total->divides = !multiplies;
     total->dtype =
-        (uint8_t)(job->loss == ONEPASS_WEIGHTS_ONLY ? ONEPASS_F64 : job->value.dtype);
+        (uint8_t)(job->family == FAMILY_WEIGHTS ? ONEPASS_F64 : job->value.dtype);
 }
 
 static void plan_numbers(const job *job, cuda_real *scale, cuda_reals *parameter) {
@@ -2675,8 +2700,48 @@ void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace) {
         launch->parameter.total.value = (char *)workspace + CUDA_WEIGHTS_AT;
 }
 
+#define ONEPASS_UNIT mean
+
+#if defined(ONEPASS_HAS_AVX512)
+#define IF_AVX512(...) __VA_ARGS__
+#else
+#define IF_AVX512(...)
+#endif
+#if defined(ONEPASS_HAS_AVX2)
+#define IF_AVX2(...) __VA_ARGS__
+#else
+#define IF_AVX2(...)
+#endif
+#if defined(ONEPASS_HAS_SSE2)
+#define IF_SSE2(...) __VA_ARGS__
+#else
+#define IF_SSE2(...)
+#endif
+#if defined(ONEPASS_HAS_SVE)
+#define IF_SVE(...) __VA_ARGS__
+#else
+#define IF_SVE(...)
+#endif
+#if defined(ONEPASS_HAS_NEON)
+#define IF_NEON(...) __VA_ARGS__
+#else
+#define IF_NEON(...)
+#endif
+#if defined(ONEPASS_HAS_BASELINE)
+#define IF_BASELINE(...) __VA_ARGS__
+#else
+#define IF_BASELINE(...)
+#endif
+
+#define EACH_INSTRUCTION_SET(SET, argument)                                                                            \
+    IF_AVX512(SET(argument, avx512, true))                                                                             \
+    IF_AVX2(SET(argument, avx2, true))                                                                                 \
+    IF_SSE2(SET(argument, sse2, true))                                                                                 \
+    IF_SVE(SET(argument, sve, false))                                                                                  \
+    IF_NEON(SET(argument, neon, true))                                                                                 \
+    IF_BASELINE(SET(argument, baseline, true))
+
 #include <math.h>
-#include <string.h>
 
 #define PARAMETERS(...)                                                                                                \
     {                                                                                                                  \
@@ -2710,48 +2775,74 @@ void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace) {
 #define NAMES(...)                                                                                                     \
     { PASTE(NAMES_, OPERANDS_OF(__VA_ARGS__))(__VA_ARGS__) }
 
+#define CUDA_IMAGES PASTE(onepass_cuda_images_, ONEPASS_UNIT)
+ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
+
+#define DECLARE_FUNCTIONS(name, set, automatic)                                                                        \
+    ONEPASS_INTERNAL extern const struct cpu_loss onepass_cpu_##name##_##set##_f32;                                    \
+    ONEPASS_INTERNAL extern const struct cpu_loss onepass_cpu_##name##_##set##_f64;
+#define FUNCTIONS(name, set, automatic)                                                                                \
+    .set##_f32 = &onepass_cpu_##name##_##set##_f32, .set##_f64 = &onepass_cpu_##name##_##set##_f64,
+
 #define LOSS(name, operands, length, meaning, value, slope, accuracy, ...)                                             \
     static const onepass_accuracy name##_accuracy = accuracy;                                                          \
     static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;                                             \
-    static const char *const name##_operands[] = NAMES operands;
+    static const char *const name##_operands[] = NAMES operands;                                                       \
+    EACH_INSTRUCTION_SET(DECLARE_FUNCTIONS, name)                                                                      \
+    ONEPASS_INTERNAL extern const loss onepass_loss_##name;                                                            \
+    const loss onepass_loss_##name = {{#name, meaning, value, slope, OPERANDS_OF operands,                             \
+                                       sizeof name##_parameters / sizeof *name##_parameters - 1, name##_parameters,    \
+                                       name##_operands, &name##_accuracy},                                             \
+                                      FAMILY_PAIRWISE,                                                                 \
+                                      &CUDA_IMAGES,                                                                    \
+                                      {EACH_INSTRUCTION_SET(FUNCTIONS, name)}};
 
 LOSS(mse, (prediction, target), SHORT, "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
      NO_PARAMETERS)
 #undef LOSS
 
-#define LOSS(name, operands, length, meaning, value, slope, accuracy, ...)                                             \
-    {#name,                                                                                                            \
-     meaning,                                                                                                          \
-     value,                                                                                                            \
-     slope,                                                                                                            \
-     OPERANDS_OF operands,                                                                                             \
-     sizeof name##_parameters / sizeof *name##_parameters - 1,                                                         \
-     name##_parameters,                                                                                                \
-     name##_operands,                                                                                                  \
-     &name##_accuracy},
-static const onepass_loss_info losses[] = {
+#include <string.h>
+
+#define LOSS(name, ...) ONEPASS_INTERNAL extern const loss onepass_loss_##name;
 
 LOSS(mse, (prediction, target), SHORT, "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
      NO_PARAMETERS)
+#undef LOSS
+
+static const loss *const losses[] = {
+#define LOSS(name, ...) &onepass_loss_##name,
+
+LOSS(mse, (prediction, target), SHORT, "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
+     NO_PARAMETERS)
+#undef LOSS
 };
-#undef LOSS
 
 #define LOSS_COUNT ((int32_t)(sizeof losses / sizeof *losses))
 
-int32_t onepass_loss_index(const char *name) {
+int32_t onepass_loss_index(const loss *loss) {
+    int32_t i = 0;
+    while (losses[i] != loss)
+        i++;
+    return i;
+}
+
+const loss *onepass_find_loss(const char *name) {
     for (int32_t i = 0; name && i < LOSS_COUNT; i++)
-        if (strcmp(losses[i].name, name) == 0)
-            return i;
-    return -1;
+        if (strcmp(losses[i]->info.name, name) == 0)
+            return losses[i];
+    return NULL;
 }
 
 const onepass_loss_info *onepass_loss_at(int32_t index) {
-    return index >= 0 && index < LOSS_COUNT ? &losses[index] : NULL;
+    return index >= 0 && index < LOSS_COUNT ? &losses[index]->info : NULL;
 }
 
 const onepass_loss_info *onepass_loss_named(const char *name) {
-    return onepass_loss_at(onepass_loss_index(name));
+    const loss *loss = onepass_find_loss(name);
+    return loss ? &loss->info : NULL;
 }
+const cuda_images onepass_cuda_images_mean = {NULL, NULL};
+
 typedef struct checked {
     const char *name;
     void *data;
@@ -2820,8 +2911,9 @@ static job job_of(const mean_call *call) {
     }
     job job = {};
     job.operand_count = 2;
-    for (int32_t i = 0; i < losses[job.loss].parameter_count; i++)
-        job.parameter[i] = losses[job.loss].parameter[i].default_value;
+    job.loss = losses[0];
+    for (int32_t i = 0; i < job.loss->info.parameter_count; i++)
+        job.parameter[i] = job.loss->info.parameter[i].default_value;
     job.reduction = ONEPASS_MEAN;
     job.compute = ONEPASS_F32;
     job.count = common.count;

@@ -134,6 +134,7 @@ class Amalgamation:
 
     def of(self, name):
         text = f'#include "loss/{self.loss}.h"\n' if name == "losses.def" else self.read(name)
+        text = text.replace("#include ONEPASS_UNIT_HEADER", '#include "losses.def"')
         guard = re.search(r"^#ifndef (\w+_H)\n#define \1\n(.*)^#endif\n", text, flags=re.MULTILINE | re.DOTALL)
         if guard:  # what it guards comes once, what stands behind it each time
             text = ("" if name in self.guarded else guard[2]) + text[guard.end():]

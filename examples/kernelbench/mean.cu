@@ -10,8 +10,12 @@
 #define dtype_size(dtype) sizeof(float)
 #include "cuda/plan.c"
 
-#include "catalog.c" /* the parameters' defaults */
-#include "check.c"   /* only: checked, common, make_view */
+#define ONEPASS_UNIT mean
+#include "descriptor.c" /* the parameters' defaults */
+#include "catalog.c"
+const cuda_images onepass_cuda_images_mean = {NULL, NULL};
+
+#include "check.c" /* only: checked, common, make_view */
 
 static_assert(MEAN_WORKSPACE == ONEPASS_WORKSPACE_SIZE, "enough for every call");
 static_assert(MEAN_MOST_DIMENSIONS == ONEPASS_MAX_DIMENSIONS, "those that a view has room for");
@@ -38,8 +42,9 @@ static job job_of(const mean_call *call) {
     }
     job job = {};
     job.operand_count = 2;
-    for (int32_t i = 0; i < losses[job.loss].parameter_count; i++)
-        job.parameter[i] = losses[job.loss].parameter[i].default_value;
+    job.loss = losses[0];
+    for (int32_t i = 0; i < job.loss->info.parameter_count; i++)
+        job.parameter[i] = job.loss->info.parameter[i].default_value;
     job.reduction = ONEPASS_MEAN;
     job.compute = ONEPASS_F32;
     job.count = common.count;

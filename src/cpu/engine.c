@@ -3,7 +3,8 @@
  * many threads a job is worth, and the tree over the runs of tiles that the threads
  * computed.
  */
-#include "cpu/pairwise.h"
+#include "cpu/instruction_sets.h"
+#include "cpu/run.h"
 #include "cpu/threads.h"
 #include "dtype.h"
 #include "float_state.h"
@@ -22,60 +23,39 @@
 
 /* ------------------------------------------------------- instruction sets -- */
 
-__attribute__((unused)) static bool always(void) {
-    return true;
-}
+/* What every processor of the architecture has needs no question. */
+#define HERE_sse2     true
+#define HERE_neon     true
+#define HERE_baseline true
 
 #if defined(__x86_64__)
-__attribute__((unused)) static bool has_avx2(void) {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-__attribute__((unused)) static bool has_avx512(void) {
-    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-#elif defined(__aarch64__)
-__attribute__((unused)) static bool has_sve(void) {
-#if defined(__linux__)
-    return getauxval(AT_HWCAP) & (1ul << 22); /* HWCAP_SVE */
+#define HERE_avx2 (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+#define HERE_avx512                                                                                                    \
+    (HERE_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&                           \
+     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+#elif defined(__aarch64__) && defined(__linux__)
+#define HERE_sve ((getauxval(AT_HWCAP) & (1ul << 22)) != 0) /* HWCAP_SVE */
 #else
-    return false;
-#endif
-}
+#define HERE_sve false
 #endif
 
 typedef struct instruction_set {
     const char *name;
     bool (*is_here)(void);
     bool automatic; /* chosen without being asked for */
-    cpu_pairwise *f32, *f64;
+    cpu_run_function *f32, *f64;
 } instruction_set;
 
-#define INSTRUCTION_SET(name, is_here, automatic)                                                                      \
-    { #name, is_here, automatic, onepass_cpu_pairwise_##name##_f32, onepass_cpu_pairwise_##name##_f64 }
+#define DECLARE(unused, set, automatic)                                                                                \
+    ONEPASS_INTERNAL cpu_run_function onepass_cpu_run_##set##_f32, onepass_cpu_run_##set##_f64;                        \
+    static bool has_##set(void) {                                                                                      \
+        return HERE_##set;                                                                                             \
+    }
+EACH_INSTRUCTION_SET(DECLARE, )
 
-/* Best first. The build defines what it has. */
-static const instruction_set instruction_sets[] = {
-#if defined(ONEPASS_HAS_AVX512)
-    INSTRUCTION_SET(avx512, has_avx512, true),
-#endif
-#if defined(ONEPASS_HAS_AVX2)
-    INSTRUCTION_SET(avx2, has_avx2, true),
-#endif
-#if defined(ONEPASS_HAS_SSE2)
-    INSTRUCTION_SET(sse2, always, true),
-#endif
-#if defined(ONEPASS_HAS_SVE)
-    /* Its bits are tested under emulation; no measurement yet shows that it is faster than neon. */
-    INSTRUCTION_SET(sve, has_sve, false),
-#endif
-#if defined(ONEPASS_HAS_NEON)
-    INSTRUCTION_SET(neon, always, true),
-#endif
-#if defined(ONEPASS_HAS_BASELINE)
-    INSTRUCTION_SET(baseline, always, true),
-#endif
-};
+#define INSTRUCTION_SET(unused, set, automatic)                                                                        \
+    {#set, has_##set, automatic, onepass_cpu_run_##set##_f32, onepass_cpu_run_##set##_f64},
+static const instruction_set instruction_sets[] = {EACH_INSTRUCTION_SET(INSTRUCTION_SET, )};
 
 #define INSTRUCTION_SET_COUNT (sizeof instruction_sets / sizeof *instruction_sets)
 
@@ -149,7 +129,7 @@ static int level_of_runs(int64_t tiles, int64_t threads) {
 }
 
 /* Each thread has its share of the runs in one piece. A run that nobody has a sum of counts as 0. */
-static double run_on_threads(cpu_pairwise *pairwise, const job *job, int64_t tiles, int64_t threads) {
+static double run_on_threads(cpu_run_function *run, const job *job, int64_t tiles, int64_t threads) {
     double sum[MOST_RUNS];
     const int level = level_of_runs(tiles, threads);
     const int64_t runs = ((tiles - 1) >> level) + 1;
@@ -161,16 +141,16 @@ static double run_on_threads(cpu_pairwise *pairwise, const job *job, int64_t til
         const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
         const int64_t first = runs * thread / team, end = runs * (thread + 1) / team;
         const int64_t first_tile = first << level, end_tile = least(end << level, tiles);
-        pairwise(job, first_tile, end_tile - first_tile, level, sum + first);
+        run(job, first_tile, end_tile - first_tile, level, sum + first);
         leave_float_state(callers);
     }
 #endif
     return order_tree(sum, runs);
 }
 
-static double run_alone(cpu_pairwise *pairwise, const job *job, int64_t tiles) {
+static double run_alone(cpu_run_function *run, const job *job, int64_t tiles) {
     double sum = 0;
-    pairwise(job, 0, tiles, ORDER_TOP_LEVEL, &sum);
+    run(job, 0, tiles, ORDER_TOP_LEVEL, &sum);
     return sum;
 }
 
@@ -179,10 +159,10 @@ void onepass_cpu_finish(const view *value, double sum, int32_t reduction, double
     store_scalar(value->data, value->dtype, reduction == ONEPASS_MEAN ? sum / divisor : sum);
 }
 
-static void compute(cpu_pairwise *pairwise, const job *job) {
+static void compute(cpu_run_function *run, const job *job) {
     const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
     const int64_t threads = threads_for(job, tiles);
-    const double sum = threads > 1 ? run_on_threads(pairwise, job, tiles, threads) : run_alone(pairwise, job, tiles);
+    const double sum = threads > 1 ? run_on_threads(run, job, tiles, threads) : run_alone(run, job, tiles);
     if (job->sum)
         *job->sum = sum;
     if (job->reduction != ONEPASS_NONE && job->value.data)
@@ -190,20 +170,20 @@ static void compute(cpu_pairwise *pairwise, const job *job) {
 }
 
 /* Not inlined: its job need not be on the stack beside the other. */
-static __attribute__((noinline)) double sum_of_weights(cpu_pairwise *pairwise, const job *job) {
+static __attribute__((noinline)) double sum_of_weights(cpu_run_function *run, const job *job) {
     struct job weights;
     double sum;
     onepass_plan_weights(job, &weights);
     weights.sum = &sum;
-    compute(pairwise, &weights);
+    compute(run, &weights);
     return sum;
 }
 
 /* The weights first, since the gradient of every element is divided by their sum. */
-static void compute_over_weights(cpu_pairwise *pairwise, const job *job) {
+static void compute_over_weights(cpu_run_function *run, const job *job) {
     struct job divided = *job;
-    divided.divisor = sum_of_weights(pairwise, job);
-    compute(pairwise, &divided);
+    divided.divisor = sum_of_weights(run, job);
+    compute(run, &divided);
 }
 
 /* In the compute type, as the gradient is multiplied by it. */
@@ -217,12 +197,12 @@ static onepass_status cpu_run(const job *job) {
     const onepass_status status = choose_instruction_set(&set);
     if (status != ONEPASS_OK)
         return status;
-    cpu_pairwise *const pairwise = job->compute == ONEPASS_F64 ? set->f64 : set->f32;
+    cpu_run_function *const run = job->compute == ONEPASS_F64 ? set->f64 : set->f32;
     const bool done_before = job->skip_if_one && upstream_is_one(job);
     if (!done_before && job->over_weights)
-        compute_over_weights(pairwise, job);
+        compute_over_weights(run, job);
     else if (!done_before)
-        compute(pairwise, job);
+        compute(run, job);
     return ONEPASS_OK;
 }
 

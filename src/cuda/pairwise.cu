@@ -1,6 +1,6 @@
 /*
  * The CUDA engine's work on tiles, for losses of two numbers or three: the twin of
- * src/cpu/pairwise.c. A warp takes a tile: it gathers the operands as `real` numbers,
+ * src/cpu/run.c. A warp takes a tile: it gathers the operands as `real` numbers,
  * computes values and slopes lane by lane, and scatters what was computed. Compiled
  * once for each compute type; several direct kernels and a general one come out for
  * each loss.

@@ -96,12 +96,11 @@ static bool has_variant(const job *job, variant variant) {
 
 static int32_t kernel_of(const job *job, variant variant) {
     const bool in_double = job->compute == ONEPASS_F64;
-    if (job->loss == ONEPASS_WEIGHTS_ONLY && variant == WEIGHTED_FORWARD)
+    if (job->family == FAMILY_WEIGHTS && variant == WEIGHTED_FORWARD)
         return WEIGHTS_WEIGHTED;
-    if (job->loss < 0)
-        return (job->loss == ONEPASS_SCALE_ONLY ? SCALE_DIRECT : WEIGHTS_DIRECT) + (variant == GENERAL ? 2 : 0) +
-               in_double;
-    return first_kernel[job->loss] + (in_double ? variants_in_float(job) : 0) + (int32_t)variant;
+    if (!job->loss)
+        return (job->family == FAMILY_SCALE ? SCALE_DIRECT : WEIGHTS_DIRECT) + (variant == GENERAL ? 2 : 0) + in_double;
+    return first_kernel[onepass_loss_index(job->loss)] + (in_double ? variants_in_float(job) : 0) + (int32_t)variant;
 }
 
 /* ------------------------------------------------------------------ tensors -- */
@@ -131,8 +130,8 @@ static bool is_one_number(const job *job, int which) {
 }
 
 static bool wants_sum(const job *job) {
-    return job->loss == ONEPASS_WEIGHTS_ONLY ||
-           (job->loss != ONEPASS_SCALE_ONLY && job->reduction != ONEPASS_NONE && job->value.data);
+    return job->family == FAMILY_WEIGHTS ||
+           (job->family != FAMILY_SCALE && job->reduction != ONEPASS_NONE && job->value.data);
 }
 
 /* With so many bits that d - 1 has, magic = ceil(2^(63+bits) / d) fits into 64, and the
@@ -194,7 +193,7 @@ static variant variant_of_outputs(const job *job, bool half) {
 
 /* The direct kernel that can do the job, or GENERAL. Fills in the rows. The gradient is of the operands' type. */
 static variant direct_variant(const job *job, cuda_direct *direct) {
-    const bool scale_only = job->loss == ONEPASS_SCALE_ONLY;
+    const bool scale_only = job->family == FAMILY_SCALE;
     layout layout[CUDA_TENSORS];
     direct->head.rows = 0;
     for (int which = 0; which < CUDA_TENSORS; which++) {
@@ -220,7 +219,7 @@ static variant direct_variant(const job *job, cuda_direct *direct) {
         if (half && job->operand[k].dtype != job->operand[0].dtype)
             return GENERAL;
     }
-    if (job->loss < 0)
+    if (!job->loss)
         return half ? GENERAL : FORWARD;
     const variant variant = variant_of_outputs(job, half);
     return has_variant(job, variant) ? variant : GENERAL;
@@ -239,7 +238,7 @@ static void general_view(const view *view, cuda_view *general) {
 
 /* Tiles of shared memory for a warp: the operands and an upstream gradient, and in their place value and gradients. */
 static int32_t unweighted_buffers(const job *job) {
-    if (job->loss == ONEPASS_SCALE_ONLY)
+    if (job->family == FAMILY_SCALE)
         return 0;
     const bool upstream_is_tensor = job->reduction == ONEPASS_NONE && job->upstream.data;
     int32_t buffers = job->operand_count + upstream_is_tensor;
@@ -272,7 +271,7 @@ static bool is_dense(const view *view, int32_t dtype) {
 
 /* Whether the sum is wanted, alone or with the gradient for the prediction, of dense operands in float. */
 static bool is_dense_sum(const job *job) {
-    if (job->compute != ONEPASS_F32 || job->loss == ONEPASS_SCALE_ONLY || !wants_sum(job) || job->gradient[1].data ||
+    if (job->compute != ONEPASS_F32 || job->family == FAMILY_SCALE || !wants_sum(job) || job->gradient[1].data ||
         job->gradient[2].data)
         return false;
     for (int k = 0; k < job->operand_count; k++)
@@ -291,14 +290,14 @@ static bool is_aligned_job(const job *job) {
 /* The kernel for small inputs that can do the job, or GENERAL. */
 static variant small_variant(const job *job) {
     const int64_t most = job->gradient[0].data ? MOST_SMALL_BOTH : MOST_SMALL_FORWARD;
-    if (job->count == 0 || job->count > most || job->loss < 0 || !has_variant(job, SMALL_FORWARD) || !is_dense_sum(job))
+    if (job->count == 0 || job->count > most || !job->loss || !has_variant(job, SMALL_FORWARD) || !is_dense_sum(job))
         return GENERAL;
     return job->gradient[0].data ? SMALL_BOTH : SMALL_FORWARD;
 }
 
 /* What a mean is divided by may be the number of a mask's elements: then the mask is the operand. */
 static bool counts_mask(const job *job) {
-    return job->loss == ONEPASS_WEIGHTS_ONLY && job->operand[0].dtype == ONEPASS_BOOL;
+    return job->family == FAMILY_WEIGHTS && job->operand[0].dtype == ONEPASS_BOOL;
 }
 
 /* The kernel for weights and masks that can do the job, or GENERAL. */
@@ -391,7 +390,7 @@ static void plan_shape(const job *job, variant variant, int32_t multiprocessors,
     launch->blocks = (uint32_t)blocks;
     launch->threads = (uint32_t)(block.warps * WARP);
     launch->shared_memory = (uint32_t)(buffering * head->buffers * ORDER_TILE) * (uint32_t)dtype_size(job->compute);
-    const bool passes_weights = job->over_weights || job->loss == ONEPASS_WEIGHTS_ONLY;
+    const bool passes_weights = job->over_weights || job->family == FAMILY_WEIGHTS;
     launch->workspace = wants_sum(job) && blocks > 1 ? CUDA_WORKSPACE_HEAD + (size_t)blocks * sizeof(double)
                         : passes_weights             ? CUDA_WORKSPACE_HEAD
                                                      : 0;
@@ -414,7 +413,7 @@ static void plan_total(const job *job, cuda_total *total) {
     total->number = multiplies ? reciprocal : divisor;
     total->divides = !multiplies;
     total->dtype =
-        (uint8_t)(job->loss == ONEPASS_WEIGHTS_ONLY ? ONEPASS_F64 : job->value.dtype); /* they go into the workspace */
+        (uint8_t)(job->family == FAMILY_WEIGHTS ? ONEPASS_F64 : job->value.dtype); /* they go into the workspace */
 }
 
 /* In the compute type, as all that a slope or a term is computed with. */

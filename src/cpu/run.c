@@ -1,0 +1,318 @@
+/*
+ * The CPU engine's work on tiles: gather the operands of a tile as `real` numbers, have a loss's functions compute
+ * values and slopes lane by lane, scatter what was computed. Compiled once for each instruction set and each compute
+ * type; ONEPASS_VARIANT (avx2_f32) ends the name of the one function that comes out.
+ *
+ * -ffp-contract=off is part of the meaning: a fused multiply-add has other bits.
+ */
+#include "cpu/run.h"     /* the entry */
+#include "cpu/buffers.h" /* what is done in them */
+#include "cpu/memory.h"  /* gather and scatter */
+#include "order.h"       /* whatever is added up */
+
+/* --------------------------------------------------------------- outputs -- */
+
+/* What a run does with each of its tiles. */
+typedef struct wanted {
+    bool sum, values, gradient[MOST_OPERANDS];
+    int gradients; /* how many */
+    bool upstream_is_tensor;
+    bool weighted;   /* then the scale is left to be multiplied after the weight */
+    bool one_by_one; /* tiles with a weight or a mask */
+    real scale;
+    access access; /* in which the sums can read the operands, where whole tiles of each lie in one row */
+    real upstream; /* if it is one number; 1 if there is none */
+} wanted;
+
+/* Gaps within a cache line: the sums read around them (0.95 of a plain loop's rate
+ * on a Neoverse N1, against 0.62 through a buffer). Wider ones are better gathered. */
+static bool has_narrow_gaps(const view *view) {
+    const int64_t stride = inner_stride(view);
+    return stride != 0 && stride != 1 && stride * (int64_t)sizeof(real) < 64 && -stride * (int64_t)sizeof(real) < 64;
+}
+
+static access sums_access(const job *job) {
+    const int32_t dtype = job->operand[0].dtype;
+    bool dense = true, gaps = false;
+    for (int32_t k = 0; k < job->operand_count; k++) {
+        if (job->operand[k].dtype != dtype)
+            return ACCESS_REAL;
+        dense &= inner_stride(&job->operand[k]) == 1;
+        gaps |= has_narrow_gaps(&job->operand[k]);
+    }
+    if (sizeof(real) != sizeof(float))
+        return ACCESS_REAL;
+    if (dtype == REAL_DTYPE)
+        return gaps ? ACCESS_STRIDED : ACCESS_REAL;
+    return !dense ? ACCESS_REAL : dtype == ONEPASS_F16 ? ACCESS_F16 : ACCESS_BF16;
+}
+
+static wanted what_is_wanted(const job *job) {
+    const bool none = job->reduction == ONEPASS_NONE;
+    wanted wanted = {.sum = job->sum || (!none && job->value.data),
+                     .values = none && job->value.data,
+                     .upstream_is_tensor = none && job->upstream.data,
+                     .weighted = job->weight.data,
+                     .one_by_one = job->weight.data || job->mask.data,
+                     .scale = job->reduction == ONEPASS_MEAN ? (real)(1.0 / job->divisor) : 1,
+                     .upstream = 1};
+    if (!none && job->upstream.data)
+        wanted.upstream = (real)load_scalar(job->upstream.data, job->upstream.dtype);
+    for (int k = 0; k < MOST_OPERANDS; k++) {
+        wanted.gradient[k] = job->gradient[k].data;
+        wanted.gradients += wanted.gradient[k];
+    }
+    const bool only_sums = wanted.sum && !wanted.values && wanted.gradients == wanted.gradient[0];
+    if (only_sums && !wanted.one_by_one)
+        wanted.access = sums_access(job);
+    return wanted;
+}
+
+/* ---------------------------------------------------------------- strips -- */
+
+/* How many tiles from `element` on make a strip for which the view need not be gathered, or only one constant tile. */
+static int64_t tiles_without_gather(const view *view, int64_t element, access access) {
+    if (access != ACCESS_REAL)
+        return row_length(view, element) / ORDER_TILE;
+    const int64_t dense = view->dtype == REAL_DTYPE ? dense_length(view, element) : 0;
+    return (dense ? dense : constant_length(view, element)) / ORDER_TILE;
+}
+
+static int64_t tiles_without_scatter(const view *view, int64_t element) {
+    return view->dtype == REAL_DTYPE ? dense_length(view, element) / ORDER_TILE : 0;
+}
+
+/* An operand that its gradient will lie over is copied first, if other gradients are computed from it as well. */
+static bool must_copy(const job *job, const wanted *wanted, int k) {
+    return wanted->gradients > 1 && job->in_place[k];
+}
+
+/* The next strip: as many tiles as nobody needs a buffer for, else one. */
+static access next_strip(const job *job, const wanted *wanted, int64_t element, int64_t left, strip *strip,
+                         buffers *buffers) {
+    int64_t tiles = least(left / ORDER_TILE, wanted->one_by_one ? 1 : STRIP_TILES);
+    access access = tiles ? wanted->access : ACCESS_REAL;
+    for (int k = 0; k < job->operand_count; k++)
+        if (row_length(&job->operand[k], element) < ORDER_TILE)
+            access = ACCESS_REAL;
+    for (int k = 0; k < job->operand_count; k++) {
+        tiles = least(tiles, tiles_without_gather(&job->operand[k], element, access));
+        if (wanted->gradient[k])
+            tiles = must_copy(job, wanted, k) ? 0 : least(tiles, tiles_without_scatter(&job->gradient[k], element));
+    }
+    if (wanted->values)
+        tiles = least(tiles, tiles_without_scatter(&job->value, element));
+
+    strip->tiles = tiles > 0 ? (int)tiles : 1;
+    strip->count = (int)least(left, (int64_t)strip->tiles * ORDER_TILE);
+    for (int k = 0; k < job->operand_count; k++) {
+        const view *view = &job->operand[k];
+        if (access != ACCESS_REAL)
+            strip->operand[k] = address_of(view, element);
+        else if (must_copy(job, wanted, k))
+            strip->operand[k] = gather_copy(view, element, strip->count, buffers->operand[k]);
+        else
+            strip->operand[k] = gather(view, element, strip->count, buffers->operand[k], &buffers->constant[k]);
+        strip->stride[k] = access == ACCESS_STRIDED ? inner_stride(view) : 1;
+        strip->step[k] = strip->operand[k] == buffers->operand[k] ? 0 : strip->stride[k] * ORDER_TILE;
+    }
+    for (int k = job->operand_count; k < MOST_OPERANDS; k++)
+        strip->operand[k] = strip->operand[0];
+    return access;
+}
+
+/* --------------------------------------------------------------- compute -- */
+
+ALWAYS_INLINE real weighted_term(const tile *tile, int64_t i) {
+    return read_real(tile, 0, i) * read_real(tile, 1, i);
+}
+
+/* What a tile's elements are worth; null where there is no such thing. */
+typedef struct worth {
+    const real *weight, *mask;
+} worth;
+
+/* A tile that the input ends in, or whose terms are weighted or masked. */
+static void buffered_sum(const cpu_loss *loss, const strip *given, worth worth, real *terms, double *sum) {
+    const real *weight = worth.weight;
+    loss->values(given, terms);
+    if (weight && !worth.mask && given->count == ORDER_TILE) {
+        one_sum(weighted_term, terms, weight, sum);
+        return;
+    }
+    if (weight)
+        weigh(terms, given->count, weight, 1);
+    if (worth.mask)
+        hide(terms, given->count, worth.mask);
+    stored_sum(terms, given->count, sum);
+}
+
+static void write_values(const job *job, const cpu_loss *loss, const strip *strip, worth worth, int64_t element,
+                         buffers *buffers) {
+    real *into = direct(&job->value, element, strip->count), *values = into ? into : buffers->result;
+    loss->values(strip, values);
+    if (worth.weight)
+        weigh(values, strip->count, worth.weight, 1);
+    if (worth.mask)
+        hide(values, strip->count, worth.mask);
+    if (!into)
+        scatter(&job->value, element, strip->count, values);
+}
+
+/* The upstream gradient comes last, so that a gradient may also be scaled later with the same bits. */
+static void multiply_by_upstream(const job *job, const wanted *wanted, int64_t element, int count, factors *factors,
+                                 real *gradient) {
+    if (wanted->upstream_is_tensor) {
+        const void *constant = NULL;
+        for (int done = 0; done < count; done += ORDER_TILE) {
+            const int n = (int)least(count - done, ORDER_TILE);
+            multiply_by_each(gradient + done, n,
+                             gather(&job->upstream, element + done, n, factors->upstream, &constant));
+        }
+    } else if (wanted->upstream != 1) {
+        multiply_by_one(gradient, count, wanted->upstream);
+    }
+}
+
+static worth worth_of(const job *job, int64_t element, int count, factors *factors) {
+    worth worth = {NULL, NULL};
+    if (job->weight.data)
+        worth.weight = gather(&job->weight, element, count, factors->weight, &factors->constant_weight);
+    if (job->mask.data)
+        worth.mask = gather(&job->mask, element, count, factors->mask, &factors->constant_mask);
+    return worth;
+}
+
+/* All that is wanted of a strip; `sum` has one number a tile, if sums are wanted. */
+static void run_strip(const job *job, const wanted *wanted, access access, strip *strip, int64_t element,
+                      buffers *buffers, double *sum) {
+    const cpu_loss *loss = job->loss->cpu.ONEPASS_VARIANT;
+    const worth worth = worth_of(job, element, strip->count, buffers->factors);
+    const bool whole = strip->count == strip->tiles * ORDER_TILE && !wanted->one_by_one;
+    const bool together = whole && wanted->sum && wanted->gradient[0];
+
+    if (together) {
+        real *into = direct(&job->gradient[0], element, strip->count);
+        strip->gradient = into ? into : buffers->result;
+        loss->sums_and_gradient[access](strip, sum);
+    } else if (wanted->sum && whole) {
+        loss->sums[access](strip, sum);
+    } else if (wanted->sum) {
+        buffered_sum(loss, strip, worth, buffers->result, sum);
+    }
+    if (wanted->values)
+        write_values(job, loss, strip, worth, element, buffers);
+    for (int k = 0; k < job->operand_count; k++) {
+        if (!wanted->gradient[k])
+            continue;
+        real *into = direct(&job->gradient[k], element, strip->count), *gradient = into ? into : buffers->result;
+        if (!(together && k == 0))
+            loss->gradient[k](strip, gradient);
+        if (worth.weight)
+            weigh(gradient, strip->count, worth.weight, wanted->scale);
+        multiply_by_upstream(job, wanted, element, strip->count, buffers->factors, gradient);
+        if (worth.mask)
+            hide(gradient, strip->count, worth.mask);
+        if (!into)
+            scatter(&job->gradient[k], element, strip->count, gradient);
+    }
+}
+
+/* ----------------------------------------------- jobs without a loss -- */
+
+/* The upstream gradient alone, for gradients that were computed without it. */
+static void scale_gradients(const job *job, const wanted *wanted, int64_t element, int64_t end, buffers *buffers) {
+    for (int count; element < end && wanted->upstream != 1; element += count) {
+        count = (int)least(end - element, ORDER_TILE);
+        for (int k = 0; k < MOST_OPERANDS; k++) {
+            const view *view = &job->gradient[k];
+            if (!wanted->gradient[k])
+                continue;
+            real *into = direct(view, element, count), *gradient = into ? into : buffers->result;
+            if (!into)
+                gather_copy(view, element, count, gradient);
+            multiply_by_one(gradient, count, wanted->upstream);
+            if (!into)
+                scatter(view, element, count, gradient);
+        }
+    }
+}
+
+/* The weights alone, or the mask, for the mean that is divided by their sum. A tile that lies as `real`, and counts as
+ * a whole, is read where it is. */
+static void sum_weights(const job *job, int64_t element, int64_t end, buffers *buffers, order_nodes *nodes) {
+    factors *factors = buffers->factors;
+    double sum;
+    for (int count; element < end; element += count) {
+        count = (int)least(end - element, ORDER_TILE);
+        const real *weight =
+            gather(&job->operand[0], job->first + element, count, factors->weight, &factors->constant_weight);
+        if (count == ORDER_TILE && !job->mask.data) {
+            one_sum(stored_term, weight, weight, &sum);
+        } else {
+            memcpy(buffers->result, weight, (size_t)count * sizeof *weight);
+            if (job->mask.data)
+                hide(buffers->result, count,
+                     gather(&job->mask, job->first + element, count, factors->mask, &factors->constant_mask));
+            stored_sum(buffers->result, count, &sum);
+        }
+        order_push_tile(nodes, sum);
+    }
+    order_end_node(nodes);
+}
+
+/* ------------------------------------------------------------------- run -- */
+
+static __attribute__((noinline)) void run(const job *job, int64_t first_tile, int64_t tile_count, int level,
+                                          factors *factors, double *sums) {
+    const wanted wanted = what_is_wanted(job);
+    double sum[STRIP_TILES];
+    buffers buffers;
+    for (int k = 0; k < MOST_OPERANDS; k++)
+        buffers.constant[k] = NULL;
+    buffers.factors = factors;
+    strip strip = {.scale = wanted.weighted ? 1 : wanted.scale,
+                   .from_memory = job->count * (int64_t)dtype_size(job->operand[0].dtype) > MOST_CACHED_BYTES};
+    for (int i = 0; i < ONEPASS_MAX_PARAMETERS; i++)
+        strip.parameter[i] = (real)job->parameter[i];
+
+    order_nodes nodes = {.level = level, .next = sums};
+    const int64_t last_tile = first_tile + tile_count;
+    const int64_t end = last_tile > job->count / ORDER_TILE ? job->count : last_tile * ORDER_TILE;
+    if (job->family == FAMILY_SCALE) {
+        scale_gradients(job, &wanted, first_tile * ORDER_TILE, end, &buffers);
+        return;
+    }
+    if (job->family == FAMILY_WEIGHTS) {
+        sum_weights(job, first_tile * ORDER_TILE, end, &buffers, &nodes);
+        return;
+    }
+    for (int64_t done = first_tile * ORDER_TILE; done < end; done += strip.count) {
+        const int64_t element = job->first + done;
+        const access access = next_strip(job, &wanted, element, end - done, &strip, &buffers);
+        strip.is_last = done + strip.count >= end;
+        run_strip(job, &wanted, access, &strip, element, &buffers, sum);
+        for (int index = 0; wanted.sum && index < strip.tiles; index++)
+            order_push_tile(&nodes, sum[index]);
+    }
+    order_end_node(&nodes);
+}
+
+static __attribute__((noinline)) void run_with_factors(const job *job, int64_t first_tile, int64_t tile_count,
+                                                       int level, double *sums) {
+    factors factors;
+    factors.constant_weight = factors.constant_mask = NULL;
+    run(job, first_tile, tile_count, level, &factors, sums);
+}
+
+#define ENTRY PASTE(onepass_cpu_run_, ONEPASS_VARIANT)
+ONEPASS_INTERNAL cpu_run_function ENTRY;
+
+void ENTRY(const job *job, int64_t first_tile, int64_t tile_count, int level, double *sums) {
+    const bool has_factors = job->weight.data || job->mask.data || job->family == FAMILY_WEIGHTS ||
+                             (job->reduction == ONEPASS_NONE && job->upstream.data);
+    if (has_factors)
+        run_with_factors(job, first_tile, tile_count, level, sums);
+    else
+        run(job, first_tile, tile_count, level, NULL, sums);
+}

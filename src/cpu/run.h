@@ -1,0 +1,14 @@
+/*
+ * The CPU engine's entries: run.c is compiled once for each instruction set
+ * and compute type and has one function each time. It computes tiles that follow one
+ * another, on one thread, from the beginning of a run of 2^level tiles on. Each run
+ * leaves its sum in `sum`, if sums are wanted; the last run may have fewer tiles.
+ */
+#ifndef ONEPASS_CPU_RUN_H
+#define ONEPASS_CPU_RUN_H
+
+#include "engine.h"
+
+typedef void cpu_run_function(const job *job, int64_t first_tile, int64_t tile_count, int level, double *sum);
+
+#endif

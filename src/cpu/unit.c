@@ -1,0 +1,105 @@
+/*
+ * The functions of the losses of one header, for strips. Compiled once for each header, instruction set and compute
+ * type, so that a changed loss is compiled alone: ONEPASS_UNIT_HEADER is the header, ONEPASS_VARIANT (avx2_f32) ends
+ * the names of the tables that come out.
+ *
+ * -ffp-contract=off is part of the meaning: a fused multiply-add has other bits.
+ */
+#include "cpu/lines.h"
+#include "dtype.h"
+
+ALWAYS_INLINE real read_strided(const tile *tile, int operand, int64_t i) {
+    return ((const real *)tile->operand[operand])[i * tile->stride[operand]];
+}
+ALWAYS_INLINE real read_f16(const tile *tile, int operand, int64_t i) {
+    return load_f16(tile->operand[operand], i);
+}
+ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
+    return load_bf16(tile->operand[operand], i);
+}
+
+#define SIZE_real    sizeof(real)
+#define SIZE_strided sizeof(real)
+#define SIZE_f16     2
+#define SIZE_bf16    2
+
+/* The arguments of a loss's functions, by the list of its operands. */
+#define ARGUMENTS_2(access) read_##access(tile, 0, i), read_##access(tile, 1, i), tile->parameter
+#define ARGUMENTS_3(access)                                                                                            \
+    read_##access(tile, 0, i), read_##access(tile, 1, i), read_##access(tile, 2, i), tile->parameter
+#define ARGUMENTS(operands, access) PASTE(ARGUMENTS_, OPERANDS_OF operands)(access)
+
+/* What is made of a loss for each access to its operands, ... */
+#define LOSS_SUMS(name, operands, length, access)                                                                      \
+    ALWAYS_INLINE real name##_term_##access(const tile *tile, int64_t i) {                                             \
+        return name##_value(ARGUMENTS(operands, access));                                                              \
+    }                                                                                                                  \
+    ALWAYS_INLINE real name##_term_and_gradient_##access(const tile *tile, int64_t i) {                                \
+        const real term = name##_value(ARGUMENTS(operands, access));                                                   \
+        tile->gradient[i] = lean_product(name##_slope_p(ARGUMENTS(operands, access)), tile->scale);                    \
+        return term;                                                                                                   \
+    }                                                                                                                  \
+    ALWAYS_INLINE void name##_prefetch_##access(const tile *tile, int64_t element, int64_t count) {                    \
+        prefetch_operands(tile, OPERANDS_OF operands, SIZE_##access, element, count);                                  \
+    }                                                                                                                  \
+    ALWAYS_INLINE void name##_prefetch_all_##access(const tile *tile, int64_t element, int64_t count) {                \
+        prefetch_operands(tile, OPERANDS_OF operands, SIZE_##access, element, count);                                  \
+        prefetch_gradient(tile, element, count);                                                                       \
+    }                                                                                                                  \
+    static void name##_sums_##access(const strip *strip, double *sum) {                                                \
+        each_sum(name##_term_##access, name##_prefetch_##access, strip, SIZE_##access, LINES_OF_SUMS_##length, sum);   \
+    }                                                                                                                  \
+    static void name##_sums_and_gradient_##access(const strip *strip, double *sum) {                                   \
+        each_sum_and_gradient(name##_term_and_gradient_##access, name##_prefetch_all_##access, strip, SIZE_##access,   \
+                              LINES_OF_GRADIENTS_##length, sum);                                                       \
+    }
+
+/* ... for each operand, ... */
+#define LOSS_GRADIENT(name, operands, which, product)                                                                  \
+    ALWAYS_INLINE real name##_slope_##which##_at(const tile *tile, int64_t i) {                                        \
+        return name##_slope_##which(ARGUMENTS(operands, real));                                                        \
+    }                                                                                                                  \
+    static void name##_gradient_##which(const strip *strip, real *gradient) {                                          \
+        each_gradient(name##_slope_##which##_at, product, strip, gradient);                                            \
+    }
+#define LOSS_GRADIENTS_2(name, operands)                                                                               \
+    LOSS_GRADIENT(name, operands, p, lean_product)                                                                     \
+    LOSS_GRADIENT(name, operands, t, canonical_product)
+#define LOSS_GRADIENTS_3(name, operands)                                                                               \
+    LOSS_GRADIENTS_2(name, operands)                                                                                   \
+    LOSS_GRADIENT(name, operands, v, canonical_product)
+#define GRADIENTS_2(name) name##_gradient_p, name##_gradient_t
+#define GRADIENTS_3(name) GRADIENTS_2(name), name##_gradient_v
+
+/* ... and once. */
+#define LOSS_ELEMENTS(name, operands)                                                                                  \
+    PASTE(LOSS_GRADIENTS_, OPERANDS_OF operands)                                                                       \
+    (name, operands) static void name##_values(const strip *strip, real *value) {                                      \
+        each_value(name##_term_real, strip, value);                                                                    \
+    }
+
+/* Accesses other than the first are for float: they cost a loss five times the code. */
+#if defined(ONEPASS_REAL_F64)
+#define LOSS_SUMS_OF_EACH(name, operands, length) LOSS_SUMS(name, operands, length, real)
+#define EACH_ACCESS(function)                                                                                          \
+    { function##_real }
+#else
+#define LOSS_SUMS_OF_EACH(name, operands, length)                                                                      \
+    LOSS_SUMS(name, operands, length, real)                                                                            \
+    LOSS_SUMS(name, operands, length, strided)                                                                         \
+    LOSS_SUMS(name, operands, length, f16)                                                                             \
+    LOSS_SUMS(name, operands, length, bf16)
+#define EACH_ACCESS(function)                                                                                          \
+    { function##_real, function##_strided, function##_f16, function##_bf16 }
+#endif
+
+/* src/descriptor.c refers to the table. */
+#define LOSS(name, operands, length, ...)                                                                              \
+    LOSS_SUMS_OF_EACH(name, operands, length)                                                                          \
+    LOSS_ELEMENTS(name, operands)                                                                                      \
+    ONEPASS_INTERNAL extern const cpu_loss PASTE(onepass_cpu_##name##_, ONEPASS_VARIANT);                              \
+    const cpu_loss PASTE(onepass_cpu_##name##_, ONEPASS_VARIANT) = {EACH_ACCESS(name##_sums),                          \
+                                                                    EACH_ACCESS(name##_sums_and_gradient),             \
+                                                                    name##_values,                                     \
+                                                                    {PASTE(GRADIENTS_, OPERANDS_OF operands)(name)}};
+#include ONEPASS_UNIT_HEADER
