@@ -62,13 +62,13 @@ static void test_list(void) {
 
 /* ------------------------------------------------------------ the tables -- */
 
-/* One element in float, summed: the value and the slopes as they are. */
+/* One element in float, not summed: the value and the slopes as they are, with the signs of zeros. */
 static void one_element(const char *loss, int32_t parameter_count, const double *parameter, const float *operand,
                         float result[ORACLE_PARTS]) {
     float number[ORACLE_OPERANDS];
     onepass_tensor in[ORACLE_OPERANDS], out[ORACLE_PARTS];
     onepass_call call = {
-        .size = sizeof call, .loss = loss, .reduction = ONEPASS_SUM, .parameter_count = parameter_count};
+        .size = sizeof call, .loss = loss, .reduction = ONEPASS_NONE, .parameter_count = parameter_count};
     memcpy(number, operand, sizeof number);
     memcpy(call.parameter, parameter, (size_t)parameter_count * sizeof *parameter);
     for (int i = 0; i < ORACLE_PARTS; i++) {
@@ -229,7 +229,7 @@ static const known known_results[] = {
     {"margin_ranking", 0, {0}, {1, 3, NAN}, {NAN, NAN, NAN, 0}},
     /* bce: the logarithms end at -100, and outside of 0 to 1 there is nothing. */
     {"bce", 0, {0}, {0, 0}, {0, 0, INFINITY}},
-    {"bce", 0, {0}, {1, 1}, {0, 0, -INFINITY}},
+    {"bce", 0, {0}, {1, 1}, {-0.0f, 0, -INFINITY}}, /* as in PyTorch */
     {"bce", 0, {0}, {0, 1}, {100, -1e12f, INFINITY}},
     {"bce", 0, {0}, {1, 0}, {100, 1e12f, -INFINITY}},
     {"bce", 0, {0}, {0.5f, 0.5f}, {0.693147182f, 0, 0}},

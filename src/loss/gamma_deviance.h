@@ -9,7 +9,7 @@
 
 LOSS_FUNCTION real gamma_deviance_value(real p, real t, const real *parameter) {
     (void)parameter;
-    return -2 * real_log_lag(t, p);
+    return fused(-2, real_log_lag(t, p), 0); /* not -0 where t is p */
 }
 
 LOSS_FUNCTION real gamma_deviance_slope_p(real p, real t, const real *parameter) {
