@@ -3,7 +3,8 @@
  * same formulas in double precision to check against.
  *
  * This is the only place in C of bench/ that knows a formula. A loss that has none here
- * is left out of the benchmark; giving it one costs three small functions, an include and an entry of the table in plain.c.
+ * is left out of the benchmark; giving it one costs three small functions, an include and an entry of the table in
+ * plain.c.
  */
 #ifndef ONEPASS_BENCH_PLAIN_H
 #define ONEPASS_BENCH_PLAIN_H

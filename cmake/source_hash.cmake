@@ -14,9 +14,9 @@ function(onepass_kernel_sources root engine variable)
     message(FATAL_ERROR "There is no engine \"${engine}\": it is cpu or cuda")
   endif()
   file(GLOB files ${watch}
-    ${root}/src/order.h ${root}/src/dtype.h ${root}/src/loss.h ${root}/src/transcendental.h ${root}/src/losses.def
+    ${root}/src/order.h ${root}/src/dtype.h ${root}/src/losses.def
     ${root}/src/engine.h
-    ${root}/src/loss/*.h
+    ${root}/src/math/*.h ${root}/src/loss/*.h
     ${root}/src/${engine}/*.[ch] ${root}/src/${engine}/*.cu ${root}/src/${engine}/*.cuh)
   list(SORT files)
   set(${variable} ${files} PARENT_SCOPE)

@@ -1,6 +1,6 @@
 /* The list of losses: their descriptors, in the order of losses.def. */
 #include "engine.h"
-#include "loss.h"
+#include "math/real.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  */
 #include "cpu/instruction_sets.h"
 #include "engine.h"
-#include "loss.h"
+#include "math/real.h"
 
 #include <math.h>
 

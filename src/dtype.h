@@ -8,7 +8,7 @@
 #ifndef ONEPASS_DTYPE_H
 #define ONEPASS_DTYPE_H
 
-#include "loss.h"
+#include "math/real.h"
 #include "onepass.h"
 
 #include <stdbool.h>

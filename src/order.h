@@ -25,7 +25,7 @@
 #ifndef ONEPASS_ORDER_H
 #define ONEPASS_ORDER_H
 
-#include "loss.h"
+#include "math/real.h"
 
 #include <stdint.h>
 

@@ -1,14 +1,14 @@
 /*
- * Every float there is, through each float function of src/transcendental.h, on all cores: the largest error and where,
- * and how often a function steps back where it should rise. The reference is libm in double. Takes minutes, so `make
- * test` does not run it; ends with 1 if an error is larger than 1 unit in the last place, 2 for softplus or 3 for
+ * Every float there is, through each float function of src/math/elementary.h, on all cores: the largest error and
+ * where, and how often a function steps back where it should rise. The reference is libm in double. Takes minutes, so
+ * `make test` does not run it; ends with 1 if an error is larger than 1 unit in the last place, 2 for softplus or 3 for
  * quick_sigmoid.
  *
  *     all_floats [FUNCTION...]     exp log log1p tanh sigmoid softplus quick_sigmoid
  */
 #define _POSIX_C_SOURCE 200809L
-#include "loss.h"
-#include "transcendental.h"
+#include "math/real.h"
+#include "math/elementary.h"
 
 #include <math.h>
 #include <stdio.h>

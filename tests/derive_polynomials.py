@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Derive the polynomials of src/transcendental.h.
+"""Derive the polynomials of src/math/elementary.h.
 
     python3 tests/derive_polynomials.py          prints them, with their errors
 

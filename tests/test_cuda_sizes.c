@@ -110,7 +110,7 @@ int test_cuda_repeats(bool reduced) {
 
 /* ---------------------------------------------------------- reciprocals -- */
 
-/* A GPU's reciprocal is rounded by a step of Newton's (src/transcendental.h) and must be the CPU's whatever the digits
+/* A GPU's reciprocal is rounded by a step of Newton's (src/math/elementary.h) and must be the CPU's whatever the digits
  * of the divisor: all that a float can have, and the sums of 1 and a power of e that a sigmoid divides by. */
 static float any_mantissa(int64_t i) {
     return 1 + (float)i * 0x1p-23f;

@@ -1,16 +1,16 @@
 /*
- * The elementary functions of src/transcendental.h, in float or (ONEPASS_REAL_F64) in double: special values, the error
- * of many arguments against libm in a wider type, no steps back where one region meets the next, a vectorised loop
- * against single calls, and a checksum of results that is the same on every machine. Quotients, of two arguments, are
- * asked apart (logarithms of quotients by tests/accuracy/, as the losses that they are); and those functions that
+ * The elementary functions of src/math/elementary.h, in float or (ONEPASS_REAL_F64) in double: special values, the
+ * error of many arguments against libm in a wider type, no steps back where one region meets the next, a vectorised
+ * loop against single calls, and a checksum of results that is the same on every machine. Quotients, of two arguments,
+ * are asked apart (logarithms of quotients by tests/accuracy/, as the losses that they are); and those functions that
  * promise the bits of others on a part of their domain are compared with them. So it is with ONEPASS_EMULATE_FMA, by
  * which the header does without fused multiply-adds of the machine's; the emulated ones are compared with libm's.
  *
  *     test_transcendental_f64 [TIMES]     asks TIMES as many arguments (tests/all_floats.c asks every float)
  */
 #include "check.h"
-#include "loss.h"
-#include "transcendental.h"
+#include "math/real.h"
+#include "math/elementary.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-# The elementary functions of src/transcendental.h: tests in float and in double, and a program that asks every float,
+# The elementary functions of src/math/elementary.h: tests in float and in double, and a program that asks every float,
 # which `make all-floats` runs.
 set(transcendental_flags -O3 -fopenmp-simd)
 if(CMAKE_C_COMPILER_ID MATCHES Clang)

@@ -4,7 +4,7 @@
 # left out here: examples/kernelbench/binding.cpp, examples/kernelbench/mean.cu, examples/kernelbench/mean.h,
 # include/onepass.h, src/catalog.c, src/check.c, src/cpu/instruction_sets.h, src/cuda/combine.h, src/cuda/gpu.h,
 # src/cuda/memory.h, src/cuda/pairwise.cu, src/cuda/pairwise.h, src/cuda/plan.c, src/descriptor.c, src/descriptor.h,
-# src/dtype.h, src/engine.h, src/loss.h, src/loss/hinge.h, src/order.h.
+# src/dtype.h, src/engine.h, src/loss/hinge.h, src/math/real.h, src/order.h.
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -5,7 +5,7 @@
 #ifndef ONEPASS_CUDA_GPU_H
 #define ONEPASS_CUDA_GPU_H
 
-#include "loss.h"
+#include "math/real.h"
 
 /* Takes a number, counting from 0. What the caller wrote before is seen by whoever takes
  * a later number: cheaper than two fences (measured: 0.5 us of a small call). */

@@ -89,7 +89,8 @@ function(onepass_compile_kernels real output)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/cuda/pairwise.cu)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/cuda)
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h ${CMAKE_CURRENT_SOURCE_DIR}/*.def
-    ${CMAKE_CURRENT_SOURCE_DIR}/loss/*.h ${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.h ${PROJECT_SOURCE_DIR}/include/*.h)
+    ${CMAKE_CURRENT_SOURCE_DIR}/math/*.h ${CMAKE_CURRENT_SOURCE_DIR}/loss/*.h ${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.h
+    ${PROJECT_SOURCE_DIR}/include/*.h)
   string(TOUPPER ${real} REAL)
   list(GET nvcc_architectures 0 lowest)
   set(ptx ${folder}/pairwise_${real}.ptx)

@@ -2,7 +2,7 @@
 #ifndef ONEPASS_LOSS_BCE_H
 #define ONEPASS_LOSS_BCE_H
 
-#include "transcendental.h"
+#include "math/elementary.h"
 
 LOSS_FUNCTION bool bce_is_probability(real p) {
     return (p >= 0) & (p <= 1);

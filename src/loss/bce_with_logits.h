@@ -9,7 +9,7 @@
 #ifndef ONEPASS_LOSS_BCE_WITH_LOGITS_H
 #define ONEPASS_LOSS_BCE_WITH_LOGITS_H
 
-#include "transcendental.h"
+#include "math/elementary.h"
 
 LOSS_FUNCTION real bce_with_logits_value(real p, real t, const real *parameter) {
     (void)parameter;

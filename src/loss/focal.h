@@ -7,7 +7,7 @@
 #ifndef ONEPASS_LOSS_FOCAL_H
 #define ONEPASS_LOSS_FOCAL_H
 
-#include "transcendental.h"
+#include "math/elementary.h"
 
 /* What value and slopes are made of, given abs(p). A prediction above 0 is wrong by 1 - t, one below by t: with u that
  * and w what is left of 1 the cross-entropy is abs(p)*u + softplus(-abs(p)), and q is u and w, each times its side's

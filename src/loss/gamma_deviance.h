@@ -5,7 +5,7 @@
 #ifndef ONEPASS_LOSS_GAMMA_DEVIANCE_H
 #define ONEPASS_LOSS_GAMMA_DEVIANCE_H
 
-#include "transcendental.h"
+#include "math/elementary.h"
 
 LOSS_FUNCTION real gamma_deviance_value(real p, real t, const real *parameter) {
     (void)parameter;

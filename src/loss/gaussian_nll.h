@@ -2,7 +2,7 @@
 #ifndef ONEPASS_LOSS_GAUSSIAN_NLL_H
 #define ONEPASS_LOSS_GAUSSIAN_NLL_H
 
-#include "transcendental.h"
+#include "math/elementary.h"
 
 /* As in PyTorch the slopes do not know of the bound: they are those at eps wherever the variance is less. */
 LOSS_FUNCTION real gaussian_nll_bounded(real v, const real *parameter) {

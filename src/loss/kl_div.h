@@ -3,7 +3,7 @@
 #ifndef ONEPASS_LOSS_KL_DIV_H
 #define ONEPASS_LOSS_KL_DIV_H
 
-#include "transcendental.h"
+#include "math/elementary.h"
 
 LOSS_FUNCTION real kl_div_value(real p, real t, const real *parameter) {
     (void)parameter;

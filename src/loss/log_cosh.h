@@ -2,7 +2,7 @@
 #ifndef ONEPASS_LOSS_LOG_COSH_H
 #define ONEPASS_LOSS_LOG_COSH_H
 
-#include "transcendental.h"
+#include "math/elementary.h"
 
 LOSS_FUNCTION real log_cosh_value(real p, real t, const real *parameter) {
     (void)parameter;

@@ -2,7 +2,7 @@
 #ifndef ONEPASS_LOSS_MAPE_H
 #define ONEPASS_LOSS_MAPE_H
 
-#include "transcendental.h"
+#include "math/elementary.h"
 
 /* What the error is measured against; eps keeps it from 0. */
 LOSS_FUNCTION real mape_measure(real t, const real *parameter) {

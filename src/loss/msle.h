@@ -7,7 +7,7 @@
 #ifndef ONEPASS_LOSS_MSLE_H
 #define ONEPASS_LOSS_MSLE_H
 
-#include "transcendental.h"
+#include "math/elementary.h"
 
 /* NaN where the lesser is below -1, as its logarithm is. */
 LOSS_FUNCTION real msle_distance(real p, real t) {

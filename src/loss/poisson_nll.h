@@ -5,7 +5,7 @@
 #ifndef ONEPASS_LOSS_POISSON_NLL_H
 #define ONEPASS_LOSS_POISSON_NLL_H
 
-#include "transcendental.h"
+#include "math/elementary.h"
 
 /* t*log(t) - t + log(2*pi*t)/2 for t above 1, else 0; NaN comes through, and what is infinite leaves NaN. */
 LOSS_FUNCTION real poisson_stirling(real t) {

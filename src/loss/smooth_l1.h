@@ -2,7 +2,7 @@
 #ifndef ONEPASS_LOSS_SMOOTH_L1_H
 #define ONEPASS_LOSS_SMOOTH_L1_H
 
-#include "transcendental.h"
+#include "math/elementary.h"
 
 LOSS_FUNCTION real smooth_l1_value(real p, real t, const real *parameter) {
     const real beta = parameter[0];

@@ -2,7 +2,7 @@
 #ifndef ONEPASS_LOSS_SOFT_MARGIN_H
 #define ONEPASS_LOSS_SOFT_MARGIN_H
 
-#include "transcendental.h"
+#include "math/elementary.h"
 
 LOSS_FUNCTION real soft_margin_value(real p, real t, const real *parameter) {
     (void)parameter;

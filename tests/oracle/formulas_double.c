@@ -1,7 +1,7 @@
 /* The oracle's losses in double; see formulas_float.c. */
 #define ONEPASS_REAL_F64
-#include "loss.h"
-#include "transcendental.h"
+#include "math/real.h"
+#include "math/elementary.h"
 
 #include "library_functions.h"
 

@@ -1,6 +1,6 @@
 /* The oracle's losses in float, with the library's elementary functions. */
-#include "loss.h"
-#include "transcendental.h"
+#include "math/real.h"
+#include "math/elementary.h"
 
 #include "library_functions.h"
 

@@ -5,7 +5,7 @@
 #include "cuda.h"
 
 /* A GPU needs every call inlined. Here that would take minutes to compile, and the compiler may choose. */
-#include "loss.h"
+#include "math/real.h"
 #undef ALWAYS_INLINE
 #define ALWAYS_INLINE static inline __attribute__((unused))
 

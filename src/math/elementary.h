@@ -1,5 +1,5 @@
 /*
- * Elementary functions of a `real`, for losses that need them: included after loss.h, and like it compiled as C and as
+ * Elementary functions of a `real`, for losses that need them: included after real.h, and like it compiled as C and as
  * CUDA C, in float and in double. libm and CUDA's library have other bits on every machine; these have the same ones
  * everywhere by construction, because nothing is used but what IEEE 754 fixes to the last bit: sums, products, fused
  * multiply-adds, reciprocals, comparisons and the bits of a number. A product is fused with a sum where fused() says so
@@ -18,8 +18,8 @@
  *
  * Figures in comments are for float, with those for double in parentheses.
  */
-#ifndef ONEPASS_TRANSCENDENTAL_H
-#define ONEPASS_TRANSCENDENTAL_H
+#ifndef ONEPASS_MATH_ELEMENTARY_H
+#define ONEPASS_MATH_ELEMENTARY_H
 
 #if defined(ONEPASS_REAL_F64)
 #define REAL_MANTISSA_BITS 52

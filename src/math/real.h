@@ -14,8 +14,8 @@
  * a name_slope_v. Whoever includes losses.def defines LOSS first and so gets one
  * expansion a loss. docs/adding-a-loss.md is the recipe.
  */
-#ifndef ONEPASS_LOSS_H
-#define ONEPASS_LOSS_H
+#ifndef ONEPASS_MATH_REAL_H
+#define ONEPASS_MATH_REAL_H
 
 #include <float.h>
 #include <stdbool.h>
