@@ -254,8 +254,8 @@ ONEPASS_API onepass_status onepass_prepare(int32_t device, int32_t device_index)
 /* ---------------------------------------------------------- accumulator -- */
 
 /*
- * For inputs that arrive in pieces: files, shards, machines. The result has the
- * bits of one call over the whole.
+ * For inputs that arrive in pieces: files, shards, machines. The result is
+ * bit-identical to that of one call over the whole.
  *
  * Begin with a call that has the loss, its parameters and a reduction (mean or
  * sum), and with the number of elements of the whole. Add slices in any order:

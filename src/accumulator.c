@@ -40,7 +40,7 @@ struct onepass_accumulator {
     node *node; /* by their first tile */
 };
 
-/* The most aligned blocks that a run of tiles can fall into: one of each size on the way up and down. */
+/* The most aligned blocks that a span of tiles can fall into: one of each size on the way up and down. */
 #define MOST_BLOCKS (2 * ORDER_MAX_LEVELS)
 
 /* ------------------------------------------------------------------- nodes -- */

@@ -35,11 +35,11 @@ static const engine *engine_of(int32_t device) {
     return device == ONEPASS_CUDA ? &onepass_cuda_engine : &onepass_cpu_engine;
 }
 
-static bool wants_something(const onepass_call *call) {
-    bool wanted = call->value;
+static bool has_outputs(const onepass_call *call) {
+    bool any = call->value;
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
-        wanted |= call->gradient[k] != NULL;
-    return wanted;
+        any |= call->gradient[k] != NULL;
+    return any;
 }
 
 ARITHMETIC onepass_status run(const onepass_call *given) {
@@ -51,7 +51,7 @@ ARITHMETIC onepass_status run(const onepass_call *given) {
         status = onepass_plan(&call, &job);
     if (status != ONEPASS_OK)
         return status;
-    if (!wants_something(&call))
+    if (!has_outputs(&call))
         return onepass_fail(ONEPASS_INVALID_ARGUMENT,
                             "nothing is wanted: value and gradients are null; expected at least one output");
     return engine_of(call.device)->run(&job);

@@ -5,19 +5,19 @@
  * same bits whoever computes it, and it leaves every engine free in its schedule:
  *
  *   1. Elements are numbered in row-major order of the common shape.
- *   2. A tile is 1024 consecutive elements, seen as 8 rows of 128 lanes: element
- *      i of a tile belongs to row i / 128 and lane i mod 128.
- *   3. The terms of a lane are added in `real` by the tree over the rows,
- *      ((r0+r1)+(r2+r3))+((r4+r5)+(r6+r7)). Terms beyond the end are +0.
+ *   2. A tile is 1024 consecutive elements, seen as 8 lines of 128 lanes: element
+ *      i of a tile belongs to line i / 128 and lane i mod 128.
+ *   3. The terms of a lane are added in `real` by the tree over the lines,
+ *      ((l0+l1)+(l2+l3))+((l4+l5)+(l6+l7)). Terms beyond the end are +0.
  *   4. The 128 lane sums are widened to double and added by halves: lane l and
  *      l+64, then l and l+32, l+16, ... l+1. From here on everything is double.
  *   5. The tiles are added by the aligned binary tree over their index: node
  *      (level, i) is node (level-1, 2i) plus node (level-1, 2i+1); where there is
- *      no right child the left one stands alone. So an aligned run of 2^k tiles
+ *      no right child the left one stands alone. So an aligned span of 2^k tiles
  *      is one number.
  *
- * Why so: 8 rows of float keep the error of constant terms at zero and leave a
- * GPU thread enough loads in flight; whole rows of 128 lanes are what a vector
+ * Why so: 8 lines of float keep the error of constant terms at zero and leave a
+ * GPU thread enough loads in flight; whole lines of 128 lanes are what a vector
  * unit and a warp both like; an aligned tree can be cut anywhere and joined again.
  * tests/golden.txt holds the bits. After the first release a change of the order
  * is a change of version.
@@ -29,9 +29,9 @@
 
 #include <stdint.h>
 
-#define ORDER_ROWS  8
+#define ORDER_LINES 8
 #define ORDER_LANES 128
-#define ORDER_TILE  (ORDER_ROWS * ORDER_LANES)
+#define ORDER_TILE  (ORDER_LINES * ORDER_LANES)
 
 /* A 64-bit count of tiles makes a tree of at most this many levels. */
 #define ORDER_MAX_LEVELS 64
@@ -47,8 +47,8 @@
 /* ------------------------------------------------------ a tile by a warp -- */
 
 /*
- * Thread l of a warp of 32 has four lanes of each row, as it gets them by 16-byte
- * loads: 4l to 4l+3 in float; in double 2l and 2l+1 of each half of the row.
+ * Thread l of a warp of 32 has four lanes of each line, as it gets them by 16-byte
+ * loads: 4l to 4l+3 in float; in double 2l and 2l+1 of each half of the line.
  */
 #define ORDER_WARP      32
 #define ORDER_OWN_LANES 4
@@ -57,9 +57,9 @@ ALWAYS_INLINE int order_lane(int thread, int own) {
     return sizeof(real) == sizeof(float) ? 4 * thread + own : 2 * thread + own % 2 + own / 2 * (ORDER_LANES / 2);
 }
 
-/* Step 3 for one lane, whose terms come row by row. Few of them are alive at a time. */
-ALWAYS_INLINE void order_row(int row, real term, real *sum, real *two, real *four) {
-    switch (row) {
+/* Step 3 for one lane, whose terms come line by line. Few of them are alive at a time. */
+ALWAYS_INLINE void order_line(int line, real term, real *sum, real *two, real *four) {
+    switch (line) {
     case 0:
         *sum = term;
         break;
@@ -201,7 +201,7 @@ ALWAYS_INLINE real order_some_lines(order_term *term, const struct tile *tile, i
  * get all elements of the tile one after the other. `part` has a line for each so many lines. */
 ALWAYS_INLINE void order_lines(order_term *term, order_prefetch *prefetch, const struct tile *tile, int lines,
                                int block, real (*part)[ORDER_LANES], real *sum) {
-    for (int64_t i = 0; i < ORDER_ROWS / lines; i++)
+    for (int64_t i = 0; i < ORDER_LINES / lines; i++)
         for (int64_t first = 0; first < ORDER_LANES; first += block) {
             const int64_t element = i * lines * ORDER_LANES;
             prefetch(tile, element + first * lines, block * lines);

@@ -72,7 +72,7 @@ static void add(list *all, test_case c) {
 }
 
 /* The plain case that every sweep starts from. 7 rows of 191: a full tile and a
- * part, rows that end inside a lane row and no length that is a power of two. */
+ * part, rows that end inside a line and no length that is a power of two. */
 static test_case plain(const char *group, const char *loss) {
     const test_case c = {.group = group,
                          .loss = loss,
@@ -105,18 +105,18 @@ static void sweep_sizes(list *all, const char *loss) {
         of_dtype(&c, dtype);
         c.value = ONEPASS_F64; /* in which no bit of the sum is rounded away */
         c.layout = dtype % 2 ? LAYOUT_DENSE : LAYOUT_UNALIGNED;
-        /* Empty, one, every remainder of any vector length, and both sides of one and two lane rows. */
+        /* Empty, one, every remainder of any vector length, and both sides of one and two lines. */
         for (c.columns = 0; c.columns <= 264; c.columns++) {
             add(all, c);
         }
-        /* Both sides of every further lane row of a tile, and of the tile. */
+        /* Both sides of every further line of a tile, and of the tile. */
         for (int64_t row = 3; row <= 9; row++) {
             for (c.columns = row * 128 - 1; c.columns <= row * 128 + 1; c.columns++) {
                 add(all, c);
             }
         }
         /* Runs of 2, 3, 5, 8, 16, 31, 33 and 64 tiles: whole and broken aligned trees, with a part
-         * of one element, of a lane row and a bit, and all but one element. */
+         * of one element, of a line and a bit, and all but one element. */
         static const int64_t tiles[] = {2, 3, 5, 8, 16, 31, 33, 64};
         static const int64_t around[] = {-129, -128, -127, -1, 0, 1, 127, 128, 129};
         for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++) {
@@ -170,7 +170,7 @@ static void sweep_outputs(list *all, const char *loss) {
 static void sweep_layouts(list *all, const char *loss) {
     static const int64_t shapes[][2] = {
         {7, 191},   /* a tile begins and ends inside rows */
-        {67, 33},   /* rows shorter than a lane row: a tile holds many */
+        {67, 33},   /* rows shorter than a line: a tile holds many */
         {3, 1024},  /* rows that are tiles */
         {2, 1500},  /* rows longer than a tile: a tile lies within a row or crosses one */
         {3, 5000},  /* rows of several tiles: what is constant along a row is so for whole tiles, then changes */

@@ -224,7 +224,7 @@ static void random_slicing(const whole *w, uint64_t *state) {
 static void test_slicing(void) {
     static const int64_t counts[] = {
         0,              /* nothing to add; the mean is NaN */
-        1,              /* less than a lane row */
+        1,              /* less than a line */
         1023,           /* one tile, all but full, */
         1024,           /* full, */
         1025,           /* and one element more */

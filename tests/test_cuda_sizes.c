@@ -41,7 +41,7 @@ static void run_work(const gpu_work *work, const outputs *outputs) {
 
 /* ---------------------------------------------------------------- sizes -- */
 
-/* From one element over a lane row and a tile to runs of thousands of tiles. */
+/* From one element over a line and a tile to runs of thousands of tiles. */
 static void run_sizes(int32_t dtype, int most) {
     const int64_t room = (INT64_C(1) << most) + 4;
     gpu_numbers p = gpu_numbers_make(dtype, room, GPU_PERIOD_P, 1);

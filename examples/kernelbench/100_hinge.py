@@ -802,9 +802,9 @@ ALWAYS_INLINE void store_scalar(void *data, int32_t dtype, double x) {
 
 #include <stdint.h>
 
-#define ORDER_ROWS  8
+#define ORDER_LINES 8
 #define ORDER_LANES 128
-#define ORDER_TILE  (ORDER_ROWS * ORDER_LANES)
+#define ORDER_TILE  (ORDER_LINES * ORDER_LANES)
 
 #define ORDER_MAX_LEVELS 64
 
@@ -821,8 +821,8 @@ ALWAYS_INLINE int order_lane(int thread, int own) {
     return sizeof(real) == sizeof(float) ? 4 * thread + own : 2 * thread + own % 2 + own / 2 * (ORDER_LANES / 2);
 }
 
-ALWAYS_INLINE void order_row(int row, real term, real *sum, real *two, real *four) {
-    switch (row) {
+ALWAYS_INLINE void order_line(int line, real term, real *sum, real *two, real *four) {
+    switch (line) {
     case 0:
         *sum = term;
         break;
@@ -944,7 +944,7 @@ ALWAYS_INLINE real order_some_lines(order_term *term, const struct tile *tile, i
 
 ALWAYS_INLINE void order_lines(order_term *term, order_prefetch *prefetch, const struct tile *tile, int lines,
                                int block, real (*part)[ORDER_LANES], real *sum) {
-    for (int64_t i = 0; i < ORDER_ROWS / lines; i++)
+    for (int64_t i = 0; i < ORDER_LINES / lines; i++)
         for (int64_t first = 0; first < ORDER_LANES; first += block) {
             const int64_t element = i * lines * ORDER_LANES;
             prefetch(tile, element + first * lines, block * lines);
@@ -1113,7 +1113,7 @@ ALWAYS_INLINE bool has_total(const cuda_total *total, double *node, double *sum)
     return gridDim.x == 1 ? threadIdx.x == 0 : combine_blocks(total->workspace, node, sum);
 }
 
-#define EACH_ROW    _Pragma("unroll") for (int row = 0; row < ORDER_ROWS; row++)
+#define EACH_ROW    _Pragma("unroll") for (int row = 0; row < ORDER_LINES; row++)
 #define EACH_OWN    _Pragma("unroll") for (int own = 0; own < ORDER_OWN_LANES; own++)
 #define EACH_VECTOR _Pragma("unroll") for (int i = 0; i < VECTORS; i++)
 
@@ -1349,7 +1349,7 @@ ALWAYS_INLINE void store_one(int32_t dtype, void *data, int64_t i, real x) {
 }
 
 ALWAYS_INLINE void fill_by_vectors(const tile *tile, const real *from, real *buffer) {
-    numbers read[ORDER_ROWS];
+    numbers read[ORDER_LINES];
     EACH_ROW EACH_VECTOR {
         const int element = own_element(tile, row, i * VECTOR);
         read[row].at[i] = zero_vector();
@@ -1368,7 +1368,7 @@ ALWAYS_INLINE void fill_by_vectors(const tile *tile, const real *from, real *buf
 
 #if !defined(ONEPASS_REAL_F64)
 ALWAYS_INLINE void fill_by_half_vectors(const tile *tile, int32_t dtype, const uint16_t *from, real *buffer) {
-    uint2 read[ORDER_ROWS];
+    uint2 read[ORDER_LINES];
     EACH_ROW {
         const int element = own_element(tile, row, 0);
         read[row] = make_uint2(0, 0);
@@ -1504,13 +1504,13 @@ ALWAYS_INLINE part read_mask(const cuda_general *job, const tile *tile) {
     part part = 0;
     if (sizeof(real) == sizeof(float) && one_row && stride == 1 && tile->count == ORDER_TILE &&
         (uintptr_t)(mask + at.offset) % 4 == 0) {
-        uint32_t bytes[ORDER_ROWS];
+        uint32_t bytes[ORDER_LINES];
         EACH_ROW bytes[row] = *(const uint32_t *)(mask + at.offset + own_element(tile, row, 0));
         EACH_ROW part |= part_of_word(bytes[row]) << (row * ORDER_OWN_LANES);
         return part;
     }
 #pragma unroll 1
-    for (int i = 0; i < ORDER_ROWS * ORDER_OWN_LANES; i++) {
+    for (int i = 0; i < ORDER_LINES * ORDER_OWN_LANES; i++) {
         const int element = own_element(tile, i / ORDER_OWN_LANES, i % ORDER_OWN_LANES);
         if (element >= tile->count)
             continue;
@@ -1625,7 +1625,7 @@ typedef struct lane_sums {
 } lane_sums;
 
 ALWAYS_INLINE void add_row(int row, const real *term, lane_sums *sums) {
-    EACH_OWN order_row(row, term[own], &sums->sum[own], &sums->two[own], &sums->four[own]);
+    EACH_OWN order_line(row, term[own], &sums->sum[own], &sums->two[own], &sums->four[own]);
 }
 
 typedef struct own_row {
@@ -1642,7 +1642,9 @@ ALWAYS_INLINE void end_row(const tile *tile, int row, real *x) {
 
 template <typename loss, access access> struct stage {
     enum {
-        ROWS = access == ACCESS_HALF ? ORDER_ROWS : loss::OPERANDS * sizeof(real) > 8 ? ORDER_ROWS / 4 : ORDER_ROWS / 2
+        ROWS = access == ACCESS_HALF               ? ORDER_LINES
+               : loss::OPERANDS * sizeof(real) > 8 ? ORDER_LINES / 4
+                                                   : ORDER_LINES / 2
     };
     numbers of[ROWS][loss::OPERANDS];
 };
@@ -1774,16 +1776,16 @@ ALWAYS_INLINE void run_tile(const cuda_direct *job, const wanted *wanted, const 
     const int rows = stage<loss, access>::ROWS;
     const bool f16 = access == ACCESS_HALF && job->head.dtype[CUDA_PREDICTION] == ONEPASS_F16;
     void *gradient = outputs == OUTPUTS_VALUE ? NULL : tile_address(job, CUDA_GRADIENT, now, access_size(access));
-    if constexpr (rows == ORDER_ROWS) {
+    if constexpr (rows == ORDER_LINES) {
         begin_tile<loss, outputs, access>(job, now, ahead);
         compute_stage<loss, outputs, access>(now, wanted, f16, gradient, 0, &ahead->rows, sums);
     } else {
         stage<loss, access> other;
 #pragma unroll
-        for (int first = 0; first < ORDER_ROWS; first += 2 * rows) {
+        for (int first = 0; first < ORDER_LINES; first += 2 * rows) {
             send_for_stage<loss, outputs, access>(job, now, ahead, first + rows, &other);
             compute_stage<loss, outputs, access>(now, wanted, false, gradient, first, &ahead->rows, sums);
-            if (first + 2 * rows < ORDER_ROWS)
+            if (first + 2 * rows < ORDER_LINES)
                 send_for_stage<loss, outputs, access>(job, now, ahead, first + 2 * rows, &ahead->rows);
             else
                 begin_tile<loss, outputs, access>(job, next, ahead);
@@ -1792,7 +1794,7 @@ ALWAYS_INLINE void run_tile(const cuda_direct *job, const wanted *wanted, const 
     }
 }
 
-#define WEIGHTED_ROWS (ORDER_ROWS / 2)
+#define WEIGHTED_ROWS (ORDER_LINES / 2)
 #define EACH_WEIGHTED _Pragma("unroll") for (int row = 0; row < WEIGHTED_ROWS; row++)
 
 ALWAYS_INLINE void send_for_weighted(const tile *tile, const void *data, int first, numbers *into, int apart) {
@@ -1958,9 +1960,9 @@ ALWAYS_INLINE void run_tile(const cuda_general *job, const wanted *wanted, const
     EACH_OWN next.x[INPUT_WEIGHT][own] = 1;
     read_inputs(tile, &sources, 0, &next);
 #pragma unroll 1
-    for (int row = 0; row < ORDER_ROWS; row++) {
+    for (int row = 0; row < ORDER_LINES; row++) {
         const inputs now = next;
-        if (row + 1 < ORDER_ROWS)
+        if (row + 1 < ORDER_LINES)
             read_inputs(tile, &sources, row + 1, &next);
         buffered_row<loss>(tile, wanted, &now, part, &places, row, sums);
     }
@@ -1999,7 +2001,7 @@ ALWAYS_INLINE double run_tiles(const cuda_direct *job, const wanted *wanted, int
     double sum = ORDER_NOTHING;
     tile now = tile_at(first + at.warp, count - at.warp * ORDER_TILE, at.thread, lanes[at.warp]);
     ahead<loss, access> ahead;
-    if (stage<loss, access>::ROWS < ORDER_ROWS)
+    if (stage<loss, access>::ROWS < ORDER_LINES)
         begin_tile<loss, outputs, access>(job, &now, &ahead);
     int together = 0;
 #pragma unroll 1
@@ -2059,7 +2061,7 @@ ALWAYS_INLINE double run_tiles(const cuda_weighted *job, const wanted *wanted, i
         lane_sums sums = {};
         if (tile.count > 0)
 #pragma unroll
-            for (int half = 0; half < ORDER_ROWS; half += WEIGHTED_ROWS)
+            for (int half = 0; half < ORDER_LINES; half += WEIGHTED_ROWS)
                 run_half<loss, outputs>(job, wanted, &tile, half, &sums);
         sum = tile.count > 0 ? order_lanes(tile.thread, sums.sum) : ORDER_NOTHING;
         if (at.thread == 0)
@@ -2123,7 +2125,7 @@ template <typename loss, outputs outputs> ALWAYS_INLINE void run_small(const cud
         const tile tile = tile_at(index, left, at.thread, NULL);
         const bool plain = left >= ORDER_TILE && job->total.aligned;
         const int64_t first = (int64_t)index * ORDER_TILE;
-        numbers in[ORDER_ROWS][loss::OPERANDS];
+        numbers in[ORDER_LINES][loss::OPERANDS];
         EACH_OPERAND {
             const real *from = (const real *)job->operand[k] + first;
             if (plain)
@@ -2138,8 +2140,8 @@ template <typename loss, outputs outputs> ALWAYS_INLINE void run_small(const cud
         if (outputs == OUTPUTS_BOTH && job->upstream)
             wanted.upstream = (real)load_scalar(job->upstream, job->upstream_dtype);
         lane_sums sums = {};
-        compute_rows<loss, outputs, ACCESS_REAL, ORDER_ROWS>(&tile, &wanted, false, plain,
-                                                             (real *)job->gradient + first, 0, in, &sums);
+        compute_rows<loss, outputs, ACCESS_REAL, ORDER_LINES>(&tile, &wanted, false, plain,
+                                                              (real *)job->gradient + first, 0, in, &sums);
         sum = order_lanes(at.thread, sums.sum);
     }
     if (at.warps > 1) {
@@ -2160,7 +2162,7 @@ ALWAYS_INLINE void scale_tile(const cuda_direct *job, int which, const tile *til
             at[i] = canonical(at[i] * factor);
         return;
     }
-    numbers numbers[ORDER_ROWS];
+    numbers numbers[ORDER_LINES];
     EACH_ROW send_for_row<ACCESS_REAL, KEEP_LEAST>(tile, at, row, &numbers[row]);
     EACH_ROW {
         real x[ORDER_OWN_LANES];

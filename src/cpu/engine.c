@@ -1,6 +1,6 @@
 /*
  * The CPU engine around the tiles: which instruction set this machine has, how
- * many threads a job is worth, and the tree over the runs of tiles that the threads
+ * many threads a job is worth, and the tree over the spans of tiles that the threads
  * computed.
  */
 #include "cpu/instruction_sets.h"
@@ -115,37 +115,37 @@ static int64_t threads_for(const job *job, int64_t tiles) {
 
 /* --------------------------------------------------------------------- run -- */
 
-/* Runs are aligned and have 2^level tiles, so that each is one node of the tree.
+/* Spans are aligned and have 2^level tiles, so that each is one node of the tree.
  * Enough of them to share out evenly, few enough to keep their sums on the stack. */
-#define MOST_RUNS       1024
-#define RUNS_PER_THREAD 128
+#define MOST_SPANS       1024
+#define SPANS_PER_THREAD 128
 
-static int level_of_runs(int64_t tiles, int64_t threads) {
-    const int64_t runs = least(threads * RUNS_PER_THREAD, MOST_RUNS);
+static int level_of_spans(int64_t tiles, int64_t threads) {
+    const int64_t spans = least(threads * SPANS_PER_THREAD, MOST_SPANS);
     int level = 0;
-    while (((tiles - 1) >> level) + 1 > runs)
+    while (((tiles - 1) >> level) + 1 > spans)
         level++;
     return level;
 }
 
-/* Each thread has its share of the runs in one piece. A run that nobody has a sum of counts as 0. */
+/* Each thread has its share of the spans in one piece. A span that nobody has a sum of counts as 0. */
 static double run_on_threads(cpu_run_function *run, const job *job, int64_t tiles, int64_t threads) {
-    double sum[MOST_RUNS];
-    const int level = level_of_runs(tiles, threads);
-    const int64_t runs = ((tiles - 1) >> level) + 1;
-    memset(sum, 0, (size_t)runs * sizeof *sum);
+    double sum[MOST_SPANS];
+    const int level = level_of_spans(tiles, threads);
+    const int64_t spans = ((tiles - 1) >> level) + 1;
+    memset(sum, 0, (size_t)spans * sizeof *sum);
 #if defined(_OPENMP)
 #pragma omp parallel num_threads((int)threads)
     {
         const float_state callers = enter_float_state();
         const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
-        const int64_t first = runs * thread / team, end = runs * (thread + 1) / team;
+        const int64_t first = spans * thread / team, end = spans * (thread + 1) / team;
         const int64_t first_tile = first << level, end_tile = least(end << level, tiles);
         run(job, first_tile, end_tile - first_tile, level, sum + first);
         leave_float_state(callers);
     }
 #endif
-    return order_tree(sum, runs);
+    return order_tree(sum, spans);
 }
 
 static double run_alone(cpu_run_function *run, const job *job, int64_t tiles) {

@@ -107,7 +107,7 @@ ALWAYS_INLINE void prefetch_gradient(const tile *tile, int64_t element, int64_t 
 
 ALWAYS_INLINE void each_sum(order_term *term, order_prefetch *prefetch, const strip *strip, size_t size, int lines,
                             double *sum) {
-    _Alignas(64) real part[ORDER_ROWS][ORDER_LANES], lanes[ORDER_LANES];
+    _Alignas(64) real part[ORDER_LINES][ORDER_LANES], lanes[ORDER_LANES];
     for (int index = 0; index < strip->tiles; index++) {
         const tile tile = tile_of(strip, index, size);
         order_lines(term, prefetch, &tile, lines, BLOCK_OF_LANES, part, lanes);
@@ -119,7 +119,7 @@ ALWAYS_INLINE void each_sum(order_term *term, order_prefetch *prefetch, const st
  * until the end of the strip. */
 ALWAYS_INLINE void each_sum_and_gradient(order_term *term, order_prefetch *prefetch, const strip *strip, size_t size,
                                          int lines, double *sum) {
-    _Alignas(64) real part[ORDER_ROWS][ORDER_LANES], lanes[TILES_OF_SUMS][ORDER_LANES];
+    _Alignas(64) real part[ORDER_LINES][ORDER_LANES], lanes[TILES_OF_SUMS][ORDER_LANES];
     for (int index = 0; index < strip->tiles; index++) {
         const tile tile = tile_of(strip, index, size);
         order_lines(term, prefetch, &tile, lines, BLOCK_OF_LANES, part, lanes[index % TILES_OF_SUMS]);

@@ -12,8 +12,8 @@
 
 /* --------------------------------------------------------------- outputs -- */
 
-/* What a run does with each of its tiles. */
-typedef struct wanted {
+/* What is computed of each tile. */
+typedef struct outputs {
     bool sum, values, gradient[MOST_OPERANDS];
     int gradients; /* how many */
     bool upstream_is_tensor;
@@ -22,7 +22,7 @@ typedef struct wanted {
     real scale;
     access access; /* in which the sums can read the operands, where whole tiles of each lie in one row */
     real upstream; /* if it is one number; 1 if there is none */
-} wanted;
+} outputs;
 
 /* Gaps within a cache line: the sums read around them (0.95 of a plain loop's rate
  * on a Neoverse N1, against 0.62 through a buffer). Wider ones are better gathered. */
@@ -47,25 +47,25 @@ static access sums_access(const job *job) {
     return !dense ? ACCESS_REAL : dtype == ONEPASS_F16 ? ACCESS_F16 : ACCESS_BF16;
 }
 
-static wanted what_is_wanted(const job *job) {
+static outputs outputs_of(const job *job) {
     const bool none = job->reduction == ONEPASS_NONE;
-    wanted wanted = {.sum = job->sum || (!none && job->value.data),
-                     .values = none && job->value.data,
-                     .upstream_is_tensor = none && job->upstream.data,
-                     .weighted = job->weight.data,
-                     .one_by_one = job->weight.data || job->mask.data,
-                     .scale = job->reduction == ONEPASS_MEAN ? (real)(1.0 / job->divisor) : 1,
-                     .upstream = 1};
+    outputs outputs = {.sum = job->sum || (!none && job->value.data),
+                       .values = none && job->value.data,
+                       .upstream_is_tensor = none && job->upstream.data,
+                       .weighted = job->weight.data,
+                       .one_by_one = job->weight.data || job->mask.data,
+                       .scale = job->reduction == ONEPASS_MEAN ? (real)(1.0 / job->divisor) : 1,
+                       .upstream = 1};
     if (!none && job->upstream.data)
-        wanted.upstream = (real)load_scalar(job->upstream.data, job->upstream.dtype);
+        outputs.upstream = (real)load_scalar(job->upstream.data, job->upstream.dtype);
     for (int k = 0; k < MOST_OPERANDS; k++) {
-        wanted.gradient[k] = job->gradient[k].data;
-        wanted.gradients += wanted.gradient[k];
+        outputs.gradient[k] = job->gradient[k].data;
+        outputs.gradients += outputs.gradient[k];
     }
-    const bool only_sums = wanted.sum && !wanted.values && wanted.gradients == wanted.gradient[0];
-    if (only_sums && !wanted.one_by_one)
-        wanted.access = sums_access(job);
-    return wanted;
+    const bool only_sums = outputs.sum && !outputs.values && outputs.gradients == outputs.gradient[0];
+    if (only_sums && !outputs.one_by_one)
+        outputs.access = sums_access(job);
+    return outputs;
 }
 
 /* ---------------------------------------------------------------- strips -- */
@@ -83,24 +83,24 @@ static int64_t tiles_without_scatter(const view *view, int64_t element) {
 }
 
 /* An operand that its gradient will lie over is copied first, if other gradients are computed from it as well. */
-static bool must_copy(const job *job, const wanted *wanted, int k) {
-    return wanted->gradients > 1 && job->in_place[k];
+static bool must_copy(const job *job, const outputs *outputs, int k) {
+    return outputs->gradients > 1 && job->in_place[k];
 }
 
 /* The next strip: as many tiles as nobody needs a buffer for, else one. */
-static access next_strip(const job *job, const wanted *wanted, int64_t element, int64_t left, strip *strip,
+static access next_strip(const job *job, const outputs *outputs, int64_t element, int64_t left, strip *strip,
                          buffers *buffers) {
-    int64_t tiles = least(left / ORDER_TILE, wanted->one_by_one ? 1 : STRIP_TILES);
-    access access = tiles ? wanted->access : ACCESS_REAL;
+    int64_t tiles = least(left / ORDER_TILE, outputs->one_by_one ? 1 : STRIP_TILES);
+    access access = tiles ? outputs->access : ACCESS_REAL;
     for (int k = 0; k < job->operand_count; k++)
         if (row_length(&job->operand[k], element) < ORDER_TILE)
             access = ACCESS_REAL;
     for (int k = 0; k < job->operand_count; k++) {
         tiles = least(tiles, tiles_without_gather(&job->operand[k], element, access));
-        if (wanted->gradient[k])
-            tiles = must_copy(job, wanted, k) ? 0 : least(tiles, tiles_without_scatter(&job->gradient[k], element));
+        if (outputs->gradient[k])
+            tiles = must_copy(job, outputs, k) ? 0 : least(tiles, tiles_without_scatter(&job->gradient[k], element));
     }
-    if (wanted->values)
+    if (outputs->values)
         tiles = least(tiles, tiles_without_scatter(&job->value, element));
 
     strip->tiles = tiles > 0 ? (int)tiles : 1;
@@ -109,7 +109,7 @@ static access next_strip(const job *job, const wanted *wanted, int64_t element, 
         const view *view = &job->operand[k];
         if (access != ACCESS_REAL)
             strip->operand[k] = address_of(view, element);
-        else if (must_copy(job, wanted, k))
+        else if (must_copy(job, outputs, k))
             strip->operand[k] = gather_copy(view, element, strip->count, buffers->operand[k]);
         else
             strip->operand[k] = gather(view, element, strip->count, buffers->operand[k], &buffers->constant[k]);
@@ -127,92 +127,93 @@ ALWAYS_INLINE real weighted_term(const tile *tile, int64_t i) {
     return read_real(tile, 0, i) * read_real(tile, 1, i);
 }
 
-/* What a tile's elements are worth; null where there is no such thing. */
-typedef struct worth {
+/* A tile's weights and mask; null where there is no such thing. */
+typedef struct element_weights {
     const real *weight, *mask;
-} worth;
+} element_weights;
 
 /* A tile that the input ends in, or whose terms are weighted or masked. */
-static void buffered_sum(const cpu_loss *loss, const strip *given, worth worth, real *terms, double *sum) {
-    const real *weight = worth.weight;
+static void buffered_sum(const cpu_loss *loss, const strip *given, element_weights element_weights, real *terms,
+                         double *sum) {
+    const real *weight = element_weights.weight;
     loss->values(given, terms);
-    if (weight && !worth.mask && given->count == ORDER_TILE) {
+    if (weight && !element_weights.mask && given->count == ORDER_TILE) {
         one_sum(weighted_term, terms, weight, sum);
         return;
     }
     if (weight)
         weigh(terms, given->count, weight, 1);
-    if (worth.mask)
-        hide(terms, given->count, worth.mask);
+    if (element_weights.mask)
+        hide(terms, given->count, element_weights.mask);
     stored_sum(terms, given->count, sum);
 }
 
-static void write_values(const job *job, const cpu_loss *loss, const strip *strip, worth worth, int64_t element,
-                         buffers *buffers) {
+static void write_values(const job *job, const cpu_loss *loss, const strip *strip, element_weights element_weights,
+                         int64_t element, buffers *buffers) {
     real *into = direct(&job->value, element, strip->count), *values = into ? into : buffers->result;
     loss->values(strip, values);
-    if (worth.weight)
-        weigh(values, strip->count, worth.weight, 1);
-    if (worth.mask)
-        hide(values, strip->count, worth.mask);
+    if (element_weights.weight)
+        weigh(values, strip->count, element_weights.weight, 1);
+    if (element_weights.mask)
+        hide(values, strip->count, element_weights.mask);
     if (!into)
         scatter(&job->value, element, strip->count, values);
 }
 
 /* The upstream gradient comes last, so that a gradient may also be scaled later with the same bits. */
-static void multiply_by_upstream(const job *job, const wanted *wanted, int64_t element, int count, factors *factors,
+static void multiply_by_upstream(const job *job, const outputs *outputs, int64_t element, int count, factors *factors,
                                  real *gradient) {
-    if (wanted->upstream_is_tensor) {
+    if (outputs->upstream_is_tensor) {
         const void *constant = NULL;
         for (int done = 0; done < count; done += ORDER_TILE) {
             const int n = (int)least(count - done, ORDER_TILE);
             multiply_by_each(gradient + done, n,
                              gather(&job->upstream, element + done, n, factors->upstream, &constant));
         }
-    } else if (wanted->upstream != 1) {
-        multiply_by_one(gradient, count, wanted->upstream);
+    } else if (outputs->upstream != 1) {
+        multiply_by_one(gradient, count, outputs->upstream);
     }
 }
 
-static worth worth_of(const job *job, int64_t element, int count, factors *factors) {
-    worth worth = {NULL, NULL};
+static element_weights element_weights_of(const job *job, int64_t element, int count, factors *factors) {
+    element_weights element_weights = {NULL, NULL};
     if (job->weight.data)
-        worth.weight = gather(&job->weight, element, count, factors->weight, &factors->constant_weight);
+        element_weights.weight = gather(&job->weight, element, count, factors->weight, &factors->constant_weight);
     if (job->mask.data)
-        worth.mask = gather(&job->mask, element, count, factors->mask, &factors->constant_mask);
-    return worth;
+        element_weights.mask = gather(&job->mask, element, count, factors->mask, &factors->constant_mask);
+    return element_weights;
 }
 
-/* All that is wanted of a strip; `sum` has one number a tile, if sums are wanted. */
-static void run_strip(const job *job, const wanted *wanted, access access, strip *strip, int64_t element,
+/* All outputs of a strip; `sum` has one number a tile, if there are sums. */
+static void run_strip(const job *job, const outputs *outputs, access access, strip *strip, int64_t element,
                       buffers *buffers, double *sum) {
     const cpu_loss *loss = job->loss->cpu.ONEPASS_VARIANT;
-    const worth worth = worth_of(job, element, strip->count, buffers->factors);
-    const bool whole = strip->count == strip->tiles * ORDER_TILE && !wanted->one_by_one;
-    const bool together = whole && wanted->sum && wanted->gradient[0];
+    const element_weights element_weights = element_weights_of(job, element, strip->count, buffers->factors);
+    const bool whole = strip->count == strip->tiles * ORDER_TILE && !outputs->one_by_one;
+    const bool together = whole && outputs->sum && outputs->gradient[0];
 
     if (together) {
         real *into = direct(&job->gradient[0], element, strip->count);
         strip->gradient = into ? into : buffers->result;
         loss->sums_and_gradient[access](strip, sum);
-    } else if (wanted->sum && whole) {
+    } else if (outputs->sum && whole) {
         loss->sums[access](strip, sum);
-    } else if (wanted->sum) {
-        buffered_sum(loss, strip, worth, buffers->result, sum);
+    } else if (outputs->sum) {
+        buffered_sum(loss, strip, element_weights, buffers->result, sum);
     }
-    if (wanted->values)
-        write_values(job, loss, strip, worth, element, buffers);
+    if (outputs->values)
+        write_values(job, loss, strip, element_weights, element, buffers);
     for (int k = 0; k < job->operand_count; k++) {
-        if (!wanted->gradient[k])
+        if (!outputs->gradient[k])
             continue;
         real *into = direct(&job->gradient[k], element, strip->count), *gradient = into ? into : buffers->result;
         if (!(together && k == 0))
             loss->gradient[k](strip, gradient);
-        if (worth.weight)
-            weigh(gradient, strip->count, worth.weight, wanted->scale);
-        multiply_by_upstream(job, wanted, element, strip->count, buffers->factors, gradient);
-        if (worth.mask)
-            hide(gradient, strip->count, worth.mask);
+        if (element_weights.weight)
+            weigh(gradient, strip->count, element_weights.weight, outputs->scale);
+        multiply_by_upstream(job, outputs, element, strip->count, buffers->factors, gradient);
+        if (element_weights.mask)
+            hide(gradient, strip->count, element_weights.mask);
         if (!into)
             scatter(&job->gradient[k], element, strip->count, gradient);
     }
@@ -221,17 +222,17 @@ static void run_strip(const job *job, const wanted *wanted, access access, strip
 /* ----------------------------------------------- jobs without a loss -- */
 
 /* The upstream gradient alone, for gradients that were computed without it. */
-static void scale_gradients(const job *job, const wanted *wanted, int64_t element, int64_t end, buffers *buffers) {
-    for (int count; element < end && wanted->upstream != 1; element += count) {
+static void scale_gradients(const job *job, const outputs *outputs, int64_t element, int64_t end, buffers *buffers) {
+    for (int count; element < end && outputs->upstream != 1; element += count) {
         count = (int)least(end - element, ORDER_TILE);
         for (int k = 0; k < MOST_OPERANDS; k++) {
             const view *view = &job->gradient[k];
-            if (!wanted->gradient[k])
+            if (!outputs->gradient[k])
                 continue;
             real *into = direct(view, element, count), *gradient = into ? into : buffers->result;
             if (!into)
                 gather_copy(view, element, count, gradient);
-            multiply_by_one(gradient, count, wanted->upstream);
+            multiply_by_one(gradient, count, outputs->upstream);
             if (!into)
                 scatter(view, element, count, gradient);
         }
@@ -265,13 +266,13 @@ static void sum_weights(const job *job, int64_t element, int64_t end, buffers *b
 
 static __attribute__((noinline)) void run(const job *job, int64_t first_tile, int64_t tile_count, int level,
                                           factors *factors, double *sums) {
-    const wanted wanted = what_is_wanted(job);
+    const outputs outputs = outputs_of(job);
     double sum[STRIP_TILES];
     buffers buffers;
     for (int k = 0; k < MOST_OPERANDS; k++)
         buffers.constant[k] = NULL;
     buffers.factors = factors;
-    strip strip = {.scale = wanted.weighted ? 1 : wanted.scale,
+    strip strip = {.scale = outputs.weighted ? 1 : outputs.scale,
                    .from_memory = job->count * (int64_t)dtype_size(job->operand[0].dtype) > MOST_CACHED_BYTES};
     for (int i = 0; i < ONEPASS_MAX_PARAMETERS; i++)
         strip.parameter[i] = (real)job->parameter[i];
@@ -280,7 +281,7 @@ static __attribute__((noinline)) void run(const job *job, int64_t first_tile, in
     const int64_t last_tile = first_tile + tile_count;
     const int64_t end = last_tile > job->count / ORDER_TILE ? job->count : last_tile * ORDER_TILE;
     if (job->family == FAMILY_SCALE) {
-        scale_gradients(job, &wanted, first_tile * ORDER_TILE, end, &buffers);
+        scale_gradients(job, &outputs, first_tile * ORDER_TILE, end, &buffers);
         return;
     }
     if (job->family == FAMILY_WEIGHTS) {
@@ -289,10 +290,10 @@ static __attribute__((noinline)) void run(const job *job, int64_t first_tile, in
     }
     for (int64_t done = first_tile * ORDER_TILE; done < end; done += strip.count) {
         const int64_t element = job->first + done;
-        const access access = next_strip(job, &wanted, element, end - done, &strip, &buffers);
+        const access access = next_strip(job, &outputs, element, end - done, &strip, &buffers);
         strip.is_last = done + strip.count >= end;
-        run_strip(job, &wanted, access, &strip, element, &buffers, sum);
-        for (int index = 0; wanted.sum && index < strip.tiles; index++)
+        run_strip(job, &outputs, access, &strip, element, &buffers, sum);
+        for (int index = 0; outputs.sum && index < strip.tiles; index++)
             order_push_tile(&nodes, sum[index]);
     }
     order_end_node(&nodes);

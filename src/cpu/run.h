@@ -1,8 +1,8 @@
 /*
  * The CPU engine's entries: run.c is compiled once for each instruction set
  * and compute type and has one function each time. It computes tiles that follow one
- * another, on one thread, from the beginning of a run of 2^level tiles on. Each run
- * leaves its sum in `sum`, if sums are wanted; the last run may have fewer tiles.
+ * another, on one thread, from the beginning of a span of 2^level tiles on. Each span
+ * leaves its sum in `sum`, if sums are asked for; the last span may have fewer tiles.
  */
 #ifndef ONEPASS_CPU_RUN_H
 #define ONEPASS_CPU_RUN_H

@@ -9,7 +9,7 @@
 #include "order.h"
 
 /*
- * A strip is a few tiles in a row that are computed by one call of a loss's
+ * A strip is a few neighbouring tiles that are computed by one call of a loss's
  * function: as many as lie in memory as the computation wants them, or one that
  * was gathered into a buffer. Within a strip nothing is stored but whole cache
  * lines of results. That is not only less work: cores that stop fetching lines

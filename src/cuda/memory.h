@@ -15,7 +15,7 @@
 #include "dtype.h"
 #include "order.h"
 
-#define EACH_ROW    _Pragma("unroll") for (int row = 0; row < ORDER_ROWS; row++)
+#define EACH_ROW    _Pragma("unroll") for (int row = 0; row < ORDER_LINES; row++)
 #define EACH_OWN    _Pragma("unroll") for (int own = 0; own < ORDER_OWN_LANES; own++)
 #define EACH_VECTOR _Pragma("unroll") for (int i = 0; i < VECTORS; i++)
 
@@ -275,7 +275,7 @@ ALWAYS_INLINE void store_one(int32_t dtype, void *data, int64_t i, real x) {
 
 /* The tile's numbers by vectors, all in flight at once, and one by one those that do not fill a vector. */
 ALWAYS_INLINE void fill_by_vectors(const tile *tile, const real *from, real *buffer) {
-    numbers read[ORDER_ROWS];
+    numbers read[ORDER_LINES];
     EACH_ROW EACH_VECTOR {
         const int element = own_element(tile, row, i * VECTOR);
         read[row].at[i] = zero_vector();
@@ -294,7 +294,7 @@ ALWAYS_INLINE void fill_by_vectors(const tile *tile, const real *from, real *buf
 
 #if !defined(ONEPASS_REAL_F64)
 ALWAYS_INLINE void fill_by_half_vectors(const tile *tile, int32_t dtype, const uint16_t *from, real *buffer) {
-    uint2 read[ORDER_ROWS];
+    uint2 read[ORDER_LINES];
     EACH_ROW {
         const int element = own_element(tile, row, 0);
         read[row] = make_uint2(0, 0);
@@ -439,13 +439,13 @@ ALWAYS_INLINE part read_mask(const cuda_general *job, const tile *tile) {
     part part = 0;
     if (sizeof(real) == sizeof(float) && one_row && stride == 1 && tile->count == ORDER_TILE &&
         (uintptr_t)(mask + at.offset) % 4 == 0) {
-        uint32_t bytes[ORDER_ROWS];
+        uint32_t bytes[ORDER_LINES];
         EACH_ROW bytes[row] = *(const uint32_t *)(mask + at.offset + own_element(tile, row, 0));
         EACH_ROW part |= part_of_word(bytes[row]) << (row * ORDER_OWN_LANES);
         return part;
     }
 #pragma unroll 1
-    for (int i = 0; i < ORDER_ROWS * ORDER_OWN_LANES; i++) {
+    for (int i = 0; i < ORDER_LINES * ORDER_OWN_LANES; i++) {
         const int element = own_element(tile, i / ORDER_OWN_LANES, i % ORDER_OWN_LANES);
         if (element >= tile->count)
             continue;

@@ -103,7 +103,7 @@ typedef struct lane_sums {
 } lane_sums;
 
 ALWAYS_INLINE void add_row(int row, const real *term, lane_sums *sums) {
-    EACH_OWN order_row(row, term[own], &sums->sum[own], &sums->two[own], &sums->four[own]);
+    EACH_OWN order_line(row, term[own], &sums->sum[own], &sums->two[own], &sums->four[own]);
 }
 
 /* A thread's own lanes of a row: for each of them its operands. */
@@ -129,7 +129,9 @@ ALWAYS_INLINE void end_row(const tile *tile, int row, real *x) {
  * ahead: with so few registers a row twice as many warps fit, which do as well. */
 template <typename loss, access access> struct stage {
     enum {
-        ROWS = access == ACCESS_HALF ? ORDER_ROWS : loss::OPERANDS * sizeof(real) > 8 ? ORDER_ROWS / 4 : ORDER_ROWS / 2
+        ROWS = access == ACCESS_HALF               ? ORDER_LINES
+               : loss::OPERANDS * sizeof(real) > 8 ? ORDER_LINES / 4
+                                                   : ORDER_LINES / 2
     };
     numbers of[ROWS][loss::OPERANDS];
 };
@@ -268,16 +270,16 @@ ALWAYS_INLINE void run_tile(const cuda_direct *job, const wanted *wanted, const 
     const int rows = stage<loss, access>::ROWS;
     const bool f16 = access == ACCESS_HALF && job->head.dtype[CUDA_PREDICTION] == ONEPASS_F16;
     void *gradient = outputs == OUTPUTS_VALUE ? NULL : tile_address(job, CUDA_GRADIENT, now, access_size(access));
-    if constexpr (rows == ORDER_ROWS) {
+    if constexpr (rows == ORDER_LINES) {
         begin_tile<loss, outputs, access>(job, now, ahead);
         compute_stage<loss, outputs, access>(now, wanted, f16, gradient, 0, &ahead->rows, sums);
     } else {
         stage<loss, access> other;
 #pragma unroll
-        for (int first = 0; first < ORDER_ROWS; first += 2 * rows) {
+        for (int first = 0; first < ORDER_LINES; first += 2 * rows) {
             send_for_stage<loss, outputs, access>(job, now, ahead, first + rows, &other);
             compute_stage<loss, outputs, access>(now, wanted, false, gradient, first, &ahead->rows, sums);
-            if (first + 2 * rows < ORDER_ROWS)
+            if (first + 2 * rows < ORDER_LINES)
                 send_for_stage<loss, outputs, access>(job, now, ahead, first + 2 * rows, &ahead->rows);
             else
                 begin_tile<loss, outputs, access>(job, next, ahead);
@@ -289,7 +291,7 @@ ALWAYS_INLINE void run_tile(const cuda_direct *job, const wanted *wanted, const 
 /* --------------------------------------------- direct tiles with a weight -- */
 
 /* Half a tile at a time: as much as registers have room for with two operands and a weight. */
-#define WEIGHTED_ROWS (ORDER_ROWS / 2)
+#define WEIGHTED_ROWS (ORDER_LINES / 2)
 #define EACH_WEIGHTED _Pragma("unroll") for (int row = 0; row < WEIGHTED_ROWS; row++)
 
 /* Numbers of some rows of a dense tensor; 1 where there is no such tensor. */
@@ -466,9 +468,9 @@ ALWAYS_INLINE void run_tile(const cuda_general *job, const wanted *wanted, const
     EACH_OWN next.x[INPUT_WEIGHT][own] = 1;
     read_inputs(tile, &sources, 0, &next);
 #pragma unroll 1
-    for (int row = 0; row < ORDER_ROWS; row++) {
+    for (int row = 0; row < ORDER_LINES; row++) {
         const inputs now = next;
-        if (row + 1 < ORDER_ROWS)
+        if (row + 1 < ORDER_LINES)
             read_inputs(tile, &sources, row + 1, &next);
         buffered_row<loss>(tile, wanted, &now, part, &places, row, sums);
     }
@@ -517,7 +519,7 @@ ALWAYS_INLINE double run_tiles(const cuda_direct *job, const wanted *wanted, int
     double sum = ORDER_NOTHING;
     tile now = tile_at(first + at.warp, count - at.warp * ORDER_TILE, at.thread, lanes[at.warp]);
     ahead<loss, access> ahead;
-    if (stage<loss, access>::ROWS < ORDER_ROWS)
+    if (stage<loss, access>::ROWS < ORDER_LINES)
         begin_tile<loss, outputs, access>(job, &now, &ahead);
     int together = 0;
 #pragma unroll 1
@@ -577,7 +579,7 @@ ALWAYS_INLINE double run_tiles(const cuda_weighted *job, const wanted *wanted, i
         lane_sums sums = {};
         if (tile.count > 0)
 #pragma unroll
-            for (int half = 0; half < ORDER_ROWS; half += WEIGHTED_ROWS)
+            for (int half = 0; half < ORDER_LINES; half += WEIGHTED_ROWS)
                 run_half<loss, outputs>(job, wanted, &tile, half, &sums);
         sum = tile.count > 0 ? order_lanes(tile.thread, sums.sum) : ORDER_NOTHING;
         if (at.thread == 0)
@@ -647,7 +649,7 @@ template <typename loss, outputs outputs> ALWAYS_INLINE void run_small(const cud
         const tile tile = tile_at(index, left, at.thread, NULL);
         const bool plain = left >= ORDER_TILE && job->total.aligned;
         const int64_t first = (int64_t)index * ORDER_TILE;
-        numbers in[ORDER_ROWS][loss::OPERANDS];
+        numbers in[ORDER_LINES][loss::OPERANDS];
         EACH_OPERAND {
             const real *from = (const real *)job->operand[k] + first;
             if (plain)
@@ -662,8 +664,8 @@ template <typename loss, outputs outputs> ALWAYS_INLINE void run_small(const cud
         if (outputs == OUTPUTS_BOTH && job->upstream)
             wanted.upstream = (real)load_scalar(job->upstream, job->upstream_dtype);
         lane_sums sums = {};
-        compute_rows<loss, outputs, ACCESS_REAL, ORDER_ROWS>(&tile, &wanted, false, plain,
-                                                             (real *)job->gradient + first, 0, in, &sums);
+        compute_rows<loss, outputs, ACCESS_REAL, ORDER_LINES>(&tile, &wanted, false, plain,
+                                                              (real *)job->gradient + first, 0, in, &sums);
         sum = order_lanes(at.thread, sums.sum);
     }
     if (at.warps > 1) {
@@ -686,7 +688,7 @@ ALWAYS_INLINE void scale_tile(const cuda_direct *job, int which, const tile *til
             at[i] = canonical(at[i] * factor);
         return;
     }
-    numbers numbers[ORDER_ROWS];
+    numbers numbers[ORDER_LINES];
     EACH_ROW send_for_row<ACCESS_REAL, KEEP_LEAST>(tile, at, row, &numbers[row]);
     EACH_ROW {
         real x[ORDER_OWN_LANES];

@@ -7,7 +7,7 @@
 LOSS_FUNCTION real smooth_l1_value(real p, real t, const real *parameter) {
     const real beta = parameter[0];
     const real distance = magnitude(p - t);
-    /* distance * distance has the bits of x * x. With beta = 0 the parabola is 0/0 or x/0 and never chosen. */
+    /* distance * distance is bit-identical to x * x. With beta = 0 the parabola is 0/0 or x/0 and never chosen. */
     return choose(distance < beta, by_parameter((real)0.5 * distance * distance, beta), distance - (real)0.5 * beta);
 }
 

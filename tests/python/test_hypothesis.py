@@ -48,7 +48,7 @@ SPECIALS = [
 
 @st.composite
 def shapes(draw):
-    """Two shapes that broadcast; mostly small, now and then around a row of lanes or a tile."""
+    """Two shapes that broadcast; mostly small, now and then around a line of lanes or a tile."""
     sizes = st.one_of(st.integers(0, 5), st.sampled_from([1, 1, 127, 129, 1025]))
     common = draw(st.lists(sizes, max_size=4))
     while np.prod([max(size, 1) for size in common], dtype=np.int64) > 20_000:  # an empty dimension may become 1
