@@ -1,6 +1,8 @@
 """The library's catalogue: its losses, the functions that compute them, and the parameters that they take."""
 
-import sys
+import decimal
+import math
+import numbers
 
 from . import _native
 
@@ -30,6 +32,13 @@ WRITTEN = {
 #: The losses whose functions and modules are generated: all others.
 GENERATED = [name for name in CATALOG if not any(name in losses for losses in WRITTEN.values())]
 
+_FUNCTIONS = {name: function for function, losses in WRITTEN.items() for name in losses}
+
+
+def function_of(name):
+    """The function that computes a loss, which is what its callers know."""
+    return _FUNCTIONS.get(name) or f"{name}_loss"
+
 
 def losses_of(function):
     """What a function of the package computes: entries of the catalogue, and when it is which."""
@@ -41,28 +50,40 @@ def losses_of(function):
 
 
 def is_number(value):
-    """Whether it is a real number, of Python's or of NumPy's."""
-    if isinstance(value, (float, int)):
-        return True
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, (numpy.floating, numpy.integer, numpy.bool_))
+    """Whether it is a real number: Python's, NumPy's, a fraction, a decimal."""
+    return isinstance(value, (float, int)) or isinstance(value, (numbers.Real, decimal.Decimal))
 
 
-def as_numbers(parameters):
-    """Numbers as Python's; what is none stays as it is, for others to judge."""
-    return tuple([float(value) if is_number(value) else value for value in parameters])
+def as_numbers(name, values):
+    """The parameters of a loss as Python's numbers; an array without dimensions is one, too."""
+    return tuple([as_number(name, known, value) for known, value in zip(CATALOG[name]["parameters"], values)])
 
 
-def check_parameters(loss, values):
-    """The library's complaint about a number that a loss of the catalogue does not take; what is no number is not for
-    it to judge."""
-    for value, known in zip(values, loss["parameters"]):
-        if not is_number(value):
-            continue
-        low, high = known["minimum"], known["maximum"]
-        if not (low <= value <= high) or (known["minimum_excluded"] and value == low) or \
-                (known["maximum_excluded"] and value == high):
-            raise ValueError(f"{known['name']} of {loss['name']} is {value:g}; expected {range_of(known)}")
+def as_number(name, known, value):
+    if type(value) is float:
+        return value
+    if getattr(value, "shape", None) == ():
+        value = value.item()
+    if not is_number(value):
+        raise TypeError(f"{known['name']} of {function_of(name)} is {type(value).__name__}; expected a real number")
+    try:
+        return float(value)
+    except OverflowError:  # an integer
+        return math.inf if value > 0 else -math.inf
+
+
+def check_parameters(name, values):
+    """The library's complaint about a number that a loss does not take; what is no number is not for it to judge."""
+    for value, known in zip(values, CATALOG[name]["parameters"]):
+        if isinstance(value, (float, int)):
+            check_range(name, known, value)
+
+
+def check_range(name, known, value):
+    low, high = known["minimum"], known["maximum"]
+    if not (low <= value <= high) or (known["minimum_excluded"] and value == low) or \
+            (known["maximum_excluded"] and value == high):
+        raise ValueError(f"{known['name']} of {function_of(name)} is {value:g}; expected {range_of(known)}")
 
 
 def range_of(parameter):

@@ -96,9 +96,12 @@ def check_sizes(sizes, input, target, third):
                            f"{input.shape}, input2: {target.shape}, target: {third.shape} ")
 
 
-def check_strict_reduction(name, reduction):
-    """Of those losses whose PyTorch knows three words only, and complains in its own."""
-    if reduction in CODES:
+def check_reduction(name, reduction):
+    """PyTorch's complaint about one that the loss does not have. Some know three words only, and have words of their
+    own for others; the rest still take an old name of the mean."""
+    contract = contract_of(name)
+    if reduction in CODES or (contract.has_batchmean and reduction == "batchmean") or \
+            (not contract.strict_reductions and reduction == "elementwise_mean"):
         return
     if name.startswith("focal"):
         raise ValueError(f"Invalid Value for arg 'reduction': '{reduction} \n Supported reduction modes: 'none', "

@@ -97,7 +97,7 @@ def by_pytorch(name, input, target, third, parameters, reduction, **more):
 def by_formula(name, input, target, third, parameters):
     """Every element's loss, by the catalogue."""
     if name not in TORCH_NAMES:  # whose complaints are PyTorch's
-        check_parameters(CATALOG[name], parameters)
+        check_parameters(name, parameters)
     if name == "gaussian_nll":  # whose slope does not vanish where the variance is held up
         full, eps = parameters
         third = torch.where(third < eps, third - third.detach() + eps, third)

@@ -3,7 +3,7 @@
 import numpy
 
 from . import _contract, _native
-from ._catalog import CATALOG, is_number
+from ._catalog import CATALOG, as_numbers, check_parameters, is_number
 from ._contract import BATCHMEAN, CODES, MEAN, MEAN_OF_ALL, NOTHING
 
 
@@ -16,13 +16,10 @@ def loss(name, input, target, parameters, reduction, given=None):
         _contract.warn(f"size_average and reduce args will be deprecated, please use reduction={reduction!r} instead.")
     elif name.startswith("kl_div") and reduction == "mean":
         _contract.warn(_contract.MEAN_OF_KL_DIV)
-    if contract.strict_reductions:
-        _contract.check_strict_reduction(name, reduction)
+    _contract.check_reduction(name, reduction)
     if reduction == "elementwise_mean":
         _contract.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.")
         reduction = "mean"
-    if reduction not in CODES and not (contract.has_batchmean and reduction == "batchmean"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
     if contract.sizes == _contract.WARN and input.shape != target.shape:
         _contract.warn(_contract.SIZES_DIFFER.format(target.shape, input.shape))
     arrays, shape = checked(name, contract, input, target, given)
@@ -42,6 +39,8 @@ def value_and_grad(name, input, target, parameters, reduction, given):
 
 def run(name, contract, arrays, parameters, reduction, given, shape, value, gradient):
     """Into value and gradient, with the divisor that PyTorch's rules ask for."""
+    parameters = as_numbers(name, parameters)
+    check_parameters(name, parameters)
     weight, mask = arrays[3:]
     code, divisor = BATCHMEAN if reduction == "batchmean" else CODES[reduction], 0.0
     if weight is not None and code == MEAN:
@@ -114,12 +113,13 @@ def checked_variance(input, variance, mask):
     """What gaussian_nll_loss asks of a variance. Beside a mask its numbers are looked at once both have a shape."""
     if is_number(variance):
         variance = numpy.asarray(variance, input.dtype)
-        check_variance(variance)
-        return variance
-    check_floats(variance, "var")
+        fitted = variance
+    else:
+        check_floats(variance, "var")
+        fitted = _contract.fitted_variance(input, variance)
     if mask is None:
         check_variance(variance)
-    return _contract.fitted_variance(input, variance)
+    return fitted
 
 
 def check_variance(variance, takes_part=True):

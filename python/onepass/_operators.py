@@ -7,6 +7,7 @@ comes out without computing it; nothing that comes out shares memory with what w
 import torch
 
 from . import _fallback, _native
+from ._catalog import check_parameters
 from ._contract import NAMES, NONE, common_shape
 from ._result import IN_SINGLE, LAYOUT_SHIFT, result_type
 from ._torch_state import is_in_single
@@ -50,6 +51,7 @@ def are_ours(tensors):
 
 
 def compute_loss(input, target, third, weight, mask, name, reduction, parameters, flags):
+    check_parameters(name, parameters)
     value = _native.torch_loss(name, reduction, tuple(parameters), input, target, flags, 0, True, third, weight, mask)
     if value is None:  # a view with a negative bit, say
         value = _fallback.loss(name, input, target, third, parameters, NAMES[reduction], weight, mask)

@@ -8,11 +8,11 @@ from torch.nn import _reduction
 
 from . import _contract, _fallback, _native, _operators
 from ._autograd import LATER, attach_gradients, gradient_time
-from ._catalog import CATALOG, as_numbers
+from ._catalog import CATALOG
 from ._contract import BATCHMEAN, CODES, MEAN, MEAN_OF_ALL, NOTHING
 from ._result import IN_SINGLE, result_flags
-from ._torch_checks import (TYPES, are_all_tensors, are_tensors, check_kinds, check_weight, checked_reduction,
-                            checked_shape, checked_variance, is_for_pytorch)
+from ._torch_checks import (TYPES, are_all_tensors, are_tensors, check_kinds, check_weight, checked_parameters,
+                            checked_reduction, checked_shape, checked_variance, is_for_pytorch)
 from ._torch_state import is_any_autocast, is_compiling, is_in_single, is_plain_here
 
 _native.learn_torch(torch)
@@ -35,12 +35,12 @@ def loss(name, input, target, parameters, reduction, given=None):
 
 def checked_loss(name, input, target, parameters, reduction, given):
     """The same with every check that PyTorch makes, in its order."""
+    if parameters and not is_compiling():
+        parameters = checked_parameters(name, parameters)
     if not are_all_tensors(name, input, target, given):
         check_kinds(name, input, target, given)
         return _fallback.answer(name, input, target, parameters, reduction, given)
     contract = _contract.contract_of(name)
-    if parameters and not is_compiling():
-        parameters = as_numbers(parameters)
     if contract.sizes == _contract.WARN and input.size() != target.size() and not is_compiling():
         _contract.warn(_contract.SIZES_DIFFER.format(target.size(), input.size()))
     if given.size_average is not None or given.reduce is not None:
@@ -158,6 +158,7 @@ def compute_all(name, tensors, parameters, code, flags):
 
 def value_and_grad(name, input, target, parameters, reduction, given):
     """Both from one pass; by PyTorch where the operands are not plain."""
+    parameters = checked_parameters(name, parameters)
     check_kinds(name, input, target, given)
     contract = _contract.contract_of(name)
     third = checked_variance(input, given) if name == "gaussian_nll" else given.third

@@ -4,11 +4,13 @@ import torch
 from torch.nn import _reduction
 
 from . import _contract
-from ._catalog import is_number
+from ._catalog import CATALOG, as_number, check_range, is_number
 from ._contract import CODES
+from ._torch_names import TORCH_NAMES
 from ._torch_state import is_compiling, is_plain_here
 
 TYPES = (torch.Tensor, torch.nn.Parameter)
+_SYMBOLS = (torch.SymInt, torch.SymFloat)  # a tracer's numbers
 
 
 def are_tensors(*operands):
@@ -31,6 +33,25 @@ def check_kinds(name, input, target, given):
                             "(PyTorch's tensors and NumPy's arrays do not mix)")
 
 
+def checked_parameters(name, parameters):
+    """Numbers where they can be had: a tensor stays one where a gradient flows to it, where it has dimensions, and where
+    it cannot be looked at, since a GPU would be waited for or a transform is at work."""
+    return tuple([value if isinstance(value, _SYMBOLS) else checked_tensor(name, known, value)
+                  if isinstance(value, torch.Tensor) and not value.is_complex() else as_number(name, known, value)
+                  for known, value in zip(CATALOG[name]["parameters"], parameters)])
+
+
+def checked_tensor(name, known, value):
+    if type(value) not in TYPES or not value.is_cpu or not is_plain_here():
+        return value
+    if value.dim() == 0 and not (value.requires_grad and torch.is_grad_enabled()):
+        return float(value.item())
+    if name not in TORCH_NAMES and value.numel() > 0:  # whose complaints are PyTorch's
+        for end in value.detach().double().aminmax():
+            check_range(name, known, end.item())
+    return value
+
+
 def checked_reduction(name, contract, input, target, reduction, given):
     """A reduction that we know, after PyTorch's complaints in its order: with a weight, that the operands can be
     broadcast, the weight's size, the reduction."""
@@ -44,7 +65,7 @@ def checked_reduction(name, contract, input, target, reduction, given):
     if known:
         return reduction
     if contract.strict_reductions:
-        _contract.check_strict_reduction(name, reduction)
+        _contract.check_reduction(name, reduction)
     if contract.sizes == _contract.WARN:
         torch.broadcast_tensors(input, target)  # PyTorch complains of sizes first
     _reduction.get_enum(reduction)  # raises, or warns of an old name of the mean
@@ -60,7 +81,7 @@ def checked_variance(input, given):
     """What gaussian_nll_loss asks of a variance. Beside a mask its numbers are looked at once both have a shape."""
     variance = given.third
     if is_number(variance):
-        if variance < 0:
+        if variance < 0 and given.mask is None:
             raise ValueError(_contract.VARIANCE_NEGATIVE)
         return torch.full((), float(variance), dtype=input.dtype, device=input.device)
     if given.mask is None:

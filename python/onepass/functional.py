@@ -5,7 +5,7 @@ Those that PyTorch has stand here with its signatures. The others are made out o
 
 import sys
 
-from ._catalog import CATALOG, GENERATED, WRITTEN, as_numbers, is_number, losses_of
+from ._catalog import CATALOG, GENERATED, WRITTEN, losses_of
 from ._contract import Given
 from ._documentation import documentation_of
 
@@ -127,7 +127,7 @@ def sigmoid_focal_loss(inputs, targets, alpha=0.25, gamma=2, reduction="none", *
     torchvision.ops.sigmoid_focal_loss has it."""
     if _overridden(inputs, targets, weight, mask) and _enabled():
         return _override(sigmoid_focal_loss, inputs, targets, alpha, gamma, reduction, weight, mask)
-    squared = is_number(gamma) and gamma == 2  # which the library has apart, faster and with the same bits
+    squared = isinstance(gamma, (float, int)) and gamma == 2  # which the library has apart, faster and with the same bits
     name, parameters = ("focal_squared", (alpha,)) if squared else ("focal", (alpha, gamma))
     given = None if weight is None and mask is None else Given(None, weight, mask, True)
     return _side(inputs, targets).loss(name, inputs, targets, parameters, reduction, given)
@@ -207,7 +207,7 @@ def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=
     if reduction not in ("mean", "sum", "batchmean"):
         raise ValueError(f"reduction is {reduction!r}; value_and_grad needs 'mean', 'sum' or 'batchmean', since only a "
                          "number has one gradient")
-    values = as_numbers(parameters.get(key, standard) for key, standard in standards.items())
+    values = tuple(parameters.get(key, standard) for key, standard in standards.items())
     given = Given(third, weight, mask, broadcast_weight)
     return _side(input, target).value_and_grad(loss, input, target, values, reduction, given)
 

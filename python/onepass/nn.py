@@ -2,22 +2,22 @@
 
 import re
 
-from torch import Tensor
 from torch.nn.modules.loss import _Loss, _WeightedLoss
 
 from . import functional
-from ._catalog import CATALOG, GENERATED, check_parameters, is_number, losses_of
+from ._catalog import CATALOG, GENERATED, check_parameters, losses_of
+from ._contract import check_reduction
 from ._documentation import documentation_of
+from ._torch_checks import checked_parameters
 
 
 class _ParametricLoss(_Loss):
-    """A loss that PyTorch has no module of: its parameters are checked when it is made, and shown."""
+    """A loss that PyTorch has no module of: its parameters and its reduction are checked when it is
+    made, and shown."""
 
     def __init__(self, name, reduction, **parameters):
-        for key, value in parameters.items():
-            if not (is_number(value) or isinstance(value, Tensor)):
-                raise TypeError(f"{key} of {name} is {type(value).__name__}; expected a number")
-        check_parameters(CATALOG[name], parameters.values())
+        check_parameters(name, checked_parameters(name, parameters.values()))
+        check_reduction(name, reduction)
         super().__init__(None, None, reduction)
         self._names = list(parameters)
         for key, value in parameters.items():

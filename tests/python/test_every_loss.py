@@ -545,12 +545,12 @@ def test_what_would_be_made_of_three_operands(loss):
 @pytest.mark.parametrize(
     "loss, parameter, words",
     [
-        ("quantile", 1.0, "tau of quantile is 1"),
+        ("quantile", 1.0, "tau of quantile_loss is 1"),
         ("quantile", 0.0, "more than 0|above 0"),
-        ("mape", 0.0, "eps of mape is 0"),
-        ("charbonnier", -1.0, "eps of charbonnier is -1"),
-        ("focal", (2.0, 2.0), "alpha of focal_squared is 2"),
-        ("focal", (0.5, -1.0), "gamma of focal is -1"),
+        ("mape", 0.0, "eps of mape_loss is 0"),
+        ("charbonnier", -1.0, "eps of charbonnier_loss is -1"),
+        ("focal", (2.0, 2.0), "alpha of sigmoid_focal_loss is 2"),
+        ("focal", (0.5, -1.0), "gamma of sigmoid_focal_loss is -1"),
     ],
 )
 def test_parameters_that_a_loss_does_not_take(loss, parameter, words):

@@ -149,13 +149,13 @@ def test_a_changed_parameter_is_shown():
 
 
 @pytest.mark.parametrize("make, error, words", [
-    (lambda: onepass.nn.QuantileLoss(3), ValueError, "tau of quantile is 3; expected above 0 and below 1"),
-    (lambda: onepass.nn.QuantileLoss(tau=float("nan")), ValueError, "tau of quantile is nan"),
-    (lambda: onepass.nn.CharbonnierLoss(-1.0), ValueError, "eps of charbonnier is -1; expected at least 0"),
-    (lambda: onepass.nn.MapeLoss(eps=0), ValueError, "eps of mape is 0; expected above 0"),
-    (lambda: onepass.nn.SigmoidFocalLoss(0.25, -1), ValueError, "gamma of focal is -1; expected at least 0"),
-    (lambda: onepass.nn.QuantileLoss("sum"), TypeError, "tau of quantile is str; expected a number"),
-    (lambda: onepass.nn.HingeLoss(None), TypeError, "margin of hinge is NoneType; expected a number"),
+    (lambda: onepass.nn.QuantileLoss(3), ValueError, "tau of quantile_loss is 3; expected above 0 and below 1"),
+    (lambda: onepass.nn.QuantileLoss(tau=float("nan")), ValueError, "tau of quantile_loss is nan"),
+    (lambda: onepass.nn.CharbonnierLoss(-1.0), ValueError, "eps of charbonnier_loss is -1; expected at least 0"),
+    (lambda: onepass.nn.MapeLoss(eps=0), ValueError, "eps of mape_loss is 0; expected above 0"),
+    (lambda: onepass.nn.SigmoidFocalLoss(0.25, -1), ValueError, "gamma of sigmoid_focal_loss is -1; expected at least 0"),
+    (lambda: onepass.nn.QuantileLoss("sum"), TypeError, "tau of quantile_loss is str; expected a real number"),
+    (lambda: onepass.nn.HingeLoss(None), TypeError, "margin of hinge_loss is NoneType; expected a real number"),
     (lambda: onepass.nn.QuantileLoss(quantile=0.5), TypeError, "quantile"),
 ])
 def test_parameters_are_checked_when_a_module_is_made(make, error, words):
