@@ -6,10 +6,9 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 # Options for CMake, as in: make CMAKE_FLAGS=-DCMAKE_C_COMPILER=clang
 CMAKE_FLAGS ?=
 
-# What is quick to build: this machine's own instruction set and, if it has an NVIDIA GPU, kernels for that one.
+# What is quick to build: for this machine's processor and GPUs alone.
 QUICK  ?= build-quick
-GPU    := $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n '1s/^\([0-9]*\)\.\([0-9]\)$$/\1\2/p')
-QUICK_FLAGS = -DONEPASS_NATIVE=ON $(if $(GPU),-DONEPASS_CUDA_ARCHITECTURES=$(GPU),-DONEPASS_CUDA=OFF)
+QUICK_FLAGS = -DONEPASS_NATIVE=ON -DONEPASS_CUDA=NATIVE
 
 SOURCES = $(shell find include src cli bench examples tests python -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp')
 

@@ -1,4 +1,6 @@
-# ONEPASS_NATIVE: every instruction set is left out but the one that src/cpu/engine.c would choose on this machine.
+# What this machine is, for builds that serve it alone.
+#
+# ONEPASS_NATIVE=ON: every instruction set is left out but the one that src/cpu/engine.c would choose on this machine.
 # Where it cannot be known, nothing is left out.
 
 function(onepass_leave_out_all_but_native)
@@ -26,6 +28,25 @@ function(onepass_leave_out_all_but_native)
   set(ONEPASS_LEAVE_OUT ${ONEPASS_LEAVE_OUT} ${others} PARENT_SCOPE)
 endfunction()
 
+# ONEPASS_CUDA=NATIVE: kernels for the GPUs of this machine, and none if it has none.
+function(onepass_find_gpus variable)
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader OUTPUT_VARIABLE told ERROR_QUIET)
+  string(REGEX MATCHALL "[0-9]+\\.[0-9]" capabilities "${told}")
+  list(TRANSFORM capabilities REPLACE "\\." "")
+  list(REMOVE_DUPLICATES capabilities)
+  set(${variable} ${capabilities} PARENT_SCOPE)
+endfunction()
+
 if(ONEPASS_NATIVE)
   onepass_leave_out_all_but_native()
+endif()
+if(ONEPASS_CUDA STREQUAL "NATIVE")
+  onepass_find_gpus(gpus)
+  if(gpus)
+    set(ONEPASS_CUDA AUTO)
+    set(ONEPASS_CUDA_ARCHITECTURES ${gpus})
+  else()
+    set(ONEPASS_CUDA OFF)
+    set(why_no_cuda "nvidia-smi found no GPU")
+  endif()
 endif()

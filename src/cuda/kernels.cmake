@@ -9,6 +9,8 @@ function(onepass_find_nvcc variable)
     set(${variable} "sanitizers were on" PARENT_SCOPE)
   elseif(ONEPASS_CUDA STREQUAL "AUTO" AND CMAKE_CROSSCOMPILING)
     set(${variable} "it was cross-compiled" PARENT_SCOPE)
+  elseif(why_no_cuda) # by cmake/native.cmake
+    set(${variable} "${why_no_cuda}" PARENT_SCOPE)
   elseif(NOT ONEPASS_CUDA)
     set(${variable} "ONEPASS_CUDA was OFF" PARENT_SCOPE)
   else()
