@@ -15,12 +15,13 @@ del sys.path[0]  # this folder, whose package is without its extension
 
 import onepass
 import onepass.nn
-import torch
+from onepass._catalog import losses_of
+from onepass._contract import contract_of
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "onepass"
 TENSOR, ARRAY, NUMBER, MASK = "Tensor", "_Array", "_Number", "_Mask"
 FLAGS = ("log_input", "full", "log_target", "broadcast_weight")
-REDUCED, EACH = "_Reduced", 'Literal["none"]'
+EACH, ANY = 'Literal["none"]', "str"  # reductions, beside those to a number
 
 
 def type_of(argument, operand, reduction, parameter):
@@ -29,13 +30,13 @@ def type_of(argument, operand, reduction, parameter):
     if name == "reduction":
         return reduction
     if name in ("size_average", "reduce"):
-        return "bool | None" if operand == TENSOR else "None"
+        return "bool | None" if reduction == ANY else "None"
     if name in FLAGS:
         return "bool"
     if name == "name":
         return "str"
     if name == "var":
-        return f"{operand} | float"
+        return f"{operand} | float | {NUMBER}"
     if name == "mask":
         return f"{TENSOR if operand == TENSOR else MASK} | None"
     if argument.default is None:
@@ -44,19 +45,38 @@ def type_of(argument, operand, reduction, parameter):
     return operand if required else parameter
 
 
-def signature(arguments, operand, reduction="str", parameter="float", asked=False):
-    """Its text. With `asked`, the reduction must be given, by name."""
-    words, by_name = [], False
+def signature(arguments, operand, reduction=ANY, parameter="SupportsFloat", asked=None):
+    """Its text. The reduction must be given if that is asked, by name or by position."""
+    words, by_name, is_before = [], False, True
     for argument in arguments:
         asks = asked and argument.name == "reduction"
-        if not by_name and (asks or argument.kind is argument.KEYWORD_ONLY):
+        if not by_name and (asks and asked == "by name" or argument.kind is argument.KEYWORD_ONLY):
             words.append("*")
             by_name = True
         stars = "**" if argument.kind is argument.VAR_KEYWORD else ""
-        default = "" if argument.default is argument.empty or asks else f" = {argument.default!r}".replace("'", '"')
+        is_needed = asks or argument.default is argument.empty or (asked == "by position" and is_before)
+        default = "" if is_needed else f" = {argument.default!r}".replace("'", '"')
         annotation = "" if argument.name == "self" else f": {type_of(argument, operand, reduction, parameter)}"
         words.append(f"{stars}{argument.name}{annotation}{default}")
+        is_before = is_before and argument.name != "reduction"
     return ", ".join(words)
+
+
+def array_signatures(name, arguments):
+    """Of a function of arrays, with its results. A reduction that is written out tells a number from an array, and is
+    given by position only after all arguments before it; any other string may mean either."""
+    (reduction,) = (argument for argument in arguments if argument.name == "reduction")
+    contract = contract_of(losses_of(name)[0][0]["name"])
+    reduced = "_ReducedOrBatch" if contract.has_batchmean else "_Reduced", NUMBER
+    usual, other = ((EACH, ARRAY), reduced) if reduction.default == "none" else (reduced, (EACH, ARRAY))
+    before = arguments[:arguments.index(reduction)]
+    ways = [] if reduction.kind is reduction.KEYWORD_ONLY else ["by position"]
+    if not ways or any(argument.default is not argument.empty for argument in before):
+        ways.append("by name")
+    yield signature(arguments, ARRAY, usual[0]), usual[1]
+    for way in ways:
+        yield signature(arguments, ARRAY, other[0], asked=way), other[1]
+    yield signature(arguments, ARRAY), f"{NUMBER} | {ARRAY}"
 
 
 def definition(name, words, result, indent=""):
@@ -81,17 +101,13 @@ def names(words):
 
 
 def function_stub(name):
-    """A function of tensors; of arrays, an array without a reduction and else a number."""
+    """A function of tensors, and of arrays."""
     arguments = list(inspect.signature(getattr(onepass, name)).parameters.values())
-    parameter = "float | Tensor" if name.removesuffix("_loss") in onepass.functional.GENERATED else "float"
     if name == "value_and_grad":
         kinds = [(signature(arguments, TENSOR), f"tuple[{TENSOR}, {TENSOR}]"),
                  (signature(arguments, ARRAY), f"tuple[{NUMBER}, {ARRAY}]")]
     else:
-        (default,) = (argument.default for argument in arguments if argument.name == "reduction")
-        kinds = [(signature(arguments, TENSOR, parameter=parameter), TENSOR),
-                 (signature(arguments, ARRAY, REDUCED, asked=default == "none"), NUMBER),
-                 (signature(arguments, ARRAY, EACH, asked=default != "none"), ARRAY)]
+        kinds = [(signature(arguments, TENSOR), TENSOR), *array_signatures(name, arguments)]
     return [line for words, result in kinds for line in ["@overload", *definition(name, words, result)]]
 
 
@@ -99,10 +115,10 @@ def module_stub(name):
     module = getattr(onepass.nn, name)
     made = list(inspect.signature(module.__init__).parameters.values())
     forward = list(inspect.signature(module.forward).parameters.values())
-    parameter = "float" if hasattr(torch.nn, name) else "float | Tensor"
+    parameter = "float" if name == "HuberLoss" else "SupportsFloat"  # which asks for one, as PyTorch's does
     kept = [argument for argument in made[1:] if argument.name not in ("reduction", "size_average", "reduce")]
     lines = [f"class {name}(_Loss):"]
-    lines += [f"    {argument.name}: {type_of(argument, TENSOR, 'str', parameter)}" for argument in kept]
+    lines += [f"    {argument.name}: {type_of(argument, TENSOR, ANY, parameter)}" for argument in kept]
     lines += definition("__init__", signature(made, TENSOR, parameter=parameter), "None", "    ")
     for method in ("forward", "__call__"):
         lines += definition(method, signature(forward, TENSOR), TENSOR, "    ")
@@ -112,16 +128,18 @@ def module_stub(name):
 def stubs():
     """The text of each file."""
     made = "# Made by python/make_stubs.py of the package's signatures."
-    functions = [made, "", "from typing import Any, Literal, overload", "", "import numpy",
+    number = f"{NUMBER}: TypeAlias = numpy.floating[Any]"
+    functions = [made, "", "from typing import Any, Literal, SupportsFloat, overload", "", "import numpy",
                  "from numpy.typing import NDArray", "from torch import Tensor",
-                 "from typing_extensions import TypeAlias", "", *names(onepass.functional.__all__), "",
-                 f"{NUMBER}: TypeAlias = numpy.floating[Any]",
+                 "from typing_extensions import TypeAlias", "", *names(onepass.functional.__all__), "", number,
                  f"{ARRAY}: TypeAlias = NDArray[numpy.floating[Any]]",
                  f"{MASK}: TypeAlias = NDArray[numpy.bool_] | NDArray[numpy.uint8]",
-                 f'{REDUCED}: TypeAlias = Literal["mean", "sum", "batchmean"]', ""]
+                 '_Reduced: TypeAlias = Literal["mean", "sum"]',
+                 '_ReducedOrBatch: TypeAlias = Literal["mean", "sum", "batchmean"]', ""]
     functions += [line for name in onepass.functional.__all__ for line in function_stub(name)]
-    modules = [made, "", "from torch import Tensor", "from torch.nn.modules.loss import _Loss", "",
-               *names(onepass.nn.__all__)]
+    modules = [made, "", "from typing import Any, SupportsFloat", "", "import numpy", "from torch import Tensor",
+               "from torch.nn.modules.loss import _Loss", "from typing_extensions import TypeAlias", "",
+               *names(onepass.nn.__all__), "", number]
     modules += [line for name in onepass.nn.__all__ for line in ["", *module_stub(name)]]
     return {FOLDER / "functional.pyi": functions, FOLDER / "nn.pyi": modules}
 

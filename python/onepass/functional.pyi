@@ -1,6 +1,6 @@
 # Made by python/make_stubs.py of the package's signatures.
 
-from typing import Any, Literal, overload
+from typing import Any, Literal, SupportsFloat, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -17,7 +17,8 @@ __all__ = [
 _Number: TypeAlias = numpy.floating[Any]
 _Array: TypeAlias = NDArray[numpy.floating[Any]]
 _Mask: TypeAlias = NDArray[numpy.bool_] | NDArray[numpy.uint8]
-_Reduced: TypeAlias = Literal["mean", "sum", "batchmean"]
+_Reduced: TypeAlias = Literal["mean", "sum"]
+_ReducedOrBatch: TypeAlias = Literal["mean", "sum", "batchmean"]
 
 @overload
 def mse_loss(
@@ -32,9 +33,20 @@ def mse_loss(
 ) -> _Number: ...
 @overload
 def mse_loss(
+    input: _Array, target: _Array, size_average: None, reduce: None, reduction: Literal["none"],
+    weight: _Array | None = None, *, mask: _Mask | None = None, broadcast_weight: bool = False
+) -> _Array: ...
+@overload
+def mse_loss(
     input: _Array, target: _Array, size_average: None = None, reduce: None = None, *, reduction: Literal["none"],
     weight: _Array | None = None, mask: _Mask | None = None, broadcast_weight: bool = False
 ) -> _Array: ...
+@overload
+def mse_loss(
+    input: _Array, target: _Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", weight: _Array | None = None, *, mask: _Mask | None = None,
+    broadcast_weight: bool = False
+) -> _Number | _Array: ...
 @overload
 def l1_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
@@ -48,54 +60,90 @@ def l1_loss(
 ) -> _Number: ...
 @overload
 def l1_loss(
+    input: _Array, target: _Array, size_average: None, reduce: None, reduction: Literal["none"],
+    weight: _Array | None = None, *, mask: _Mask | None = None, broadcast_weight: bool = False
+) -> _Array: ...
+@overload
+def l1_loss(
     input: _Array, target: _Array, size_average: None = None, reduce: None = None, *, reduction: Literal["none"],
     weight: _Array | None = None, mask: _Mask | None = None, broadcast_weight: bool = False
 ) -> _Array: ...
 @overload
+def l1_loss(
+    input: _Array, target: _Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", weight: _Array | None = None, *, mask: _Mask | None = None,
+    broadcast_weight: bool = False
+) -> _Number | _Array: ...
+@overload
 def smooth_l1_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", beta: float = 1.0, *, weight: Tensor | None = None, mask: Tensor | None = None
+    reduction: str = "mean", beta: SupportsFloat = 1.0, *, weight: Tensor | None = None, mask: Tensor | None = None
 ) -> Tensor: ...
 @overload
 def smooth_l1_loss(
     input: _Array, target: _Array, size_average: None = None, reduce: None = None, reduction: _Reduced = "mean",
-    beta: float = 1.0, *, weight: _Array | None = None, mask: _Mask | None = None
+    beta: SupportsFloat = 1.0, *, weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number: ...
 @overload
 def smooth_l1_loss(
+    input: _Array, target: _Array, size_average: None, reduce: None, reduction: Literal["none"],
+    beta: SupportsFloat = 1.0, *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def smooth_l1_loss(
     input: _Array, target: _Array, size_average: None = None, reduce: None = None, *, reduction: Literal["none"],
-    beta: float = 1.0, weight: _Array | None = None, mask: _Mask | None = None
+    beta: SupportsFloat = 1.0, weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Array: ...
 @overload
+def smooth_l1_loss(
+    input: _Array, target: _Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", beta: SupportsFloat = 1.0, *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number | _Array: ...
+@overload
 def huber_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None, *,
-    mask: Tensor | None = None, broadcast_weight: bool = False
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: SupportsFloat = 1.0, weight: Tensor | None = None,
+    *, mask: Tensor | None = None, broadcast_weight: bool = False
 ) -> Tensor: ...
 @overload
 def huber_loss(
-    input: _Array, target: _Array, reduction: _Reduced = "mean", delta: float = 1.0, weight: _Array | None = None, *,
-    mask: _Mask | None = None, broadcast_weight: bool = False
+    input: _Array, target: _Array, reduction: _Reduced = "mean", delta: SupportsFloat = 1.0,
+    weight: _Array | None = None, *, mask: _Mask | None = None, broadcast_weight: bool = False
 ) -> _Number: ...
 @overload
 def huber_loss(
-    input: _Array, target: _Array, *, reduction: Literal["none"], delta: float = 1.0, weight: _Array | None = None,
-    mask: _Mask | None = None, broadcast_weight: bool = False
+    input: _Array, target: _Array, reduction: Literal["none"], delta: SupportsFloat = 1.0,
+    weight: _Array | None = None, *, mask: _Mask | None = None, broadcast_weight: bool = False
 ) -> _Array: ...
 @overload
+def huber_loss(
+    input: _Array, target: _Array, reduction: str = "mean", delta: SupportsFloat = 1.0, weight: _Array | None = None,
+    *, mask: _Mask | None = None, broadcast_weight: bool = False
+) -> _Number | _Array: ...
+@overload
 def hinge_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean", weight: Tensor | None = None, *,
-    mask: Tensor | None = None
+    input: Tensor, target: Tensor, margin: SupportsFloat = 1.0, reduction: str = "mean", weight: Tensor | None = None,
+    *, mask: Tensor | None = None
 ) -> Tensor: ...
 @overload
 def hinge_loss(
-    input: _Array, target: _Array, margin: float = 1.0, reduction: _Reduced = "mean", weight: _Array | None = None, *,
-    mask: _Mask | None = None
+    input: _Array, target: _Array, margin: SupportsFloat = 1.0, reduction: _ReducedOrBatch = "mean",
+    weight: _Array | None = None, *, mask: _Mask | None = None
 ) -> _Number: ...
 @overload
 def hinge_loss(
-    input: _Array, target: _Array, margin: float = 1.0, *, reduction: Literal["none"], weight: _Array | None = None,
+    input: _Array, target: _Array, margin: SupportsFloat, reduction: Literal["none"], weight: _Array | None = None, *,
     mask: _Mask | None = None
 ) -> _Array: ...
+@overload
+def hinge_loss(
+    input: _Array, target: _Array, margin: SupportsFloat = 1.0, *, reduction: Literal["none"],
+    weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def hinge_loss(
+    input: _Array, target: _Array, margin: SupportsFloat = 1.0, reduction: str = "mean", weight: _Array | None = None,
+    *, mask: _Mask | None = None
+) -> _Number | _Array: ...
 @overload
 def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
@@ -108,39 +156,69 @@ def soft_margin_loss(
 ) -> _Number: ...
 @overload
 def soft_margin_loss(
+    input: _Array, target: _Array, size_average: None, reduce: None, reduction: Literal["none"], *,
+    weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def soft_margin_loss(
     input: _Array, target: _Array, size_average: None = None, reduce: None = None, *, reduction: Literal["none"],
     weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Array: ...
 @overload
+def soft_margin_loss(
+    input: _Array, target: _Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number | _Array: ...
+@overload
 def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", *, weight: Tensor | None = None, mask: Tensor | None = None
+    input: Tensor, target: Tensor, margin: SupportsFloat = 1.0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean", *, weight: Tensor | None = None, mask: Tensor | None = None
 ) -> Tensor: ...
 @overload
 def hinge_embedding_loss(
-    input: _Array, target: _Array, margin: float = 1.0, size_average: None = None, reduce: None = None,
+    input: _Array, target: _Array, margin: SupportsFloat = 1.0, size_average: None = None, reduce: None = None,
     reduction: _Reduced = "mean", *, weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number: ...
 @overload
 def hinge_embedding_loss(
-    input: _Array, target: _Array, margin: float = 1.0, size_average: None = None, reduce: None = None, *,
+    input: _Array, target: _Array, margin: SupportsFloat, size_average: None, reduce: None, reduction: Literal["none"],
+    *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def hinge_embedding_loss(
+    input: _Array, target: _Array, margin: SupportsFloat = 1.0, size_average: None = None, reduce: None = None, *,
     reduction: Literal["none"], weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Array: ...
 @overload
+def hinge_embedding_loss(
+    input: _Array, target: _Array, margin: SupportsFloat = 1.0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean", *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number | _Array: ...
+@overload
 def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
+    input1: Tensor, input2: Tensor, target: Tensor, margin: SupportsFloat = 0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean", *, weight: Tensor | None = None, mask: Tensor | None = None
 ) -> Tensor: ...
 @overload
 def margin_ranking_loss(
-    input1: _Array, input2: _Array, target: _Array, margin: float = 0, size_average: None = None, reduce: None = None,
-    reduction: _Reduced = "mean", *, weight: _Array | None = None, mask: _Mask | None = None
+    input1: _Array, input2: _Array, target: _Array, margin: SupportsFloat = 0, size_average: None = None,
+    reduce: None = None, reduction: _Reduced = "mean", *, weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number: ...
 @overload
 def margin_ranking_loss(
-    input1: _Array, input2: _Array, target: _Array, margin: float = 0, size_average: None = None, reduce: None = None,
-    *, reduction: Literal["none"], weight: _Array | None = None, mask: _Mask | None = None
+    input1: _Array, input2: _Array, target: _Array, margin: SupportsFloat, size_average: None, reduce: None,
+    reduction: Literal["none"], *, weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Array: ...
+@overload
+def margin_ranking_loss(
+    input1: _Array, input2: _Array, target: _Array, margin: SupportsFloat = 0, size_average: None = None,
+    reduce: None = None, *, reduction: Literal["none"], weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def margin_ranking_loss(
+    input1: _Array, input2: _Array, target: _Array, margin: SupportsFloat = 0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean", *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number | _Array: ...
 @overload
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
@@ -153,9 +231,19 @@ def binary_cross_entropy(
 ) -> _Number: ...
 @overload
 def binary_cross_entropy(
+    input: _Array, target: _Array, weight: _Array | None, size_average: None, reduce: None, reduction: Literal["none"],
+    *, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def binary_cross_entropy(
     input: _Array, target: _Array, weight: _Array | None = None, size_average: None = None, reduce: None = None, *,
     reduction: Literal["none"], mask: _Mask | None = None
 ) -> _Array: ...
+@overload
+def binary_cross_entropy(
+    input: _Array, target: _Array, weight: _Array | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean", *, mask: _Mask | None = None
+) -> _Number | _Array: ...
 @overload
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
@@ -169,57 +257,99 @@ def binary_cross_entropy_with_logits(
 ) -> _Number: ...
 @overload
 def binary_cross_entropy_with_logits(
+    input: _Array, target: _Array, weight: _Array | None, size_average: None, reduce: None, reduction: Literal["none"],
+    pos_weight: _Array | None = None, *, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def binary_cross_entropy_with_logits(
     input: _Array, target: _Array, weight: _Array | None = None, size_average: None = None, reduce: None = None, *,
     reduction: Literal["none"], pos_weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Array: ...
 @overload
+def binary_cross_entropy_with_logits(
+    input: _Array, target: _Array, weight: _Array | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean", pos_weight: _Array | None = None, *,
+    mask: _Mask | None = None
+) -> _Number | _Array: ...
+@overload
 def sigmoid_focal_loss(
-    inputs: Tensor, targets: Tensor, alpha: float = 0.25, gamma: float = 2, reduction: str = "none", *,
+    inputs: Tensor, targets: Tensor, alpha: SupportsFloat = 0.25, gamma: SupportsFloat = 2, reduction: str = "none", *,
     weight: Tensor | None = None, mask: Tensor | None = None
 ) -> Tensor: ...
 @overload
 def sigmoid_focal_loss(
-    inputs: _Array, targets: _Array, alpha: float = 0.25, gamma: float = 2, *, reduction: _Reduced,
+    inputs: _Array, targets: _Array, alpha: SupportsFloat = 0.25, gamma: SupportsFloat = 2,
+    reduction: Literal["none"] = "none", *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def sigmoid_focal_loss(
+    inputs: _Array, targets: _Array, alpha: SupportsFloat, gamma: SupportsFloat, reduction: _Reduced, *,
     weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number: ...
 @overload
 def sigmoid_focal_loss(
-    inputs: _Array, targets: _Array, alpha: float = 0.25, gamma: float = 2, reduction: Literal["none"] = "none", *,
+    inputs: _Array, targets: _Array, alpha: SupportsFloat = 0.25, gamma: SupportsFloat = 2, *, reduction: _Reduced,
     weight: _Array | None = None, mask: _Mask | None = None
-) -> _Array: ...
+) -> _Number: ...
+@overload
+def sigmoid_focal_loss(
+    inputs: _Array, targets: _Array, alpha: SupportsFloat = 0.25, gamma: SupportsFloat = 2, reduction: str = "none", *,
+    weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number | _Array: ...
 @overload
 def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: bool | None = None,
-    eps: float = 1e-08, reduce: bool | None = None, reduction: str = "mean", *, weight: Tensor | None = None,
+    eps: SupportsFloat = 1e-08, reduce: bool | None = None, reduction: str = "mean", *, weight: Tensor | None = None,
     mask: Tensor | None = None
 ) -> Tensor: ...
 @overload
 def poisson_nll_loss(
     input: _Array, target: _Array, log_input: bool = True, full: bool = False, size_average: None = None,
-    eps: float = 1e-08, reduce: None = None, reduction: _Reduced = "mean", *, weight: _Array | None = None,
+    eps: SupportsFloat = 1e-08, reduce: None = None, reduction: _Reduced = "mean", *, weight: _Array | None = None,
     mask: _Mask | None = None
 ) -> _Number: ...
 @overload
 def poisson_nll_loss(
+    input: _Array, target: _Array, log_input: bool, full: bool, size_average: None, eps: SupportsFloat, reduce: None,
+    reduction: Literal["none"], *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def poisson_nll_loss(
     input: _Array, target: _Array, log_input: bool = True, full: bool = False, size_average: None = None,
-    eps: float = 1e-08, reduce: None = None, *, reduction: Literal["none"], weight: _Array | None = None,
+    eps: SupportsFloat = 1e-08, reduce: None = None, *, reduction: Literal["none"], weight: _Array | None = None,
     mask: _Mask | None = None
 ) -> _Array: ...
 @overload
+def poisson_nll_loss(
+    input: _Array, target: _Array, log_input: bool = True, full: bool = False, size_average: bool | None = None,
+    eps: SupportsFloat = 1e-08, reduce: bool | None = None, reduction: str = "mean", *, weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Number | _Array: ...
+@overload
 def gaussian_nll_loss(
-    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-06,
+    input: Tensor, target: Tensor, var: Tensor | float | _Number, full: bool = False, eps: SupportsFloat = 1e-06,
     reduction: str = "mean", *, weight: Tensor | None = None, mask: Tensor | None = None
 ) -> Tensor: ...
 @overload
 def gaussian_nll_loss(
-    input: _Array, target: _Array, var: _Array | float, full: bool = False, eps: float = 1e-06,
+    input: _Array, target: _Array, var: _Array | float | _Number, full: bool = False, eps: SupportsFloat = 1e-06,
     reduction: _Reduced = "mean", *, weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number: ...
 @overload
 def gaussian_nll_loss(
-    input: _Array, target: _Array, var: _Array | float, full: bool = False, eps: float = 1e-06, *,
+    input: _Array, target: _Array, var: _Array | float | _Number, full: bool, eps: SupportsFloat,
+    reduction: Literal["none"], *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def gaussian_nll_loss(
+    input: _Array, target: _Array, var: _Array | float | _Number, full: bool = False, eps: SupportsFloat = 1e-06, *,
     reduction: Literal["none"], weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Array: ...
+@overload
+def gaussian_nll_loss(
+    input: _Array, target: _Array, var: _Array | float | _Number, full: bool = False, eps: SupportsFloat = 1e-06,
+    reduction: str = "mean", *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number | _Array: ...
 @overload
 def kl_div(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
@@ -227,23 +357,35 @@ def kl_div(
 ) -> Tensor: ...
 @overload
 def kl_div(
-    input: _Array, target: _Array, size_average: None = None, reduce: None = None, reduction: _Reduced = "mean",
+    input: _Array, target: _Array, size_average: None = None, reduce: None = None, reduction: _ReducedOrBatch = "mean",
     log_target: bool = False, *, weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number: ...
+@overload
+def kl_div(
+    input: _Array, target: _Array, size_average: None, reduce: None, reduction: Literal["none"],
+    log_target: bool = False, *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
 @overload
 def kl_div(
     input: _Array, target: _Array, size_average: None = None, reduce: None = None, *, reduction: Literal["none"],
     log_target: bool = False, weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Array: ...
 @overload
+def kl_div(
+    input: _Array, target: _Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", log_target: bool = False, *, weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number | _Array: ...
+@overload
 def value_and_grad(
     name: str, input: Tensor, target: Tensor, third: Tensor | None = None, *, reduction: str = "mean",
-    weight: Tensor | None = None, mask: Tensor | None = None, broadcast_weight: bool = False, **parameters: float
+    weight: Tensor | None = None, mask: Tensor | None = None, broadcast_weight: bool = False,
+    **parameters: SupportsFloat
 ) -> tuple[Tensor, Tensor]: ...
 @overload
 def value_and_grad(
     name: str, input: _Array, target: _Array, third: _Array | None = None, *, reduction: str = "mean",
-    weight: _Array | None = None, mask: _Mask | None = None, broadcast_weight: bool = False, **parameters: float
+    weight: _Array | None = None, mask: _Mask | None = None, broadcast_weight: bool = False,
+    **parameters: SupportsFloat
 ) -> tuple[_Number, _Array]: ...
 @overload
 def log_cosh_loss(
@@ -252,7 +394,7 @@ def log_cosh_loss(
 ) -> Tensor: ...
 @overload
 def log_cosh_loss(
-    input: _Array, target: _Array, *, reduction: _Reduced = "mean", weight: _Array | None = None,
+    input: _Array, target: _Array, *, reduction: _ReducedOrBatch = "mean", weight: _Array | None = None,
     mask: _Mask | None = None
 ) -> _Number: ...
 @overload
@@ -261,65 +403,89 @@ def log_cosh_loss(
     mask: _Mask | None = None
 ) -> _Array: ...
 @overload
+def log_cosh_loss(
+    input: _Array, target: _Array, *, reduction: str = "mean", weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number | _Array: ...
+@overload
 def charbonnier_loss(
-    input: Tensor, target: Tensor, *, eps: float | Tensor = 0.001, reduction: str = "mean",
+    input: Tensor, target: Tensor, *, eps: SupportsFloat = 0.001, reduction: str = "mean",
     weight: Tensor | None = None, mask: Tensor | None = None
 ) -> Tensor: ...
 @overload
 def charbonnier_loss(
-    input: _Array, target: _Array, *, eps: float = 0.001, reduction: _Reduced = "mean", weight: _Array | None = None,
-    mask: _Mask | None = None
+    input: _Array, target: _Array, *, eps: SupportsFloat = 0.001, reduction: _ReducedOrBatch = "mean",
+    weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number: ...
 @overload
 def charbonnier_loss(
-    input: _Array, target: _Array, *, eps: float = 0.001, reduction: Literal["none"], weight: _Array | None = None,
-    mask: _Mask | None = None
+    input: _Array, target: _Array, *, eps: SupportsFloat = 0.001, reduction: Literal["none"],
+    weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Array: ...
 @overload
+def charbonnier_loss(
+    input: _Array, target: _Array, *, eps: SupportsFloat = 0.001, reduction: str = "mean",
+    weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number | _Array: ...
+@overload
 def quantile_loss(
-    input: Tensor, target: Tensor, *, tau: float | Tensor = 0.5, reduction: str = "mean", weight: Tensor | None = None,
+    input: Tensor, target: Tensor, *, tau: SupportsFloat = 0.5, reduction: str = "mean", weight: Tensor | None = None,
     mask: Tensor | None = None
 ) -> Tensor: ...
 @overload
 def quantile_loss(
-    input: _Array, target: _Array, *, tau: float = 0.5, reduction: _Reduced = "mean", weight: _Array | None = None,
-    mask: _Mask | None = None
+    input: _Array, target: _Array, *, tau: SupportsFloat = 0.5, reduction: _ReducedOrBatch = "mean",
+    weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number: ...
 @overload
 def quantile_loss(
-    input: _Array, target: _Array, *, tau: float = 0.5, reduction: Literal["none"], weight: _Array | None = None,
-    mask: _Mask | None = None
+    input: _Array, target: _Array, *, tau: SupportsFloat = 0.5, reduction: Literal["none"],
+    weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Array: ...
 @overload
+def quantile_loss(
+    input: _Array, target: _Array, *, tau: SupportsFloat = 0.5, reduction: str = "mean", weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Number | _Array: ...
+@overload
 def epsilon_insensitive_loss(
-    input: Tensor, target: Tensor, *, eps: float | Tensor = 0.1, reduction: str = "mean", weight: Tensor | None = None,
+    input: Tensor, target: Tensor, *, eps: SupportsFloat = 0.1, reduction: str = "mean", weight: Tensor | None = None,
     mask: Tensor | None = None
 ) -> Tensor: ...
 @overload
 def epsilon_insensitive_loss(
-    input: _Array, target: _Array, *, eps: float = 0.1, reduction: _Reduced = "mean", weight: _Array | None = None,
-    mask: _Mask | None = None
+    input: _Array, target: _Array, *, eps: SupportsFloat = 0.1, reduction: _ReducedOrBatch = "mean",
+    weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number: ...
 @overload
 def epsilon_insensitive_loss(
-    input: _Array, target: _Array, *, eps: float = 0.1, reduction: Literal["none"], weight: _Array | None = None,
-    mask: _Mask | None = None
+    input: _Array, target: _Array, *, eps: SupportsFloat = 0.1, reduction: Literal["none"],
+    weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Array: ...
+@overload
+def epsilon_insensitive_loss(
+    input: _Array, target: _Array, *, eps: SupportsFloat = 0.1, reduction: str = "mean", weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Number | _Array: ...
 @overload
 def mape_loss(
-    input: Tensor, target: Tensor, *, eps: float | Tensor = 1e-07, reduction: str = "mean",
+    input: Tensor, target: Tensor, *, eps: SupportsFloat = 1e-07, reduction: str = "mean",
     weight: Tensor | None = None, mask: Tensor | None = None
 ) -> Tensor: ...
 @overload
 def mape_loss(
-    input: _Array, target: _Array, *, eps: float = 1e-07, reduction: _Reduced = "mean", weight: _Array | None = None,
-    mask: _Mask | None = None
+    input: _Array, target: _Array, *, eps: SupportsFloat = 1e-07, reduction: _ReducedOrBatch = "mean",
+    weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number: ...
 @overload
 def mape_loss(
-    input: _Array, target: _Array, *, eps: float = 1e-07, reduction: Literal["none"], weight: _Array | None = None,
-    mask: _Mask | None = None
+    input: _Array, target: _Array, *, eps: SupportsFloat = 1e-07, reduction: Literal["none"],
+    weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Array: ...
+@overload
+def mape_loss(
+    input: _Array, target: _Array, *, eps: SupportsFloat = 1e-07, reduction: str = "mean",
+    weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number | _Array: ...
 @overload
 def msle_loss(
     input: Tensor, target: Tensor, *, reduction: str = "mean", weight: Tensor | None = None,
@@ -327,7 +493,7 @@ def msle_loss(
 ) -> Tensor: ...
 @overload
 def msle_loss(
-    input: _Array, target: _Array, *, reduction: _Reduced = "mean", weight: _Array | None = None,
+    input: _Array, target: _Array, *, reduction: _ReducedOrBatch = "mean", weight: _Array | None = None,
     mask: _Mask | None = None
 ) -> _Number: ...
 @overload
@@ -336,20 +502,29 @@ def msle_loss(
     mask: _Mask | None = None
 ) -> _Array: ...
 @overload
+def msle_loss(
+    input: _Array, target: _Array, *, reduction: str = "mean", weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number | _Array: ...
+@overload
 def squared_hinge_loss(
-    input: Tensor, target: Tensor, *, margin: float | Tensor = 1.0, reduction: str = "mean",
+    input: Tensor, target: Tensor, *, margin: SupportsFloat = 1.0, reduction: str = "mean",
     weight: Tensor | None = None, mask: Tensor | None = None
 ) -> Tensor: ...
 @overload
 def squared_hinge_loss(
-    input: _Array, target: _Array, *, margin: float = 1.0, reduction: _Reduced = "mean", weight: _Array | None = None,
-    mask: _Mask | None = None
+    input: _Array, target: _Array, *, margin: SupportsFloat = 1.0, reduction: _ReducedOrBatch = "mean",
+    weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number: ...
 @overload
 def squared_hinge_loss(
-    input: _Array, target: _Array, *, margin: float = 1.0, reduction: Literal["none"], weight: _Array | None = None,
-    mask: _Mask | None = None
+    input: _Array, target: _Array, *, margin: SupportsFloat = 1.0, reduction: Literal["none"],
+    weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Array: ...
+@overload
+def squared_hinge_loss(
+    input: _Array, target: _Array, *, margin: SupportsFloat = 1.0, reduction: str = "mean",
+    weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number | _Array: ...
 @overload
 def gamma_deviance_loss(
     input: Tensor, target: Tensor, *, reduction: str = "mean", weight: Tensor | None = None,
@@ -357,7 +532,7 @@ def gamma_deviance_loss(
 ) -> Tensor: ...
 @overload
 def gamma_deviance_loss(
-    input: _Array, target: _Array, *, reduction: _Reduced = "mean", weight: _Array | None = None,
+    input: _Array, target: _Array, *, reduction: _ReducedOrBatch = "mean", weight: _Array | None = None,
     mask: _Mask | None = None
 ) -> _Number: ...
 @overload
@@ -365,3 +540,7 @@ def gamma_deviance_loss(
     input: _Array, target: _Array, *, reduction: Literal["none"], weight: _Array | None = None,
     mask: _Mask | None = None
 ) -> _Array: ...
+@overload
+def gamma_deviance_loss(
+    input: _Array, target: _Array, *, reduction: str = "mean", weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number | _Array: ...

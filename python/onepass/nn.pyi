@@ -1,7 +1,11 @@
 # Made by python/make_stubs.py of the package's signatures.
 
+from typing import Any, SupportsFloat
+
+import numpy
 from torch import Tensor
 from torch.nn.modules.loss import _Loss
+from typing_extensions import TypeAlias
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss",
@@ -9,6 +13,8 @@ __all__ = [
     "LogCoshLoss", "CharbonnierLoss", "QuantileLoss", "EpsilonInsensitiveLoss", "MapeLoss", "MsleLoss",
     "SquaredHingeLoss", "GammaDevianceLoss"
 ]
+
+_Number: TypeAlias = numpy.floating[Any]
 
 class BCELoss(_Loss):
     weight: Tensor | None
@@ -31,21 +37,21 @@ class BCEWithLogitsLoss(_Loss):
 
 class GaussianNLLLoss(_Loss):
     full: bool
-    eps: float
-    def __init__(self, *, full: bool = False, eps: float = 1e-06, reduction: str = "mean") -> None: ...
+    eps: SupportsFloat
+    def __init__(self, *, full: bool = False, eps: SupportsFloat = 1e-06, reduction: str = "mean") -> None: ...
     def forward(
-        self, input: Tensor, target: Tensor, var: Tensor | float, weight: Tensor | None = None, *,
+        self, input: Tensor, target: Tensor, var: Tensor | float | _Number, weight: Tensor | None = None, *,
         mask: Tensor | None = None
     ) -> Tensor: ...
     def __call__(
-        self, input: Tensor, target: Tensor, var: Tensor | float, weight: Tensor | None = None, *,
+        self, input: Tensor, target: Tensor, var: Tensor | float | _Number, weight: Tensor | None = None, *,
         mask: Tensor | None = None
     ) -> Tensor: ...
 
 class HingeEmbeddingLoss(_Loss):
-    margin: float
+    margin: SupportsFloat
     def __init__(
-        self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
+        self, margin: SupportsFloat = 1.0, size_average: bool | None = None, reduce: bool | None = None,
         reduction: str = "mean"
     ) -> None: ...
     def forward(
@@ -56,8 +62,8 @@ class HingeEmbeddingLoss(_Loss):
     ) -> Tensor: ...
 
 class HingeLoss(_Loss):
-    margin: float | Tensor
-    def __init__(self, margin: float | Tensor = 1.0, reduction: str = "mean") -> None: ...
+    margin: SupportsFloat
+    def __init__(self, margin: SupportsFloat = 1.0, reduction: str = "mean") -> None: ...
     def forward(
         self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
     ) -> Tensor: ...
@@ -117,9 +123,9 @@ class MSELoss(_Loss):
     ) -> Tensor: ...
 
 class MarginRankingLoss(_Loss):
-    margin: float
+    margin: SupportsFloat
     def __init__(
-        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None,
+        self, margin: SupportsFloat = 0.0, size_average: bool | None = None, reduce: bool | None = None,
         reduction: str = "mean"
     ) -> None: ...
     def forward(
@@ -134,9 +140,9 @@ class MarginRankingLoss(_Loss):
 class PoissonNLLLoss(_Loss):
     log_input: bool
     full: bool
-    eps: float
+    eps: SupportsFloat
     def __init__(
-        self, log_input: bool = True, full: bool = False, size_average: bool | None = None, eps: float = 1e-08,
+        self, log_input: bool = True, full: bool = False, size_average: bool | None = None, eps: SupportsFloat = 1e-08,
         reduce: bool | None = None, reduction: str = "mean"
     ) -> None: ...
     def forward(
@@ -147,9 +153,9 @@ class PoissonNLLLoss(_Loss):
     ) -> Tensor: ...
 
 class SigmoidFocalLoss(_Loss):
-    alpha: float | Tensor
-    gamma: float | Tensor
-    def __init__(self, alpha: float | Tensor = 0.25, gamma: float | Tensor = 2, reduction: str = "none") -> None: ...
+    alpha: SupportsFloat
+    gamma: SupportsFloat
+    def __init__(self, alpha: SupportsFloat = 0.25, gamma: SupportsFloat = 2, reduction: str = "none") -> None: ...
     def forward(
         self, inputs: Tensor, targets: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
     ) -> Tensor: ...
@@ -158,9 +164,10 @@ class SigmoidFocalLoss(_Loss):
     ) -> Tensor: ...
 
 class SmoothL1Loss(_Loss):
-    beta: float
+    beta: SupportsFloat
     def __init__(
-        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+        beta: SupportsFloat = 1.0
     ) -> None: ...
     def forward(
         self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
@@ -190,8 +197,8 @@ class LogCoshLoss(_Loss):
     ) -> Tensor: ...
 
 class CharbonnierLoss(_Loss):
-    eps: float | Tensor
-    def __init__(self, eps: float | Tensor = 0.001, reduction: str = "mean") -> None: ...
+    eps: SupportsFloat
+    def __init__(self, eps: SupportsFloat = 0.001, reduction: str = "mean") -> None: ...
     def forward(
         self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
     ) -> Tensor: ...
@@ -200,8 +207,8 @@ class CharbonnierLoss(_Loss):
     ) -> Tensor: ...
 
 class QuantileLoss(_Loss):
-    tau: float | Tensor
-    def __init__(self, tau: float | Tensor = 0.5, reduction: str = "mean") -> None: ...
+    tau: SupportsFloat
+    def __init__(self, tau: SupportsFloat = 0.5, reduction: str = "mean") -> None: ...
     def forward(
         self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
     ) -> Tensor: ...
@@ -210,8 +217,8 @@ class QuantileLoss(_Loss):
     ) -> Tensor: ...
 
 class EpsilonInsensitiveLoss(_Loss):
-    eps: float | Tensor
-    def __init__(self, eps: float | Tensor = 0.1, reduction: str = "mean") -> None: ...
+    eps: SupportsFloat
+    def __init__(self, eps: SupportsFloat = 0.1, reduction: str = "mean") -> None: ...
     def forward(
         self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
     ) -> Tensor: ...
@@ -220,8 +227,8 @@ class EpsilonInsensitiveLoss(_Loss):
     ) -> Tensor: ...
 
 class MapeLoss(_Loss):
-    eps: float | Tensor
-    def __init__(self, eps: float | Tensor = 1e-07, reduction: str = "mean") -> None: ...
+    eps: SupportsFloat
+    def __init__(self, eps: SupportsFloat = 1e-07, reduction: str = "mean") -> None: ...
     def forward(
         self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
     ) -> Tensor: ...
@@ -239,8 +246,8 @@ class MsleLoss(_Loss):
     ) -> Tensor: ...
 
 class SquaredHingeLoss(_Loss):
-    margin: float | Tensor
-    def __init__(self, margin: float | Tensor = 1.0, reduction: str = "mean") -> None: ...
+    margin: SupportsFloat
+    def __init__(self, margin: SupportsFloat = 1.0, reduction: str = "mean") -> None: ...
     def forward(
         self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
     ) -> Tensor: ...

@@ -1,6 +1,8 @@
 # Uses of the package that a type checker must accept, with the types that it must find; and uses that it must refuse,
 # each of which says so. Read by mypy, in test_types.py, and run by nobody.
-from typing import Any
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Union
 
 import numpy as np
 import torch
@@ -28,6 +30,36 @@ assert_type(onepass.nn.QuantileLoss(0.3), onepass.nn.QuantileLoss)
 assert_type(onepass.nn.QuantileLoss(tau=0.3, reduction="sum")(p, t, mask=mask), torch.Tensor)
 assert_type(onepass.nn.BCEWithLogitsLoss(pos_weight=p)(p, t), torch.Tensor)
 assert_type(onepass.nn.GaussianNLLLoss(full=True)(p, t, p), torch.Tensor)
+
+# Reductions: those that are written out tell a number from an array, by name or by position; any other string does not.
+word: str = "mean"
+assert_type(onepass.mse_loss(p, t, reduction=word), torch.Tensor)
+assert_type(onepass.mse_loss(a, b, reduction=word), "Union[np.floating[Any], NDArray[np.floating[Any]]]")
+assert_type(onepass.sigmoid_focal_loss(a, b, reduction=word), "Union[np.floating[Any], NDArray[np.floating[Any]]]")
+assert_type(onepass.mse_loss(a, b, size_average=False), "Union[np.floating[Any], NDArray[np.floating[Any]]]")
+assert_type(onepass.huber_loss(a, b, "none"), "NDArray[np.floating[Any]]")
+assert_type(onepass.huber_loss(a, b, "sum", 2, a), "np.floating[Any]")
+assert_type(onepass.hinge_loss(a, b, 0.5, "none", weight=a), "NDArray[np.floating[Any]]")
+assert_type(onepass.mse_loss(a, b, None, None, "none"), "NDArray[np.floating[Any]]")
+assert_type(onepass.mse_loss(a, b, reduction="none"), "NDArray[np.floating[Any]]")
+assert_type(onepass.sigmoid_focal_loss(a, b, 0.25, 2, "mean"), "np.floating[Any]")
+assert_type(onepass.sigmoid_focal_loss(a, b, 0.25, 2, "none"), "NDArray[np.floating[Any]]")
+assert_type(onepass.kl_div(a, b, reduction="batchmean"), "np.floating[Any]")
+assert_type(onepass.log_cosh_loss(a, b, reduction="batchmean"), "np.floating[Any]")
+
+# Parameters: every real number.
+assert_type(onepass.hinge_loss(p, t, torch.tensor(0.5)), torch.Tensor)
+assert_type(onepass.smooth_l1_loss(p, t, beta=torch.tensor(0.5)), torch.Tensor)
+assert_type(onepass.smooth_l1_loss(a, b, beta=np.float32(0.5)), "np.floating[Any]")
+assert_type(onepass.quantile_loss(a, b, tau=np.array(0.5)), "np.floating[Any]")
+assert_type(onepass.quantile_loss(p, t, tau=Fraction(1, 2)), torch.Tensor)
+assert_type(onepass.mape_loss(a, b, eps=Decimal("0.5"), reduction="none"), "NDArray[np.floating[Any]]")
+assert_type(onepass.gaussian_nll_loss(a, b, np.float32(2)), "np.floating[Any]")
+assert_type(onepass.value_and_grad("smooth_l1", a, b, beta=np.float32(0.5))[0], "np.floating[Any]")
+assert_type(onepass.nn.HingeLoss(np.float32(0.5))(p, t), torch.Tensor)
+assert_type(onepass.nn.SmoothL1Loss(beta=np.float32(0.5))(p, t), torch.Tensor)
+assert_type(onepass.nn.CharbonnierLoss(torch.tensor(0.5))(p, t), torch.Tensor)
+
 module: torch.nn.Module = onepass.nn.MSELoss()
 assert_type(onepass.losses()[0]["name"], Any)
 assert_type(onepass.machine(), dict[str, Any])
@@ -39,6 +71,13 @@ onepass.mse_loss(p, a)  # type: ignore[call-overload]
 onepass.mse_loss(p)  # type: ignore[call-overload]
 onepass.mse_loss(p, t, bias=1)  # type: ignore[call-overload]
 onepass.quantile_loss(p, t, tau="half")  # type: ignore[call-overload]
+onepass.quantile_loss(a, b, tau=0.5j)  # type: ignore[call-overload]
+onepass.smooth_l1_loss(p, t, beta=None)  # type: ignore[call-overload]
+onepass.hinge_loss(a, b, "none")  # type: ignore[call-overload]
+onepass.mse_loss(p, t, reduction=None)  # type: ignore[call-overload]
+number: np.floating[Any] = onepass.smooth_l1_loss(a, b, reduction="batchmean")  # type: ignore[assignment]
+array: NDArray[np.floating[Any]] = onepass.mse_loss(a, b, reduction="sum")  # type: ignore[assignment]
+onepass.nn.HuberLoss(delta=np.float32(1))  # type: ignore[arg-type]
 onepass.nn.QuantileLoss(quantile=0.5)  # type: ignore[call-arg]
 onepass.nn.QuantileLoss()(p)  # type: ignore[call-arg]
 onepass.absolute_loss(p, t)  # type: ignore[attr-defined]
