@@ -115,7 +115,7 @@ step_build() {
         -DONEPASS_PYTHON="$(has_python_headers && echo ON || echo OFF)" || return 1
     grep 'onepass:' $folder/configure.log
     quietly $folder/build.log within 600 cmake --build $folder -j "$jobs" --target onepass_shared golden golden_shared \
-        test_losses test_order test_cuda onepass_tool $(has_python_headers && echo onepass_python) || return 1
+        test_losses test_order test_cuda onepass_tool onepass_oracle_shared $(has_python_headers && echo onepass_python) || return 1
     ls -lL $folder/src/libonepass.so
 }
 
@@ -168,6 +168,8 @@ step_memcheck() { sanitize memcheck; }
 step_racecheck() { sanitize racecheck cases shapes scale graphs workspace; }
 step_initcheck() { sanitize initcheck; }
 step_synccheck() { sanitize synccheck; }
+
+export ONEPASS_ORACLE=$folder/tests/oracle/libonepass_oracle.so
 
 # The Python package, built in-tree: what needs a GPU, and the rest with this machine's PyTorch.
 step_python() {

@@ -204,6 +204,8 @@ step_python() {
         ${without:+"--config-settings=cmake.define.ONEPASS_LEAVE_OUT=$without"} || return 1
     ls $work/wheel
     quietly $work/site.log "$python" -m pip install --no-deps --no-index --target $work/site $work/wheel/*.whl || return 1
+    build_release onepass_oracle_shared || return 1
+    export ONEPASS_ORACLE=$work/release/tests/oracle/libonepass_oracle.so
     # shellcheck disable=SC2086 # an option or none
     PYTHONPATH=$work/site "$python" -m pytest tests/python -q -p no:cacheprovider $workers
 }
@@ -212,7 +214,8 @@ step_python() {
 # files; the python step, if it ran, the package whose bits are compared.
 step_tool() {
     find_python numpy hypothesis safetensors ml_dtypes || return
-    build_release onepass_tool || return 1
+    build_release "onepass_tool onepass_oracle_shared" || return 1
+    export ONEPASS_ORACLE=$work/release/tests/oracle/libonepass_oracle.so
     # shellcheck disable=SC2086 # an option or none
     ONEPASS_TOOL=$work/release/cli/onepass PYTHONPATH=$work/site "$python" -m pytest tests/cli -q -rs \
         -p no:cacheprovider $workers || return 1

@@ -10,7 +10,7 @@ import tempfile
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(HERE, os.pardir, "python"))  # the oracle is the package's
+sys.path.append(os.path.join(HERE, os.pardir, "oracle"))
 
 pytest.register_assert_rewrite("folder", "expected")
 

@@ -9,7 +9,6 @@ import pytest
 from expected import KINDS, REDUCTIONS, TYPES, assert_gradients, assert_losses, cases, exact, expected
 from expected import gradient_options, numbers, operand_names, operands, options, save_operands
 from folder import bits, tool
-from formulas import EXACT
 
 SHAPE = (13, 211)
 
@@ -144,7 +143,7 @@ def test_infinity(folder):
     p, t = np.array([np.inf, -np.inf, 1, np.inf], np.float32), np.array([0, 0, np.inf, np.inf], np.float32)
     folder.save("p.npy", p), folder.save("t.npy", t)
     for loss, given in cases():
-        if loss not in EXACT:
+        if len(operand_names(loss)) > 2:
             continue
         command = [loss, "p.npy", "t.npy", *options(given), "--reduction", "sum"]
         folder.answer(*command, "--grad", "g.npy", "--none", "n.npy")

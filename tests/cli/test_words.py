@@ -6,10 +6,10 @@ import shutil
 import subprocess
 
 import numpy as np
+import oracle
 import pytest
 
-from expected import INFO, LOSSES, PARAMETERS, numbers, operand_names
-from formulas import FORMULAS
+from expected import INFO, LOSSES, numbers, operand_names
 from test_completion import complete
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), os.pardir, os.pardir))
@@ -117,13 +117,13 @@ def test_version(folder):
 
 def test_list(folder):
     found = {info["name"]: info for info in folder.json("list")}
-    assert [name for name in found if name in FORMULAS] == LOSSES
+    assert set(found) == set(oracle.LOSSES)
     assert found["mse"]["value"] == "x*x" and found["mse"]["slope"] == "2*x" and found["mse"]["parameters"] == []
     assert found["mse"]["operands"] == ["prediction", "target"]
     for name in LOSSES:
         info = found[name]
-        assert [parameter["name"] for parameter in info["parameters"]] == list(PARAMETERS[name])
-        assert len(info["operands"]) == len(FORMULAS[name].kinds)
+        assert len(info["operands"]) == len(oracle.LOSSES[name].domains)
+        assert tuple(parameter["default"] for parameter in info["parameters"]) == oracle.LOSSES[name].defaults
     (beta,) = found["smooth_l1"]["parameters"]
     assert beta["default"] == 1 and beta["minimum"] == 0 and beta["minimum_excluded"] is False
     assert beta["maximum"] is None and beta["maximum_excluded"] is False

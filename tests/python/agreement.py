@@ -42,35 +42,22 @@ def assert_array_bits(got, wanted, what="results"):
     assert same.all(), f"{what}: {(~same).sum()} of {same.size} differ, {got[~same][:4]} for {wanted[~same][:4]}"
 
 
-def assert_within(got, wanted, slack, type_name, what):
-    """Numbers of a type within a slack of the wanted ones, which are not rounded yet; NaN and infinities alike."""
-    got, wanted = np.asarray(got, np.float64), np.asarray(wanted, np.float64)
-    assert got.shape == wanted.shape, f"{what}: {got.shape} against {wanted.shape}"
-    low, high = (oracle.round_to(type_name, wanted + side) for side in (-slack, slack))
-    with np.errstate(all="ignore"):
-        near = ((low <= got) & (got <= high)) | (np.isnan(got) & np.isnan(wanted)) | ((got == wanted) & np.isinf(got))
-    assert near.all(), (
-        f"{what}: {(~near).sum()} of {near.size} are too far off, {got[~near][:4]} for {wanted[~near][:4]} "
-        f"within {np.broadcast_to(slack, wanted.shape)[~near][:4]}"
-    )
+def assert_value(got, answer):
+    """A loss (as a float64 array or number) is the oracle's, to the bit."""
+    assert_array_bits(got, answer.value, "value")
 
 
-def assert_value(got, wanted):
-    """A loss (as a float64 array or number) is the oracle's: every bit, or within the slack."""
-    if wanted.slack is None:
-        return assert_array_bits(got, wanted.value, "values")
-    assert_within(got, wanted.value, wanted.slack, wanted.result_type, "value")
+def assert_gradients(got, answer):
+    """Gradients (tensors or None) are the oracle's, to the bit."""
+    for gradient, wanted in zip(got, answer.gradients):
+        if gradient is not None:
+            assert_array_bits(exact(gradient), wanted, "gradient")
 
 
-def assert_gradients(got, wanted, types):
-    """Gradients (tensors or None) are the oracle's, each in its operand's type."""
-    for gradient, formula, slack, dtype in zip(got, wanted.gradients, wanted.gradient_slacks, types):
-        if gradient is None:
-            continue
-        if slack is None:
-            assert_array_bits(exact(gradient), formula, "gradient")
-        else:
-            assert_within(exact(gradient), formula, slack, TYPE_NAMES[dtype], "gradient")
+#: A weighted mean of these is over the elements, as PyTorch has it; of the others over the weights.
+MEANS_OF_ALL = ["huber", "bce", "bce_with_logits", "bce_with_logits_pos_weight"]
+#: The weight of these counts as it came where the input was broadcast.
+COUNTS_ONCE = ["mse", "l1"]
 
 
 def ask_oracle(
@@ -85,20 +72,28 @@ def ask_oracle(
     mask=None,
     broadcast_weight=False,
 ):
-    """The oracle's answer for tensors."""
+    """The oracle's answer for tensors, with PyTorch's contract: its divisors and types."""
+    operands = [x for x in (p, t, third) if x is not None]
+    types = [TYPE_NAMES[x.dtype] for x in operands]
+    divisor = None
+    if reduction == "mean" and weight is not None:
+        shape = torch.broadcast_shapes(*(x.shape for x in operands))
+        if loss in MEANS_OF_ALL:
+            divisor = float(torch.Size(shape).numel() if mask is None else (mask != 0).expand(shape).sum())
+        elif loss in COUNTS_ONCE and mask is None and not broadcast_weight:
+            divisor = float(weight.double().sum())
     return oracle.answer(
         loss,
-        exact(p),
-        exact(t),
-        tuple(TYPE_NAMES[x.dtype] for x in (p, t, third) if x is not None),
+        [exact(x) for x in operands],
+        types,
         reduction,
-        parameter,
+        () if parameter is None else np.atleast_1d(parameter).tolist(),
         None if weight is None else exact(weight),
         None if weight is None else TYPE_NAMES[weight.dtype],
         exact(upstream) if isinstance(upstream, torch.Tensor) else upstream,
-        None if third is None else exact(third),
         None if mask is None else mask.cpu().numpy(),
-        broadcast_weight,
+        divisor,
+        oracle.promoted(*types[:2]) if loss.startswith("bce") else None,
     )
 
 

@@ -8,10 +8,12 @@
 import importlib
 import os
 import random
+import sys
 import tempfile
 
 import pytest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "oracle"))
 pytest.register_assert_rewrite("agreement")
 
 # What hypothesis keeps for itself stays out of the source tree.

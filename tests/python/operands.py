@@ -1,5 +1,6 @@
 # Tensors to compute with: pairs of random operands, operands of any loss, leaves of a graph, weights that add up
 # exactly, masks.
+import oracle
 import torch
 
 from agreement import DTYPES
@@ -29,40 +30,29 @@ def rates(shape):
     return torch.rand(shape) * 3 + 0.1
 
 
-def counts(shape):
-    return torch.randint(0, 6, shape).to(torch.float32)
-
-
 def shares(shape):
     """From 0 to 1, both among them."""
     return (torch.rand(shape) * 1.2 - 0.1).clamp(0, 1)
 
 
-#: Of those losses that are not for any numbers: what their operands are drawn from.
-DOMAINS = {
-    "msle": (rates, rates),
+def probabilities(shape):
+    """Without the ends, where logarithms and slopes are boundless."""
+    return torch.rand(shape) * 0.96 + 0.02
+
+
+#: What an operand is drawn from, by the numbers that it is made for.
+DOMAINS = {"any": torch.randn, "positive": rates, "probability": shares, "sign": signs}
+#: Of the losses that are not for any such numbers, or for more.
+OTHER_DOMAINS = {
     "hinge_embedding": (torch.randn, lambda shape: signs(shape) * torch.randint(0, 5, shape).clamp(max=1)),
-    "soft_margin": (torch.randn, signs),
-    "margin_ranking": (torch.randn, torch.randn, signs),
-    "bce": (lambda shape: torch.rand(shape) * 0.96 + 0.02, shares),
-    "bce_with_logits": (torch.randn, shares),
-    "bce_with_logits_pos_weight": (torch.randn, shares, rates),
-    "focal": (torch.randn, shares),
-    "focal_squared": (torch.randn, shares),
-    "poisson_nll": (torch.randn, counts),
-    "poisson_nll_full": (torch.randn, counts),
-    "poisson_nll_rate": (rates, counts),
-    "poisson_nll_rate_full": (rates, counts),
-    "gaussian_nll": (torch.randn, torch.randn, lambda shape: torch.rand(shape) * 2 + 0.01),
-    "kl_div": (lambda shape: -rates(shape), shares),
-    "kl_div_log_target": (lambda shape: -rates(shape), lambda shape: -rates(shape)),
-    "gamma_deviance": (rates, rates),
+    "bce": (probabilities, shares),
 }
 
 
 def operands_of(loss, shape=(3, 5), dtype=torch.float32, device="cpu", dtypes=None):
     """Input, target and a third operand or None, each in its type and in what the loss is for."""
-    drawn = [draw(shape) for draw in DOMAINS.get(loss, (torch.randn, torch.randn))]
+    domains = OTHER_DOMAINS.get(loss) or [DOMAINS[name] for name in oracle.LOSSES[loss].domains]
+    drawn = [draw(shape) for draw in domains]
     dtypes = dtypes or (dtype,) * 3
     found = [x.to(own).to(device) for x, own in zip(drawn, dtypes)]
     return found if len(found) == 3 else [*found, None]

@@ -14,7 +14,9 @@ import torch.nn.functional as F
 from onepass._torch_names import TORCH_NAMES
 from onepass.bench import torch_reference
 
-ALL = oracle.LOSSES
+from agreement import MEANS_OF_ALL
+
+ALL = list(oracle.LOSSES)
 LOSSES = ["mse", "smooth_l1", "hinge"]
 WEIGHTED = ["mse", "hinge"]
 REDUCTIONS = ["mean", "sum", "none"]
@@ -34,23 +36,12 @@ PARAMETER_NAMES = {
     for loss in onepass.losses()
     if loss["parameters"]
 }
+THREE = [loss for loss in ALL if len(oracle.LOSSES[loss].domains) == 3]
 #: Parameters that are not the defaults, to be tried.
 OTHER_PARAMETERS = {
-    "smooth_l1": 0.25,
-    "huber": 0.25,
-    "charbonnier": 0.5,
-    "quantile": 0.8,
-    "epsilon_insensitive": 0.5,
-    "mape": 0.25,
-    "hinge": -0.5,
-    "squared_hinge": 0.5,
-    "hinge_embedding": 0.25,
-    "margin_ranking": 0.25,
-    "focal": (-1.0, 1.5),
-    "focal_squared": 0.75,
-    "poisson_nll_rate": 0.125,
-    "poisson_nll_rate_full": 0.125,
-    "gaussian_nll": (1.0, 0.25),
+    loss["name"]: tuple(oracle.other_values(parameter)[0] for parameter in loss["parameters"])
+    for loss in onepass.losses()
+    if loss["parameters"]
 }
 
 
@@ -116,7 +107,7 @@ def reduce(loss, terms, reduction, weight=None, mask=None):
         return terms.sum()
     if reduction == "batchmean":
         return terms.sum() / batch
-    return terms.mean() if weight is None or loss in oracle.MEANS_OF_ALL else terms.sum() / weight.sum()
+    return terms.mean() if weight is None or loss in MEANS_OF_ALL else terms.sum() / weight.sum()
 
 
 @functools.lru_cache(maxsize=None)

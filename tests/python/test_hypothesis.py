@@ -14,13 +14,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agreement import DTYPES, ask_oracle, assert_array_bits, assert_same_bits, assert_value, exact
-from oracle import EXACT, THREE
 from reference import PARAMETER_NAMES, REDUCTIONS, options, ours, theirs
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using a target size")
 
-#: Whose bits are known for any numbers.
-LOSSES = [loss for loss in EXACT if loss not in (*THREE, "hinge_embedding")]  # PyTorch has its types there
+#: Of arithmetic alone, so that PyTorch has nearly the same numbers, whatever they are.
+LOSSES = [
+    "mse",
+    "l1",
+    "smooth_l1",
+    "huber",
+    "charbonnier",
+    "quantile",
+    "epsilon_insensitive",
+    "hinge",
+    "squared_hinge",
+]
 
 bounded = settings(
     max_examples=200, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)

@@ -1,7 +1,8 @@
 """Every loss as a user of PyTorch writes it: the peer in the benchmarks and in the tests of the package.
 
-A function of torch.nn.functional where there is one, else the expression that is found in people's code. Of several
-ways the one stands here that is quickest under torch.compile, so that nobody is beaten by a clumsy peer.
+A function of torch.nn.functional where there is one, else the expression that is found in people's code, else the
+catalogue's formula in PyTorch's operations. Of several expressions the one stands here that is quickest under
+torch.compile, so that nobody is beaten by a clumsy peer.
 """
 
 import functools
@@ -10,6 +11,7 @@ import math
 import torch
 import torch.nn.functional as F
 
+from .. import _formula
 from .._catalog import CATALOG
 from .._torch_names import TORCH_NAMES
 
@@ -92,10 +94,6 @@ EXPRESSIONS = {
 # -------------------------------------------------------------------- the losses --
 
 
-def has_reference(loss):
-    return loss in TORCH_NAMES or loss in EXPRESSIONS
-
-
 def default_parameters(loss):
     return tuple(parameter["default"] for parameter in CATALOG[loss]["parameters"])
 
@@ -111,16 +109,20 @@ def by_function(loss, parameters=None, **more):
 
 
 def by_expression(loss, parameters=None):
-    """The loss of each element, as a function of the operands."""
-    expression = EXPRESSIONS[loss]
+    """The loss of each element, as a function of the operands: the expression above, or the catalogue's formula."""
     values = default_parameters(loss) if parameters is None else parameters
-    return lambda *operands: expression(*operands, *values)
+    if loss in EXPRESSIONS:
+        expression = EXPRESSIONS[loss]
+        return lambda *operands: expression(*operands, *values)
+    names = [parameter["name"] for parameter in CATALOG[loss]["parameters"]]
+    formula = _formula.translate(CATALOG[loss]["value"], names)
+    return lambda p, t, v=None: formula(p, t, v, *values)
 
 
 def mean_of(loss, parameters=None):
     """What a user compiles for the mean of a loss: a function of its operands, with nothing left to look up. Many losses
     share its code, by which torch.compile keeps what it compiled: torch._dynamo.reset() between them."""
-    if loss in EXPRESSIONS:
+    if loss in EXPRESSIONS or loss not in TORCH_NAMES:
         each = by_expression(loss, parameters)
         return lambda *operands: each(*operands).mean()
     if TORCH_NAMES[loss].function == "kl_div":  # whose mean warns that it will mean something else one day

@@ -1,0 +1,131 @@
+"""The oracle for tests in Python: what a loss and its gradients must be, to the bit.
+
+Numbers come in as arrays of any float type that hold values of narrower types exactly, and each operand's type comes
+beside them as a name, since NumPy has no bfloat16. Arrays are broadcast here; everything else is the library's, which
+the build makes of this folder and which ONEPASS_ORACLE names if it is not in build/.
+"""
+
+import ctypes
+import math
+import os
+from collections import namedtuple
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TYPES = {"f16": 1, "bf16": 2, "f32": 3, "f64": 4}  # as include/onepass.h numbers them, and the reductions
+REDUCTIONS = {"mean": 0, "sum": 1, "none": 2, "batchmean": 3}
+DOMAINS = ("any", "positive", "probability", "sign")
+OPERANDS = 3
+
+DOUBLES = ctypes.POINTER(ctypes.c_double)
+
+# ------------------------------------------------------------------ the library --
+
+
+class LossStruct(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("operand_count", ctypes.c_int), ("parameter_count", ctypes.c_int),
+                ("domain", ctypes.c_int * OPERANDS), ("default_value", DOUBLES), ("formulas", ctypes.c_void_p * 2)]
+
+
+class Question(ctypes.Structure):
+    _fields_ = [("loss", ctypes.c_char_p), ("parameter", DOUBLES), ("parameter_count", ctypes.c_int32),
+                ("reduction", ctypes.c_int32), ("in_float", ctypes.c_int32), ("count", ctypes.c_int64),
+                ("divisor", ctypes.c_double), ("operand", DOUBLES * OPERANDS), ("weight", DOUBLES),
+                ("mask", ctypes.POINTER(ctypes.c_ubyte)), ("upstream", DOUBLES), ("value", DOUBLES),
+                ("gradient", DOUBLES * OPERANDS)]
+
+
+def load():
+    path = os.environ.get("ONEPASS_ORACLE") or os.path.join(HERE, "../../build/tests/oracle/libonepass_oracle.so")
+    if not os.path.exists(path):
+        raise RuntimeError(f"the oracle is not at {os.path.abspath(path)}: build the target onepass_oracle_shared with "
+                           "CMake, and set ONEPASS_ORACLE to its file if the build is not in build/")
+    library = ctypes.CDLL(path)
+    library.oracle_loss_at.restype = ctypes.POINTER(LossStruct)
+    library.oracle_answer.argtypes = [ctypes.POINTER(Question)]
+    library.oracle_round.argtypes = [ctypes.c_int32, DOUBLES, ctypes.c_int64]
+    return library
+
+
+_LIBRARY = load()
+
+# ------------------------------------------------------------------- the losses --
+
+#: domains: of each operand, what numbers it is made for; defaults: of each parameter.
+Loss = namedtuple("Loss", "name domains defaults")
+
+
+def _losses():
+    index = 0
+    while found := _LIBRARY.oracle_loss_at(index):
+        loss = found.contents
+        yield Loss(loss.name.decode(), [DOMAINS[k] for k in loss.domain[:loss.operand_count]],
+                   tuple(loss.default_value[:loss.parameter_count]))
+        index += 1
+
+
+LOSSES = {loss.name: loss for loss in _losses()}
+
+
+def other_values(parameter):
+    """Values besides the default that a parameter may have, by the limits that the catalogue gives it."""
+    low, high = (-math.inf if parameter["minimum"] is None else parameter["minimum"],
+                 math.inf if parameter["maximum"] is None else parameter["maximum"])
+    return [value for value in (-1.5, 1.0, 0.25, 0.875, 0.0, 1.25, 3.75)
+            if (low < value or low == value and not parameter["minimum_excluded"])
+            and (value < high or value == high and not parameter["maximum_excluded"]) and value != parameter["default"]]
+
+
+# -------------------------------------------------------------------- the types --
+
+
+def round_to(type_name, numbers):
+    """Numbers rounded once, ties to even, to a type; the results are float64 numbers again."""
+    rounded = np.array(numbers, np.float64)
+    _LIBRARY.oracle_round(TYPES[type_name], rounded.ctypes.data_as(DOUBLES), rounded.size)
+    return rounded
+
+
+def promoted(*type_names):
+    """The result's type: the wider one; of f16 and bf16, which do not hold each other, f32."""
+    names = set(type_names)
+    for wide in ("f64", "f32"):
+        if wide in names:
+            return wide
+    return names.pop() if len(names) == 1 else "f32"
+
+
+# ------------------------------------------------------------------- the answer --
+
+#: value and gradients, in the common shape, are rounded to their types; the numbers are float64's.
+Answer = namedtuple("Answer", "value gradients result_type")
+
+
+def answer(loss, operands, types, reduction="mean", parameters=(), weight=None, weight_type=None, upstream=1.0,
+           mask=None, divisor=None, result_type=None):
+    """What a loss, and its gradients times an upstream gradient, must be. A mean is divided by the sum of the weights,
+    or by the divisor; a result_type of None is the promoted one."""
+    all_types = [*types, *([] if weight is None else [weight_type])]
+    result_type = result_type or promoted(*all_types)
+    shape = np.broadcast_shapes(*(np.shape(operand) for operand in operands))
+    if reduction == "batchmean":
+        divisor = float(shape[0]) if shape else 1.0
+    arrays = []  # which the question points to
+
+    def numbers(array, of_shape=shape, kind=np.float64):
+        if array is None:
+            return None
+        arrays.append(np.ascontiguousarray(np.broadcast_to(np.asarray(array, kind), of_shape)))
+        return arrays[-1].ctypes.data_as(DOUBLES if kind is np.float64 else ctypes.POINTER(ctypes.c_ubyte))
+
+    reduced = shape if reduction == "none" else ()
+    value, gradients = np.empty(reduced), [np.empty(shape) for _ in operands]
+    given = (ctypes.c_double * len(parameters))(*parameters)
+    _LIBRARY.oracle_answer(Question(
+        loss.encode(), given, len(parameters), REDUCTIONS[reduction], "f64" not in all_types, math.prod(shape),
+        divisor or 0.0, (DOUBLES * OPERANDS)(*map(numbers, operands)), numbers(weight),
+        numbers(None if mask is None else np.asarray(mask) != 0, kind=np.uint8), numbers(upstream, reduced),
+        value.ctypes.data_as(DOUBLES), (DOUBLES * OPERANDS)(*(array.ctypes.data_as(DOUBLES) for array in gradients))))
+    return Answer(round_to(result_type, value), [round_to(name, array) for name, array in zip(types, gradients)],
+                  result_type)
