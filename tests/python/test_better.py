@@ -2,6 +2,7 @@
 # precision without inner overflow, sizes beyond 32 bits, buffers kept alive, and the same
 # bits by every route, on every device, for any number of threads and any strides.
 import gc
+import math
 import os
 import subprocess
 import sys
@@ -328,23 +329,22 @@ def test_upstream_gradients_by_any_route(loss, dtype, device):
 )
 def test_a_small_step_is_as_quick_as_pytorchs():
     """Forward and backward of 640 elements: what is asked and made around the computation is all there is to see. It is
-    the thread's own time, of runs that take turns, the least tenth of each. Ours was 0.94 to 1.00 of PyTorch's; a test
-    on a machine that others use can only tell whether it is much more."""
+    the thread's own time, of short runs that take turns, and the least of each: other programs can only add to it. Ours
+    is 0.96 to 0.98 of PyTorch's, also on a machine that is busy six times over."""
     p, t = torch.randn(640, requires_grad=True), torch.randn(640)
 
-    def time_of(function):
+    def time_of(function, steps=10):
         began = time.thread_time_ns()
-        for _ in range(50):
+        for _ in range(steps):
             p.grad = None
             function(p, t).backward()
-        return time.thread_time_ns() - began
+        return (time.thread_time_ns() - began) / steps / 1e3
 
-    for _ in range(4):  # since other programs do count a little
-        times = {onepass.mse_loss: [], torch.nn.functional.mse_loss: []}
-        for _ in range(200):
-            for function, own in times.items():
-                own.append(time_of(function))
-        mine, peers = (sum(sorted(own)[:20]) / 20 / 50e3 for own in times.values())
-        if mine < 1.2 * peers:
+    least = {onepass.mse_loss: math.inf, torch.nn.functional.mse_loss: math.inf}
+    for _ in range(4):
+        for _ in range(1500):
+            least = {function: min(before, time_of(function)) for function, before in least.items()}
+        mine, peers = least.values()
+        if mine <= peers:
             return
     pytest.fail(f"{mine:.1f} us a step, and {peers:.1f} us by PyTorch")
