@@ -10,11 +10,15 @@ CMAKE_FLAGS ?=
 QUICK  ?= build-quick
 QUICK_FLAGS = -DONEPASS_NATIVE=ON -DONEPASS_CUDA=NATIVE
 
+# The package in the tree and the plain loops, for the benchmark; and whose PyTorch it is compared with.
+BENCH  ?= build-bench
+PYTHON ?= build-test/venv/bin/python
+
 SOURCES = $(shell find include src cli bench examples tests python -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp')
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all help demo test test-python test-tool test-oldest venv gpu bench record record-python record-files package cross all-floats lint format check-format install clean \
+.PHONY: all help demo test test-python test-tool test-oldest venv gpu bench record bench-build cross all-floats lint format check-format install clean \
 	configure
 .DEFAULT_GOAL := all
 
@@ -51,27 +55,16 @@ build-test/venv/installed: tests/python/requirements.txt
 gpu: ## on a machine with an NVIDIA GPU: tests, compute-sanitizer, benchmark; GPU_FLAGS="--quick" for a look
 	@JOBS=$(JOBS) tests/gpu.sh $(GPU_FLAGS)
 
-bench: configure ## the speed beside plain loops and the memory's limit; BENCH_FLAGS="--quick" for a look
-	@cmake --build $(BUILD) -j $(JOBS) --target onepass_bench
-	@$(BUILD)/bench/onepass_bench $(BENCH_FLAGS)
+bench: bench-build ## the speed compared with plain loops, PyTorch and the memory's limit; BENCH_FLAGS="--quick" for a look
+	@PYTHONPATH=$(BENCH)/python $(PYTHON) -m onepass.bench --device cpu --cases plain,sizes $(BENCH_FLAGS)
 
-record: configure ## the same, and keep the figures in bench/results/
-	@cmake --build $(BUILD) -j $(JOBS) --target onepass_bench
-	@mkdir -p bench/results
-	@$(BUILD)/bench/onepass_bench --json bench/results
+record: bench-build ## everything that is measured on the CPU, kept in bench/results/ (minutes)
+	@PYTHONPATH=$(BENCH)/python $(PYTHON) -m onepass.bench --device cpu --cases all --json bench/results/ $(BENCH_FLAGS)
 
-package: venv # the Python package in the tree, for the benchmarks
-	@mkdir -p build-python
-	@cmake -S . -B build-python -DONEPASS_PYTHON=ON -DONEPASS_CUDA=OFF -DONEPASS_TOOL=OFF -DONEPASS_TESTS=OFF \
-		-DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF -DPython3_EXECUTABLE=build-test/venv/bin/python >build-python/configure.log
-	@cmake --build build-python -j $(JOBS) --target onepass_python
-
-record-python: package ## the Python package beside PyTorch on the CPU; kept in bench/results/
-	@PYTHONPATH=build-python/python build-test/venv/bin/python bench/package.py --json bench/results
-
-record-files: package all ## the tool on files of 4 GiB beside the library in memory; kept in bench/results/
-	@PYTHONPATH=build-python/python build-test/venv/bin/python bench/files.py --tool $(BUILD)/cli/onepass \
-		--json bench/results
+bench-build: venv # the package in the tree, and the plain loops
+	@tests/quietly.sh $(BENCH)/configure.log cmake -S . -B $(BENCH) -DONEPASS_NATIVE=ON -DONEPASS_PYTHON=ON \
+		-DONEPASS_CUDA=OFF -DONEPASS_TOOL=OFF -DONEPASS_TESTS=OFF -DONEPASS_EXAMPLES=OFF -DPython3_EXECUTABLE=$(PYTHON)
+	@tests/quietly.sh $(BENCH)/build.log cmake --build $(BENCH) -j $(JOBS) --target onepass_python onepass_plain
 
 cross: ## the golden bits on the other architecture, cross-compiled and emulated, in full
 	@JOBS=$(JOBS) CROSS=full tests/run_all.sh cross
@@ -93,7 +86,7 @@ install: all ## install to PREFIX (/usr/local), below DESTDIR if that is set
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean: ## remove all build folders
-	rm -rf $(BUILD) $(QUICK) build-test build-cross build-gpu
+	rm -rf $(BUILD) $(QUICK) $(BENCH) build-test build-cross build-gpu
 
 help: ## this list
 	@echo 'onepass: loss functions and their gradients in one pass over memory.'

@@ -1,57 +1,56 @@
 /*
- * The plain loops that a user would write instead of calling onepass, and the
- * same formulas in double precision to check against.
- *
- * This is the only place in C of bench/ that knows a formula. A loss that has none here
- * is left out of the benchmark; giving it one costs three small functions, an include and an entry of the table in
- * plain.c.
+ * The plain loops that a user would write instead of calling onepass, and calls of the library, each many times in a
+ * loop, so that both are timed alike. python/onepass/bench/plain.py calls them and has the same struct.
  */
 #ifndef ONEPASS_BENCH_PLAIN_H
 #define ONEPASS_BENCH_PLAIN_H
 
 #include <stdint.h>
 
-/* Two operands of float as four nested loops see them; unused outer dimensions have size 1. */
-typedef struct plain_nest {
-    int64_t shape[4];
-    const float *prediction;
-    int64_t prediction_stride[4];
-    const float *target;
-    int64_t target_stride[4];
-} plain_nest;
+typedef enum plain_job {
+    PLAIN_FORWARD,
+    PLAIN_BACKWARD,
+    PLAIN_BOTH,
+    PLAIN_NESTED, /* forward, over any strides */
+    PLAIN_READ,   /* what the memory can do: adds up one array or two, ... */
+    PLAIN_WRITE   /* ... or copies one, or adds two into a third */
+} plain_job;
 
-/* `parameter` is beta, margin, or whatever the loss has; losses without one ignore it. */
+/* Two operands of float, as four nested loops see them; the outer dimensions beyond ndim have size 1. */
+typedef struct plain_work {
+    const char *loss;
+    int32_t job;   /* plain_job */
+    int32_t tuned; /* by the loops compiled with the flags of one who looks at the machine code */
+    int32_t threads;
+    int32_t ndim;
+    int64_t shape[4];
+    int64_t strides[2][4];
+    const float *operand[2];
+    float *gradient;
+    float parameter; /* beta, margin, or whatever the loss has; losses without one ignore it */
+    float value;     /* the mean of onepass, the sum of the plain loops, which have no order and no accuracy */
+} plain_work;
+
+/* Null, or what is wrong. */
+const char *plain_repeat(plain_work *work, int64_t calls);
+const char *onepass_repeat(plain_work *work, int64_t calls);
+
+/* The loops of one loss, compiled twice. Null if there are none for a loss of this name. */
 typedef struct plain_loss {
     const char *name;
-
-    /* Float loops: no order of summation, no accuracy. All but `serial` run on `threads` threads. */
-    float (*serial)(int64_t count, const float *prediction, const float *target, float parameter);
     float (*forward)(int64_t count, const float *prediction, const float *target, float parameter, int threads);
     void (*backward)(int64_t count, const float *prediction, const float *target, float parameter, float scale,
                      float *gradient, int threads);
     float (*both)(int64_t count, const float *prediction, const float *target, float parameter, float scale,
                   float *gradient, int threads);
-    float (*nested)(const plain_nest *nest, float parameter, int threads);
-
-    /* Double loops: the sum of the float terms, and the largest error of a gradient in ulp. */
-    double (*sum_of_terms)(int64_t count, const float *prediction, const float *target, float parameter, int threads);
-    double (*gradient_error)(int64_t count, const float *prediction, const float *target, float parameter, double scale,
-                             const float *gradient, int threads);
+    float (*nested)(const plain_work *work);
 } plain_loss;
 
-/* Null if there are no plain loops for a loss of this name. The first compiled as a
- * user would; the second with the flags that a user who looks at the machine code
- * might add, and right to the last bit, so that it also serves to check against. */
 const plain_loss *plain_loss_named(const char *name);
 const plain_loss *plain_tuned_loss_named(const char *name);
 
-/* The distance of a float from an exact result, in units of the exact result's last place. */
-double plain_ulps(float found, double exact);
-
-/* What the memory can do: the least work over one, two and three arrays. */
-float plain_read_one(int64_t count, const float *a, int threads);
-float plain_read_two(int64_t count, const float *a, const float *b, int threads);
-void plain_read_two_write_one(int64_t count, const float *a, const float *b, float *out, int threads);
-void plain_copy(int64_t count, const float *a, float *out, int threads);
+/* The least work over one, two and three arrays; b may be null. */
+float plain_read(int64_t count, const float *a, const float *b, int threads);
+void plain_write(int64_t count, const float *a, const float *b, float *out, int threads);
 
 #endif

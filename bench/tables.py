@@ -1,37 +1,60 @@
 #!/usr/bin/env python3
 """The tables of figures in the documents, made of the records in bench/results.
 
-    python3 bench/tables.py            writes them anew
-    python3 bench/tables.py --check    says which are not what the records hold, and ends with 1
+    python3 bench/tables.py              writes them anew
+    python3 bench/tables.py --check      says which are not what the records hold, and ends with 1
+    python3 bench/tables.py --records    lists the records, and says what is wrong with one
 
-A table stands between the lines `<!-- bench/tables.py: NAME -->` and `<!-- end -->` of README.md or docs/*.md.
+A table stands between the lines `<!-- bench/tables.py: NAME -->` and `<!-- end -->` of README.md or docs/*.md. Where
+several records of a machine have a case, the newest counts.
 """
 
 import functools
 import glob
-import json
 import os
 import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+RESULTS = os.path.join(ROOT, "bench", "results")
+sys.path.insert(0, os.path.join(ROOT, "python", "onepass", "bench"))
+import record  # noqa: E402: the package itself would have to be built
+
 LOSSES = ("mse", "smooth_l1", "hinge")
-XEON, N1, H200 = "cpu-intel-xeon", "cpu-neoverse-n1", "gpu-nvidia-h200"
-ROW = ", target (32768,)"
+XEON, N1, H200 = "intel-xeon-16", "neoverse-n1-2", "nvidia-h200"
+LARGE = 1 << 30  # elements of the GPU's arrays that no cache holds
+
+# ------------------------------------------------------------------- the records --
+
+
+def record_paths():
+    return sorted(glob.glob(os.path.join(RESULTS, "*.json")))
 
 
 @functools.lru_cache(maxsize=None)
-def read_rows(record):
-    with open(os.path.join(ROOT, "bench", "results", record + ".json"), encoding="utf-8") as file:
-        return json.load(file)["results"]
+def rows_of(machine):
+    """All rows of a machine's records, the newest first."""
+    paths = [path for path in record_paths() if re.fullmatch(rf"{machine}(-[a-z-]+)?\.json", os.path.basename(path))]
+    records = sorted(map(record.read, paths), key=lambda found: found["date"], reverse=True)
+    return [row for found in records for row in found["results"]]
 
 
-def find(record, work, peer, key=None):
-    """The figure that a bar would be about, or None."""
-    for row in read_rows(record):
-        if row["work"] == work and row["peer"] == peer:
-            return row[key] if key else row.get("judged", row.get("ratio"))
+def find(machine, peer, ours="onepass", type="f32", variant="", **wanted):
+    """The row in which both took part, or None. A wanted mode may be one of several."""
+    wanted.update(type=type, variant=variant)
+    for row in rows_of(machine):
+        if ours in row["found"] and peer in row["found"]:
+            if all(row[key] in value if isinstance(value, tuple) else row[key] == value for key, value in wanted.items()):
+                return row
     return None
+
+
+def ratio(machine, peer, digits, by_rate=None, **wanted):
+    """A figure as the tables print it. By rate, more is better; by time, less."""
+    row = find(machine, peer, **wanted)
+    by_rate = record.by_rate(peer) if by_rate is None else by_rate
+    return figure(row and (record.rate_ratio if by_rate else record.time_ratio)(row, peer, wanted.get("ours", "onepass")),
+                  digits)
 
 
 def figure(value, digits):
@@ -41,221 +64,190 @@ def figure(value, digits):
     return f"{value:.1f}" if value >= 1.5 and digits == 2 else f"{value:.{digits}f}"
 
 
-def table(heading, rows):
+def table(heading, rows, labels=1):
+    """Without the rows of which nothing was measured."""
     lines = ["| " + " | ".join(heading) + " |", "|" + "---|" * len(heading)]
-    return lines + ["|" + "|".join(f" {cell} " if cell else " " for cell in row) + "|" for row in rows]
+    return lines + ["|" + "|".join(f" {cell} " if cell else " " for cell in row) + "|" for row in rows
+                    if any(re.search(r"\d", cell) for cell in row[labels:])]
 
 
 # ------------------------------------------------------------------ the CPU --
 
 
-def cpu_cells(record, work, peer):
-    """One figure a loss; `work` has {loss} in it."""
-    return [figure(find(record, work.format(loss=loss), peer), 2) for loss in LOSSES]
+def cpu_cells(machine, peer, **wanted):
+    """One figure a loss, by rate."""
+    return [ratio(machine, peer, 2, by_rate=True, loss=loss, **wanted) for loss in LOSSES]
 
 
-def threads(record, work):
-    """The records say with how many threads "all cores" was."""
-    return work.replace("all cores", {XEON: "16 threads", N1: "2 threads"}[record])
-
-
-CPU_ROWS = [  # what it is called, beside what, its goal; its work and its peer in the record
-    ("forward, all cores", "plain loop", "0.95", "forward {loss}, all cores", "plain loop, same loss"),
-    ("forward, all cores", "plain loop, tuned flags", "", "forward {loss}, all cores", "the same, tuned flags"),
-    ("forward, one thread", "plain loop", "0.90", "forward {loss}, 1 thread", "plain loop, same loss"),
-    ("forward and gradient", "plain loop, gradient alone", "0.90", "both {loss}", "plain loop, gradient alone"),
-    ("forward and gradient", "plain loop, both", "", "both {loss}", "plain loop, value and gradient"),
-    ("gradient alone", "plain loop, gradient alone", "", "backward {loss}", "plain loop, gradient alone"),
-    ("forward, bf16", "ours in f32, bytes a second", "0.60", "forward {loss}, bf16", "ours, f32"),
-    ("forward, f16", "ours in f32, bytes a second", "0.60", "forward {loss}, f16", "ours, f32"),
-    ("forward, padded rows", "ours, dense", "0.85", "forward {loss}, padded rows", "ours, dense"),
-    ("forward, a number per row", "ours, dense, bytes a second", "0.85", "forward {loss}, target a number per row",
-     "ours, dense"),
-    ("forward, a shared row", "ours, dense, bytes a second", "0.85", "forward {loss}, target a shared row",
-     "ours, dense"),
-    ("both, a number per row", "ours, dense, bytes a second", "0.85", "both {loss}, target a number per row",
-     "ours, dense"),
-    ("both, a shared row", "ours, dense, bytes a second", "0.85", "both {loss}, target a shared row", "ours, dense"),
-    ("forward, target transposed", "plain nested loop", "1.00", "forward {loss}, target transposed",
-     "plain nested loop"),
-    ("forward, both transposed", "plain nested loop", "1.00", "forward {loss}, both transposed", "plain nested loop"),
-    ("forward, every second element", "plain nested loop", "1.00", "forward {loss}, every second element",
-     "plain nested loop"),
-    ("forward, 4-D, inner dimension 3", "plain nested loop", "1.00", "forward {loss}, 4-D, inner dimension 3",
-     "plain nested loop"),
+PLAIN, OURS_F32, DENSE = {"section": "plain", "elements": 1 << 26}, "onepass, f32", "onepass, dense"
+CPU_ROWS = [  # what it is called, compared with what, its goal; the peer and the case in the record
+    ("forward, all cores", "plain loop", "0.95", "plain loop", {**PLAIN, "mode": "forward"}),
+    ("forward, all cores", "plain loop, tuned flags", "", "plain loop, tuned flags", {**PLAIN, "mode": "forward"}),
+    ("forward, one thread", "plain loop", "0.90", "plain loop", {**PLAIN, "mode": "forward", "variant": "one thread"}),
+    ("forward and gradient", "plain loop, gradient alone", "0.90", "plain loop, gradient alone",
+     {**PLAIN, "mode": "both"}),
+    ("forward and gradient", "plain loop, both", "", "plain loop", {**PLAIN, "mode": "both"}),
+    ("gradient alone", "plain loop, gradient alone", "", "plain loop", {**PLAIN, "mode": "backward"}),
+    *((f"forward, {type}", "ours in f32, bytes a second", "0.60", OURS_F32,
+       {"section": "types", "mode": "forward", "type": type}) for type in ("bf16", "f16")),
+    *((f"{mode}, {name}", "ours, dense, bytes a second", "0.85", DENSE,
+       {"section": "shapes", "mode": mode, "variant": name}) for mode in ("forward", "both")
+      for name in ("padded rows", "a number per row", "a shared row")),
+    *((f"forward, {name}", "plain nested loop", "1.00", "plain loop",
+       {"section": "shapes", "mode": "forward", "variant": name})
+      for name in ("target transposed", "both transposed", "every second element", "4-D, inner dimension 3")),
 ]
 
 
 def cpu():
-    rows = [[called, beside, goal] + [", ".join(cpu_cells(record, threads(record, work), peer)) for record in (XEON, N1)]
-            for called, beside, goal, work, peer in CPU_ROWS]
-    return table(["work", "beside", "goal", "Xeon", "Neoverse N1"], rows)
+    rows = [[called, beside, goal] + [", ".join(cpu_cells(machine, peer, **case)) for machine in (XEON, N1)]
+            for called, beside, goal, peer, case in CPU_ROWS]
+    return table(["work", "compared with", "goal", "Xeon", "Neoverse N1"], rows, labels=3)
 
 
 def cpu_short():
     rows = []
-    for record, cores in (XEON, "16 Xeon cores"), (N1, "2 N1 cores"):
-        forward = cpu_cells(record, threads(record, "forward {loss}, all cores"), "plain loop, same loss")
-        both = cpu_cells(record, "both {loss}", "plain loop, gradient alone")
-        if record == N1:
-            tuned = cpu_cells(record, "forward {loss}, 2 threads", "the same, tuned flags")
+    for machine, cores in (XEON, "16 Xeon cores"), (N1, "2 N1 cores"):
+        forward = cpu_cells(machine, "plain loop", mode="forward", **PLAIN)
+        both = cpu_cells(machine, "plain loop, gradient alone", mode="both", **PLAIN)
+        if machine == N1:
+            tuned = cpu_cells(machine, "plain loop, tuned flags", mode="forward", **PLAIN)
             forward[1] += f" ({tuned[1]} beside one that vectorises)"
         rows.append([f"forward, {cores}", "8"] + forward)
         rows.append([f"forward and gradient in one pass, {cores}, beside a gradient alone", "12"] + both)
-    return table(["work", "bytes an element", *LOSSES], rows)
+    return table(["work", "bytes an element", *LOSSES], rows, labels=2)
 
 
 # ------------------------------------------------------------------ the GPU --
 
 
-def gpu_cells(work, peer, digits=3):
-    return [figure(find(H200, work.format(loss=loss), peer), digits) for loss in LOSSES]
+def gpu_cells(peer, mode, **wanted):
+    wanted = {"section": "sizes", "elements": LARGE, **wanted}
+    return [ratio(H200, peer, 3, loss=loss, mode=mode, **wanted) for loss in LOSSES]
 
 
-READ, BOTH = "rate of the plain read of both", "value and gradient"
+READ, BOTH = "rate of a plain read", "value and gradient"
 GPU_ROWS = [
-    ("forward", READ, "0.98", "forward {loss}", "plain read of both"),
-    ("forward", "time of torch.compile", "below 1", "forward {loss}", "torch.compile"),
-    ("forward", "time of torch eager", "", "forward {loss}", "torch eager"),
-    ("forward", "time of jax.jit", "below 1", "forward {loss}", "jax.jit"),
-    ("forward", "time of CUB", "below 1", "forward {loss}", "CUB TransformReduce"),
-    ("forward, target (32768,)", "rate of the plain read of one", "0.95", "forward {loss}" + ROW, "plain read of one"),
-    ("forward, target (32768, 1)", "rate of the plain read of one", "0.95", "forward {loss}, target (32768, 1)",
-     "plain read of one"),
-    ("forward, target (32768,)", "time of torch.compile", "below 1", "forward {loss}" + ROW, "torch.compile"),
-    ("forward, target (32768, 1)", "time of torch.compile", "below 1", "forward {loss}, target (32768, 1)",
-     "torch.compile"),
-    ("forward, f16", READ, "0.93", "forward {loss}, f16", "plain read of both"),
-    ("forward, bf16", READ, "0.93", "forward {loss}, bf16", "plain read of both"),
-    ("forward, f16", "time of torch.compile", "1", "forward {loss}, f16", "torch.compile"),
-    ("forward, bf16", "time of torch.compile", "1", "forward {loss}, bf16", "torch.compile"),
-    (BOTH, "rate of read two, write one", "0.97", BOTH + " {loss}", "plain read two, write one"),
-    (BOTH, "time of jax.jit(value_and_grad)", "0.92", BOTH + " {loss}", "jax.jit(value_and_grad)"),
-    (BOTH, "time of torch.compile(grad_and_value)", "0.62, 0.62, 0.70", BOTH + " {loss}",
-     "torch.compile(grad_and_value)"),
-    (BOTH, "time of torch.compile with autograd", "0.45, 0.55, 0.60", BOTH + " {loss}", "torch.compile autograd"),
+    ("forward", READ, "0.98", "limit", "forward", {}),
+    ("forward", "time of torch.compile", "below 1", "torch.compile", "forward", {}),
+    ("forward", "time of torch eager", "", "torch eager", "forward", {}),
+    ("forward", "time of jax.jit", "below 1", "jax", "forward", {}),
+    *((f"forward, target {name}", *rest, "forward", {"section": "shapes", "variant": name})
+      for rest in ((READ, "0.95", "limit"), ("time of torch.compile", "below 1", "torch.compile"))
+      for name in ("a shared row", "a number per row")),
+    *((f"forward, {type}", *rest, "forward", {"section": "types", "type": type})
+      for rest in ((READ, "0.93", "limit"), ("time of torch.compile", "1", "torch.compile")) for type in ("f16", "bf16")),
+    (BOTH, "rate of a plain read and write", "0.97", "limit", "both", {}),
+    (BOTH, "time of jax.jit(value_and_grad)", "0.92", "jax", "both", {}),
+    (BOTH, "time of torch.compile(grad_and_value)", "0.62, 0.62, 0.70", "torch.compile(grad_and_value)", "both", {}),
+    (BOTH, "time of torch.compile with autograd", "0.45, 0.55, 0.60", "torch.compile", "both", {}),
+    *((f"{BOTH}, target a shared row", beside, goal, peer, "both", {"section": "shapes", "variant": "a shared row"})
+      for beside, goal, peer in (("rate of a plain read and write", "0.97", "limit"),
+                                 ("time of torch.compile with autograd", "0.60", "torch.compile"))),
 ]
 
 
 def gpu():
-    """Where there is a gradient, the goals for hinge are about a target row that all rows share."""
-    rows = []
-    for called, beside, goal, work, peer in GPU_ROWS:
-        cells = gpu_cells(work, peer)
-        if called == BOTH:
-            shared = "plain read one, write one" if "plain" in peer else peer
-            cells[2] = figure(find(H200, BOTH + " hinge" + ROW, shared), 3)
-        rows.append([called, beside, goal] + cells)
-    return table(["work, f32 unless said", "beside", "goal", *LOSSES], rows)
+    rows = [[called, beside, goal] + gpu_cells(peer, mode, **case)
+            for called, beside, goal, peer, mode, case in GPU_ROWS]
+    return table(["work, f32 unless said", "compared with", "goal", *LOSSES], rows, labels=3)
 
 
 def gpu_short():
     one_pass = "forward and gradient in one pass"
-    rows = [["forward", "8", "rate of a plain read"] + gpu_cells("forward {loss}", "plain read of both"),
-            ["forward", "8", "time of torch.compile"] + gpu_cells("forward {loss}", "torch.compile"),
-            ["forward", "8", "time of torch eager"] + gpu_cells("forward {loss}", "torch eager"),
-            [one_pass, "12", "time of torch.compile with autograd"] +
-            gpu_cells(BOTH + " {loss}", "torch.compile autograd"),
-            [one_pass, "12", "time of torch eager with autograd"] + gpu_cells(BOTH + " {loss}", "torch autograd"),
-            [one_pass, "12", "time of jax.jit(value_and_grad)"] +
-            gpu_cells(BOTH + " {loss}", "jax.jit(value_and_grad)")]
-    return table(["work", "bytes an element", "beside", *LOSSES], rows)
+    rows = [["forward", "8", "rate of a plain read"] + gpu_cells("limit", "forward"),
+            ["forward", "8", "time of torch.compile"] + gpu_cells("torch.compile", "forward"),
+            ["forward", "8", "time of torch eager"] + gpu_cells("torch eager", "forward"),
+            [one_pass, "12", "time of torch.compile with autograd"] + gpu_cells("torch.compile", "both"),
+            [one_pass, "12", "time of torch eager with autograd"] + gpu_cells("torch eager", "both"),
+            [one_pass, "12", "time of jax.jit(value_and_grad)"] + gpu_cells("jax", "both")]
+    return table(["work", "bytes an element", "beside", *LOSSES], rows, labels=3)
 
 
 def gpu_small():
+    names = ("onepass", "torch.compile", "torch eager", "an empty kernel")
     rows = []
     for power in (10, 12, 13, 16, 20, 21, 22, 23, 24):
-        work = f"forward mse, 2^{power}"
-        times = [find(H200, work, "torch.compile", "ours")]
-        times += [find(H200, work, peer, "beside") for peer in ("torch.compile", "torch eager", "an empty kernel")]
-        rows.append([f"2^{power}"] + [f"{time:.2f}" for time in times])
+        row = find(H200, "an empty kernel", section="sizes", loss="mse", mode="forward", elements=1 << power)
+        rows.append([f"2^{power}"] + [f"{1e6 * row['found'][name]:.2f}" if row and name in row["found"] else ""
+                                      for name in names])
     return table(["elements", "ours", "torch.compile", "torch eager", "an empty kernel"], rows)
 
 
-LAYOUTS = {"rows padded by 32 elements": "rows padded by 32", "rows padded by 1 element": "rows padded by 1",
-           "one element fewer a row": "one element fewer a row", "both from element 1 on": "both from element 1 on",
-           "target transposed": "target transposed", "both transposed": "both transposed",
-           "bf16 prediction, f32 target": "bf16 with target f32", "f64": "f64, half the rows"}
-
-
 def gpu_layouts():
-    return table(["layout", "share"], [[called, f"{find(H200, 'forward mse, ' + work, 'ours, dense f32'):.2f}"]
-                                       for called, work in LAYOUTS.items()])
+    names = ("padded rows", "rows padded by 1", "one element fewer a row", "both from element 1 on", "target transposed",
+             "both transposed", "every second element", "bf16 prediction, f32 target", "f64")
+    return table(["layout", "share"], [[name, ratio(H200, DENSE, 2, section="shapes", loss="mse", mode="forward",
+                                                    variant=name)] for name in names])
 
 
 # -------------------------------------------------------------- the package --
 
 
-STEPS = [f"training step {loss}" + (ROW if loss == "hinge" else "") for loss in LOSSES]
+def step_cells(peer, digits):
+    """mse and smooth_l1, and hinge with a target row that all rows share."""
+    return [ratio(H200, peer, digits, mode="step", loss=loss, **(
+        {"section": "shapes", "variant": "a shared row"} if loss == "hinge" else
+        {"section": "sizes", "elements": LARGE})) for loss in LOSSES]
 
 
 def training_step():
     """The package's page begins with it: time as a share of the peer's, and what eager mse takes beside ours."""
-    rows = [[f"time of {called}"] + [figure(find(H200, step, peer), 2) for step in STEPS]
-            for called, peer in (("torch.compile", "torch.compile autograd"), ("eager PyTorch", "torch autograd"))]
-    ours, eager = (find(H200, "training step mse: peak memory", "torch autograd", key) for key in ("ours", "beside"))
-    rows.append(["memory beyond inputs and gradient", f"{1024 * ours:.0f} KiB, eager {eager / 1024:.0f} GiB", "", ""])
+    rows = [[f"time of {called}"] + step_cells(peer, 2)
+            for called, peer in (("torch.compile", "torch.compile"), ("eager PyTorch", "torch eager"))]
+    memory = find(H200, "torch eager", section="memory", mode="step")
+    if memory:
+        ours, eager = memory["found"]["onepass"], memory["found"]["torch eager"]
+        rows.append(["memory beyond inputs and gradient", f"{ours / 1024:.0f} KiB, eager {eager / (1 << 30):.0f} GiB", "", ""])
     return table(["beside", "mse", "smooth_l1", "hinge, target (32768,)"], rows)
 
 
 def package():
-    rows = [["training step, H200", beside, goal] + [figure(find(H200, step, peer), 3) for step in STEPS]
-            for beside, goal, peer in (("torch.compile", "0.47, 0.55, 0.62", "torch.compile autograd"),
-                                       ("eager", "0.4", "torch autograd"))]
-    for called, goal, work in (("a call without gradient", "0.6", "forward"),
-                               ("forward and backward", "0.95", "forward and backward"),
-                               ("a Function that does nothing", "", "an empty Function")):
-        rows.append([f"host, {called}, H200", "F.mse_loss", goal,
-                     figure(find(H200, f"host time of mse_loss, {work}, 2^10", "F.mse_loss"), 3), "", ""])
-    for record, cores in ("package-neoverse-n1", "2 N1 cores"), ("package-intel-xeon", "2 Xeon cores"):
-        for called, goal, work in (("forward", "0.5", "forward, 8192 x 8192"),
-                                   ("forward and backward", "0.6", "forward and backward, 8192 x 8192"),
-                                   ("host, a call without gradient", "0.6", "a call, 1024 elements"),
-                                   ("host, forward and backward", "0.95", "a call and its backward, 1024 elements")):
-            rows.append([f"{called}, {cores}", "F.mse_loss", goal, figure(find(record, work, "F.mse_loss"), 3), "", ""])
-    return table(["work", "beside", "goal", "mse", "smooth_l1", "hinge, target (32768,)"], rows)
+    rows = [["training step, H200", beside, goal] + step_cells(peer, 3)
+            for beside, goal, peer in (("torch.compile", "0.47, 0.55, 0.62", "torch.compile"),
+                                       ("torch eager", "0.4", "torch eager"))]
+    host = [("a call without gradient", "0.6", "onepass", "forward"), ("forward and backward", "0.95", "onepass", "step"),
+            ("a Function that does nothing", "", "an empty Function", "step")]
+    for machine, name in (H200, "H200"), (N1, "2 N1 cores"), ("intel-xeon-2", "2 Xeon cores"):
+        for called, goal, mode in (("forward", "0.5", "forward"), ("forward and backward", "0.6", "step")):
+            rows.append([f"{called}, {name}", "torch eager", goal, ratio(
+                machine, "torch eager", 3, section="sizes", loss="mse", mode=mode, variant="8192 x 8192"), "", ""])
+        for called, goal, ours, mode in host:
+            rows.append([f"host, {called}, {name}", "torch eager", goal, ratio(
+                machine, "torch eager", 3, ours=ours, section="host", mode=mode), "", ""])
+    return table(["work", "compared with", "goal", "mse", "smooth_l1", "hinge, a shared row"], rows, labels=3)
 
 
 # ---------------------------------------------------------------- every loss --
 
-NOT_MEASURED = ["Not measured yet."]
 
-
-def family_rows(record):
-    """The rows of the section that has every loss, by work and peer; empty where the record has none."""
-    return {(row["work"], row["peer"]): row for row in read_rows(record) if row.get("section") == "family"}
-
-
-def judged(row, digits):
+def judged(row, peer, digits):
     """A row's ratio; bold where it misses its goal."""
-    if row is None or row["ratio"] is None:
-        return ""
-    text = figure(row["ratio"], digits)
-    return f"**{text}**" if row.get("met") is False else text
+    text = figure(row and record.ratio(row, peer), digits)
+    return f"**{text}**" if text and record.misses(row, peer) else text
 
 
-def goals(rows):
+def goals_of(cells):
     """One word for all the goals of a loss."""
-    met = [row["met"] for row in rows if row and row.get("met") is not None]
-    return "" if not met else "met" if all(met) else "missed"
+    asked = [(row, peer) for row, peer in cells if row and peer in row.get("goals", {})]
+    return "" if not asked else "missed" if any(record.misses(*cell) for cell in asked) else "met"
+
+
+def all_losses(machine):
+    return list(dict.fromkeys((row["loss"], row["variant"]) for row in rows_of(machine) if row["section"] == "losses"))
 
 
 def family_gpu():
-    rows = family_rows(H200)
-    if not rows:
-        return NOT_MEASURED
-    works = list(dict.fromkeys(work.rpartition(": ")[0] for work, _ in rows if not work.endswith(": error")))
     lines = []
-    for loss in works:
-        forward, both = f"{loss}: forward", f"{loss}: value and gradient"
-        plain = next((row for (work, peer), row in rows.items() if work == forward and peer.startswith("plain")), None)
-        limit = next((row for (work, peer), row in rows.items() if work == both and peer.startswith("plain")), None)
-        compiled = rows.get((forward, "torch.compile"))
-        trained = rows.get((both, "torch.compile autograd"))
-        lines.append([loss, judged(plain, 3), f"{plain['bar']:.2f}" if plain and "bar" in plain else "",
-                      judged(compiled, 3), judged(trained, 3),
-                      f"{trained['bar']:g}" if trained and "bar" in trained else "", judged(limit, 3),
-                      goals((plain, compiled, trained, limit))])
+    for loss, variant in all_losses(H200):
+        of = lambda peer, *modes: find(H200, peer, section="losses", loss=loss, variant=variant, mode=modes)
+        plain, compiled = of("limit", "forward"), of("torch.compile", "forward")
+        trained, limit = of("torch.compile", "step", "both"), of("limit", "step", "both")
+        goal = lambda row, peer, form: format(row["goals"][peer], form) if row and peer in row.get("goals", {}) else ""
+        lines.append([f"{loss}, {variant}" if variant else loss, judged(plain, "limit", 3), goal(plain, "limit", ".2f"),
+                      judged(compiled, "torch.compile", 3), judged(trained, "torch.compile", 3),
+                      goal(trained, "torch.compile", "g"), judged(limit, "limit", 3),
+                      goals_of([(plain, "limit"), (compiled, "torch.compile"), (trained, "torch.compile")])])
     return table(["32768 x 32768, f32", "forward, rate of a plain read", "goal", "forward, time of torch.compile",
                   "value and gradient, time of torch.compile with autograd", "goal",
                   "value and gradient, rate of a plain read and write", "goals"], lines)
@@ -263,64 +255,47 @@ def family_gpu():
 
 def family_cpu():
     """Those machines that were measured share a cell."""
-    machines = {name: rows for name, record in (("Neoverse N1", "package-neoverse-n1"), ("Xeon", "package-intel-xeon"))
-                if (rows := family_rows(record))}
-    if not machines:
-        return NOT_MEASURED
-    works = list(dict.fromkeys(work.rpartition(": ")[0] for rows in machines.values() for work, _ in rows))
-    columns = [(work, peer) for peer in ("torch.compile", "torch eager")
-               for work in ("forward", "forward and backward")]
+    machines = {name: machine for name, machine in (("Xeon", XEON), ("Neoverse N1", N1)) if all_losses(machine)}
+    columns = [(mode, peer) for peer in ("torch.compile", "torch eager") for mode in ("forward", "step")]
     lines = []
-    for loss in works:
-        found = [[rows.get((f"{loss}: {work}", peer)) for rows in machines.values()] for work, peer in columns]
-        lines.append([loss] + [", ".join(judged(row, 2) for row in cell) for cell in found] +
-                     [goals([row for cell in found for row in cell])])
-    heading = [f"{work}, time of {peer}" for work, peer in columns]
+    for loss, variant in dict.fromkeys(found for machine in machines.values() for found in all_losses(machine)):
+        found = [[(find(machine, peer, section="losses", loss=loss, variant=variant, mode=mode), peer)
+                  for machine in machines.values()] for mode, peer in columns]
+        lines.append([f"{loss}, {variant}" if variant else loss] +
+                     [", ".join(filter(None, (judged(row, peer, 2) for row, peer in cell))) for cell in found] +
+                     [goals_of([one for cell in found for one in cell])])
+    heading = [f"{'forward and backward' if mode == 'step' else mode}, time of {peer}" for mode, peer in columns]
     return table([f"4096 x 4096, f32; {', '.join(machines)}"] + heading + ["goals"], lines)
 
 
-# ------------------------------------------------------------------ pictures --
+# ---------------------------------------------------------------------- sizes --
 
-PEERS = ("numpy", "pytorch", "torch.compile", "jax")
+PEERS = {"numpy": "numpy", "pytorch": "torch eager", "torch.compile": "torch.compile", "jax": "jax"}
 
 
-def compared(record):
-    """Ours over each peer's time, at the largest size that was measured."""
-    with open(os.path.join(ROOT, "bench", "results", record + ".json"), encoding="utf-8") as file:
-        points = json.load(file)["points"]
-    largest = max(point["elements"] for point in points)
-    rows = []
-    for mode, called in (("forward", "value"), ("both", "value and gradient")):
-        for loss in LOSSES:
-            seconds = {point["series"]: point["seconds"] for point in points
-                       if (point["loss"], point["mode"], point["elements"]) == (loss, mode, largest)}
-            rows.append([f"{called}, {loss}"] +
-                        [figure(seconds["onepass"] / seconds[peer], 2) if peer in seconds else "" for peer in PEERS])
+def compared(machine):
+    """Ours over each peer's time, at the largest size at which steps were compared with others than PyTorch."""
+    largest = max(row["elements"] for row in rows_of(machine) if row["section"] == "sizes" and row["mode"] == "step" and
+                  {"numpy", "jax"} & set(row["found"]))
+    rows = [[f"{called}, {loss}"] + [ratio(machine, peer, 2, section="sizes", loss=loss, mode=mode, elements=largest)
+                                     for peer in PEERS.values()]
+            for mode, called in (("forward", "value"), ("step", "value and gradient")) for loss in LOSSES]
     return table([f"2^{largest.bit_length() - 1} elements, f32", *PEERS], rows)
 
 
 def compare_cpu():
-    return compared("compare-neoverse-n1")
+    return compared(N1)
 
 
 def compare_gpu():
-    return compared("compare-nvidia-h200")
-
-
-def files():
-    rows = read_rows("files-neoverse-n1")
-    rate, start, memory = (row["ratio"] for row in rows)
-    return table(["work", "goal", "measured"],
-                 [["two files of 4 GiB in the page cache, beside the library in memory", "0.85", f"{rate:.2f}"],
-                  ["two files of 1 KiB, from start to end", "10 ms", f"{start:.1f} ms"],
-                  ["largest resident set, windows of the files included", "256 MiB", f"{memory:.0f} MiB"]])
+    return compared(H200)
 
 
 # ------------------------------------------------------------- the documents --
 
 TABLES = {function.__name__: function
-          for function in (cpu, cpu_short, gpu, gpu_short, gpu_small, gpu_layouts, training_step, package, family_gpu, family_cpu,
-                           compare_cpu, compare_gpu, files)}
+          for function in (cpu, cpu_short, gpu, gpu_short, gpu_small, gpu_layouts, training_step, package, family_gpu,
+                           family_cpu, compare_cpu, compare_gpu)}
 MARKED = re.compile(r"(<!-- bench/tables\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -328,10 +303,8 @@ def refill(text):
     return MARKED.sub(lambda found: found[1] + "\n".join(TABLES[found[2]]()) + "\n" + found[3], text)
 
 
-def main():
-    check = sys.argv[1:] == ["--check"]
-    if sys.argv[1:] and not check:
-        sys.exit(__doc__.strip())
+def refill_documents(check):
+    """The number of tables, and of documents whose tables are not what the records hold."""
     stale, seen = 0, 0
     for path in [os.path.join(ROOT, "README.md"), *sorted(glob.glob(os.path.join(ROOT, "docs", "*.md")))]:
         with open(path, encoding="utf-8") as file:
@@ -347,9 +320,26 @@ def main():
             with open(path, "w", encoding="utf-8") as file:
                 file.write(refill(text))
             print(f"{name}: written anew")
+    return seen, stale
+
+
+def main():
+    if sys.argv[1:] not in ([], ["--check"], ["--records"]):
+        sys.exit(__doc__.strip())
+    try:
+        for path in record_paths():
+            found = record.read(path)
+            if sys.argv[1:] == ["--records"]:
+                print(f"{os.path.basename(path)}: {', '.join(found['hardware'].values())}, {found['date']}, "
+                      f"{len(found['results'])} cases")
+        if sys.argv[1:] == ["--records"]:
+            return 0 if record_paths() else "there are no records"
+        seen, stale = refill_documents(check=bool(sys.argv[1:]))
+    except record.Unreadable as error:
+        return str(error)
     print(f"{seen} tables")
-    sys.exit(1 if seen == 0 or (check and stale) else 0)
+    return 1 if seen == 0 or (sys.argv[1:] and stale) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -198,7 +198,7 @@ step_bench() {
     python3 -c 'import torch' >/dev/null 2>&1 || leave_out "python3 has no PyTorch" || return
     mkdir -p "$results"
     # shellcheck disable=SC2086 # an option or none
-    PYTHONPATH=$folder/python within 600 python3 bench/gpu.py --library $folder/src/libonepass.so --json "$results" $quick
+    PYTHONPATH=$folder/python within 600 python3 -m onepass.bench --device cuda --cases all --json "$results/" $quick
 }
 
 # ---------------------------------------------------------------- the run

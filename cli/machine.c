@@ -2,7 +2,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "machine.h"
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,27 +74,6 @@ void processor_name(char *name, size_t size) {
     tidy(name);
 }
 
-void processor_file_name(char *name, size_t size) {
-    processor_name(name, size);
-    char *to = name;
-    for (const char *from = name; *from; from++)
-        if (isalnum((unsigned char)*from))
-            *to++ = (char)tolower((unsigned char)*from);
-        else if (to > name && to[-1] != '-')
-            *to++ = '-';
-    if (to > name && to[-1] == '-')
-        to--;
-    *to = '\0';
-}
-
 int cores_online(void) {
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
-}
-
-const char *compiler_name(void) {
-#ifdef __clang__
-    return "clang " __clang_version__;
-#else
-    return "gcc " __VERSION__;
-#endif
 }
