@@ -5,6 +5,7 @@
 #ifndef ONEPASS_DESCRIPTOR_H
 #define ONEPASS_DESCRIPTOR_H
 
+#include "internal.h"
 #include "onepass.h"
 
 /* What a job computes. A loss is of one of the families for losses, which are the first. */
@@ -37,5 +38,11 @@ typedef struct loss {
     const struct cuda_images *cuda;
     struct cpu_losses cpu;
 } loss;
+
+/* src/catalog.c: the loss of that name, or null. */
+ONEPASS_INTERNAL const loss *onepass_find_loss(const char *name);
+
+/* ... and the place in losses.def of a loss that is there. */
+ONEPASS_INTERNAL int32_t onepass_loss_index(const loss *loss);
 
 #endif

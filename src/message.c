@@ -1,5 +1,5 @@
 /* The message of a thread's last call, apart so that everybody can fail in one line. */
-#include "engine.h"
+#include "message.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -289,4 +289,101 @@ ALWAYS_INLINE double order_tree(double *node, int64_t count) {
     return count > 0 ? node[0] : 0;
 }
 
+#if !defined(__cplusplus)
+
+/* ------------------------------------------- nodes that come in any order -- */
+
+/* The sum of the 2^level tiles from `first` on, or of as many as there are. */
+typedef struct order_node {
+    int64_t first; /* tile */
+    int level;
+    double sum;
+    double weights; /* their sum, joined in the same way; 0 where nobody will divide by it */
+} order_node;
+
+/* Nodes of the tree over so many tiles, none within another, by their first tile. Two that are siblings become their
+ * parent at once, so that there are no more than the gaps between them ask for, and the last one left is the whole. */
+typedef struct order_forest {
+    int64_t tiles;
+    int64_t count;
+    order_node *node; /* whoever inserts has seen to the room */
+} order_forest;
+
+/* The largest aligned node that begins at a tile and ends no later than `end`. */
+static inline int order_level_of(int64_t tile, int64_t end) {
+    int level = 0;
+    while (level < ORDER_TOP_LEVEL - 1 && !(tile >> level & 1) && end - tile >= (int64_t)2 << level)
+        level++;
+    return level;
+}
+
+/* The most such nodes that a span of tiles can fall into: one of each size on the way up and down. */
+#define ORDER_MOST_NODES (2 * ORDER_MAX_LEVELS)
+
+/* One past the last tile: beyond the end there is nothing, at any level. */
+static inline int64_t order_node_end(const order_forest *forest, const order_node *node) {
+    const int64_t left = forest->tiles - node->first;
+    return node->level >= ORDER_TOP_LEVEL || left <= (int64_t)1 << node->level
+               ? forest->tiles
+               : node->first + ((int64_t)1 << node->level);
+}
+
+/* Where a node that begins at this tile is or belongs. */
+static inline int64_t order_place(const order_forest *forest, int64_t first) {
+    int64_t low = 0, high = forest->count;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (forest->node[middle].first < first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Whether some of these tiles are in a node already. */
+static inline bool order_has_some(const order_forest *forest, int64_t first, int64_t end) {
+    const int64_t at = order_place(forest, first);
+    return (at > 0 && order_node_end(forest, &forest->node[at - 1]) > first) ||
+           (at < forest->count && forest->node[at].first < end);
+}
+
+/* Climbs from a node as far as the tree is known: with its sibling, or alone where there can be none. */
+static inline void order_climb(order_forest *forest, int64_t at) {
+    for (;;) {
+        order_node *own = &forest->node[at];
+        if (own->first == 0 && order_node_end(forest, own) == forest->tiles)
+            return;
+        const int64_t length = (int64_t)1 << own->level;
+        const bool is_right = own->first & length;
+        if (!is_right && own->first + length >= forest->tiles) {
+            own->level++;
+            continue;
+        }
+        const int64_t left = is_right ? at - 1 : at;
+        if (left < 0 || left + 1 >= forest->count)
+            return;
+        order_node *pair = &forest->node[left];
+        if (pair[0].level != own->level || pair[1].level != own->level || pair[1].first != pair[0].first + length)
+            return;
+        pair[0].sum = pair[0].sum + pair[1].sum;
+        pair[0].weights = pair[0].weights + pair[1].weights;
+        pair[0].level++;
+        forest->count--;
+        memmove(pair + 1, pair + 2, (size_t)(forest->count - left - 1) * sizeof *pair);
+        at = left;
+    }
+}
+
+static inline void order_insert(order_forest *forest, order_node node) {
+    const int64_t at = order_place(forest, node.first);
+    order_node *place = &forest->node[at];
+    memmove(place + 1, place, (size_t)(forest->count - at) * sizeof *place);
+    *place = node;
+    forest->count++;
+    order_climb(forest, at);
+}
+
+#endif
+
 #endif

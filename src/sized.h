@@ -6,8 +6,9 @@
 #ifndef ONEPASS_SIZED_H
 #define ONEPASS_SIZED_H
 
-#include "engine.h"
+#include "onepass.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 

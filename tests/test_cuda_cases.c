@@ -8,6 +8,7 @@
 #include "cuda/pairwise.h" /* onepass_cuda_shape */
 #include "gpu.h"
 #include "oracle.h"
+#include "plan/plan.h"
 #include "test_cuda.h"
 
 #include <math.h>

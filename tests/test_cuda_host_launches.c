@@ -6,6 +6,7 @@
 #include <fenv.h>
 
 #include "cuda_host.h"
+#include "plan/plan.h"
 
 static int64_t elements_of(const fake_launch *launch) {
     return strstr(launch->kernel, "_small_") ? launch->head.total.count : launch->head.count;

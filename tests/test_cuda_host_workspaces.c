@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "cuda_host.h"
+#include "plan/plan.h"
 
 /* ---------------------------------------------------------------- workspaces -- */
 

@@ -13,6 +13,7 @@
 #include "cases.h"
 #include "check.h"
 #include "cuda/pairwise.h"
+#include "plan/plan.h"
 #include "fence.h"
 #include "oracle.h"
 #include "simt.h"

@@ -2,9 +2,9 @@
 #
 # Generated; change the sources and run `python3 examples/kernelbench/amalgamate.py`. The sources, whose comments are
 # left out here: examples/kernelbench/binding.cpp, examples/kernelbench/mean.cu, examples/kernelbench/mean.h,
-# include/onepass.h, src/catalog.c, src/check.c, src/cpu/instruction_sets.h, src/cuda/combine.h, src/cuda/gpu.h,
-# src/cuda/memory.h, src/cuda/pairwise.cu, src/cuda/pairwise.h, src/cuda/plan.c, src/descriptor.c, src/descriptor.h,
-# src/dtype.h, src/engine.h, src/loss/mse.h, src/math/real.h, src/order.h.
+# include/onepass.h, src/catalog.c, src/cpu/instruction_sets.h, src/cuda/combine.h, src/cuda/gpu.h, src/cuda/memory.h,
+# src/cuda/pairwise.cu, src/cuda/pairwise.h, src/cuda/plan.c, src/descriptor.c, src/descriptor.h, src/dtype.h,
+# src/engine.h, src/internal.h, src/loss/mse.h, src/math/real.h, src/order.h, src/tensor.c, src/tensor.h, src/view.h.
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
@@ -168,6 +168,8 @@ ALWAYS_INLINE uint2 apart(uint2 x) {
 #endif
 HINTED_LOAD(load_outside, "L1::no_allocate")
 HINTED_LOAD(load_longest, "L1::evict_last")
+
+#define ONEPASS_INTERNAL __attribute__((visibility("hidden")))
 
 #include <stddef.h>
 #include <stdint.h>
@@ -408,10 +410,9 @@ typedef struct loss {
     struct cpu_losses cpu;
 } loss;
 
-#include <stdbool.h>
-#include <stdint.h>
+ONEPASS_INTERNAL const loss *onepass_find_loss(const char *name);
 
-#define ONEPASS_INTERNAL __attribute__((visibility("hidden")))
+ONEPASS_INTERNAL int32_t onepass_loss_index(const loss *loss);
 
 typedef struct view {
     void *data;
@@ -420,6 +421,8 @@ typedef struct view {
     int64_t shape[ONEPASS_MAX_DIMENSIONS];
     int64_t stride[ONEPASS_MAX_DIMENSIONS];
 } view;
+
+#include <stdbool.h>
 
 #define MOST_OPERANDS 3
 
@@ -455,43 +458,31 @@ typedef struct job {
     size_t workspace_size;
 } job;
 
+static inline const char *onepass_operand_name(const job *job, int32_t k) {
+    return job->loss ? job->loss->info.operand[k] : "weight";
+}
+static const char *const onepass_gradient_name[ONEPASS_MAX_OPERANDS] = {
+    "gradient[0] (for the prediction)", "gradient[1] (for the target)", "gradient[2]", "gradient[3]"};
+
+static inline double onepass_reduced(int32_t reduction, double sum, double divisor) {
+    return reduction == ONEPASS_MEAN ? sum / divisor : sum;
+}
+
+ONEPASS_INTERNAL void onepass_plan_weights(const job *weighted, job *weights);
+
 typedef struct engine {
     const char *name;
     onepass_status (*run)(const job *job);
     onepass_status (*prepare)(int32_t device_index);
+    onepass_status (*describe)(onepass_machine_info *info);
 } engine;
 
-ONEPASS_INTERNAL onepass_status onepass_read_call(const onepass_call *given, onepass_call *call);
-
-ONEPASS_INTERNAL onepass_status onepass_plan(const onepass_call *call, job *job);
-
-ONEPASS_INTERNAL onepass_status onepass_plan_loss(const onepass_call *call, job *job);
-ONEPASS_INTERNAL onepass_status onepass_plan_scalar(const onepass_tensor *tensor, const char *name, view *view);
-
-ONEPASS_INTERNAL void onepass_plan_weights(const job *weighted, job *weights);
-
-ONEPASS_INTERNAL onepass_status onepass_plan_scale(const onepass_call *call, job *job);
-
-ONEPASS_INTERNAL onepass_status onepass_check_device(int32_t device, int32_t device_index);
-
-ONEPASS_INTERNAL const char *onepass_operand_name(const job *job, int32_t k);
-ONEPASS_INTERNAL extern const char *const onepass_gradient_name[ONEPASS_MAX_OPERANDS];
-
-ONEPASS_INTERNAL const loss *onepass_find_loss(const char *name);
-
-ONEPASS_INTERNAL int32_t onepass_loss_index(const loss *loss);
-
-ONEPASS_INTERNAL onepass_status onepass_fail(onepass_status status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-ONEPASS_INTERNAL onepass_status onepass_succeed(void);
-
 ONEPASS_INTERNAL extern const engine onepass_cpu_engine;
-ONEPASS_INTERNAL onepass_status onepass_cpu_describe(onepass_machine_info *info);
-
-ONEPASS_INTERNAL void onepass_cpu_finish(const view *value, double sum, int32_t reduction, double divisor);
-
 ONEPASS_INTERNAL extern const engine onepass_cuda_engine;
-ONEPASS_INTERNAL void onepass_cuda_describe(onepass_machine_info *info);
+
+static inline const engine *onepass_engine(int32_t device) {
+    return device == ONEPASS_CUDA ? &onepass_cuda_engine : &onepass_cpu_engine;
+}
 
 #ifdef __cplusplus
 extern "C" {
@@ -1022,6 +1013,92 @@ ALWAYS_INLINE double order_tree(double *node, int64_t count) {
             node[i] = node[i] + node[i + apart];
     return count > 0 ? node[0] : 0;
 }
+
+#if !defined(__cplusplus)
+
+typedef struct order_node {
+    int64_t first;
+    int level;
+    double sum;
+    double weights;
+} order_node;
+
+typedef struct order_forest {
+    int64_t tiles;
+    int64_t count;
+    order_node *node;
+} order_forest;
+
+static inline int order_level_of(int64_t tile, int64_t end) {
+    int level = 0;
+    while (level < ORDER_TOP_LEVEL - 1 && !(tile >> level & 1) && end - tile >= (int64_t)2 << level)
+        level++;
+    return level;
+}
+
+#define ORDER_MOST_NODES (2 * ORDER_MAX_LEVELS)
+
+static inline int64_t order_node_end(const order_forest *forest, const order_node *node) {
+    const int64_t left = forest->tiles - node->first;
+    return node->level >= ORDER_TOP_LEVEL || left <= (int64_t)1 << node->level
+               ? forest->tiles
+               : node->first + ((int64_t)1 << node->level);
+}
+
+static inline int64_t order_place(const order_forest *forest, int64_t first) {
+    int64_t low = 0, high = forest->count;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (forest->node[middle].first < first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static inline bool order_has_some(const order_forest *forest, int64_t first, int64_t end) {
+    const int64_t at = order_place(forest, first);
+    return (at > 0 && order_node_end(forest, &forest->node[at - 1]) > first) ||
+           (at < forest->count && forest->node[at].first < end);
+}
+
+static inline void order_climb(order_forest *forest, int64_t at) {
+    for (;;) {
+        order_node *own = &forest->node[at];
+        if (own->first == 0 && order_node_end(forest, own) == forest->tiles)
+            return;
+        const int64_t length = (int64_t)1 << own->level;
+        const bool is_right = own->first & length;
+        if (!is_right && own->first + length >= forest->tiles) {
+            own->level++;
+            continue;
+        }
+        const int64_t left = is_right ? at - 1 : at;
+        if (left < 0 || left + 1 >= forest->count)
+            return;
+        order_node *pair = &forest->node[left];
+        if (pair[0].level != own->level || pair[1].level != own->level || pair[1].first != pair[0].first + length)
+            return;
+        pair[0].sum = pair[0].sum + pair[1].sum;
+        pair[0].weights = pair[0].weights + pair[1].weights;
+        pair[0].level++;
+        forest->count--;
+        memmove(pair + 1, pair + 2, (size_t)(forest->count - left - 1) * sizeof *pair);
+        at = left;
+    }
+}
+
+static inline void order_insert(order_forest *forest, order_node node) {
+    const int64_t at = order_place(forest, node.first);
+    order_node *place = &forest->node[at];
+    memmove(place + 1, place, (size_t)(forest->count - at) * sizeof *place);
+    *place = node;
+    forest->count++;
+    order_climb(forest, at);
+}
+
+#endif
 
 ALWAYS_INLINE double tree_of(int thread, double *node, int count) {
     const int own = count > ORDER_WARP ? count / ORDER_WARP : 1;
@@ -2845,33 +2922,30 @@ const onepass_loss_info *onepass_loss_named(const char *name) {
 }
 const cuda_images onepass_cuda_images_mean = {NULL, NULL};
 
-typedef struct checked {
+typedef struct shape {
+    int32_t ndim;
+    int64_t extent[ONEPASS_MAX_DIMENSIONS];
+    int64_t count;
+} shape;
+
+typedef struct tensor {
     const char *name;
     void *data;
     int32_t dtype;
-    int32_t ndim;
-    int64_t shape[ONEPASS_MAX_DIMENSIONS];
+    struct shape shape;
     int64_t stride[ONEPASS_MAX_DIMENSIONS];
-    int64_t count;
     uintptr_t begin, end;
-} checked;
-
-typedef struct common {
-    int32_t ndim;
-    int64_t shape[ONEPASS_MAX_DIMENSIONS];
-    int64_t count;
-} common;
-
-static void make_view(const checked *tensor, const common *common, view *view) {
+} tensor;
+void onepass_make_view(const tensor *tensor, const shape *common, view *view) {
     view->data = tensor->data;
     view->dtype = tensor->dtype;
     view->ndim = 0;
-    const int32_t missing = common->ndim - tensor->ndim;
+    const int32_t missing = common->ndim - tensor->shape.ndim;
     for (int32_t d = 0; d < common->ndim && common->count > 0; d++) {
-        const int64_t extent = common->shape[d];
+        const int64_t extent = common->extent[d];
         if (extent == 1)
             continue;
-        const int64_t stride = d < missing || tensor->shape[d - missing] == 1 ? 0 : tensor->stride[d - missing];
+        const int64_t stride = d < missing || tensor->shape.extent[d - missing] == 1 ? 0 : tensor->stride[d - missing];
         const int32_t outer = view->ndim - 1;
         if (outer >= 0 && view->stride[outer] == stride * extent) {
             view->shape[outer] *= extent;
@@ -2891,24 +2965,22 @@ static void make_view(const checked *tensor, const common *common, view *view) {
 static_assert(MEAN_WORKSPACE == ONEPASS_WORKSPACE_SIZE, "enough for every call");
 static_assert(MEAN_MOST_DIMENSIONS == ONEPASS_MAX_DIMENSIONS, "those that a view has room for");
 
-static void fill_view(const mean_call *call, int which, const common *common, view *view) {
-    checked tensor = {};
+static void fill_view(const mean_call *call, int which, const shape *common, view *view) {
+    tensor tensor = {};
     tensor.data = const_cast<float *>(call->data[which]);
     tensor.dtype = ONEPASS_F32;
-    tensor.ndim = call->ndim;
-    for (int32_t d = 0; d < call->ndim; d++) {
-        tensor.shape[d] = call->shape[d];
+    tensor.shape = *common;
+    for (int32_t d = 0; d < call->ndim; d++)
         tensor.stride[d] = call->stride[which][d];
-    }
-    make_view(&tensor, common, view);
+    onepass_make_view(&tensor, common, view);
 }
 
 static job job_of(const mean_call *call) {
-    common common = {};
+    shape common = {};
     common.ndim = call->ndim;
     common.count = 1;
     for (int32_t d = 0; d < call->ndim; d++) {
-        common.shape[d] = call->shape[d];
+        common.extent[d] = call->shape[d];
         common.count *= call->shape[d];
     }
     job job = {};

@@ -98,7 +98,7 @@ def tidy(text):
 
 def definition(text, name):
     """The function or type of that name, from its first line to the brace that closes it at a line's beginning."""
-    function = rf"^static [^\n;]*\b{name}\([^;{{]*\{{\n.*?^\}}\n"
+    function = rf"^(?:static )?\w[^\n;]*\b{name}\([^;{{]*\{{\n.*?^\}}\n"
     kind = rf"^typedef struct {name} \{{.*?^\}} {name};\n"
     found = re.search(f"{function}|{kind}", text, flags=re.MULTILINE | re.DOTALL)
     if not found:

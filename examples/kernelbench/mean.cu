@@ -15,29 +15,28 @@
 #include "catalog.c"
 const cuda_images onepass_cuda_images_mean = {NULL, NULL};
 
-#include "check.c" /* only: checked, common, make_view */
+#include "tensor.h" /* only: shape, tensor */
+#include "tensor.c" /* only: onepass_make_view */
 
 static_assert(MEAN_WORKSPACE == ONEPASS_WORKSPACE_SIZE, "enough for every call");
 static_assert(MEAN_MOST_DIMENSIONS == ONEPASS_MAX_DIMENSIONS, "those that a view has room for");
 
-static void fill_view(const mean_call *call, int which, const common *common, view *view) {
-    checked tensor = {};
+static void fill_view(const mean_call *call, int which, const shape *common, view *view) {
+    tensor tensor = {};
     tensor.data = const_cast<float *>(call->data[which]);
     tensor.dtype = ONEPASS_F32;
-    tensor.ndim = call->ndim;
-    for (int32_t d = 0; d < call->ndim; d++) {
-        tensor.shape[d] = call->shape[d];
+    tensor.shape = *common;
+    for (int32_t d = 0; d < call->ndim; d++)
         tensor.stride[d] = call->stride[which][d];
-    }
-    make_view(&tensor, common, view);
+    onepass_make_view(&tensor, common, view);
 }
 
 static job job_of(const mean_call *call) {
-    common common = {};
+    shape common = {};
     common.ndim = call->ndim;
     common.count = 1;
     for (int32_t d = 0; d < call->ndim; d++) {
-        common.shape[d] = call->shape[d];
+        common.extent[d] = call->shape[d];
         common.count *= call->shape[d];
     }
     job job = {};

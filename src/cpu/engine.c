@@ -8,6 +8,7 @@
 #include "cpu/threads.h"
 #include "dtype.h"
 #include "float_state.h"
+#include "message.h"
 #include "order.h"
 
 #include <pthread.h>
@@ -154,11 +155,6 @@ static double run_alone(cpu_run_function *run, const job *job, int64_t tiles) {
     return sum;
 }
 
-/* The mean is the sum over the divisor, rounded once to the type of the value. */
-void onepass_cpu_finish(const view *value, double sum, int32_t reduction, double divisor) {
-    store_scalar(value->data, value->dtype, reduction == ONEPASS_MEAN ? sum / divisor : sum);
-}
-
 static void compute(cpu_run_function *run, const job *job) {
     const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
     const int64_t threads = threads_for(job, tiles);
@@ -166,7 +162,7 @@ static void compute(cpu_run_function *run, const job *job) {
     if (job->sum)
         *job->sum = sum;
     if (job->reduction != ONEPASS_NONE && job->value.data)
-        onepass_cpu_finish(&job->value, sum, job->reduction, job->divisor);
+        store_scalar(job->value.data, job->value.dtype, onepass_reduced(job->reduction, sum, job->divisor));
 }
 
 /* Not inlined: its job need not be on the stack beside the other. */
@@ -213,9 +209,7 @@ static onepass_status cpu_prepare(int32_t device_index) {
     return choose_instruction_set(&set);
 }
 
-const engine onepass_cpu_engine = {"cpu", cpu_run, cpu_prepare};
-
-onepass_status onepass_cpu_describe(onepass_machine_info *info) {
+static onepass_status cpu_describe(onepass_machine_info *info) {
     const instruction_set *set;
     const onepass_status status = choose_instruction_set(&set);
     if (status != ONEPASS_OK)
@@ -225,3 +219,5 @@ onepass_status onepass_cpu_describe(onepass_machine_info *info) {
     info->threads = onepass_cpu_default_threads();
     return ONEPASS_OK;
 }
+
+const engine onepass_cpu_engine = {"cpu", cpu_run, cpu_prepare, cpu_describe};

@@ -7,14 +7,7 @@
 #define ONEPASS_CUDA_DRIVER_H
 
 #include "engine.h"
-
-/* Returns from a function as soon as something in it has failed. */
-#define OK(expression)                                                                                                 \
-    do {                                                                                                               \
-        const onepass_status status_ = (expression);                                                                   \
-        if (status_ != ONEPASS_OK)                                                                                     \
-            return status_;                                                                                            \
-    } while (0)
+#include "message.h"
 
 typedef int cuda_result;
 typedef int cuda_device;

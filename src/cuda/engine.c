@@ -133,9 +133,7 @@ static onepass_status cuda_prepare(int32_t device_index) {
     return onepass_cuda_leave(&scope, onepass_cuda_state(&scope, &state));
 }
 
-const engine onepass_cuda_engine = {"cuda", cuda_run, cuda_prepare};
-
-void onepass_cuda_describe(onepass_machine_info *info) {
+static onepass_status cuda_describe(onepass_machine_info *info) {
     const cuda_driver *driver = onepass_cuda_driver();
     info->gpu_reason = onepass_cuda_reason(driver);
     const bool is_usable = info->gpu_reason[0] == '\0';
@@ -143,4 +141,7 @@ void onepass_cuda_describe(onepass_machine_info *info) {
     info->gpu_names = is_usable ? driver->gpu_names : "";
     info->gpu_driver = driver->version;
     info->gpu_toolkit = onepass_cuda_image_toolkit;
+    return ONEPASS_OK;
 }
+
+const engine onepass_cuda_engine = {"cuda", cuda_run, cuda_prepare, cuda_describe};

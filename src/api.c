@@ -1,38 +1,22 @@
 /* The public functions: each clears the thread's message, has its call planned and hands the job to an engine. */
-#include "engine.h"
+#include "call.h"
 #include "float_state.h"
+#include "message.h"
+#include "plan/plan.h"
 #include "sized.h"
-
-#define TEXT_OF(x) #x
-#define TEXT(x)    TEXT_OF(x)
-
-int onepass_version(void) {
-    return ONEPASS_VERSION;
-}
-
-const char *onepass_version_text(void) {
-    return TEXT(ONEPASS_VERSION_MAJOR) "." TEXT(ONEPASS_VERSION_MINOR) "." TEXT(ONEPASS_VERSION_PATCH);
-}
 
 onepass_status onepass_machine(onepass_machine_info *info) {
     onepass_succeed();
     if (!info)
-        return onepass_fail(ONEPASS_INVALID_ARGUMENT, "info is null; expected a pointer to an onepass_machine_info");
+        FAIL_ARGUMENT("info is null; expected a pointer to an onepass_machine_info");
     if (!is_plausible_size(info->size, MACHINE_INFO_SIZE_0_1_0))
-        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
-                            "info.size is %zu; expected sizeof(onepass_machine_info), which is %zu here", info->size,
-                            sizeof *info);
+        FAIL_ARGUMENT("info.size is %zu; expected sizeof(onepass_machine_info), which is %zu here", info->size,
+                      sizeof *info);
     onepass_machine_info all = {.size = info->size};
-    const onepass_status status = onepass_cpu_describe(&all);
-    if (status != ONEPASS_OK)
-        return status;
-    onepass_cuda_describe(&all);
+    OK(onepass_engine(ONEPASS_CPU)->describe(&all));
+    OK(onepass_engine(ONEPASS_CUDA)->describe(&all));
     write_sized(info, all.size, &all, sizeof all);
     return ONEPASS_OK;
-}
-
-static const engine *engine_of(int32_t device) {
-    return device == ONEPASS_CUDA ? &onepass_cuda_engine : &onepass_cpu_engine;
 }
 
 static bool has_outputs(const onepass_call *call) {
@@ -46,25 +30,20 @@ ARITHMETIC onepass_status run(const onepass_call *given) {
     onepass_call call;
     job job;
     onepass_succeed();
-    onepass_status status = onepass_read_call(given, &call);
-    if (status == ONEPASS_OK)
-        status = onepass_plan(&call, &job);
-    if (status != ONEPASS_OK)
-        return status;
+    OK(onepass_read_call(given, &call));
+    OK(onepass_plan(&call, &job));
     if (!has_outputs(&call))
-        return onepass_fail(ONEPASS_INVALID_ARGUMENT,
-                            "nothing is wanted: value and gradients are null; expected at least one output");
-    return engine_of(call.device)->run(&job);
+        FAIL_ARGUMENT("nothing is wanted: value and gradients are null; expected at least one output");
+    return onepass_engine(call.device)->run(&job);
 }
 
 ARITHMETIC onepass_status scale(const onepass_call *given) {
     onepass_call call;
     job job;
     onepass_succeed();
-    onepass_status status = onepass_read_call(given, &call);
-    if (status == ONEPASS_OK)
-        status = onepass_plan_scale(&call, &job);
-    return status == ONEPASS_OK ? engine_of(call.device)->run(&job) : status;
+    OK(onepass_read_call(given, &call));
+    OK(onepass_plan_scale(&call, &job));
+    return onepass_engine(call.device)->run(&job);
 }
 
 /* In our own floating-point state from the first comparison on: flushed to zero, a divisor may look like one that was
@@ -86,8 +65,8 @@ onepass_status onepass_scale(const onepass_call *call) {
 
 onepass_status onepass_prepare(int32_t device, int32_t device_index) {
     onepass_succeed();
-    const onepass_status status = onepass_check_device(device, device_index);
-    return status == ONEPASS_OK ? engine_of(device)->prepare(device_index) : status;
+    OK(onepass_check_device(device, device_index));
+    return onepass_engine(device)->prepare(device_index);
 }
 
 /* ------------------------------------------------------ the common cases -- */

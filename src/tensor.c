@@ -1,0 +1,281 @@
+/* Tensors: see tensor.h. */
+#include "tensor.h"
+
+#include "dtype.h"
+#include "message.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct text {
+    char characters[480];
+} text;
+
+/* (8, 128): as Python writes a shape. */
+static text text_of(int32_t ndim, const int64_t *numbers) {
+    text text = {"("};
+    size_t used = 1;
+    for (int32_t d = 0; d < ndim && used < sizeof text.characters; d++)
+        used += (size_t)snprintf(text.characters + used, sizeof text.characters - used, "%s%lld", d ? ", " : "",
+                                 (long long)numbers[d]);
+    if (used < sizeof text.characters)
+        snprintf(text.characters + used, sizeof text.characters - used, ndim == 1 ? ",)" : ")");
+    return text;
+}
+
+/* For the arguments of a message. */
+#define SHAPE_TEXT(shape)    text_of((shape)->ndim, (shape)->extent).characters
+#define STRIDES_TEXT(tensor) text_of((tensor)->shape.ndim, (tensor)->stride).characters
+
+/* Fills in the number of elements. */
+static onepass_status count_elements(shape *shape, const char *name) {
+    bool empty = false;
+    for (int32_t d = 0; d < shape->ndim; d++) {
+        if (shape->extent[d] < 0)
+            FAIL_SHAPE("%s has shape %s; extents must not be negative", name, SHAPE_TEXT(shape));
+        empty |= shape->extent[d] == 0;
+    }
+    shape->count = empty ? 0 : 1;
+    for (int32_t d = 0; d < shape->ndim && !empty; d++)
+        if (__builtin_mul_overflow(shape->count, shape->extent[d], &shape->count))
+            FAIL_SHAPE("%s has shape %s; its number of elements must fit into 63 bits", name, SHAPE_TEXT(shape));
+    return ONEPASS_OK;
+}
+
+/* Dense, row-major strides. They are of no interest in an empty tensor. */
+static void fill_strides(tensor *tensor) {
+    int64_t stride = tensor->shape.count > 0;
+    for (int32_t d = tensor->shape.ndim - 1; d >= 0; d--) {
+        tensor->stride[d] = stride;
+        stride *= tensor->shape.count > 0 ? tensor->shape.extent[d] : 0;
+    }
+}
+
+/* Bytes that a tensor may span to either side of its first element. No machine has as many, and below this a walk's
+ * step past the end of a dimension still fits, and so does a stride of 16-bit numbers that is counted in floats. */
+#define LARGEST_SPAN ((int64_t)1 << 62)
+
+/* The first and one past the last byte, if they are addresses at all. */
+static onepass_status check_span(tensor *tensor) {
+    tensor->begin = tensor->end = (uintptr_t)tensor->data;
+    if (tensor->shape.count == 0)
+        return ONEPASS_OK;
+    if (!tensor->data)
+        FAIL_ARGUMENT("%s has null data; expected a pointer to its %lld elements", tensor->name,
+                      (long long)tensor->shape.count);
+    const int64_t size = (int64_t)dtype_size(tensor->dtype);
+    if ((uintptr_t)tensor->data % (uintptr_t)size != 0)
+        FAIL_MEMORY("%s has data at %p, which is misaligned; its type needs a multiple of %lld bytes", tensor->name,
+                    tensor->data, (long long)size);
+    int64_t lowest = 0, highest = 0;
+    bool overflow = false;
+    for (int32_t d = 0; d < tensor->shape.ndim; d++) {
+        int64_t reach;
+        overflow |= __builtin_mul_overflow(tensor->shape.extent[d] - 1, tensor->stride[d], &reach);
+        overflow |= __builtin_add_overflow(reach < 0 ? lowest : highest, reach, reach < 0 ? &lowest : &highest);
+    }
+    overflow |= __builtin_add_overflow(highest, (int64_t)1, &highest);
+    overflow |= __builtin_mul_overflow(lowest, size, &lowest);
+    overflow |= __builtin_mul_overflow(highest, size, &highest);
+    overflow |= lowest < -LARGEST_SPAN || highest > LARGEST_SPAN;
+    overflow = overflow || __builtin_sub_overflow(tensor->begin, 0 - (uintptr_t)lowest, &tensor->begin);
+    overflow = overflow || __builtin_add_overflow(tensor->end, (uintptr_t)highest, &tensor->end);
+    if (overflow)
+        FAIL_SHAPE("%s has shape %s and strides %s, which reach beyond the address space", tensor->name,
+                   SHAPE_TEXT(&tensor->shape), STRIDES_TEXT(tensor));
+    return ONEPASS_OK;
+}
+
+/* All but the type. */
+static onepass_status check_layout(const onepass_tensor *given, const char *name, tensor *tensor) {
+    tensor->name = name;
+    tensor->data = given->data;
+    tensor->dtype = given->dtype;
+    tensor->shape.ndim = given->ndim;
+    if (given->ndim < 0 || given->ndim > ONEPASS_MAX_DIMENSIONS)
+        FAIL_SHAPE("%s has ndim %d; expected 0 to %d dimensions", name, given->ndim, ONEPASS_MAX_DIMENSIONS);
+    if (given->ndim > 0 && !given->shape)
+        FAIL_ARGUMENT("%s has a null shape; expected %d extents", name, given->ndim);
+    if (given->ndim > 0)
+        memcpy(tensor->shape.extent, given->shape, (size_t)given->ndim * sizeof *given->shape);
+    OK(count_elements(&tensor->shape, name));
+    if (given->ndim > 0 && given->strides)
+        memcpy(tensor->stride, given->strides, (size_t)given->ndim * sizeof *given->strides);
+    else
+        fill_strides(tensor);
+    return check_span(tensor);
+}
+
+onepass_status onepass_read_tensor(const onepass_tensor *given, const char *name, tensor *tensor) {
+    if (given->dtype < ONEPASS_F16 || given->dtype > ONEPASS_F64)
+        FAIL_ARGUMENT("%s has dtype %d; expected ONEPASS_F16 (1), ONEPASS_BF16 (2), ONEPASS_F32 (3) or ONEPASS_F64 (4)",
+                      name, given->dtype);
+    return check_layout(given, name, tensor);
+}
+
+onepass_status onepass_read_mask(const onepass_tensor *given, tensor *tensor) {
+    if (given->dtype != ONEPASS_BOOL)
+        FAIL_ARGUMENT("mask has dtype %d; expected ONEPASS_BOOL (5), a byte an element", given->dtype);
+    return check_layout(given, "mask", tensor);
+}
+
+onepass_status onepass_read_scalar(const onepass_tensor *given, const char *name, tensor *tensor) {
+    if (!given)
+        FAIL_ARGUMENT("%s is null; expected a tensor of one element", name);
+    OK(onepass_read_tensor(given, name, tensor));
+    if (tensor->shape.count != 1)
+        FAIL_SHAPE("%s has shape %s; expected one element for this reduction", name, SHAPE_TEXT(&tensor->shape));
+    return ONEPASS_OK;
+}
+
+/* --------------------------------------------------------------- overlap -- */
+
+/* Judged by strides that nest:
+ * in the order of their size, each must step over all that the smaller ones reach. */
+onepass_status onepass_check_output(const tensor *tensor) {
+    int64_t extent[ONEPASS_MAX_DIMENSIONS], stride[ONEPASS_MAX_DIMENSIONS];
+    int32_t used = 0;
+    for (int32_t d = 0; d < tensor->shape.ndim && tensor->shape.count > 0; d++) {
+        if (tensor->shape.extent[d] == 1)
+            continue;
+        const int64_t step = tensor->stride[d] < 0 ? -tensor->stride[d] : tensor->stride[d];
+        int32_t at = used++;
+        for (; at > 0 && stride[at - 1] > step; at--) {
+            stride[at] = stride[at - 1];
+            extent[at] = extent[at - 1];
+        }
+        stride[at] = step;
+        extent[at] = tensor->shape.extent[d];
+    }
+    int64_t reach = 0;
+    for (int32_t i = 0; i < used; i++) {
+        if (stride[i] <= reach)
+            FAIL_MEMORY("%s has shape %s and strides %s, under which elements overlap; an output's may not",
+                        tensor->name, SHAPE_TEXT(&tensor->shape), STRIDES_TEXT(tensor));
+        reach += (extent[i] - 1) * stride[i];
+    }
+    return ONEPASS_OK;
+}
+
+onepass_status onepass_check_apart(const tensor *output, const tensor *other) {
+    if (output->begin < other->end && other->begin < output->end)
+        FAIL_MEMORY("%s overlaps %s in memory; a gradient may lie over its own operand with the same pointer, type, "
+                    "shape and strides, and all else must be apart",
+                    output->name, other->name);
+    return ONEPASS_OK;
+}
+
+static bool same_shape(const shape *a, const shape *b) {
+    return a->ndim == b->ndim && memcmp(a->extent, b->extent, (size_t)a->ndim * sizeof *a->extent) == 0;
+}
+
+bool onepass_same_place(const tensor *a, const tensor *b) {
+    if (a->data != b->data || a->dtype != b->dtype || !same_shape(&a->shape, &b->shape))
+        return false;
+    for (int32_t d = 0; d < a->shape.ndim; d++)
+        if (a->stride[d] != b->stride[d] && a->shape.extent[d] > 1)
+            return false;
+    return true;
+}
+
+/* ---------------------------------------------------------- broadcasting -- */
+
+/* If the shorter shape is the beginning of the longer one, somebody counted from
+ * the first dimension: say which shape was probably meant. */
+static text suggest_reshape(const char *name, const shape *shorter, const shape *longer) {
+    text hint = {""};
+    shape meant = *shorter;
+    if (shorter->ndim == 0 || shorter->ndim >= longer->ndim)
+        return hint;
+    for (int32_t d = 0; d < shorter->ndim; d++)
+        if (shorter->extent[d] != longer->extent[d] && shorter->extent[d] != 1)
+            return hint;
+    while (meant.ndim < longer->ndim)
+        meant.extent[meant.ndim++] = 1;
+    snprintf(hint.characters, sizeof hint.characters,
+             "; shapes are aligned at the last dimension, so for one %s a row reshape it to %.360s", name,
+             SHAPE_TEXT(&meant));
+    return hint;
+}
+
+static onepass_status do_not_broadcast(const tensor *a, const tensor *b, int64_t extent_a, int64_t extent_b) {
+    const tensor *shorter = a->shape.ndim < b->shape.ndim ? a : b, *longer = shorter == a ? b : a;
+    FAIL_SHAPE("%s has shape %s and %s has shape %s, which do not broadcast (%lld against %lld)%s", a->name,
+               SHAPE_TEXT(&a->shape), b->name, SHAPE_TEXT(&b->shape), (long long)extent_a, (long long)extent_b,
+               suggest_reshape(shorter->name, &shorter->shape, &longer->shape).characters);
+}
+
+onepass_status onepass_common_shape(const tensor *tensor, int32_t count, shape *common) {
+    common->ndim = 0;
+    for (int32_t k = 0; k < count; k++)
+        if (tensor[k].shape.ndim > common->ndim)
+            common->ndim = tensor[k].shape.ndim;
+    for (int32_t d = 0; d < common->ndim; d++) {
+        int64_t *extent = &common->extent[d];
+        *extent = 1;
+        for (int32_t k = 0; k < count; k++) {
+            const int32_t own_d = d - (common->ndim - tensor[k].shape.ndim);
+            const int64_t own = own_d < 0 ? 1 : tensor[k].shape.extent[own_d];
+            if (*extent != 1 && own != 1 && own != *extent)
+                return do_not_broadcast(&tensor[0], &tensor[k], *extent, own);
+            if (own != 1)
+                *extent = own;
+        }
+    }
+    return count_elements(common, "the common shape of the operands");
+}
+
+onepass_status onepass_check_shape(const tensor *tensor, const shape *common, const char *what) {
+    if (!same_shape(&tensor->shape, common))
+        FAIL_SHAPE("%s has shape %s; %s has the operands' common shape %s", tensor->name, SHAPE_TEXT(&tensor->shape),
+                   what, SHAPE_TEXT(common));
+    return ONEPASS_OK;
+}
+
+onepass_status onepass_check_same_shape(const tensor *first, const tensor *second) {
+    if (!same_shape(&first->shape, &second->shape))
+        FAIL_SHAPE("%s has shape %s and %s has shape %s; gradients of one call have one shape", first->name,
+                   SHAPE_TEXT(&first->shape), second->name, SHAPE_TEXT(&second->shape));
+    return ONEPASS_OK;
+}
+
+onepass_status onepass_check_broadcast(const tensor *tensor, const shape *common) {
+    const int32_t missing = common->ndim - tensor->shape.ndim;
+    bool reaches = missing >= 0;
+    for (int32_t d = 0; d < tensor->shape.ndim && reaches; d++)
+        reaches = tensor->shape.extent[d] == 1 || tensor->shape.extent[d] == common->extent[d + missing];
+    if (!reaches)
+        FAIL_SHAPE("%s has shape %s, which does not broadcast to the operands' common shape %s%s", tensor->name,
+                   SHAPE_TEXT(&tensor->shape), SHAPE_TEXT(common),
+                   suggest_reshape(tensor->name, &tensor->shape, common).characters);
+    return ONEPASS_OK;
+}
+
+/* ------------------------------------------------------------------ view -- */
+
+void onepass_make_view(const tensor *tensor, const shape *common, view *view) {
+    view->data = tensor->data;
+    view->dtype = tensor->dtype;
+    view->ndim = 0;
+    const int32_t missing = common->ndim - tensor->shape.ndim;
+    for (int32_t d = 0; d < common->ndim && common->count > 0; d++) {
+        const int64_t extent = common->extent[d];
+        if (extent == 1)
+            continue;
+        const int64_t stride = d < missing || tensor->shape.extent[d - missing] == 1 ? 0 : tensor->stride[d - missing];
+        const int32_t outer = view->ndim - 1;
+        /* No overflow: see LARGEST_SPAN. */
+        if (outer >= 0 && view->stride[outer] == stride * extent) {
+            view->shape[outer] *= extent;
+            view->stride[outer] = stride;
+        } else {
+            view->shape[view->ndim] = extent;
+            view->stride[view->ndim++] = stride;
+        }
+    }
+    if (view->ndim == 0) {
+        view->shape[0] = 1;
+        view->stride[0] = 1;
+        view->ndim = 1;
+    }
+}
