@@ -18,7 +18,7 @@ SOURCES = $(shell find include src cli bench examples tests python -name '*.[ch]
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all help demo test test-python test-tool test-oldest venv gpu bench record bench-build cross all-floats lint format check-format install clean \
+.PHONY: all help demo test test-python test-tool test-oldest venv gpu bench record bench-build cross all-floats amalgamation lint format check-format install clean \
 	configure
 .DEFAULT_GOAL := all
 
@@ -68,6 +68,10 @@ bench-build: venv # the package in the tree, and the plain loops
 
 cross: ## the golden bits on the other architecture, cross-compiled and emulated, in full
 	@JOBS=$(JOBS) CROSS=full tests/run_all.sh cross
+
+amalgamation: ## the library in one file, for the CPU: onepass.c and onepass.h in build/amalgamation
+	@python3 src/make_amalgamation.py $(BUILD)/amalgamation
+	@echo 'cc -O3 -march=native -ffp-contract=off -fopenmp -c $(BUILD)/amalgamation/onepass.c'
 
 all-floats: configure ## every one of the 2^32 floats through the elementary functions: their largest errors (minutes)
 	@cmake --build $(BUILD) -j $(JOBS) --target all_floats

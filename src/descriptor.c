@@ -50,8 +50,8 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
 
 /* ... and src/cpu/unit.c of each loss. */
 #define DECLARE_FUNCTIONS(name, set, automatic)                                                                        \
-    ONEPASS_INTERNAL extern const struct cpu_loss onepass_cpu_##name##_##set##_f32;                                    \
-    ONEPASS_INTERNAL extern const struct cpu_loss onepass_cpu_##name##_##set##_f64;
+    ONEPASS_INTERNAL extern const struct cpu_loss_f32 onepass_cpu_##name##_##set##_f32;                                \
+    ONEPASS_INTERNAL extern const struct cpu_loss_f64 onepass_cpu_##name##_##set##_f64;
 #define FUNCTIONS(name, set, automatic)                                                                                \
     .set##_f32 = &onepass_cpu_##name##_##set##_f32, .set##_f64 = &onepass_cpu_##name##_##set##_f64,
 

@@ -17,14 +17,11 @@ typedef enum family {
 
 /* The functions of a loss in one compute type, of src/cpu/strip.h, by the name of what they were compiled for; null
  * where the build has none. */
-struct cpu_loss;
+struct cpu_loss_f32;
+struct cpu_loss_f64;
 typedef struct cpu_losses {
-    const struct cpu_loss *avx512_f32, *avx512_f64;
-    const struct cpu_loss *avx2_f32, *avx2_f64;
-    const struct cpu_loss *sse2_f32, *sse2_f64;
-    const struct cpu_loss *sve_f32, *sve_f64;
-    const struct cpu_loss *neon_f32, *neon_f64;
-    const struct cpu_loss *baseline_f32, *baseline_f64;
+    const struct cpu_loss_f32 *avx512_f32, *avx2_f32, *sse2_f32, *sve_f32, *neon_f32, *baseline_f32;
+    const struct cpu_loss_f64 *avx512_f64, *avx2_f64, *sse2_f64, *sve_f64, *neon_f64, *baseline_f64;
 } cpu_losses;
 
 /* The kernels of a loss, as fat binaries; null where the build has none. */

@@ -145,6 +145,8 @@ static double run_on_threads(cpu_run_function *run, const job *job, int64_t tile
         run(job, first_tile, end_tile - first_tile, level, sum + first);
         leave_float_state(callers);
     }
+#else
+    run(job, 0, tiles, level, sum);
 #endif
     return order_tree(sum, spans);
 }

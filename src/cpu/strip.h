@@ -56,7 +56,7 @@ typedef enum access {
  * or with the gradient for the prediction, since that is how training uses them. A
  * gradient is slope * scale here, and times the upstream gradient, if that is not
  * 1, in a step of its own. */
-typedef struct cpu_loss {
+typedef struct REAL_NAME(cpu_loss) {
     void (*sums[ACCESS_COUNT])(const strip *strip, double *sum);
     void (*sums_and_gradient[ACCESS_COUNT])(const strip *strip, double *sum);
     void (*values)(const strip *strip, real *value);

@@ -34,6 +34,7 @@
 #if defined(ONEPASS_REAL_F64)
 typedef double real;
 typedef uint64_t real_bits;
+#define REAL_NAME(name)    name##_f64
 #define REAL_DTYPE         ONEPASS_F64
 #define REAL_SIGN_BIT      UINT64_C(0x8000000000000000)
 #define REAL_EXPONENT_BITS UINT64_C(0x7ff0000000000000)
@@ -41,6 +42,7 @@ typedef uint64_t real_bits;
 #else
 typedef float real;
 typedef uint32_t real_bits;
+#define REAL_NAME(name)    name##_f32
 #define REAL_DTYPE         ONEPASS_F32
 #define REAL_SIGN_BIT      UINT32_C(0x80000000)
 #define REAL_EXPONENT_BITS UINT32_C(0x7f800000)

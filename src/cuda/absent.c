@@ -1,0 +1,27 @@
+/* In the place of the CUDA engine where there is none at all: in the amalgamation. */
+#include "engine.h"
+
+#define MISSING "this is the library in one file, which has the CPU's engine alone"
+
+static onepass_status run_nowhere(const job *job) {
+    (void)job;
+    return onepass_fail(ONEPASS_NO_DEVICE, MISSING);
+}
+
+static onepass_status prepare_nothing(int32_t device_index) {
+    (void)device_index;
+    return onepass_fail(ONEPASS_NO_DEVICE, MISSING);
+}
+
+static onepass_status describe_nothing(onepass_machine_info *info) {
+    info->gpu_count = 0;
+    info->gpu_reason = MISSING;
+    info->gpu_names = "";
+    info->gpu_driver = info->gpu_toolkit = 0;
+    return ONEPASS_OK;
+}
+
+const engine onepass_cuda_engine = {"cuda", run_nowhere, prepare_nothing, describe_nothing};
+
+extern const cuda_images onepass_cuda_images_absent;
+const cuda_images onepass_cuda_images_absent = {NULL, NULL};
