@@ -12,9 +12,9 @@ from judge import Part, judge
 from make_losses.library import Error, Loss, Parameter
 from sweep import FORMATS, Points, rounded
 
-WORDS = "abs(x) < c ? 1 - pow(1 - x*x/(c*c), 3) : 1"
+VALUE = "abs(x) < c ? 1 - pow(1 - x*x/(c*c), 3) : 1"
 SLOPE = "abs(x) < c ? 6*x/(c*c)*pow(1 - x*x/(c*c), 2) : 0"
-BIWEIGHT = Loss("biweight", "", WORDS, SLOPE, ["prediction", "target"],
+BIWEIGHT = Loss("biweight", "", VALUE, SLOPE, ["prediction", "target"],
                 [Parameter("c", "", 1, 0, math.inf, 1, 0)], ["x"], [Error(6, None), Error(6, None)])
 
 
@@ -30,7 +30,7 @@ def careful(p, t, c, near):
 
 
 def complaints_about(term, form):
-    part = Part("value", WORDS, ["p", "t", "v", "x", "c"], {}, BIWEIGHT.rounded, BIWEIGHT.errors[0])
+    part = Part("value", VALUE, ["p", "t", "v", "x", "c"], {}, BIWEIGHT.rounded, BIWEIGHT.errors[0])
     draw = Points(BIWEIGHT, [1.0], form, 0)
     points = [draw.point() for _ in range(300)]
     results = [term(p, t, 1.0, lambda number: rounded(number, form)) for p, t in points]

@@ -87,7 +87,7 @@ def pi():
     return 16 * atan_of_inverse(5) - 4 * atan_of_inverse(239)
 
 
-WORDS = {"abs": Decimal.copy_abs, "sign": sign, "exp": exp, "log": log, "log1p": log1p, "sqrt": Decimal.sqrt,
+FUNCTIONS = {"abs": Decimal.copy_abs, "sign": sign, "exp": exp, "log": log, "log1p": log1p, "sqrt": Decimal.sqrt,
          "tanh": tanh, "sigmoid": sigmoid, "softplus": softplus, "max": max, "min": min, "pow": power}
 
 # Numbers of a formula that are a double's digits of what they stand for.
@@ -108,12 +108,12 @@ NUMBERS = {}
 # ------------------------------------------------------------------ formulas --
 
 
-def marked(words, rounded):
+def marked(text, rounded):
     """With a call of rounded(place in the list, part) around each part; first the longer ones, which may have others in
     them."""
     for part in sorted(rounded, key=len, reverse=True):
-        words = re.sub(rf"(?<![\w.]){re.escape(part)}(?![\w.(])", f"rounded({rounded.index(part)}, {part})", words)
-    return words
+        text = re.sub(rf"(?<![\w.]){re.escape(part)}(?![\w.(])", f"rounded({rounded.index(part)}, {part})", text)
+    return text
 
 
 class Formula:
@@ -123,21 +123,21 @@ class Formula:
     and its number, which says what becomes of it.
     """
 
-    def __init__(self, words, names, short=(), rounded=()):
-        words = marked(words, rounded)
+    def __init__(self, text, names, short=(), rounded=()):
+        text = marked(text, rounded)
         for name, part in dict(short).items():
-            words = re.sub(rf"\b{name}\b", lambda _: f"({marked(part, rounded)})", words)
-        self.words, self._names = words, names
-        tokens = [f"number('{token}')" if token[0].isdigit() else token for token in formula.TOKEN.findall(words)]
-        self._code = compile(formula.translation(tokens), f"<{words}>", "eval")
+            text = re.sub(rf"\b{name}\b", lambda _: f"({marked(part, rounded)})", text)
+        self.text, self._names = text, names
+        tokens = [f"number('{token}')" if token[0].isdigit() else token for token in formula.TOKEN.findall(text)]
+        self._code = compile(formula.translation(tokens), f"<{text}>", "eval")
 
     def evaluate(self, numbers, digits, rounded=lambda part, number: number):
         """Its value for these numbers, which are exact."""
-        names = dict(zip(self._names, map(Decimal, numbers)), rounded=rounded, number=number, **WORDS)
+        names = dict(zip(self._names, map(Decimal, numbers)), rounded=rounded, number=number, **FUNCTIONS)
         with decimal.localcontext(CONTEXT) as context:
             context.prec = digits
             names["x"] = names["p"] - names["t"]
             try:
                 return Decimal(eval(self._code, names))
             except (decimal.InvalidOperation, decimal.DivisionByZero) as error:
-                raise Undefined(self.words) from error
+                raise Undefined(self.text) from error

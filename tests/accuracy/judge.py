@@ -33,9 +33,9 @@ def within(number, form):
 class Part:
     """The value or a slope of a loss: its formula, and how exact it is said to be."""
 
-    def __init__(self, name, words, names, short, rounded, stated):
+    def __init__(self, name, text, names, short, rounded, stated):
         self.name, self.ulp, self._rounded = name, stated.ulp, rounded
-        self._formula = Formula(words, names, short, rounded)
+        self._formula = Formula(text, names, short, rounded)
         self._of = Formula(stated.of, names) if stated.of else None
 
     def exact(self, numbers, digits):
@@ -83,8 +83,8 @@ def parts_of(library, loss):
     for name, stated in zip(("value", "slope in p", "slope in t", "slope in v"), loss.errors):
         if name not in shown:
             raise SystemExit(f"{loss.name}: the {name} has no formula; docs/make_losses/notes.py should give it one")
-        words = f"-({shown['slope in p']})" if shown[name].startswith("minus") else shown[name]
-        parts.append(Part(name, words, names, short, rounded, stated))
+        text = f"-({shown['slope in p']})" if shown[name].startswith("minus") else shown[name]
+        parts.append(Part(name, text, names, short, rounded, stated))
     return parts
 
 

@@ -34,7 +34,7 @@ KNOWN = {
 def domains():
     """What each operand of a loss is made for, as the oracle's lines have it."""
     with open(LINES, encoding="utf-8") as file:
-        return {name: words.split(", ") for name, words in
+        return {name: listed.split(", ") for name, listed in
                 re.findall(r"^ORACLE_LOSS\((\w+), \(([A-Z, ]+)\)", file.read(), re.MULTILINE)}
 
 
@@ -54,16 +54,16 @@ def steps_from(number, count, form):
 
 def settings_of(loss, form):
     """Lists of parameters: the defaults, and each of them at other values and near the ends of what it may be."""
-    standard = [rounded(parameter.default_value, form) for parameter in loss.parameters]
-    yield standard
+    defaults = [rounded(parameter.default_value, form) for parameter in loss.parameters]
+    yield defaults
     for k, parameter in enumerate(loss.parameters):
         ends = [end for end in (parameter.minimum, parameter.maximum) if math.isfinite(end)]
         near = [steps_from(end, -1, form) if end else 2.0 ** -100 for end in ends]
         for value in dict.fromkeys(rounded(value, form) for value in (*PARAMETERS, *ends, *near)):
             low = value > parameter.minimum if parameter.minimum_excluded else value >= parameter.minimum
             high = value < parameter.maximum if parameter.maximum_excluded else value <= parameter.maximum
-            if low and high and value != standard[k]:
-                yield standard[:k] + [value] + standard[k + 1:]
+            if low and high and value != defaults[k]:
+                yield defaults[:k] + [value] + defaults[k + 1:]
 
 
 class Points:

@@ -141,22 +141,22 @@ def bits_of(text, type_name):
 
 def assert_number(text, answer):
     """A printed mean or sum is the oracle's, to the bit."""
-    wanted = answer.value.astype(DTYPES[answer.result_type])
-    assert int(bits(read_number(text, answer.result_type))) == int(bits(wanted)), f"{text} for {wanted!r}"
+    right = answer.value.astype(DTYPES[answer.result_type])
+    assert int(bits(read_number(text, answer.result_type))) == int(bits(right)), f"{text} for {right!r}"
 
 
-def assert_array(got, wanted, type_name, shape):
-    """A written array has the type, the shape and every bit of the wanted numbers."""
+def assert_array(got, right, type_name, shape):
+    """A written array has the type, the shape and every bit of the right numbers."""
     assert got.dtype == DTYPES[type_name] and got.shape == shape, f"{got.dtype} {got.shape}"
-    wanted = np.broadcast_to(wanted, shape).astype(DTYPES[type_name])
-    same = bits(got) == bits(wanted)
-    assert same.all(), f"{(~same).sum()} of {same.size} differ: {got[~same][:4]} for {wanted[~same][:4]}"
+    right = np.broadcast_to(right, shape).astype(DTYPES[type_name])
+    same = bits(got) == bits(right)
+    assert same.all(), f"{(~same).sum()} of {same.size} differ: {got[~same][:4]} for {right[~same][:4]}"
 
 
 def assert_gradients(folder, files, answer, types, shape):
     """The written gradients, of all operands or the first ones."""
-    for name, wanted, type_name in zip(files, answer.gradients, types):
-        assert_array(folder.load(name), wanted, type_name, shape)
+    for name, right, type_name in zip(files, answer.gradients, types):
+        assert_array(folder.load(name), right, type_name, shape)
 
 
 def assert_losses(folder, name, loss, arrays, **how):

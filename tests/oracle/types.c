@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* precision counts the hidden bit; least is the exponent of the least denormal. */
+/* precision counts the hidden bit; smallest is the exponent of the smallest denormal. */
 typedef struct format {
     const char *name;
     size_t size;
     int precision;
     int exponent_bits;
-    int least;
+    int smallest;
 } format;
 
 static const format *format_of(int32_t dtype) {
@@ -106,8 +106,8 @@ static int bit_length(uint64_t whole) {
  * `number`, ties to even; infinity beyond the largest. */
 static uint64_t round_to_format(const format *f, whole_number number) {
     int quantum = number.exponent + bit_length(number.whole) - f->precision;
-    if (quantum < f->least) {
-        quantum = f->least;
+    if (quantum < f->smallest) {
+        quantum = f->smallest;
     }
     const int cut = quantum - number.exponent;
     uint64_t kept;
@@ -129,7 +129,7 @@ static uint64_t round_to_format(const format *f, whole_number number) {
     if (kept < hidden) {
         return kept;
     }
-    const uint64_t field = (uint64_t)(quantum - f->least + 1);
+    const uint64_t field = (uint64_t)(quantum - f->smallest + 1);
     const uint64_t all_ones = (UINT64_C(1) << f->exponent_bits) - 1;
     return field >= all_ones ? all_ones * hidden : field * hidden + (kept - hidden);
 }
@@ -147,7 +147,7 @@ static uint64_t convert(const format *from, const format *to, uint64_t bits) {
     if (field == from_ones) {
         return fraction ? to_ones * to_hidden + to_hidden / 2 : to_sign + to_ones * to_hidden;
     }
-    whole_number number = {fraction, from->least};
+    whole_number number = {fraction, from->smallest};
     if (field) {
         number.whole += from_hidden;
         number.exponent += (int)field - 1;

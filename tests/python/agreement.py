@@ -34,12 +34,12 @@ def assert_same_bits(one, other, what="results"):
     assert differ == 0, f"{what}: {differ} of {one.numel()} elements differ, {one.flatten()[:4]} {other.flatten()[:4]}"
 
 
-def assert_array_bits(got, wanted, what="results"):
+def assert_array_bits(got, expected, what="results"):
     """Float64 arrays of equal numbers, signed zeros and NaN included."""
-    got, wanted = np.asarray(got), np.asarray(wanted)
-    assert got.shape == wanted.shape, f"{what}: {got.shape} against {wanted.shape}"
-    same = (got == wanted) & (np.signbit(got) == np.signbit(wanted)) | (np.isnan(got) & np.isnan(wanted))
-    assert same.all(), f"{what}: {(~same).sum()} of {same.size} differ, {got[~same][:4]} for {wanted[~same][:4]}"
+    got, expected = np.asarray(got), np.asarray(expected)
+    assert got.shape == expected.shape, f"{what}: {got.shape} against {expected.shape}"
+    same = (got == expected) & (np.signbit(got) == np.signbit(expected)) | (np.isnan(got) & np.isnan(expected))
+    assert same.all(), f"{what}: {(~same).sum()} of {same.size} differ, {got[~same][:4]} for {expected[~same][:4]}"
 
 
 def assert_value(got, answer):
@@ -49,9 +49,9 @@ def assert_value(got, answer):
 
 def assert_gradients(got, answer):
     """Gradients (tensors or None) are the oracle's, to the bit."""
-    for gradient, wanted in zip(got, answer.gradients):
+    for gradient, expected in zip(got, answer.gradients):
         if gradient is not None:
-            assert_array_bits(exact(gradient), wanted, "gradient")
+            assert_array_bits(exact(gradient), expected, "gradient")
 
 
 #: A weighted mean of these is over the elements, as PyTorch has it; of the others over the weights.
