@@ -16,13 +16,6 @@ static const loss *const losses[] = {
 
 #define LOSS_COUNT ((int32_t)(sizeof losses / sizeof *losses))
 
-int32_t onepass_loss_index(const loss *loss) {
-    int32_t i = 0;
-    while (losses[i] != loss)
-        i++;
-    return i;
-}
-
 const loss *onepass_find_loss(const char *name) {
     for (int32_t i = 0; name && i < LOSS_COUNT; i++)
         if (strcmp(losses[i]->info.name, name) == 0)

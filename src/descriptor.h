@@ -39,7 +39,4 @@ typedef struct loss {
 /* src/catalog.c: the loss of that name, or null. */
 ONEPASS_INTERNAL const loss *onepass_find_loss(const char *name);
 
-/* ... and the place in losses.def of a loss that is there. */
-ONEPASS_INTERNAL int32_t onepass_loss_index(const loss *loss);
-
 #endif

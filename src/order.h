@@ -115,15 +115,6 @@ ALWAYS_INLINE double order_lanes(int thread, const real *own) {
     return sum + order_swap(sum, 16); /* 1 */
 }
 
-/* Step 4 where the lane sums lie in memory: a thread takes four that are 32 apart. */
-ALWAYS_INLINE double order_lanes_of(int thread, const double *lane) {
-    const double q0 = lane[thread], q1 = lane[thread + 32], q2 = lane[thread + 64], q3 = lane[thread + 96];
-    double sum = (q0 + q2) + (q1 + q3);
-    for (int distance = 16; distance > 0; distance /= 2)
-        sum = sum + order_swap(sum, distance);
-    return sum;
-}
-
 /* The same for four tiles together, ORDER_PITCH apart: eight threads have a tile, and get its sum. A thread adds up all
  * lanes that are a multiple of 8 apart, which are the first four steps, by itself; so four tiles cost little more than
  * one does by order_lanes(). The pitch keeps the tiles in different banks of shared memory. */

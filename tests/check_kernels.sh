@@ -5,11 +5,11 @@
 #
 #   tests/check_kernels.sh [FOLDER]
 #
-#   FOLDER    where a build has left pairwise_f32.ptx and pairwise_f64.ptx; they are used if no source is newer
+#   FOLDER    where a build has left the PTX of the units, mse_f32.ptx and so on; it is used where no source is newer
 #
 # Needs nvcc, which ONEPASS_NVCC may name. Flags are those of src/cuda/kernels.cmake. ARCHITECTURES are those to look at,
-# by default all that the build knows. JOBS is the number of processes; with two of them it takes a minute or two an
-# architecture.
+# by default all that the build knows, and UNITS the units, by default all. JOBS is the number of processes; with two of
+# them it takes a minute or two an architecture.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -91,34 +91,48 @@ END
     echo "a planted stack frame and a planted spill were found"
 }
 
-# bring_ptx REAL FOLDER: the PTX of one compute type, from the folder or made anew.
+# bring_ptx NAME FOLDER: the PTX of one unit and compute type (mse_f32), from the folder or made anew.
 bring_ptx() {
-    name=pairwise_$1
-    if [ -n "$2" ] && [ -e "$2/$name.ptx" ] &&
-        [ -z "$(find src include \( -name '*.h' -o -name '*.def' -o -name '*.cu' \) -newer "$2/$name.ptx")" ]; then
-        cp "$2/$name.ptx" "$work/$name.ptx"
+    if [ -n "$2" ] && [ -e "$2/$1.ptx" ] &&
+        [ -z "$(find src include \( -name '*.h' -o -name '*.def' -o -name '*.cu' \) -newer "$2/$1.ptx")" ]; then
+        cp "$2/$1.ptx" "$work/$1.ptx"
         return
     fi
+    unit=${1%_f??} real=${1##*_f}
+    source=src/cuda/unit.cu
+    [ "$unit" != every_loss ] || source=src/cuda/every_loss.cu
     # shellcheck disable=SC2086 # an option or none
-    "$nvcc" -std=c++17 -O3 --fmad=false $any_compiler -I src -I include "-DONEPASS_REAL_$(echo "$1" | tr f F)" \
-        -ptx -arch="compute_$lowest" -o "$work/$name.ptx" src/cuda/pairwise.cu
+    "$nvcc" -std=c++17 -O3 --fmad=false $any_compiler -I src -I include "-DONEPASS_REAL_F$real" \
+        "-DONEPASS_UNIT_HEADER=\"loss/$unit.h\"" -ptx -arch="compute_$lowest" -o "$work/$1.ptx" $source
+}
+
+# prepare ARCHITECTURES NAME FOLDER: PTX, and machine code for each of the architectures, which stand apart by commas.
+prepare() {
+    bring_ptx "$2" "$3" || return 1
+    for architecture in $(echo "$1" | tr , ' '); do
+        assemble "$architecture" "$2" || return 1
+    done
 }
 
 # report ARCHITECTURE REAL: a line of the table; what is wrong goes to a list.
 report() {
-    read_log "$work/pairwise_$2_sm_$1.log" >$work/read
+    cat "$work"/*_"$2_sm_$1.log" >"$work/all.log"
+    read_log "$work/all.log" >$work/read
     read -r kernels registers frames spills <$work/read
     printf '%-14s %-6s %8d %16d %14d %8d\n' "sm_$1" "$2" "$kernels" "$registers" "$frames" "$spills"
-    sed -e 1d -e "s/^/sm_$1, /" $work/read >>$work/wrong
+    sed -e 1d -e "s/^/sm_$1, $2, /" $work/read >>$work/wrong
 }
 
 # ---------------------------------------------------------------- the run
 
-if [ "${1:-}" = --assemble ]; then
-    assemble "$2" "$3"
+command -v "$nvcc" >/dev/null 2>&1 || { echo "check_kernels.sh: nvcc is not here" >&2 && exit 2; }
+any_compiler=
+! "$nvcc" --help | grep -q -e -allow-unsupported-compiler || any_compiler=-allow-unsupported-compiler
+if [ "${1:-}" = --prepare ]; then
+    lowest=${2%%,*}
+    prepare "$2" "$3" "${4:-}"
     exit
 fi
-command -v "$nvcc" >/dev/null 2>&1 || { echo "check_kernels.sh: nvcc is not here" >&2 && exit 2; }
 mkdir -p $work
 rm -f $work/*.log $work/*.cubin $work/*.ptx
 
@@ -130,15 +144,14 @@ done
 # shellcheck disable=SC2086 # words
 set -- "${1:-}" $architectures
 lowest=$2
-any_compiler=
-! "$nvcc" --help | grep -q -e -allow-unsupported-compiler || any_compiler=-allow-unsupported-compiler
+list=$(echo "$architectures" | sed -e 's/^ //' -e 's/ /,/g')
+units=${UNITS:-$(sed -n 's/^#include "loss\/\(.*\)\.h"$/\1/p' src/losses.def) every_loss}
 
 plant || exit 1
-bring_ptx f32 "$1" && bring_ptx f64 "$1" || exit 1
-for architecture in $architectures; do
-    echo "$architecture pairwise_f32"
-    echo "$architecture pairwise_f64"
-done | xargs -P "${JOBS:-2}" -L 1 $self --assemble || exit 1
+for unit in $units; do
+    echo "$list ${unit}_f32${1:+ $1}"
+    echo "$list ${unit}_f64${1:+ $1}"
+done | xargs -P "${JOBS:-2}" -L 1 $self --prepare || exit 1
 
 : >$work/wrong
 printf '%-14s %-6s %8s %16s %14s %8s\n' architecture type kernels "most registers" "stack, bytes" spills

@@ -19,12 +19,25 @@
 
 /* ------------------------------------------------------------- the kernels -- */
 
-/* The archive's image.o stays out of a program that has these. Not const: a test sets the toolkit before the driver is
- * opened. */
-unsigned char onepass_cuda_image_f32[] = "fake f32";
-unsigned char onepass_cuda_image_f64[] = "fake f64";
-int32_t onepass_cuda_image_toolkit = FAKE_VERSION;
-char onepass_cuda_image_missing[] = "nvcc was not found";
+/* The archive's own stay out of a program that has these. */
+#define UNIT(name)                                                                                                     \
+    extern const cuda_images onepass_cuda_images_##name;                                                               \
+    const cuda_images onepass_cuda_images_##name = {(const unsigned char *)"fake " #name " f32",                       \
+                                                    (const unsigned char *)"fake " #name " f64"};
+#include "units.h" /* a line for each header of losses */
+UNIT(every_loss)
+#undef UNIT
+
+/* Not const: a test sets the toolkit before the driver is opened. */
+int32_t onepass_cuda_toolkit = FAKE_VERSION;
+char onepass_cuda_missing[] = "nvcc was not found";
+
+enum {
+#define UNIT(name) +1
+    LOSS_UNITS =
+#include "units.h"
+#undef UNIT
+};
 
 /* --------------------------------------------------------------- the driver -- */
 

@@ -17,10 +17,10 @@ enum {
     MOST_CONTEXTS = 32,
     MOST_STREAMS = 4096,
     MOST_EVENTS = 4096,
-    MOST_MODULES = 64,
+    MOST_MODULES = 128,
     MOST_MEMORY = 8192,
     MOST_DEPTH = 16,
-    MOST_KERNELS = 512,
+    MOST_KERNELS = 64,
     ILLEGAL = 1,
     NOT_INITIALIZED = 3,
     INVALID_CONTEXT = 201,
@@ -61,7 +61,7 @@ struct CUfunc_st {
 struct CUmod_st {
     bool alive;
     cuda_context context;
-    char suffix[8]; /* of its kernels' names */
+    char image[64]; /* the unit and the compute type: "mse f32" */
     int32_t kernels;
     struct CUfunc_st kernel[MOST_KERNELS];
     cuda_pointer workspace; /* a variable of the module; 0: nobody has asked for it yet */
@@ -397,20 +397,20 @@ EXPORT cuda_result cuCtxPopCurrent_v2(cuda_context *context) {
 
 /* ----------------------------------------------------------------- modules -- */
 
-/* An image is text here: "fake f32" has the kernels that end in _f32. */
+/* An image is text here: "fake mse f32" has kernels that begin with onepass_mse, "fake every_loss f32" all others. */
 EXPORT cuda_result cuModuleLoadData(cuda_module *module, const void *image);
 EXPORT cuda_result cuModuleLoadData(cuda_module *module, const void *image) {
     take_time();
     ENTER;
     NEED_CONTEXT;
     NEED_NO_CAPTURE;
-    NEED(strncmp(image, "fake f", 6) == 0, 200);
+    NEED(image && strncmp(image, "fake ", 5) == 0, 200);
     for (int i = 0; i < MOST_MODULES; i++) {
         if (modules[i].alive)
             continue;
         modules[i].alive = true;
         modules[i].context = current();
-        snprintf(modules[i].suffix, sizeof modules[i].suffix, "_%s", (const char *)image + 5);
+        snprintf(modules[i].image, sizeof modules[i].image, "%s", (const char *)image + 5);
         modules[i].kernels = 0;
         the_fake.counts.modules++;
         the_fake.loads++;
@@ -429,6 +429,13 @@ EXPORT cuda_result cuModuleUnload(cuda_module module) {
     return leave(CUDA_SUCCESS);
 }
 
+static bool has_kernel(cuda_module module, const char *name) {
+    const size_t unit = strcspn(module->image, " ");
+    if (strncmp(module->image, "every_loss ", 11) == 0)
+        return strncmp(name, "onepass_weights_", 16) == 0 || strncmp(name, "onepass_gradient_", 17) == 0;
+    return strncmp(name, "onepass_", 8) == 0 && strncmp(name + 8, module->image, unit) == 0;
+}
+
 EXPORT cuda_result cuModuleGetFunction(cuda_function *kernel, cuda_module module, const char *name);
 EXPORT cuda_result cuModuleGetFunction(cuda_function *kernel, cuda_module module, const char *name) {
     take_time();
@@ -436,8 +443,7 @@ EXPORT cuda_result cuModuleGetFunction(cuda_function *kernel, cuda_module module
     NEED(module && module->alive && module->context == current(), INVALID_HANDLE);
     NEED_NO_CAPTURE;
     NEED(module->kernels < MOST_KERNELS, NOT_FOUND);
-    const size_t length = strlen(name), end = strlen(module->suffix);
-    NEED(length > end && strcmp(name + length - end, module->suffix) == 0, NOT_FOUND);
+    NEED(has_kernel(module, name), NOT_FOUND);
     the_fake.lookups++;
     cuda_function made = &module->kernel[module->kernels++];
     made->module = module;
@@ -488,7 +494,7 @@ EXPORT cuda_result cuModuleGetGlobal_v2(cuda_pointer *pointer, size_t *size, cud
     ENTER;
     NEED(module && module->alive && module->context == current(), INVALID_HANDLE);
     NEED_NO_CAPTURE;
-    NEED(strcmp(name, CUDA_FIRST_WORKSPACE_NAME) == 0 && strcmp(module->suffix, "_f32") == 0, NOT_FOUND);
+    NEED(strcmp(name, CUDA_FIRST_WORKSPACE_NAME) == 0 && strcmp(module->image, "every_loss f32") == 0, NOT_FOUND);
     *size = ONEPASS_WORKSPACE_SIZE;
     if (!module->workspace) {
         NEED(place_memory(FAKE_DEVICE, current()->gpu, *size, false, &module->workspace) == CUDA_SUCCESS,
@@ -781,6 +787,7 @@ EXPORT cuda_result cuLaunchKernel(cuda_function kernel, unsigned blocks_x, unsig
          ILLEGAL);
     fake_launch *launch = &the_fake.launch[the_fake.launches++ % FAKE_MOST_LAUNCHES];
     *launch = (fake_launch){.kernel = kernel->name,
+                            .image = kernel->module->image,
                             .blocks = blocks_x,
                             .threads = threads_x,
                             .shared_memory = shared_memory,

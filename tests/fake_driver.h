@@ -8,7 +8,7 @@
 #define ONEPASS_TESTS_FAKE_DRIVER_H
 
 #include "cuda/driver.h"
-#include "cuda/pairwise.h"
+#include "cuda/plan.h"
 
 enum {
     FAKE_VERSION = 13000,
@@ -23,7 +23,7 @@ typedef struct fake_counts {
 } fake_counts;
 
 typedef struct fake_launch {
-    const char *kernel;
+    const char *kernel, *image; /* its name, and where it comes from: "mse f32" */
     uint32_t blocks, threads, shared_memory;
     unsigned long long stream, context; /* identities */
     bool captured;

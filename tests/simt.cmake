@@ -34,7 +34,7 @@ endif()
 add_library(onepass_simt SHARED simt/simt.c simt/fiber.c)
 target_compile_options(onepass_simt PRIVATE -O2)
 
-# onepass_simt_library(NAME SOURCE DEFINITION...): kernels, as a library of their own. No contraction, as on the GPU.
+# onepass_simt_library(NAME SOURCE...): kernels, as a library of their own. No contraction, as on the GPU.
 # CUDA C lets numbers be read through vectors of another type, its pragmas are its own, and what an instance of a
 # template has no use for is nvcc's affair.
 set(simt_flags -ffp-contract=off -fno-strict-aliasing -ftls-model=initial-exec -Wno-unknown-pragmas
@@ -49,10 +49,9 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
 else()
   list(APPEND simt_flags -Wno-maybe-uninitialized) # lanes beyond the end, which nobody uses
 endif()
-function(onepass_simt_library name source)
-  add_library(${name} SHARED ${source})
+function(onepass_simt_library name)
+  add_library(${name} SHARED ${ARGN})
   set_target_properties(${name} PROPERTIES CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON CXX_VISIBILITY_PRESET hidden)
-  target_compile_definitions(${name} PRIVATE ${ARGN})
   target_compile_options(${name} PRIVATE ${simt_flags})
   target_include_directories(${name} PRIVATE simt ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${name} PRIVATE onepass_simt)
@@ -70,8 +69,25 @@ endif()
 add_test(NAME test_simt_harness COMMAND test_simt_harness)
 set_tests_properties(test_simt_harness PROPERTIES TIMEOUT 600)
 
-onepass_simt_library(onepass_simt_kernels_f32 simt/kernels.cpp)
-onepass_simt_library(onepass_simt_kernels_f64 simt/kernels.cpp ONEPASS_REAL_F64)
+# A file for each unit, and with it a compilation.
+set(simt_units)
+get_property(units GLOBAL PROPERTY onepass_units)
+foreach(unit ${units} every_loss)
+  set(source unit.cu)
+  if(unit STREQUAL "every_loss")
+    set(source every_loss.cu)
+  endif()
+  set(file ${CMAKE_CURRENT_BINARY_DIR}/simt/${unit}.cpp)
+  file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [[
+#define ONEPASS_UNIT_HEADER "loss/@unit@.h"
+#define ONEPASS_UNIT_SOURCE "cuda/@source@"
+#include "kernels.cpp"
+]])
+  list(APPEND simt_units ${file})
+endforeach()
+onepass_simt_library(onepass_simt_kernels_f32 ${simt_units} simt/library.cpp)
+onepass_simt_library(onepass_simt_kernels_f64 ${simt_units} simt/library.cpp)
+target_compile_definitions(onepass_simt_kernels_f64 PRIVATE ONEPASS_REAL_F64)
 add_executable(test_simt test_simt.c)
 target_include_directories(test_simt PRIVATE simt ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(test_simt PRIVATE

@@ -5,7 +5,7 @@
  */
 #include "cases.h"
 #include "check.h"
-#include "cuda/pairwise.h" /* onepass_cuda_shape */
+#include "cuda/plan.h" /* onepass_cuda_shape */
 #include "gpu.h"
 #include "oracle.h"
 #include "plan/plan.h"

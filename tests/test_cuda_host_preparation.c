@@ -27,7 +27,7 @@ static void test_cpu_alone(void *unused) {
 
 static void test_no_kernels(void *unused) {
     (void)unused;
-    onepass_cuda_image_toolkit = 0;
+    onepass_cuda_toolkit = 0;
     static const char words[] = "ONEPASS_CUDA|this build of onepass has no CUDA kernels|nvcc was not found";
     onepass_machine_info info = {.size = sizeof info};
     float number = 1, result = 0;
@@ -71,7 +71,7 @@ static void test_old_driver(void *unused) {
 static void test_older_driver(void *unused) {
     (void)unused;
     fake *fake = find_fake();
-    onepass_cuda_image_toolkit = 13010;
+    onepass_cuda_toolkit = 13010;
     fake->fail_in = "cuModuleLoadData";
     fake->fail_at = 1;
     fake->fail_with = 222;
@@ -191,9 +191,9 @@ static void test_contexts(void *unused) {
     const unsigned long long other = context_of_run(&there);
     HOLDS(other != by_own && other != primary && fake->retains == 2 && fake->pushes == 3);
     HOLDS(fake->depth() == 1 && current_context() == own);
-    CHECK(fake->loads == 3 && fake->lookups == 3,
-          "%d modules were loaded and %d kernels looked up; expected one in each of three contexts", fake->loads,
-          fake->lookups);
+    CHECK(fake->loads == 6 && fake->lookups == 3,
+          "%d modules were loaded and %d kernels looked up; expected two and one in each of three contexts",
+          fake->loads, fake->lookups);
 
     /* A refusal leaves the caller's context as well. */
     here.prediction.data = there.prediction.data;
@@ -211,13 +211,13 @@ static void test_reset(void *unused) {
     const unsigned long long before = context_of_run(&s);
     fake->reset_primary(0);
     const unsigned long long after = context_of_run(&s);
-    HOLDS(before != after && fake->retains == 2 && fake->loads == 2 && fake->lookups == 2 && fake->depth() == 0);
-    HOLDS(context_of_run(&s) == after && fake->loads == 2 && fake->lookups == 2);
+    HOLDS(before != after && fake->retains == 2 && fake->loads == 4 && fake->lookups == 2 && fake->depth() == 0);
+    HOLDS(context_of_run(&s) == after && fake->loads == 4 && fake->lookups == 2);
 
     /* The same with that context current, as the runtime library leaves it. */
     fake->set_current(fake->primary(0));
     fake->reset_primary(0);
-    HOLDS(context_of_run(&s) != after && fake->retains == 3 && fake->loads == 3 && fake->lookups == 3);
+    HOLDS(context_of_run(&s) != after && fake->retains == 3 && fake->loads == 6 && fake->lookups == 3);
     HOLDS(fake->depth() == 1 && current_context() == fake->primary(0));
 }
 
@@ -234,7 +234,7 @@ static void test_handle_of_context(void *unused) {
         fake->set_current(own);
         CHECK_OK(onepass_run(&s.call), "a context");
         CHECK_OK(onepass_run(&in_f64.call), "a context, f64");
-        HOLDS(fake->loads == 2 * (i + 1) && fake->lookups == 2 * (i + 1));
+        HOLDS(fake->loads == 3 * (i + 1) && fake->lookups == 2 * (i + 1));
         fake->set_current(NULL);
         fake->destroy_context(own);
     }
@@ -243,7 +243,8 @@ static void test_handle_of_context(void *unused) {
 
 /* ------------------------------------------------------------------- kernels -- */
 
-/* Preparing looks up none; a call looks up the one that it needs, once a context. */
+/* Preparing loads what serves every loss, and looks up no kernel; a call loads its loss's unit and looks up the kernel
+ * that it needs, once a context. */
 static void test_lookups(void *unused) {
     (void)unused;
     fake *fake = find_fake();
@@ -256,11 +257,11 @@ static void test_lookups(void *unused) {
     }
     for (int again = 0; again < 2; again++) {
         CHECK_OK(onepass_run(&s.call), "run");
-        HOLDS(fake->lookups == 1);
+        HOLDS(fake->loads == 2 && fake->lookups == 1);
     }
     for (int again = 0; again < 2; again++) {
         CHECK_OK(onepass_scale(&scale), "scale");
-        HOLDS(fake->lookups == 2);
+        HOLDS(fake->loads == 2 && fake->lookups == 2);
     }
     int losses = 0;
     for (; onepass_loss_at(losses); losses++) {
@@ -272,23 +273,23 @@ static void test_lookups(void *unused) {
     s.call.loss = "mse";
     s.call.operand[ONEPASS_THIRD] = NULL;
     CHECK(fake->lookups == losses + 1, "%d lookups for %d losses and scale", fake->lookups, losses);
-    HOLDS(fake->loads == 1); /* f64 was not wanted */
+    CHECK(fake->loads == LOSS_UNITS + 1, "%d modules for %d units; expected none in f64", fake->loads, LOSS_UNITS);
 
     make_f64(fake, &s);
     for (int again = 0; again < 2; again++) {
         CHECK_OK(onepass_run(&s.call), "f64");
-        HOLDS(fake->loads == 2 && fake->lookups == losses + 2);
+        HOLDS(fake->loads == LOSS_UNITS + 2 && fake->lookups == losses + 2);
     }
 
     /* In another context all begins anew, and f64 may be the first. */
     fake->set_current(fake->make_context(0));
     CHECK_OK(onepass_prepare(ONEPASS_CUDA, 0), "prepare another");
-    HOLDS(fake->loads == 3 && fake->lookups == losses + 2);
+    HOLDS(fake->loads == LOSS_UNITS + 3 && fake->lookups == losses + 2);
     CHECK_OK(onepass_run(&s.call), "f64 in another");
-    HOLDS(fake->loads == 4 && fake->lookups == losses + 3);
+    HOLDS(fake->loads == LOSS_UNITS + 4 && fake->lookups == losses + 3);
 }
 
-/* What fails is said; nothing is launched or allocated, and the next attempt is in order. */
+/* What fails is said; nothing is launched or allocated but a module, and the next attempt is in order. */
 static void test_failed_lookup(void *unused) {
     (void)unused;
     fake *fake = find_fake();
@@ -304,11 +305,11 @@ static void test_failed_lookup(void *unused) {
         bool is_f64;
     } failures[] = {
         {"cuModuleGetFunction", 500, ONEPASS_DEVICE_FAILED,
-         "finding the kernel onepass_mse|_f32 failed|CUDA_ERROR_NOT_FOUND|what the fake says", 1, 1, false},
+         "finding the kernel onepass_mse|for f32 failed|CUDA_ERROR_NOT_FOUND|what the fake says", 2, 1, false},
         {"cuModuleLoadData", 222, ONEPASS_DEVICE_FAILED,
-         "loading the kernels on GPU 0|CUDA 13.0|CUDA_ERROR_UNSUPPORTED_PTX_VERSION", 2, 2, true},
+         "loading the kernels on GPU 0|CUDA 13.0|CUDA_ERROR_UNSUPPORTED_PTX_VERSION", 3, 2, true},
         {"cuModuleGetFunction", CUDA_ERROR_OUT_OF_MEMORY, ONEPASS_OUT_OF_MEMORY,
-         "finding the kernel onepass_hinge|_f64 failed|CUDA_ERROR_OUT_OF_MEMORY", 2, 3, true},
+         "finding the kernel onepass_hinge|for f64 failed|CUDA_ERROR_OUT_OF_MEMORY", 4, 3, true},
     };
     for (int i = 0; i < 3; i++) {
         const fake_counts counts = fake->counts;
@@ -321,7 +322,8 @@ static void test_failed_lookup(void *unused) {
         fake->fail_with = failures[i].error;
         expect_refusal(onepass_run(&s.call), failures[i].status, failures[i].words, failures[i].function);
         HOLDS(fake->launches == launches && fake->counts.memory == counts.memory);
-        HOLDS(fake->counts.modules == counts.modules && fake->counts.streams == counts.streams);
+        const bool loaded = strcmp(failures[i].function, "cuModuleGetFunction") == 0;
+        HOLDS(fake->counts.modules == counts.modules + loaded && fake->counts.streams == counts.streams);
         HOLDS(fake->depth() == 0 && fake->mode() == 0);
         CHECK_OK(onepass_run(&s.call), "the next attempt");
         HOLDS(fake->loads == failures[i].loads && fake->lookups == failures[i].lookups);

@@ -6,7 +6,7 @@
 #include "check.h"
 #include "gpu.h"
 #include "oracle.h"
-#include "cuda/pairwise.h"
+#include "cuda/plan.h"
 #include "test_cuda.h"
 
 enum {

@@ -12,7 +12,7 @@
 #define _GNU_SOURCE
 #include "cases.h"
 #include "check.h"
-#include "cuda/pairwise.h"
+#include "cuda/plan.h"
 #include "plan/plan.h"
 #include "fence.h"
 #include "oracle.h"
@@ -36,6 +36,19 @@ enum {
     MARGIN = 256           /* bytes of poison behind the part of the workspace that a launch asks for */
 };
 
+/* A launch's kernel, and its name. */
+static void *find_kernel(const cuda_launch *launch, char *name, size_t size) {
+    union {
+        const simt_library *(*function)(void);
+        void *address;
+    } inside = {launch->compute == ONEPASS_F64 ? onepass_simt_kernels_f64 : onepass_simt_kernels_f32};
+    Dl_info file;
+    snprintf(name, size, "onepass_%s_%s", launch->loss->info.name, onepass_cuda_variant[launch->variant].name);
+    /* Both libraries have kernels of the same names. */
+    void *library = dladdr(inside.address, &file) ? dlopen(file.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    return library ? dlsym(library, name) : NULL;
+}
+
 /* A kernel and its parameter, of which there are several kinds. */
 typedef struct kernel_call {
     union {
@@ -48,22 +61,25 @@ typedef struct kernel_call {
     const cuda_launch *launch;
 } kernel_call;
 
-/* As the kernel's name says. */
 static void call_kernel(void *argument) {
     const kernel_call *call = argument;
-    const char *name = onepass_cuda_kernel_name(call->launch->kernel);
-    if (strstr(name, "_general_"))
+    switch (onepass_cuda_variant[call->launch->variant].kind) {
+    case kind_general:
         call->kernel.general(call->launch->parameter.general);
-    else if (strstr(name, "_weighted_"))
+        break;
+    case kind_weighted:
         call->kernel.weighted(call->launch->parameter.weighted);
-    else if (strstr(name, "_small_"))
+        break;
+    case kind_small:
         call->kernel.small(call->launch->parameter.small);
-    else
+        break;
+    case kind_direct:
         call->kernel.direct(call->launch->parameter.direct);
+    }
 }
 
 static _Alignas(256) unsigned char workspace[ONEPASS_WORKSPACE_SIZE + CUDA_WORKSPACE_HEAD + MARGIN];
-static bool launched[1024]; /* by the kernel's number */
+static char launched[1024][64]; /* the kernels' names */
 static uint64_t first_seed;
 
 /* How a job was launched, for messages. */
@@ -73,8 +89,9 @@ typedef struct how {
 
 static how describe(const cuda_launch *launch, uint64_t seed) {
     how how;
-    snprintf(how.text, sizeof how.text, "%s, %u blocks of %u threads, seed %llu",
-             onepass_cuda_kernel_name(launch->kernel), launch->blocks, launch->threads, (unsigned long long)seed);
+    snprintf(how.text, sizeof how.text, "onepass_%s_%s of %s, %u blocks of %u threads, seed %llu",
+             launch->loss->info.name, onepass_cuda_variant[launch->variant].name, oracle_dtype_name(launch->compute),
+             launch->blocks, launch->threads, (unsigned long long)seed);
     return how;
 }
 
@@ -111,9 +128,13 @@ static void check_workspace(const cuda_launch *launch, uint64_t seed, const char
     memcpy(workspace + CUDA_WEIGHTS_AT, &weights, sizeof weights);
 }
 
-static bool is_f64(const cuda_launch *launch) {
-    const char *name = onepass_cuda_kernel_name(launch->kernel);
-    return strcmp(name + strlen(name) - 4, "_f64") == 0;
+/* Where the name is in the list, or is to go. */
+static char *launched_place(const char *name) {
+    int i = 0;
+    while (launched[i][0] && strcmp(launched[i], name) != 0) {
+        i++;
+    }
+    return launched[i];
 }
 
 /* What a GPU would refuse: more threads than the kernels' launch bounds, more shared memory (with a little that is
@@ -137,14 +158,15 @@ static bool run_blocks(cuda_launch *launch, uint64_t seed, uint32_t first_block,
     if (!check_plan(launch, what)) {
         return false;
     }
-    const char *name = onepass_cuda_kernel_name(launch->kernel);
-    kernel_call call = {.kernel.symbol = dlsym(RTLD_DEFAULT, name), .launch = launch};
-    if (!CHECK(call.kernel.symbol != NULL, "%s: expected a kernel %s in pairwise.cu, got none", what, name)) {
+    char name[sizeof launched[0]];
+    kernel_call call = {.kernel.symbol = find_kernel(launch, name, sizeof name), .launch = launch};
+    if (!CHECK(call.kernel.symbol != NULL, "%s: expected a kernel %s, got none", what, name)) {
         return false;
     }
     onepass_cuda_give_workspace(launch, launch->workspace ? workspace : NULL);
     poison_workspace(launch);
-    simt_run(&(simt_launch){.library = is_f64(launch) ? onepass_simt_kernels_f64() : onepass_simt_kernels_f32(),
+    const bool is_f64 = launch->compute == ONEPASS_F64;
+    simt_run(&(simt_launch){.library = is_f64 ? onepass_simt_kernels_f64() : onepass_simt_kernels_f32(),
                             .name = name,
                             .body = call_kernel,
                             .argument = &call,
@@ -154,7 +176,7 @@ static bool run_blocks(cuda_launch *launch, uint64_t seed, uint32_t first_block,
                             .first_block = first_block,
                             .block_count = block_count,
                             .seed = first_seed + seed});
-    launched[launch->kernel] = true;
+    memcpy(launched_place(name), name, sizeof name);
     check_workspace(launch, seed, what);
     return true;
 }
@@ -204,14 +226,14 @@ static void run_on_copy(const test_case *c, const prepared_case *expected, uint6
 /* Which kernel the plan takes for a call, as things stand, and which one before it; as one number. */
 static int32_t kernels_for(const onepass_call *call, const char *what) {
     job job;
-    cuda_launch launch = {.kernel = -1}, before = {.kernel = 0};
+    cuda_launch launch = {.variant = 0}, before = {.variant = 0};
     if (CHECK_OK(onepass_plan(call, &job), what)) {
         onepass_cuda_plan(&job, MULTIPROCESSORS, &launch);
         if (job.over_weights) {
             plan_before(&job, &before);
         }
     }
-    return before.kernel * COUNT(launched) + launch.kernel;
+    return (int32_t)before.variant * CUDA_VARIANTS + (int32_t)launch.variant;
 }
 
 /* By every kernel that can do it, in the plan's own shape. */
@@ -620,8 +642,7 @@ static void leave_alone(int32_t dtype, double upstream, int32_t kernels) {
                                .flags = ONEPASS_SKIP_IF_UPSTREAM_IS_ONE};
     onepass_cuda_shape.kernels = kernels;
     if (CHECK_OK(onepass_plan(&call, &job), "left alone") && plan_and_run(&job, 1, "left alone", &launch)) {
-        const char *name = onepass_cuda_kernel_name(launch.kernel);
-        CHECK(strstr(name, "_general_") != NULL, "left alone: got the kernel %s", name);
+        CHECK(launch.variant == variant_general, "left alone: got %s", describe(&launch, 1).text);
     }
     onepass_cuda_shape = (cuda_shape){0};
     munmap(nowhere, 4 * bytes);
@@ -776,14 +797,24 @@ static void test_beyond(int32_t compute) {
 
 /* ------------------------------------------------------------------ all -- */
 
-/* Every kernel of the compute type that the library knows has been run. */
-static void check_all_launched(int32_t compute) {
-    for (int32_t i = 0; onepass_cuda_kernel_name(i); i++) {
-        const char *name = onepass_cuda_kernel_name(i);
-        if (strcmp(name + strlen(name) - 3, oracle_dtype_name(compute)) == 0) {
-            CHECK(launched[i], "expected that %s is launched", name);
+static void check_launched(const char *loss, int32_t operands, int32_t compute) {
+    for (int variant = 0; variant < CUDA_VARIANTS; variant++) {
+        char name[sizeof launched[0]];
+        snprintf(name, sizeof name, "onepass_%s_%s", loss, onepass_cuda_variant[variant].name);
+        if (onepass_cuda_has_variant(operands, compute, (cuda_variant)variant)) {
+            CHECK(launched_place(name)[0], "expected that %s of %s is launched", name, oracle_dtype_name(compute));
         }
     }
+}
+
+/* Every kernel of the compute type that there is has been run. */
+static void check_all_launched(int32_t compute) {
+    for (int i = 0; onepass_loss_at(i); i++) {
+        check_launched(onepass_loss_at(i)->name, onepass_loss_at(i)->operand_count, compute);
+    }
+    check_launched(onepass_cuda_weights.info.name, 1, compute);
+    check_launched(onepass_cuda_gradient.info.name, 0, compute);
+    memset(launched, 0, sizeof launched);
 }
 
 static void test_compute_type(int32_t compute, bool quick) {

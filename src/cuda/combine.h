@@ -7,7 +7,7 @@
 #define ONEPASS_CUDA_COMBINE_H
 
 #include "cuda/gpu.h"
-#include "cuda/pairwise.h"
+#include "cuda/parameter.h"
 #include "dtype.h"
 #include "order.h"
 

@@ -1,10 +1,9 @@
 /* The choice of a context, its preparation, and the kernels in it, each looked up when a call first needs it. */
 #include "cuda/context.h"
 #include "cuda/image.h"
-#include "cuda/pairwise.h"
 
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* One lock for what the process has once: primary contexts, and the list of states with what is in them.
  * It is held while a context is prepared and while a kernel is looked up, so that threads whose first
@@ -102,33 +101,43 @@ onepass_status onepass_cuda_leave(const cuda_scope *scope, onepass_status status
 
 static cuda_state *states;
 
-static int32_t kernel_count(void) {
-    int32_t count = 0;
-    while (onepass_cuda_kernel_name(count))
-        count++;
-    return count;
-}
-
-static onepass_status load_module(const cuda_scope *scope, cuda_state *state, bool is_f64) {
-    const cuda_driver *driver = scope->driver;
-    const int here = driver->version, built = onepass_cuda_image_toolkit;
-    cuda_module module = NULL;
-    OK(onepass_cuda_check(driver,
-                          driver->cuModuleLoadData(&module, is_f64 ? onepass_cuda_image_f64 : onepass_cuda_image_f32),
-                          "loading the kernels on GPU %d (built by CUDA %d.%d; the driver is of CUDA %d.%d)",
-                          scope->gpu, built / 1000, built % 1000 / 10, here / 1000, here % 1000 / 10));
-    state->module[is_f64] = module;
+static onepass_status find_or_add_unit(cuda_state *state, const cuda_images *images, cuda_unit **found) {
+    for (*found = state->units; *found; *found = (*found)->next)
+        if ((*found)->images == images)
+            return ONEPASS_OK;
+    cuda_unit *unit = calloc(1, sizeof *unit);
+    if (!unit)
+        return onepass_fail(ONEPASS_OUT_OF_MEMORY, "no memory for the kernels of a loss");
+    unit->images = images;
+    unit->next = state->units;
+    state->units = *found = unit;
     return ONEPASS_OK;
 }
 
-/* The module for f32 tells whether the kernels suit this GPU and this driver. */
+static onepass_status load_module(const cuda_scope *scope, cuda_state *state, const cuda_images *images, bool is_f64,
+                                  cuda_module *loaded) {
+    const cuda_driver *driver = scope->driver;
+    const int here = driver->version, built = onepass_cuda_toolkit;
+    cuda_unit *unit;
+    OK(find_or_add_unit(state, images, &unit));
+    if (!unit->module[is_f64])
+        OK(onepass_cuda_check(driver,
+                              driver->cuModuleLoadData(&unit->module[is_f64], is_f64 ? images->f64 : images->f32),
+                              "loading the kernels on GPU %d (built by CUDA %d.%d; the driver is of CUDA %d.%d)",
+                              scope->gpu, built / 1000, built % 1000 / 10, here / 1000, here % 1000 / 10));
+    *loaded = unit->module[is_f64];
+    return ONEPASS_OK;
+}
+
+/* The module that serves every loss tells whether the kernels suit this GPU and this driver. */
 static onepass_status fill_state(const cuda_scope *scope, cuda_state *state) {
     const cuda_driver *driver = scope->driver;
     int multiprocessors = 0;
     cuda_pointer first = 0;
     size_t size = 0;
-    OK(load_module(scope, state, false));
-    OK(onepass_cuda_check(driver, driver->cuModuleGetGlobal(&first, &size, state->module[0], CUDA_FIRST_WORKSPACE_NAME),
+    cuda_module module;
+    OK(load_module(scope, state, &onepass_cuda_images_every_loss, false, &module));
+    OK(onepass_cuda_check(driver, driver->cuModuleGetGlobal(&first, &size, module, CUDA_FIRST_WORKSPACE_NAME),
                           "finding the first workspace"));
     OK(onepass_cuda_make_workspaces(driver, first, &state->workspaces));
     OK(onepass_cuda_check(driver,
@@ -140,9 +149,17 @@ static onepass_status fill_state(const cuda_scope *scope, cuda_state *state) {
 }
 
 static void drop_state(const cuda_driver *driver, cuda_state *state, bool context_is_gone) {
-    for (int i = 0; i < 2 && !context_is_gone; i++)
-        if (state->module[i])
-            driver->cuModuleUnload(state->module[i]);
+    for (cuda_unit *unit = state->units, *next; unit; unit = next) {
+        next = unit->next;
+        for (int i = 0; i < 2 && !context_is_gone; i++)
+            if (unit->module[i])
+                driver->cuModuleUnload(unit->module[i]);
+        free(unit);
+    }
+    for (cuda_loss *loss = atomic_load_explicit(&state->losses, memory_order_relaxed), *next; loss; loss = next) {
+        next = loss->next;
+        free(loss);
+    }
     onepass_cuda_drop_workspaces(driver, &state->workspaces, context_is_gone);
     free(state);
 }
@@ -160,7 +177,7 @@ static void forget_former(const cuda_scope *scope) {
 }
 
 static onepass_status make_state(const cuda_scope *scope, cuda_state **made) {
-    cuda_state *state = calloc(1, sizeof *state + (size_t)kernel_count() * sizeof *state->kernel);
+    cuda_state *state = calloc(1, sizeof *state);
     if (!state)
         return onepass_fail(ONEPASS_OUT_OF_MEMORY, "no memory for the state of a context");
     state->context = scope->context;
@@ -195,36 +212,69 @@ onepass_status onepass_cuda_state(const cuda_scope *scope, cuda_state **state) {
 
 /* --------------------------------------------------------------- the kernels -- */
 
-/* By lazy loading a kernel takes memory of the GPU when it is looked up: all of them took 6 to 8 MiB, and a program
- * uses few. A module that was loaded for a kernel which is not found then stays, for the next attempt. */
-static onepass_status look_up(const cuda_scope *scope, cuda_state *state, int32_t index) {
-    const cuda_driver *driver = scope->driver;
-    const char *name = onepass_cuda_kernel_name(index), *real = strrchr(name, '_');
-    const bool is_f64 = real && strcmp(real, "_f64") == 0;
-    cuda_function kernel = NULL;
-    if (!state->module[is_f64])
-        OK(load_module(scope, state, is_f64));
-    OK(onepass_cuda_check(driver, driver->cuModuleGetFunction(&kernel, state->module[is_f64], name),
-                          "finding the kernel %s", name));
-    atomic_store_explicit(&state->kernel[index], kernel, memory_order_release);
+static cuda_loss *find_loss(cuda_state *state, const loss *loss) {
+    cuda_loss *found = atomic_load_explicit(&state->losses, memory_order_acquire);
+    while (found && found->loss != loss)
+        found = found->next;
+    return found;
+}
+
+static onepass_status find_or_add_loss(cuda_state *state, const loss *loss, cuda_loss **found) {
+    *found = find_loss(state, loss);
+    if (*found)
+        return ONEPASS_OK;
+    *found = calloc(1, sizeof **found);
+    if (!*found)
+        return onepass_fail(ONEPASS_OUT_OF_MEMORY, "no memory for the kernels of %s", loss->info.name);
+    (*found)->loss = loss;
+    (*found)->next = atomic_load_explicit(&state->losses, memory_order_relaxed);
+    atomic_store_explicit(&state->losses, *found, memory_order_release);
     return ONEPASS_OK;
 }
 
-static onepass_status find_or_look_up(const cuda_scope *scope, cuda_state *state, int32_t index) {
-    if (atomic_load_explicit(&state->kernel[index], memory_order_relaxed))
-        return ONEPASS_OK;
-    int mode;
-    OK(onepass_cuda_relax(scope->driver, &mode));
-    return onepass_cuda_unrelax(scope->driver, &mode, look_up(scope, state, index));
+/* By lazy loading a kernel takes memory of the GPU when it is looked up, and a program uses few. A module that was
+ * loaded for a kernel which is not found then stays, for the next attempt. */
+static onepass_status look_up(const cuda_scope *scope, cuda_state *state, const cuda_launch *launch,
+                              _Atomic(cuda_function) *place) {
+    const cuda_driver *driver = scope->driver;
+    const bool is_f64 = launch->compute == ONEPASS_F64;
+    char name[128];
+    cuda_module module;
+    cuda_function kernel = NULL;
+    snprintf(name, sizeof name, "onepass_%s_%s", launch->loss->info.name, onepass_cuda_variant[launch->variant].name);
+    OK(load_module(scope, state, launch->loss->cuda, is_f64, &module));
+    OK(onepass_cuda_check(driver, driver->cuModuleGetFunction(&kernel, module, name), "finding the kernel %s for %s",
+                          name, is_f64 ? "f64" : "f32"));
+    atomic_store_explicit(place, kernel, memory_order_release);
+    return ONEPASS_OK;
 }
 
-onepass_status onepass_cuda_kernel(const cuda_scope *scope, cuda_state *state, int32_t index, cuda_function *kernel) {
-    *kernel = atomic_load_explicit(&state->kernel[index], memory_order_acquire);
+static onepass_status find_or_look_up(const cuda_scope *scope, cuda_state *state, const cuda_launch *launch,
+                                      cuda_function *kernel) {
+    cuda_loss *loss;
+    int mode;
+    OK(find_or_add_loss(state, launch->loss, &loss));
+    _Atomic(cuda_function) *place = &loss->kernel[launch->compute == ONEPASS_F64][launch->variant];
+    *kernel = atomic_load_explicit(place, memory_order_relaxed);
+    if (*kernel)
+        return ONEPASS_OK;
+    OK(onepass_cuda_relax(scope->driver, &mode));
+    OK(onepass_cuda_unrelax(scope->driver, &mode, look_up(scope, state, launch, place)));
+    *kernel = atomic_load_explicit(place, memory_order_relaxed);
+    return ONEPASS_OK;
+}
+
+onepass_status onepass_cuda_kernel(const cuda_scope *scope, cuda_state *state, const cuda_launch *launch,
+                                   cuda_function *kernel) {
+    cuda_loss *loss = find_loss(state, launch->loss);
+    *kernel = NULL;
+    if (loss)
+        *kernel =
+            atomic_load_explicit(&loss->kernel[launch->compute == ONEPASS_F64][launch->variant], memory_order_acquire);
     if (*kernel)
         return ONEPASS_OK;
     pthread_mutex_lock(&lock);
-    const onepass_status status = find_or_look_up(scope, state, index);
-    *kernel = atomic_load_explicit(&state->kernel[index], memory_order_relaxed);
+    const onepass_status status = find_or_look_up(scope, state, launch, kernel);
     pthread_mutex_unlock(&lock);
     return status;
 }

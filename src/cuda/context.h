@@ -6,6 +6,7 @@
 #define ONEPASS_CUDA_CONTEXT_H
 
 #include "cuda/driver.h"
+#include "cuda/plan.h"
 #include "cuda/workspace.h"
 
 #include <stdatomic.h>
@@ -25,22 +26,37 @@ ONEPASS_INTERNAL onepass_status onepass_cuda_enter(int32_t device_index, cuda_sc
 /* Makes the caller's current again. `status` is that of what was done in between, and comes first. */
 ONEPASS_INTERNAL onepass_status onepass_cuda_leave(const cuda_scope *scope, onepass_status status);
 
-/* What the library keeps in a context. */
+/* The kernels of a loss, by compute type (f32, f64) and variant; null: not looked up yet. */
+typedef struct cuda_loss {
+    struct cuda_loss *next;
+    const loss *loss;
+    _Atomic(cuda_function) kernel[2][CUDA_VARIANTS];
+} cuda_loss;
+
+/* The modules of a unit, by compute type; null: not loaded yet. */
+typedef struct cuda_unit {
+    struct cuda_unit *next;
+    const cuda_images *images;
+    cuda_module module[2];
+} cuda_unit;
+
+/* What the library keeps in a context. Losses and units are added at the front of their lists when they are first used
+ * and stay there, so that losses are found without a lock. */
 typedef struct cuda_state {
     struct cuda_state *next;
     cuda_context context;
     unsigned long long identity;
     int32_t multiprocessors;
-    cuda_module module[2]; /* for the compute types f32 and f64; null: not loaded yet */
+    _Atomic(cuda_loss *) losses;
+    cuda_unit *units;
     cuda_workspaces workspaces;
-    _Atomic(cuda_function) kernel[]; /* by their index for onepass_cuda_kernel_name; null: not looked up yet */
 } cuda_state;
 
 /* Finds it, or makes it if this is the context's first call. */
 ONEPASS_INTERNAL onepass_status onepass_cuda_state(const cuda_scope *scope, cuda_state **state);
 
-/* A kernel by its index, looked up if this is the context's first call that needs it. */
-ONEPASS_INTERNAL onepass_status onepass_cuda_kernel(const cuda_scope *scope, cuda_state *state, int32_t index,
-                                                    cuda_function *kernel);
+/* The kernel of a launch, looked up if this is the context's first call that needs it. */
+ONEPASS_INTERNAL onepass_status onepass_cuda_kernel(const cuda_scope *scope, cuda_state *state,
+                                                    const cuda_launch *launch, cuda_function *kernel);
 
 #endif

@@ -74,7 +74,7 @@ static bool ask_version(void) {
 
 /* Kernels run under every driver of the toolkit's major version, and under later ones. */
 static bool check_version(void) {
-    const int version = the_driver.version, toolkit = onepass_cuda_image_toolkit;
+    const int version = the_driver.version, toolkit = onepass_cuda_toolkit;
     return version / 1000 >= toolkit / 1000 ||
            cannot("the CUDA driver is too old: it is of CUDA %d.%d, and the kernels need one of CUDA %d.0 or later",
                   version / 1000, version % 1000 / 10, toolkit / 1000);
@@ -113,8 +113,8 @@ static void remember_fork(void) {
 static void open_driver(void) {
     pthread_atfork(NULL, NULL, remember_fork);
     const bool is_open = find_functions() && ask_version();
-    if (onepass_cuda_image_toolkit == 0)
-        cannot(NO_KERNELS, onepass_cuda_image_missing);
+    if (onepass_cuda_toolkit == 0)
+        cannot(NO_KERNELS, onepass_cuda_missing);
     else if (is_open && check_version())
         find_gpus();
 }
@@ -132,8 +132,8 @@ const char *onepass_cuda_reason(const cuda_driver *driver) {
 }
 
 onepass_status onepass_cuda_open(const cuda_driver **driver) {
-    if (onepass_cuda_image_toolkit == 0)
-        return onepass_fail(ONEPASS_NO_DEVICE, "device is ONEPASS_CUDA, but " NO_KERNELS, onepass_cuda_image_missing);
+    if (onepass_cuda_toolkit == 0)
+        return onepass_fail(ONEPASS_NO_DEVICE, "device is ONEPASS_CUDA, but " NO_KERNELS, onepass_cuda_missing);
     *driver = onepass_cuda_driver();
     const char *reason = onepass_cuda_reason(*driver);
     if (reason[0] != '\0')

@@ -5,7 +5,7 @@
  */
 #include "cuda/context.h"
 #include "cuda/image.h"
-#include "cuda/pairwise.h"
+#include "cuda/plan.h"
 
 /* ---------------------------------------------------------------- pointers -- */
 
@@ -74,7 +74,7 @@ typedef struct step {
 
 static onepass_status plan_step(const job *job, const cuda_scope *scope, cuda_state *state, step *step) {
     onepass_cuda_plan(job, state->multiprocessors, &step->launch);
-    return step->launch.blocks ? onepass_cuda_kernel(scope, state, step->launch.kernel, &step->kernel) : ONEPASS_OK;
+    return step->launch.blocks ? onepass_cuda_kernel(scope, state, &step->launch, &step->kernel) : ONEPASS_OK;
 }
 
 static onepass_status plan_weights(const job *job, const cuda_scope *scope, cuda_state *state, step *step) {
@@ -86,11 +86,11 @@ static onepass_status plan_weights(const job *job, const cuda_scope *scope, cuda
 static onepass_status take_step(const cuda_driver *driver, step *step, cuda_pointer workspace, cuda_stream stream) {
     cuda_launch *launch = &step->launch;
     onepass_cuda_give_workspace(launch, (void *)workspace);
-    return onepass_cuda_check(driver,
-                              driver->cuLaunchKernel(step->kernel, launch->blocks, 1, 1, launch->threads, 1, 1,
-                                                     launch->shared_memory, stream, (void *[]){&launch->parameter},
-                                                     NULL),
-                              "launching the kernel %s", onepass_cuda_kernel_name(launch->kernel));
+    return onepass_cuda_check(
+        driver,
+        driver->cuLaunchKernel(step->kernel, launch->blocks, 1, 1, launch->threads, 1, 1, launch->shared_memory, stream,
+                               (void *[]){&launch->parameter}, NULL),
+        "launching the kernel onepass_%s_%s", launch->loss->info.name, onepass_cuda_variant[launch->variant].name);
 }
 
 /* Whatever can be refused is so before the first launch. If then the second fails, the first has written nothing but
@@ -140,7 +140,7 @@ static onepass_status cuda_describe(onepass_machine_info *info) {
     info->gpu_count = is_usable ? driver->gpu_count : 0;
     info->gpu_names = is_usable ? driver->gpu_names : "";
     info->gpu_driver = driver->version;
-    info->gpu_toolkit = onepass_cuda_image_toolkit;
+    info->gpu_toolkit = onepass_cuda_toolkit;
     return ONEPASS_OK;
 }
 

@@ -1,6 +1,7 @@
-# The kernels: pairwise.cu compiled by nvcc for each architecture and compute type, and joined to one fat binary a
-# compute type, which image.c takes in. Machine code for the architectures named, and PTX of the lowest, which the driver
-# compiles for everything later. Without nvcc the library has no kernels, and says so here and at run time.
+# The kernels: each unit, which is a header of losses or what serves every loss, compiled by nvcc for each architecture and
+# compute type, and joined to one fat binary a compute type, which unit.c takes in. Machine code for the architectures
+# named, and PTX of the lowest, which the driver compiles for everything later. Without nvcc the library has no kernels,
+# and says so here and at run time.
 
 # Sets `variable` to why there are to be no kernels, or to "", and finds nvcc.
 function(onepass_find_nvcc variable)
@@ -30,7 +31,8 @@ function(onepass_find_nvcc variable)
   endif()
 endfunction()
 
-# What this nvcc is and can: nvcc_version (13.0), nvcc_number (13000), nvcc_architectures, nvcc_flags, fatbinary_flags.
+# What this nvcc is and can: nvcc_version (13.0), nvcc_number (13000), nvcc_architectures, of which there is machine code,
+# nvcc_lowest, of which there is PTX, nvcc_flags, fatbinary_flags.
 macro(onepass_ask_nvcc)
   execute_process(COMMAND ${ONEPASS_NVCC} --version OUTPUT_VARIABLE told ERROR_QUIET)
   string(REGEX MATCH "release ([0-9]+)\\.([0-9]+)" found "${told}")
@@ -39,16 +41,23 @@ macro(onepass_ask_nvcc)
 
   execute_process(COMMAND ${ONEPASS_NVCC} --list-gpu-arch OUTPUT_VARIABLE told ERROR_QUIET)
   string(REGEX MATCHALL "compute_[0-9]+" known "${told}")
+  set(all 75 80 90 100 120)
+  foreach(architecture ${all})
+    if(NOT compute_${architecture} IN_LIST known)
+      list(REMOVE_ITEM all ${architecture})
+    endif()
+  endforeach()
+  list(GET all 0 nvcc_lowest)
   set(nvcc_architectures ${ONEPASS_CUDA_ARCHITECTURES})
   if(nvcc_architectures STREQUAL "all")
-    set(nvcc_architectures 75 80 90 100 120)
-    foreach(architecture ${nvcc_architectures})
-      if(NOT compute_${architecture} IN_LIST known)
-        list(REMOVE_ITEM nvcc_architectures ${architecture})
-      endif()
-    endforeach()
+    set(nvcc_architectures ${all})
+  elseif(nvcc_architectures STREQUAL "native")
+    onepass_find_gpus(nvcc_architectures) # of cmake/native.cmake
   endif()
-  list(SORT nvcc_architectures COMPARE NATURAL)
+  if(nvcc_architectures)
+    list(SORT nvcc_architectures COMPARE NATURAL)
+    list(GET nvcc_architectures 0 nvcc_lowest)
+  endif()
 
   # No contraction and no approximations: both are part of the meaning, as on the CPU.
   set(nvcc_flags -std=c++17 -O3 --fmad=false -Xptxas -warn-spills,-warn-lmem-usage
@@ -75,9 +84,8 @@ function(onepass_try_nvcc variable)
     endif()
   endforeach()
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/cuda)
-  list(GET nvcc_architectures 0 lowest)
   file(WRITE ${folder}/probe.cu "extern \"C\" __global__ void probe(float *x) { *x = 1; }\n")
-  execute_process(COMMAND ${ONEPASS_NVCC} ${nvcc_flags} -cubin -arch=sm_${lowest} -o probe.cubin probe.cu
+  execute_process(COMMAND ${ONEPASS_NVCC} ${nvcc_flags} -cubin -arch=sm_${nvcc_lowest} -o probe.cubin probe.cu
     WORKING_DIRECTORY ${folder} RESULT_VARIABLE result OUTPUT_FILE probe.log ERROR_FILE probe.log)
   set(${variable} "" PARENT_SCOPE)
   if(NOT result EQUAL 0)
@@ -85,32 +93,34 @@ function(onepass_try_nvcc variable)
   endif()
 endfunction()
 
-# onepass_compile_kernels(REAL OUTPUT): the commands that make one fat binary. The source becomes PTX once, for the
+# onepass_compile_kernels(UNIT REAL OUTPUT): the commands that make one fat binary. The source becomes PTX once, for the
 # lowest architecture, which is more than half of the work; that becomes machine code for each, all at the same time.
-function(onepass_compile_kernels real output)
-  set(source ${CMAKE_CURRENT_SOURCE_DIR}/cuda/pairwise.cu)
+function(onepass_compile_kernels unit real output)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/cuda)
-  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h ${CMAKE_CURRENT_SOURCE_DIR}/*.def
-    ${CMAKE_CURRENT_SOURCE_DIR}/math/*.h ${CMAKE_CURRENT_SOURCE_DIR}/loss/*.h ${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.h
-    ${PROJECT_SOURCE_DIR}/include/*.h)
+  set(source ${CMAKE_CURRENT_SOURCE_DIR}/cuda/unit.cu)
+  set(definitions "-DONEPASS_UNIT_HEADER=\"loss/${unit}.h\"")
+  if(unit STREQUAL "every_loss")
+    set(source ${CMAKE_CURRENT_SOURCE_DIR}/cuda/every_loss.cu)
+    set(definitions)
+  endif()
   string(TOUPPER ${real} REAL)
-  list(GET nvcc_architectures 0 lowest)
-  set(ptx ${folder}/pairwise_${real}.ptx)
+  set(ptx ${folder}/${unit}_${real}.ptx)
   add_custom_command(OUTPUT ${ptx}
-    COMMAND ${ONEPASS_NVCC} ${nvcc_flags} -DONEPASS_REAL_${REAL} -ptx -arch=compute_${lowest} -o ${ptx} ${source}
-    DEPENDS ${source} ${headers} COMMENT "Compiling the ${real} kernels" VERBATIM)
+    COMMAND ${ONEPASS_NVCC} ${nvcc_flags} ${definitions} -DONEPASS_REAL_${REAL} -ptx -arch=compute_${nvcc_lowest}
+      -MMD -MT ${ptx} -MF ${ptx}.d -o ${ptx} ${source}
+    DEPENDS ${source} DEPFILE ${ptx}.d COMMENT "Compiling the ${real} kernels of ${unit}" VERBATIM)
   set(parts ${ptx})
-  set(images --image3=kind=ptx,sm=${lowest},file=${ptx})
+  set(images --image3=kind=ptx,sm=${nvcc_lowest},file=${ptx})
   foreach(architecture ${nvcc_architectures})
-    set(cubin ${folder}/pairwise_${real}_sm_${architecture}.cubin)
+    set(cubin ${folder}/${unit}_${real}_sm_${architecture}.cubin)
     add_custom_command(OUTPUT ${cubin}
       COMMAND ${ONEPASS_NVCC} ${nvcc_flags} -cubin -arch=sm_${architecture} -o ${cubin} ${ptx}
-      DEPENDS ${ptx} COMMENT "Compiling the ${real} kernels for sm_${architecture}" VERBATIM)
+      DEPENDS ${ptx} COMMENT "Compiling the ${real} kernels of ${unit} for sm_${architecture}" VERBATIM)
     list(APPEND parts ${cubin})
     list(APPEND images --image3=kind=elf,sm=${architecture},file=${cubin})
   endforeach()
   add_custom_command(OUTPUT ${output} COMMAND ${ONEPASS_FATBINARY} ${fatbinary_flags} --create=${output} ${images}
-    DEPENDS ${parts} COMMENT "Joining the ${real} kernels" VERBATIM)
+    DEPENDS ${parts} COMMENT "Joining the ${real} kernels of ${unit}" VERBATIM)
 endfunction()
 
 onepass_find_nvcc(missing)
@@ -124,16 +134,28 @@ elseif(missing)
   message(STATUS "onepass: built without CUDA kernels: ${missing}")
   set(image_definitions "ONEPASS_CUDA_MISSING=\"${missing}\"")
 else()
-  list(TRANSFORM nvcc_architectures PREPEND sm_ OUTPUT_VARIABLE names)
-  list(JOIN names " " names)
-  message(STATUS "onepass: CUDA kernels for ${names} (nvcc ${nvcc_version})")
-  set(image_f32 ${CMAKE_CURRENT_BINARY_DIR}/cuda/pairwise_f32.fatbin)
-  set(image_f64 ${CMAKE_CURRENT_BINARY_DIR}/cuda/pairwise_f64.fatbin)
-  onepass_compile_kernels(f32 ${image_f32})
-  onepass_compile_kernels(f64 ${image_f64})
-  set(image_definitions ONEPASS_CUDA_TOOLKIT=${nvcc_number}
-    "ONEPASS_CUDA_IMAGE_F32=\"${image_f32}\"" "ONEPASS_CUDA_IMAGE_F64=\"${image_f64}\"")
-  # The assembler takes the images in, which the compiler's list of dependencies does not know.
-  set_source_files_properties(cuda/image.c PROPERTIES OBJECT_DEPENDS "${image_f32};${image_f64}")
+  set(names "PTX of compute_${nvcc_lowest}")
+  foreach(architecture ${nvcc_architectures})
+    string(APPEND names ", sm_${architecture}")
+  endforeach()
+  message(STATUS "onepass: CUDA kernels: ${names} (nvcc ${nvcc_version})")
+  set(image_definitions ONEPASS_CUDA_TOOLKIT=${nvcc_number})
+  set(unit_definitions "ONEPASS_CUDA_FOLDER=\"${CMAKE_CURRENT_BINARY_DIR}/cuda\"")
 endif()
 set_source_files_properties(cuda/image.c PROPERTIES COMPILE_DEFINITIONS "${image_definitions}")
+
+# The units' files are those of `cuda_units`, one after the name of each unit.
+foreach(file ${cuda_units})
+  get_filename_component(unit ${file} NAME_WE)
+  set_source_files_properties(${file} PROPERTIES COMPILE_DEFINITIONS "${unit_definitions}")
+  if(NOT missing)
+    set(images)
+    foreach(real f32 f64)
+      set(image ${CMAKE_CURRENT_BINARY_DIR}/cuda/${unit}_${real}.fatbin)
+      onepass_compile_kernels(${unit} ${real} ${image})
+      list(APPEND images ${image})
+    endforeach()
+    # The assembler takes the images in, which the compiler's list of dependencies does not know.
+    set_source_files_properties(${file} PROPERTIES OBJECT_DEPENDS "${images}")
+  endif()
+endforeach()

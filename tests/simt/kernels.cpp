@@ -1,6 +1,6 @@
 /*
- * The CUDA engine's kernels, the very source, as a library for the harness. Compiled
- * once for each compute type, like the original.
+ * The CUDA engine's kernels, the very source, for the harness. Compiled once for each unit and compute type, like the
+ * original; ONEPASS_UNIT_SOURCE is "cuda/unit.cu" or "cuda/every_loss.cu".
  */
 #include "cuda.h"
 
@@ -9,10 +9,4 @@
 #undef ALWAYS_INLINE
 #define ALWAYS_INLINE static inline __attribute__((unused))
 
-#include "cuda/pairwise.cu"
-
-#if defined(ONEPASS_REAL_F64)
-SIMT_LIBRARY(onepass_simt_kernels_f64, shared_memory)
-#else
-SIMT_LIBRARY(onepass_simt_kernels_f32, shared_memory)
-#endif
+#include ONEPASS_UNIT_SOURCE

@@ -1,8 +1,6 @@
 /*
- * What the CUDA engine's host side and its kernels share: the parameter of a kernel,
- * and the plan that makes it of a job. Plain C for the host compiler and for nvcc.
- * Nothing here touches the driver, so that the tests can plan a launch and run it on
- * the CPU.
+ * What the CUDA engine's host side and its kernels share: the parameters of the kernels. Plain C for the host compiler
+ * and for nvcc.
  *
  * A direct kernel serves tensors whose every tile lies in memory without gaps and
  * aligned, or is one number: registers are loaded from there. There is one for the value
@@ -11,16 +9,10 @@
  * tensors with a weight or a mask, and for dense ones that are small. The general kernel serves
  * all outputs, types, strides and shapes and goes through shared memory.
  */
-#ifndef ONEPASS_CUDA_PAIRWISE_H
-#define ONEPASS_CUDA_PAIRWISE_H
+#ifndef ONEPASS_CUDA_PARAMETER_H
+#define ONEPASS_CUDA_PARAMETER_H
 
 #include "engine.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/* ------------------------------------------------------ kernels' parameter -- */
 
 /* A workspace: a counter, alone on its cache line, then the sum of the weights, which one launch leaves to the next,
  * and behind this head a double for each block. */
@@ -28,7 +20,7 @@ extern "C" {
 #define CUDA_WEIGHTS_AT     128
 #define CUDA_MOST_BLOCKS    ((ONEPASS_WORKSPACE_SIZE - CUDA_WORKSPACE_HEAD) / 8)
 
-/* The first workspace is part of the module for f32: a driver hands out memory in steps of 2 MiB, and the kernels
+/* The first workspace is part of a module: a driver hands out memory in steps of 2 MiB, and the kernels
  * leave room for it in theirs. */
 #define CUDA_FIRST_WORKSPACE      onepass_first_workspace
 #define CUDA_FIRST_WORKSPACE_NAME "onepass_first_workspace"
@@ -38,6 +30,15 @@ extern "C" {
 
 /* Doubles in a block's shared memory for the nodes of the tree. */
 #define CUDA_MOST_NODES 256
+
+/* What a kernel is made for. */
+typedef enum direction {
+    FORWARD,    /* the value of a mean or sum */
+    BOTH,       /* the same with the gradient for the prediction */
+    BACKWARD,   /* that gradient alone */
+    ANY_OUTPUT, /* whatever outputs there are */
+    SCALE       /* gradients that are there already, times the upstream gradient */
+} direction;
 
 /* Numbers in the compute type. */
 typedef union cuda_real {
@@ -143,49 +144,4 @@ typedef struct cuda_general {
     int32_t weight_buffer; /* the tile of shared memory that the weight has, behind all others */
 } cuda_general;
 
-/* -------------------------------------------------------------------- plan -- */
-
-/* A launch: which kernel, how large, with what. The kernel reads as much of the parameter as it knows. */
-typedef struct cuda_launch {
-    union {
-        cuda_total total;
-        cuda_head head;
-        cuda_direct direct;
-        cuda_weighted weighted;
-        cuda_small small;
-        cuda_general general;
-    } parameter;
-    int32_t kernel;         /* for onepass_cuda_kernel_name */
-    uint32_t blocks;        /* 0: there is nothing to do */
-    uint32_t threads;       /* of a block */
-    uint32_t shared_memory; /* of a block, in bytes */
-    size_t workspace;       /* bytes that parameter.total.workspace must have; 0 if none is needed */
-} cuda_launch;
-
-/* Tests set these to try other kernels and launch shapes than the plan would choose; 0 leaves it the choice. */
-enum {
-    CUDA_GENERAL_KERNELS = 1, /* whatever the tensors */
-    CUDA_LARGE_KERNELS = 2    /* not those for small inputs */
-};
-typedef struct cuda_shape {
-    int32_t warps;
-    int32_t tiles_per_block;
-    int32_t most_blocks;
-    int32_t kernels;
-} cuda_shape;
-ONEPASS_INTERNAL extern cuda_shape onepass_cuda_shape;
-
-/* src/cuda/plan.c. A job that is over its weights needs a launch of onepass_plan_weights before, in the same workspace.
- */
-ONEPASS_INTERNAL void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *launch);
-
-/* What was planned gets its workspace: `launch->workspace` bytes. */
-ONEPASS_INTERNAL void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace);
-
-/* The kernels' names, from index 0 on; null beyond the last. Their compute type is at the end: _f32 or _f64. */
-ONEPASS_INTERNAL const char *onepass_cuda_kernel_name(int32_t kernel);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,0 +1,24 @@
+/*
+ * What serves every loss: the kernels that add up weights and that scale gradients, and the first workspace.
+ */
+#include "cuda/kernel.h"
+
+/* What a mean is divided by is the sum of a loss whose value is its only operand. */
+struct weights_loss {
+    enum {
+        OPERANDS = 1
+    };
+    ALWAYS_INLINE real value(const real *x, const real *parameter) {
+        return x[0];
+    }
+};
+MAKE_KERNELS(weights, 1)
+
+struct gradient_loss;
+MAKE_KERNELS(gradient, 0)
+
+#if !defined(ONEPASS_REAL_F64) && defined(__CUDACC__)
+extern "C" {
+__device__ __align__(256) unsigned char CUDA_FIRST_WORKSPACE[ONEPASS_WORKSPACE_SIZE];
+}
+#endif

@@ -1,0 +1,132 @@
+/*
+ * A tile in the hands of a warp: which of its elements a thread has, and the vectors that they are moved in.
+ */
+#ifndef ONEPASS_CUDA_PAIRWISE_TILE_H
+#define ONEPASS_CUDA_PAIRWISE_TILE_H
+
+#include "cuda/gpu.h"
+#include "cuda/parameter.h"
+#include "dtype.h"
+#include "order.h"
+
+/* What a kernel was told in its compute type. */
+#if defined(ONEPASS_REAL_F64)
+#define REAL(numbers) (numbers).f64
+#else
+#define REAL(numbers) (numbers).f32
+#endif
+
+#define EACH_LINE   _Pragma("unroll") for (int line = 0; line < ORDER_LINES; line++)
+#define EACH_OWN    _Pragma("unroll") for (int own = 0; own < ORDER_OWN_LANES; own++)
+#define EACH_VECTOR _Pragma("unroll") for (int i = 0; i < VECTORS; i++)
+
+/* Where a thread stands in its block. */
+typedef struct place_in_block {
+    int thread, warp, warps;
+} place_in_block;
+
+ALWAYS_INLINE place_in_block here_in_block(void) {
+    return (place_in_block){(int)threadIdx.x % ORDER_WARP, (int)threadIdx.x / ORDER_WARP, (int)blockDim.x / ORDER_WARP};
+}
+
+typedef struct tile {
+    int64_t index;
+    int count;    /* elements: ORDER_TILE, or fewer in a tile that the input ends in */
+    int thread;   /* within the warp */
+    real *buffer; /* in shared memory: up to five tiles */
+} tile;
+
+ALWAYS_INLINE tile tile_at(int64_t index, int left, int thread, real *buffer) {
+    tile tile;
+    tile.index = index;
+    tile.count = left < ORDER_TILE ? left : ORDER_TILE;
+    tile.thread = anew(thread);
+    tile.buffer = buffer;
+    return tile;
+}
+
+/* The warp's own, of those that a launch has. */
+ALWAYS_INLINE real *shared_buffer(const cuda_head *head, int warp) {
+    extern __shared__ __align__(16) unsigned char shared_memory[];
+    return (real *)shared_memory + warp * head->buffers * ORDER_TILE;
+}
+
+/* The place in the tile of one of a thread's own lanes. */
+ALWAYS_INLINE int own_element(const tile *tile, int line, int own) {
+    return line * ORDER_LANES + order_lane(tile->thread, own);
+}
+
+/* The same in memory, so said that all lines share one address and differ in what an instruction adds to it. */
+template <typename number> ALWAYS_INLINE number *own_place(const tile *tile, number *at, int line, int own) {
+    return at + order_lane(tile->thread, own) + line * ORDER_LANES;
+}
+
+ALWAYS_INLINE int64_t divide(int64_t n, const cuda_divisor *by) {
+    return (int64_t)(__umul64hi((uint64_t)n, by->magic) >> by->shift);
+}
+
+/* --------------------------------------------------------------- vectors -- */
+
+/* A thread's own lanes of a line are one vector of four floats, or two of two doubles. */
+#define VECTOR  (16 / (int)sizeof(real))
+#define VECTORS (ORDER_OWN_LANES / VECTOR)
+
+#if defined(ONEPASS_REAL_F64)
+typedef double2 vector;
+
+ALWAYS_INLINE vector pack_vector(const real *x) {
+    return make_double2(x[0], x[1]);
+}
+
+ALWAYS_INLINE void unpack_vector(vector v, real *x) {
+    x[0] = v.x;
+    x[1] = v.y;
+}
+#else
+typedef float4 vector;
+
+ALWAYS_INLINE vector pack_vector(const real *x) {
+    return make_float4(x[0], x[1], x[2], x[3]);
+}
+
+ALWAYS_INLINE void unpack_vector(vector v, real *x) {
+    x[0] = v.x;
+    x[1] = v.y;
+    x[2] = v.z;
+    x[3] = v.w;
+}
+
+/* Four 16-bit numbers. */
+ALWAYS_INLINE void unpack_half(bool f16, uint2 v, real *x) {
+    x[0] = f16 ? f32_of_f16((uint16_t)v.x) : f32_of(v.x << 16);
+    x[1] = f16 ? f32_of_f16((uint16_t)(v.x >> 16)) : f32_of(v.x & 0xffff0000u);
+    x[2] = f16 ? f32_of_f16((uint16_t)v.y) : f32_of(v.y << 16);
+    x[3] = f16 ? f32_of_f16((uint16_t)(v.y >> 16)) : f32_of(v.y & 0xffff0000u);
+}
+
+ALWAYS_INLINE uint32_t narrow(bool f16, float x) {
+    return f16 ? f16_of_f32(x) : bf16_of_f32(x);
+}
+
+ALWAYS_INLINE uint2 pack_half(bool f16, const real *x) {
+    return make_uint2(narrow(f16, x[0]) | narrow(f16, x[1]) << 16, narrow(f16, x[2]) | narrow(f16, x[3]) << 16);
+}
+#endif
+
+/* Registers that are set only under a condition would keep what they had before, and so
+ * be taken for the whole kernel; those that are cleared first are free until then. */
+ALWAYS_INLINE vector zero_vector(void) {
+    const real zero[VECTOR] = {0};
+    return pack_vector(zero);
+}
+
+/* Own lanes of a line in shared memory. */
+ALWAYS_INLINE void read_line(const tile *tile, const real *from, int line, real *x) {
+    EACH_VECTOR unpack_vector(*(const vector *)own_place(tile, from, line, i * VECTOR), x + i * VECTOR);
+}
+
+ALWAYS_INLINE void write_line(const tile *tile, real *to, int line, const real *x) {
+    EACH_VECTOR *(vector *)own_place(tile, to, line, i * VECTOR) = pack_vector(x + i * VECTOR);
+}
+
+#endif

@@ -1,0 +1,87 @@
+/*
+ * From a job to a launch. Nothing here touches the driver, so that the tests can plan a launch and run it on the CPU.
+ */
+#ifndef ONEPASS_CUDA_PLAN_H
+#define ONEPASS_CUDA_PLAN_H
+
+#include "cuda/kernels.def"
+#include "cuda/parameter.h"
+
+/* ---------------------------------------------------------------- kernels -- */
+
+/* The kinds of parameters. */
+typedef enum cuda_kind {
+    kind_direct,
+    kind_weighted,
+    kind_small,
+    kind_general
+} cuda_kind;
+
+/* The kernels of a loss, and those that scale. */
+#define CUDA_ENUMERATOR(loss, variant, ...) variant_##variant,
+typedef enum cuda_variant {
+    CUDA_KERNELS_2_F32(CUDA_ENUMERATOR, ) CUDA_KERNELS_0_F32(CUDA_ENUMERATOR, ) CUDA_VARIANTS
+} cuda_variant;
+#undef CUDA_ENUMERATOR
+
+typedef struct cuda_variant_info {
+    const char *name;
+    cuda_kind kind;
+    direction direction;
+} cuda_variant_info;
+
+/* src/cuda/variant.c */
+ONEPASS_INTERNAL extern const cuda_variant_info onepass_cuda_variant[CUDA_VARIANTS];
+ONEPASS_INTERNAL bool onepass_cuda_has_variant(int32_t operands, int32_t compute, cuda_variant variant);
+
+/* The fastest that can do the job. Fills in what only a direct one is told. */
+ONEPASS_INTERNAL cuda_variant onepass_cuda_choose_variant(const job *job, cuda_direct *direct);
+
+/* src/cuda/plan.c: those whose kernels serve every loss. */
+ONEPASS_INTERNAL extern const loss onepass_cuda_weights, onepass_cuda_gradient;
+
+/* ----------------------------------------------------------------- launch -- */
+
+/* Which kernel, how large, with what. The kernel reads as much of the parameter as it knows. */
+typedef struct cuda_launch {
+    union {
+        cuda_total total;
+        cuda_head head;
+        cuda_direct direct;
+        cuda_weighted weighted;
+        cuda_small small;
+        cuda_general general;
+    } parameter;
+    const loss *loss;
+    cuda_variant variant;
+    int32_t compute;        /* ONEPASS_F32 or ONEPASS_F64: which of the loss's images has the kernel */
+    uint32_t blocks;        /* 0: there is nothing to do */
+    uint32_t threads;       /* of a block */
+    uint32_t shared_memory; /* of a block, in bytes */
+    size_t workspace;       /* bytes that parameter.total.workspace must have; 0 if none is needed */
+} cuda_launch;
+
+/* Tests set these to try other kernels and launch shapes than the plan would choose; 0 leaves it the choice. */
+enum {
+    CUDA_GENERAL_KERNELS = 1, /* whatever the tensors */
+    CUDA_LARGE_KERNELS = 2    /* not those for small inputs */
+};
+typedef struct cuda_shape {
+    int32_t warps;
+    int32_t tiles_per_block;
+    int32_t most_blocks;
+    int32_t kernels;
+} cuda_shape;
+ONEPASS_INTERNAL extern cuda_shape onepass_cuda_shape;
+
+/* src/cuda/shape.c: blocks and threads of a launch that is planned otherwise. */
+ONEPASS_INTERNAL void onepass_cuda_plan_shape(const job *job, int32_t multiprocessors, cuda_launch *launch);
+
+/* src/cuda/plan.c. A job that is over its weights needs a launch of onepass_plan_weights before, in the same workspace.
+ */
+ONEPASS_INTERNAL void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *launch);
+
+/* What was planned gets its workspace: `launch->workspace` bytes. */
+ONEPASS_INTERNAL void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace);
+
+#endif

@@ -1,0 +1,174 @@
+/*
+ * Which kernels there are, and the fastest of them that can do a job.
+ */
+#include "cuda/job.h"
+#include "cuda/kernels.def"
+#include "cuda/plan.h"
+#include "dtype.h"
+#include "order.h"
+
+/* Beyond so many elements the small kernels are not faster. */
+#define MOST_SMALL_FORWARD (1 << 22)
+#define MOST_SMALL_BOTH    (1 << 21)
+
+/* ----------------------------------------------------------------- kernels -- */
+
+#define VARIANT(loss, variant, parameter, direction, ...) {#variant, kind_##parameter, direction},
+const cuda_variant_info onepass_cuda_variant[CUDA_VARIANTS] = {CUDA_KERNELS_2_F32(VARIANT, )
+                                                                   CUDA_KERNELS_0_F32(VARIANT, )};
+
+/* The variants that there are for so many operands in a compute type, a bit each. */
+#define BIT(loss, variant, ...)  | UINT32_C(1) << variant_##variant
+#define VARIANTS(operands, real) (0 CUDA_KERNELS_##operands##_##real(BIT, ))
+#define EACH_COUNT(real)                                                                                               \
+    { VARIANTS(0, real), VARIANTS(1, real), VARIANTS(2, real), VARIANTS(3, real) }
+static const uint32_t variants_f32[MOST_OPERANDS + 1] = EACH_COUNT(F32);
+static const uint32_t variants_f64[MOST_OPERANDS + 1] = EACH_COUNT(F64);
+
+bool onepass_cuda_has_variant(int32_t operands, int32_t compute, cuda_variant variant) {
+    return (compute == ONEPASS_F64 ? variants_f64 : variants_f32)[operands] >> variant & 1;
+}
+
+static bool has_variant(const job *job, cuda_variant variant) {
+    return onepass_cuda_has_variant(job->operand_count, job->compute, variant);
+}
+
+/* ------------------------------------------------------------ direct tiles -- */
+
+/* What a direct kernel finds at a tensor's tiles. */
+typedef enum layout {
+    NOT_DIRECT,
+    ABSENT,
+    REALS,    /* numbers of the compute type, aligned to 16 bytes */
+    HALVES,   /* numbers of a 16-bit type for a float computation, aligned to 8 */
+    CONSTANTS /* one number of the compute type for a tile */
+} layout;
+
+static layout layout_of(const view *view, int32_t compute, cuda_rows *rows, bool *has_rows) {
+    if (!view->data)
+        return ABSENT;
+    const int inner = view->ndim - 1;
+    const int64_t size = (int64_t)dtype_size(view->dtype), stride = view->stride[inner];
+    const bool constant = stride == 0, real = view->dtype == compute, half = size == 2 && compute == ONEPASS_F32;
+    const int64_t alignment = constant ? size : real ? 16 : 8;
+    *has_rows = constant || view->ndim == 2;
+    *rows = (cuda_rows){.tile_step = constant ? 0 : ORDER_TILE, .tiles = 1};
+    if (view->ndim > 2 || (stride != 0 && stride != 1) || !(real || (half && !constant)))
+        return NOT_DIRECT;
+    if (view->ndim == 2) {
+        rows->row_step = view->stride[0];
+        rows->tiles = view->shape[1] / ORDER_TILE;
+        rows->by = divisor_of(rows->tiles);
+        if (view->shape[1] % ORDER_TILE != 0)
+            return NOT_DIRECT;
+    }
+    if ((intptr_t)view->data % alignment != 0 || rows->row_step * size % alignment != 0)
+        return NOT_DIRECT;
+    return constant ? CONSTANTS : real ? REALS : HALVES;
+}
+
+/* What a direct kernel gives: a sum with or without the gradient for the prediction, or that gradient alone. */
+static cuda_variant variant_of_outputs(const job *job, bool half) {
+    const bool gradient = job->gradient[0].data;
+    if (job->reduction == ONEPASS_NONE || job->gradient[1].data || job->gradient[2].data)
+        return variant_general;
+    if (!wants_sum(job))
+        return half ? variant_backward_half : variant_backward;
+    if (gradient)
+        return half ? variant_both_half : variant_both;
+    return half ? variant_forward_half : variant_forward;
+}
+
+/* The layouts of all tensors. Fills in the rows. */
+static void find_layouts(const job *job, cuda_direct *direct, layout *layout) {
+    direct->head.rows = 0;
+    for (int which = 0; which < CUDA_TENSORS; which++) {
+        bool has_rows = false;
+        layout[which] = is_one_number(job, which)
+                            ? ABSENT
+                            : layout_of(tensor_of(job, which), job->compute, &direct->rows[which], &has_rows);
+        if (has_rows)
+            direct->head.rows |= (uint8_t)(1u << which);
+    }
+}
+
+static bool gradients_are(const layout *layout, enum layout expected) {
+    bool all = true;
+    for (int k = 0; k < MOST_OPERANDS; k++)
+        all &= layout[CUDA_GRADIENT + k] == ABSENT || layout[CUDA_GRADIENT + k] == expected;
+    return all;
+}
+
+/* Operands of the compute type may be constants; those of a 16-bit type are all of the same. */
+static bool operands_are(const job *job, const layout *layout, enum layout expected) {
+    bool all = true;
+    for (int k = 0; k < job->operand_count; k++)
+        all &= expected == HALVES ? layout[k] == HALVES && job->operand[k].dtype == job->operand[0].dtype
+                                  : layout[k] == REALS || layout[k] == CONSTANTS;
+    return all;
+}
+
+/* The direct kernel that can do the job, or the general one. The gradient is of the operands' type. */
+static cuda_variant direct_variant(const job *job, cuda_direct *direct) {
+    layout layout[CUDA_TENSORS];
+    find_layouts(job, direct, layout);
+    const bool half = layout[CUDA_PREDICTION] == HALVES;
+    const enum layout expected = half ? HALVES : REALS;
+    const cuda_variant variant = variant_of_outputs(job, half);
+    if (!gradients_are(layout, expected) || !operands_are(job, layout, expected) || !has_variant(job, variant) ||
+        (half && job->gradient[0].data && job->gradient[0].dtype != job->operand[0].dtype))
+        return variant_general;
+    return variant;
+}
+
+static cuda_variant scale_variant(const job *job, cuda_direct *direct) {
+    layout layout[CUDA_TENSORS];
+    find_layouts(job, direct, layout);
+    return gradients_are(layout, REALS) ? variant_scale_direct : variant_scale_general;
+}
+
+/* ----------------------------------------------------------- dense tensors -- */
+
+/* Whether the sum is wanted, alone or with the gradient for the prediction, of dense operands in float. */
+static bool is_dense_sum(const job *job) {
+    if (job->compute != ONEPASS_F32 || !wants_sum(job) || job->gradient[1].data || job->gradient[2].data)
+        return false;
+    for (int k = 0; k < job->operand_count; k++)
+        if (!is_dense(&job->operand[k], ONEPASS_F32))
+            return false;
+    return !job->gradient[0].data || is_dense(&job->gradient[0], ONEPASS_F32);
+}
+
+/* The kernel for small inputs that can do the job, or the general one. */
+static cuda_variant small_variant(const job *job) {
+    const int64_t most = job->gradient[0].data ? MOST_SMALL_BOTH : MOST_SMALL_FORWARD;
+    if (job->count == 0 || job->count > most || !has_variant(job, variant_small_forward) || !is_dense_sum(job))
+        return variant_general;
+    return job->gradient[0].data ? variant_small_both : variant_small_forward;
+}
+
+/* The kernel for weights and masks that can do the job, or the general one. */
+static cuda_variant weighted_variant(const job *job) {
+    const view *mask = counts_mask(job) ? &job->operand[0] : &job->mask;
+    const bool sums = counts_mask(job) ? job->compute == ONEPASS_F32 : is_dense_sum(job) && is_aligned_job(job);
+    const bool weight = !job->weight.data || (is_dense(&job->weight, ONEPASS_F32) && is_aligned(&job->weight, 16));
+    if (!sums || !weight || (mask->data && !(is_dense(mask, ONEPASS_BOOL) && is_aligned(mask, 4))))
+        return variant_general;
+    return job->gradient[0].data ? variant_weighted_both : variant_weighted_forward;
+}
+
+/* ----------------------------------------------------------------- choice -- */
+
+cuda_variant onepass_cuda_choose_variant(const job *job, cuda_direct *direct) {
+    const int32_t kernels = onepass_cuda_shape.kernels;
+    cuda_variant variant = variant_general;
+    if (job->family == FAMILY_SCALE)
+        return kernels == CUDA_GENERAL_KERNELS ? variant_scale_general : scale_variant(job, direct);
+    if (kernels == CUDA_GENERAL_KERNELS)
+        return variant_general;
+    if (job->weight.data || job->mask.data || counts_mask(job))
+        return weighted_variant(job);
+    if (kernels == 0)
+        variant = small_variant(job);
+    return variant == variant_general ? direct_variant(job, direct) : variant;
+}
