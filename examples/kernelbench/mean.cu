@@ -1,25 +1,47 @@
 /*
  * The mean loss of two float tensors, from their strides to a launch, as one translation unit. amalgamate.py begins
- * here, with losses.def cut down to one loss. Kernels, plan and views are the library's own, so the bits are too.
+ * here and brings the header of one loss. Kernels, plan and views are the library's own, so the bits are too.
  */
 #include "mean.h"
 
-#include "cuda/pairwise.cu"
+#include "cuda/kernel.h"
 
-/* All numbers in memory are float here, and what pairwise.cu made of dtype_size is the GPU's alone. */
+/* The kernels that compute the mean of floats, and no others. */
+#define LOSS(name, operands, ...)                                                                                      \
+    LOSS_TYPE(name, operands)                                                                                          \
+    CUDA_KERNELS_1_F64(MAKE_KERNEL, name)                                                                              \
+    MAKE_KERNEL(name, small_forward, small, FORWARD, REAL, USUAL)
+#include ONEPASS_UNIT_HEADER
+#undef LOSS
+
+/* All numbers in memory are float here, and what the kernels made of dtype_size is the GPU's alone. */
 #define dtype_size(dtype) sizeof(float)
 #include "cuda/plan.c"
+#include "cuda/shape.c"
+#include "cuda/variant.c"
 
 #define ONEPASS_UNIT mean
 #include "descriptor.c" /* the parameters' defaults */
-#include "catalog.c"
-const cuda_images onepass_cuda_images_mean = {NULL, NULL};
+#undef LOSS
+const cuda_images onepass_cuda_images_mean = {NULL, NULL}, onepass_cuda_images_every_loss = {NULL, NULL};
 
 #include "tensor.h" /* only: shape, tensor */
 #include "tensor.c" /* only: onepass_make_view */
 
 static_assert(MEAN_WORKSPACE == ONEPASS_WORKSPACE_SIZE, "enough for every call");
 static_assert(MEAN_MOST_DIMENSIONS == ONEPASS_MAX_DIMENSIONS, "those that a view has room for");
+
+#define LOSS(name, ...)                                                                                                \
+    static const loss *const the_loss = &onepass_loss_##name;                                                          \
+    static const void *kernel_of(cuda_variant variant) {                                                               \
+        if (variant == variant_forward)                                                                                \
+            return (const void *)onepass_##name##_forward;                                                             \
+        if (variant == variant_small_forward)                                                                          \
+            return (const void *)onepass_##name##_small_forward;                                                       \
+        return (const void *)onepass_##name##_general;                                                                 \
+    }
+#include ONEPASS_UNIT_HEADER
+#undef LOSS
 
 static void fill_view(const mean_call *call, int which, const shape *common, view *view) {
     tensor tensor = {};
@@ -41,7 +63,7 @@ static job job_of(const mean_call *call) {
     }
     job job = {};
     job.operand_count = 2;
-    job.loss = losses[0];
+    job.loss = the_loss;
     for (int32_t i = 0; i < job.loss->info.parameter_count; i++)
         job.parameter[i] = job.loss->info.parameter[i].default_value;
     job.reduction = ONEPASS_MEAN;
@@ -56,18 +78,6 @@ static job job_of(const mean_call *call) {
     job.value.shape[0] = job.value.stride[0] = 1;
     return job;
 }
-
-/* The kernels that compute the mean of floats. All others of pairwise.cu are left out of the amalgamation. */
-#define LOSS(name, ...)                                                                                                \
-    static const void *kernel_at(const job *job, int32_t index) {                                                      \
-        if (index == kernel_of(job, FORWARD))                                                                          \
-            return (const void *)KERNEL(name##_forward);                                                               \
-        if (index == kernel_of(job, SMALL_FORWARD))                                                                    \
-            return (const void *)KERNEL(name##_small_forward);                                                         \
-        return (const void *)KERNEL(name##_general);                                                                   \
-    }
-#include "losses.def"
-#undef LOSS
 
 #define OK(expression)                                                                                                 \
     do {                                                                                                               \
@@ -89,6 +99,6 @@ cudaError_t mean_launch(const mean_call *call) {
     if (launch.workspace > 0)
         OK(cudaMemsetAsync(call->workspace, 0, CUDA_WORKSPACE_HEAD, call->stream));
     void *parameter[] = {&launch.parameter};
-    return cudaLaunchKernel(kernel_at(&job, launch.kernel), dim3(launch.blocks), dim3(launch.threads), parameter,
+    return cudaLaunchKernel(kernel_of(launch.variant), dim3(launch.blocks), dim3(launch.threads), parameter,
                             launch.shared_memory, call->stream);
 }
