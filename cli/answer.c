@@ -52,7 +52,7 @@ static void print_json(const task *task, const onepass_loss_info *loss, const lo
     print_value(task);
     printf(", \"type\": \"%s\", \"shape\": [", dtype_name(task->value_dtype));
     for (int32_t d = 0; d < task->common.ndim; d++)
-        printf("%s%lld", d ? ", " : "", (long long)task->common.shape[d]);
+        printf("%s%lld", d ? ", " : "", (long long)task->common.extent[d]);
     printf("], \"elements\": %lld", (long long)task->common.count);
     if (task->call.device == ONEPASS_CUDA)
         printf(", \"device\": \"cuda:%d\"", task->call.device_index);

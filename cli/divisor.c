@@ -14,7 +14,7 @@ static int32_t compute_type(const task *task) {
 }
 
 /* A number at every index of a piece, in the type that the loss itself is computed in. */
-static onepass_tensor same_everywhere(int number, int32_t compute, const extents *piece) {
+static onepass_tensor same_everywhere(int number, int32_t compute, const onepass_shape *piece) {
     static const double f64[] = {0, 1};
     static const float f32[] = {0, 1};
     static const int64_t strides[ONEPASS_MAX_DIMENSIONS] = {0};
@@ -27,7 +27,7 @@ static onepass_tensor same_everywhere(int number, int32_t compute, const extents
 /* Adds up a piece in the library's order: its weights, or its elements, are the losses of predictions that are off
  * by 1. The mask has its usual say. */
 static int add_piece(pass *pass, onepass_accumulator *accumulator, const onepass_call *call, bool with_weights,
-                     int64_t first, const extents *piece) {
+                     int64_t first, const onepass_shape *piece) {
     const task *task = pass->task;
     const onepass_tensor one = same_everywhere(1, compute_type(task), piece);
     const onepass_tensor zero = same_everywhere(0, compute_type(task), piece);
@@ -39,7 +39,7 @@ static int add_piece(pass *pass, onepass_accumulator *accumulator, const onepass
         if (!source_take(&pass->source[k], first, piece, &pass->pieces, task_threads(task), &taken[k]))
             return FAILED;
         *(k == WEIGHT ? &slice.weight : &slice.mask) = &taken[k];
-        step_forward(pass, (uint64_t)piece->count * dtype_bytes(taken[k].dtype));
+        step_forward(pass, (uint64_t)piece->count * onepass_dtype_size(taken[k].dtype));
     }
     slice.operand[ONEPASS_PREDICTION] = &one;
     slice.operand[ONEPASS_TARGET] = &zero;
@@ -53,7 +53,7 @@ static int add_up(pass *pass, bool with_weights, double *sum) {
         .size = sizeof call, .loss = "mse", .reduction = ONEPASS_SUM, .threads = pass->call.threads};
     const onepass_tensor value = {.data = sum, .dtype = ONEPASS_F64};
     onepass_accumulator *accumulator = NULL;
-    extents piece;
+    onepass_shape piece;
     int result = RIGHT;
     onepass_status status = onepass_accumulator_begin(&accumulator, &call, pass->task->common.count);
     if (status != ONEPASS_OK)

@@ -61,9 +61,9 @@ void number_digits(const number *number, char *text, size_t size) {
 }
 
 void number_hex(const number *number, char *text, size_t size) {
-    if (dtype_bytes(number->dtype) == 2)
+    if (onepass_dtype_size(number->dtype) == 2)
         snprintf(text, size, "0x%04x", (unsigned)number->bits.b16);
-    else if (dtype_bytes(number->dtype) == 4)
+    else if (onepass_dtype_size(number->dtype) == 4)
         snprintf(text, size, "0x%08lx", (unsigned long)number->bits.b32);
     else
         snprintf(text, size, "0x%016llx", (unsigned long long)number->bits.b64);

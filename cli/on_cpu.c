@@ -23,12 +23,12 @@ static int write_outputs(pass *pass, int64_t count) {
     int status = RIGHT;
     for (int k = 0; k < OUTPUTS && status == RIGHT; k++)
         if (task_wants(task, k))
-            status =
-                output_write(&task->output[k], pass->output[k], (size_t)count * dtype_bytes(output_dtype(task, k)));
+            status = output_write(&task->output[k], pass->output[k],
+                                  (size_t)count * onepass_dtype_size(output_dtype(task, k)));
     return status;
 }
 
-static int run_piece(pass *pass, int64_t first, const extents *piece) {
+static int run_piece(pass *pass, int64_t first, const onepass_shape *piece) {
     const task *task = pass->task;
     onepass_call call = pass->call;
     onepass_tensor input[INPUTS], output[OUTPUTS];
@@ -66,7 +66,7 @@ static int finish(pass *pass) {
 
 static int run_pieces(pass *pass) {
     const uint64_t each = bytes_of_an_element(pass->task);
-    extents piece;
+    onepass_shape piece;
     int status = RIGHT;
     if (pass->call.reduction != ONEPASS_NONE) {
         const onepass_status begun =

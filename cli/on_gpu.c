@@ -42,7 +42,7 @@ static void step_forward(residence *at, uint64_t bytes) {
 static int upload(residence *at, int k) {
     input *input = &at->task->input[k];
     const uint64_t bytes = input_bytes(at->task, k);
-    const size_t size = dtype_bytes(input->layout.dtype);
+    const size_t size = onepass_dtype_size(input->layout.dtype);
     at->input[k] = gpu_allocate(bytes > 0 ? (size_t)bytes : 1);
     if (!at->input[k])
         return complain_of_gpu();
@@ -89,7 +89,7 @@ static onepass_tensor tensor_of(const input *input, void *data) {
 }
 
 static onepass_tensor dense(const task *task, void *data, int32_t dtype) {
-    return (onepass_tensor){.data = data, .dtype = dtype, .ndim = task->common.ndim, .shape = task->common.shape};
+    return (onepass_tensor){.data = data, .dtype = dtype, .ndim = task->common.ndim, .shape = task->common.extent};
 }
 
 static int run(residence *at) {
@@ -145,7 +145,8 @@ static int fetch_value(residence *at) {
     if (task->call.reduction == ONEPASS_NONE)
         return RIGHT;
     task->value.dtype = task->value_dtype;
-    return gpu_download(&task->value.bits, at->value, dtype_bytes(task->value_dtype)) ? RIGHT : complain_of_gpu();
+    return gpu_download(&task->value.bits, at->value, onepass_dtype_size(task->value_dtype)) ? RIGHT
+                                                                                             : complain_of_gpu();
 }
 
 static int work(residence *at) {

@@ -12,10 +12,10 @@ size_t bytes_of_an_element(const task *task) {
     size_t bytes = 0;
     for (int k = 0; k < INPUTS; k++)
         if (task_has(task, k))
-            bytes += dtype_bytes(task->input[k].layout.dtype);
+            bytes += onepass_dtype_size(task->input[k].layout.dtype);
     for (int k = 0; k < OUTPUTS; k++)
         if (task_wants(task, k))
-            bytes += dtype_bytes(output_dtype(task, k));
+            bytes += onepass_dtype_size(output_dtype(task, k));
     return bytes;
 }
 
@@ -28,8 +28,8 @@ static int64_t most_elements(const task *task) {
     return most;
 }
 
-bool next_piece(const pass *pass, int64_t first, extents *piece) {
-    const extents *common = &pass->task->common;
+bool next_piece(const pass *pass, int64_t first, onepass_shape *piece) {
+    const onepass_shape *common = &pass->task->common;
     const int64_t left = common->count - first;
     shape_piece(&pass->pieces, common, left < pass->pieces.elements ? left : pass->pieces.elements, piece);
     return left > 0;
@@ -40,26 +40,26 @@ void step_forward(pass *pass, uint64_t bytes) {
     progress_update(&pass->progress, pass->done_bytes);
 }
 
-onepass_tensor piece_tensor(const void *data, int32_t dtype, const extents *piece) {
+onepass_tensor piece_tensor(const void *data, int32_t dtype, const onepass_shape *piece) {
     return (onepass_tensor){
-        .data = (void *)(uintptr_t)data, .dtype = dtype, .ndim = piece->ndim, .shape = piece->shape};
+        .data = (void *)(uintptr_t)data, .dtype = dtype, .ndim = piece->ndim, .shape = piece->extent};
 }
 
 /* An accumulator does not know the batch of a batchmean: for it that is a mean with a divisor. */
 static void choose_call(pass *pass) {
-    const extents *common = &pass->task->common;
+    const onepass_shape *common = &pass->task->common;
     pass->call = pass->task->call;
     if (pass->call.reduction != ONEPASS_BATCHMEAN)
         return;
     pass->call.reduction = ONEPASS_MEAN;
-    pass->call.divisor = common->ndim > 0 ? (double)common->shape[0] : 1; /* 0: of no elements, as is the count */
+    pass->call.divisor = common->ndim > 0 ? (double)common->extent[0] : 1; /* 0: of no elements, as is the count */
 }
 
 static uint64_t count_bytes(const task *task) {
     uint64_t each = bytes_of_an_element(task);
     for (int k = WEIGHT; k <= MASK && task_sums_first(task); k++)
         if (task_has(task, k))
-            each += dtype_bytes(task->input[k].layout.dtype);
+            each += onepass_dtype_size(task->input[k].layout.dtype);
     return (uint64_t)task->common.count * each;
 }
 
@@ -79,7 +79,8 @@ int open_pass(pass *pass, task *task) {
         return FAILED;
     const int64_t most = task->common.count < pass->pieces.elements ? task->common.count : pass->pieces.elements;
     for (int k = 0; k < OUTPUTS && most > 0; k++)
-        if (task_wants(task, k) && !(pass->output[k] = malloc((size_t)most * dtype_bytes(output_dtype(task, k)))))
+        if (task_wants(task, k) &&
+            !(pass->output[k] = malloc((size_t)most * onepass_dtype_size(output_dtype(task, k)))))
             return complain(FAILED, "no memory for a piece of the outputs");
     return RIGHT;
 }

@@ -18,13 +18,13 @@ typedef struct pass {
 } pass;
 
 /* The next piece from `first` on; false at the end. */
-bool next_piece(const pass *pass, int64_t first, extents *piece);
+bool next_piece(const pass *pass, int64_t first, onepass_shape *piece);
 
 /* Says that so many bytes more have been read or written. */
 void step_forward(pass *pass, uint64_t bytes);
 
 /* A tensor of the piece's shape. */
-onepass_tensor piece_tensor(const void *data, int32_t dtype, const extents *piece);
+onepass_tensor piece_tensor(const void *data, int32_t dtype, const onepass_shape *piece);
 
 /* Bytes that one element has in all inputs and outputs. */
 size_t bytes_of_an_element(const task *task);

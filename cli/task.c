@@ -30,11 +30,11 @@ int32_t output_dtype(const task *task, int output) {
 
 uint64_t input_bytes(const task *task, int input) {
     const layout *layout = &task->input[input].layout;
-    return task_has(task, input) ? (uint64_t)layout->count * dtype_bytes(layout->dtype) : 0;
+    return task_has(task, input) ? (uint64_t)layout->count * onepass_dtype_size(layout->dtype) : 0;
 }
 
 uint64_t output_bytes(const task *task, int output) {
-    return task_wants(task, output) ? (uint64_t)task->common.count * dtype_bytes(output_dtype(task, output)) : 0;
+    return task_wants(task, output) ? (uint64_t)task->common.count * onepass_dtype_size(output_dtype(task, output)) : 0;
 }
 
 void point_call(const task *task, const onepass_tensor input[INPUTS], const onepass_tensor output[OUTPUTS],

@@ -22,7 +22,7 @@ typedef struct task {
     onepass_call call;      /* the loss, its parameters, the reduction, the threads, the device; no tensors yet */
     input input[INPUTS];    /* a file of -1: there is none */
     output output[OUTPUTS]; /* a name of null: not wanted */
-    extents common;
+    onepass_shape common;
     int32_t value_dtype; /* of the answer and of the elements' losses */
 
     number value;   /* the answer, unless the reduction is none */

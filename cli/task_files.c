@@ -29,26 +29,24 @@ static int complain_of_shapes(const task *task, int last) {
 
 /* Of a weight or a mask, which have no say in the common shape. */
 static int check_reach(const task *task, int k) {
-    extents with_it = task->common;
-    if (!task_has(task, k))
-        return RIGHT;
-    const bool fits = extents_join(&with_it, &task->input[k].layout) && with_it.ndim == task->common.ndim &&
-                      with_it.count == task->common.count &&
-                      memcmp(with_it.shape, task->common.shape, sizeof with_it.shape) == 0;
-    if (fits)
+    const onepass_tensor tensor = layout_tensor(&task->input[k].layout);
+    int64_t strides[ONEPASS_MAX_DIMENSIONS];
+    if (!task_has(task, k) || onepass_broadcast_strides(&tensor, &task->common, strides) == ONEPASS_OK)
         return RIGHT;
     char own[256], common[256];
     write_shape(own, sizeof own, task->input[k].layout.ndim, task->input[k].layout.shape);
-    write_shape(common, sizeof common, task->common.ndim, task->common.shape);
+    write_shape(common, sizeof common, task->common.ndim, task->common.extent);
     return complain(WRONG, "%s: has shape %s, which cannot be broadcast to that of the operands, %s",
                     task->input[k].path, own, common);
 }
 
 static int join_shapes(task *task) {
-    task->common = (extents){.count = 1};
-    for (int k = 0; k < ONEPASS_MAX_OPERANDS && task_has(task, k); k++)
-        if (!extents_join(&task->common, &task->input[k].layout))
+    task->common = (onepass_shape)ONEPASS_SHAPE_INIT;
+    for (int k = 0; k < ONEPASS_MAX_OPERANDS && task_has(task, k); k++) {
+        const onepass_tensor tensor = layout_tensor(&task->input[k].layout);
+        if (onepass_broadcast(&task->common, &tensor) != ONEPASS_OK)
             return complain_of_shapes(task, k);
+    }
     const int status = check_reach(task, WEIGHT);
     return status == RIGHT ? check_reach(task, MASK) : status;
 }

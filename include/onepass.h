@@ -235,8 +235,8 @@ ONEPASS_API onepass_status onepass_mean_f32(const char *loss, int64_t count, con
                                             const float *target, float *value, float *gradient);
 
 /* Multiplies gradients that were computed without an upstream gradient by one, in
- * place: afterwards they have the bits that they would have had if it had been
- * known before. For f32 gradients that were computed in float, and for f64 gradients
+ * place: afterwards they are bit-identical to what they would have been if it had
+ * been known before. For f32 gradients that were computed in float, and for f64 gradients
  * that were computed in double. The call needs `upstream` (one element), at least one
  * `gradient`, and where: device, device_index, stream, threads. Where the upstream
  * gradient is 1 nothing is read or written. */
@@ -250,6 +250,36 @@ ONEPASS_API onepass_status onepass_scale(const onepass_call *call);
  * for them, and so does the first that is captured, for many. Such a call may take longer
  * and may wait for the GPU; it may be captured. For the CPU there is nothing to do. */
 ONEPASS_API onepass_status onepass_prepare(int32_t device, int32_t device_index);
+
+/* --------------------------------------------------------------- shapes -- */
+
+/* What a call does with shapes, asked for by itself: for programs that allocate
+ * outputs, or that bring tensors piece by piece. */
+typedef struct onepass_shape {
+    int32_t ndim;
+    int64_t extent[ONEPASS_MAX_DIMENSIONS];
+    int64_t count; /* of elements */
+} onepass_shape;
+
+/* The shape of one element, without dimensions, to begin with. */
+#define ONEPASS_SHAPE_INIT                                                                                             \
+    { 0, {0}, 1 }
+
+/* Bytes of an element; 0 if there is no such type. */
+ONEPASS_API size_t onepass_dtype_size(int32_t dtype);
+
+/* Broadcasts a shape and a tensor's to their common one, aligned at the last dimension.
+ * Of the tensor nothing but ndim and shape is looked at. On failure `common` stays as it was. */
+ONEPASS_API onepass_status onepass_broadcast(onepass_shape *common, const onepass_tensor *tensor);
+
+/* A tensor's strides at a shape that it broadcasts to, 0 where it is repeated: `common.ndim`
+ * of them. The data are not looked at. */
+ONEPASS_API onepass_status onepass_broadcast_strides(const onepass_tensor *tensor, const onepass_shape *common,
+                                                     int64_t *strides);
+
+/* The same elements in the same order with as few dimensions as possible, but at least one:
+ * those of one element go, and those that one step walks through become one. */
+ONEPASS_API void onepass_merge_dimensions(onepass_shape *shape, int64_t *strides);
 
 /* ---------------------------------------------------------- accumulator -- */
 

@@ -28,7 +28,7 @@ static text text_of(int32_t ndim, const int64_t *numbers) {
 #define STRIDES_TEXT(tensor) text_of((tensor)->shape.ndim, (tensor)->stride).characters
 
 /* Fills in the number of elements. */
-static onepass_status count_elements(shape *shape, const char *name) {
+static onepass_status count_elements(onepass_shape *shape, const char *name) {
     bool empty = false;
     for (int32_t d = 0; d < shape->ndim; d++) {
         if (shape->extent[d] < 0)
@@ -43,11 +43,11 @@ static onepass_status count_elements(shape *shape, const char *name) {
 }
 
 /* Dense, row-major strides. They are of no interest in an empty tensor. */
-static void fill_strides(tensor *tensor) {
-    int64_t stride = tensor->shape.count > 0;
-    for (int32_t d = tensor->shape.ndim - 1; d >= 0; d--) {
-        tensor->stride[d] = stride;
-        stride *= tensor->shape.count > 0 ? tensor->shape.extent[d] : 0;
+static void fill_strides(const onepass_shape *shape, int64_t *stride) {
+    int64_t step = shape->count > 0;
+    for (int32_t d = shape->ndim - 1; d >= 0; d--) {
+        stride[d] = step;
+        step *= shape->count > 0 ? shape->extent[d] : 0;
     }
 }
 
@@ -86,23 +86,36 @@ static onepass_status check_span(tensor *tensor) {
     return ONEPASS_OK;
 }
 
+static onepass_status check_ndim(int32_t ndim, const char *name) {
+    if (ndim < 0 || ndim > ONEPASS_MAX_DIMENSIONS)
+        FAIL_SHAPE("%s has ndim %d; expected 0 to %d dimensions", name, ndim, ONEPASS_MAX_DIMENSIONS);
+    return ONEPASS_OK;
+}
+
+static onepass_status read_shape(const onepass_tensor *given, const char *name, onepass_shape *shape) {
+    shape->ndim = given->ndim;
+    OK(check_ndim(given->ndim, name));
+    if (given->ndim > 0 && !given->shape)
+        FAIL_ARGUMENT("%s has a null shape; expected %d extents", name, given->ndim);
+    if (given->ndim > 0)
+        memcpy(shape->extent, given->shape, (size_t)given->ndim * sizeof *given->shape);
+    return count_elements(shape, name);
+}
+
+static void read_strides(const onepass_tensor *given, const onepass_shape *shape, int64_t *stride) {
+    if (shape->ndim > 0 && given->strides)
+        memcpy(stride, given->strides, (size_t)shape->ndim * sizeof *stride);
+    else
+        fill_strides(shape, stride);
+}
+
 /* All but the type. */
 static onepass_status check_layout(const onepass_tensor *given, const char *name, tensor *tensor) {
     tensor->name = name;
     tensor->data = given->data;
     tensor->dtype = given->dtype;
-    tensor->shape.ndim = given->ndim;
-    if (given->ndim < 0 || given->ndim > ONEPASS_MAX_DIMENSIONS)
-        FAIL_SHAPE("%s has ndim %d; expected 0 to %d dimensions", name, given->ndim, ONEPASS_MAX_DIMENSIONS);
-    if (given->ndim > 0 && !given->shape)
-        FAIL_ARGUMENT("%s has a null shape; expected %d extents", name, given->ndim);
-    if (given->ndim > 0)
-        memcpy(tensor->shape.extent, given->shape, (size_t)given->ndim * sizeof *given->shape);
-    OK(count_elements(&tensor->shape, name));
-    if (given->ndim > 0 && given->strides)
-        memcpy(tensor->stride, given->strides, (size_t)given->ndim * sizeof *given->strides);
-    else
-        fill_strides(tensor);
+    OK(read_shape(given, name, &tensor->shape));
+    read_strides(given, &tensor->shape, tensor->stride);
     return check_span(tensor);
 }
 
@@ -165,7 +178,7 @@ onepass_status onepass_check_apart(const tensor *output, const tensor *other) {
     return ONEPASS_OK;
 }
 
-static bool same_shape(const shape *a, const shape *b) {
+static bool same_shape(const onepass_shape *a, const onepass_shape *b) {
     return a->ndim == b->ndim && memcmp(a->extent, b->extent, (size_t)a->ndim * sizeof *a->extent) == 0;
 }
 
@@ -182,9 +195,9 @@ bool onepass_same_place(const tensor *a, const tensor *b) {
 
 /* If the shorter shape is the beginning of the longer one, somebody counted from
  * the first dimension: say which shape was probably meant. */
-static text suggest_reshape(const char *name, const shape *shorter, const shape *longer) {
+static text suggest_reshape(const char *name, const onepass_shape *shorter, const onepass_shape *longer) {
     text hint = {""};
-    shape meant = *shorter;
+    onepass_shape meant = *shorter;
     if (shorter->ndim == 0 || shorter->ndim >= longer->ndim)
         return hint;
     for (int32_t d = 0; d < shorter->ndim; d++)
@@ -198,34 +211,46 @@ static text suggest_reshape(const char *name, const shape *shorter, const shape 
     return hint;
 }
 
-static onepass_status do_not_broadcast(const tensor *a, const tensor *b, int64_t extent_a, int64_t extent_b) {
+/* Two extents that must be one. */
+typedef struct conflict {
+    int64_t a, b;
+} conflict;
+
+static onepass_status do_not_broadcast(const tensor *a, const tensor *b, conflict conflict) {
     const tensor *shorter = a->shape.ndim < b->shape.ndim ? a : b, *longer = shorter == a ? b : a;
     FAIL_SHAPE("%s has shape %s and %s has shape %s, which do not broadcast (%lld against %lld)%s", a->name,
-               SHAPE_TEXT(&a->shape), b->name, SHAPE_TEXT(&b->shape), (long long)extent_a, (long long)extent_b,
+               SHAPE_TEXT(&a->shape), b->name, SHAPE_TEXT(&b->shape), (long long)conflict.a, (long long)conflict.b,
                suggest_reshape(shorter->name, &shorter->shape, &longer->shape).characters);
 }
 
-onepass_status onepass_common_shape(const tensor *tensor, int32_t count, shape *common) {
+/* Joins another shape to a common one, whose elements are to be counted anew. False: they do not broadcast. */
+static bool join(onepass_shape *common, const onepass_shape *own, conflict *conflict) {
+    onepass_shape joined;
+    joined.ndim = common->ndim > own->ndim ? common->ndim : own->ndim;
+    for (int32_t d = 1; d <= joined.ndim; d++) { /* from the last one on */
+        const int64_t a = d <= common->ndim ? common->extent[common->ndim - d] : 1;
+        const int64_t b = d <= own->ndim ? own->extent[own->ndim - d] : 1;
+        if (a != b && a != 1 && b != 1) {
+            *conflict = (struct conflict){a, b};
+            return false;
+        }
+        joined.extent[joined.ndim - d] = a == 1 ? b : a;
+    }
+    common->ndim = joined.ndim;
+    memcpy(common->extent, joined.extent, (size_t)joined.ndim * sizeof *joined.extent);
+    return true;
+}
+
+onepass_status onepass_common_shape(const tensor *tensor, int32_t count, onepass_shape *common) {
+    conflict conflict;
     common->ndim = 0;
     for (int32_t k = 0; k < count; k++)
-        if (tensor[k].shape.ndim > common->ndim)
-            common->ndim = tensor[k].shape.ndim;
-    for (int32_t d = 0; d < common->ndim; d++) {
-        int64_t *extent = &common->extent[d];
-        *extent = 1;
-        for (int32_t k = 0; k < count; k++) {
-            const int32_t own_d = d - (common->ndim - tensor[k].shape.ndim);
-            const int64_t own = own_d < 0 ? 1 : tensor[k].shape.extent[own_d];
-            if (*extent != 1 && own != 1 && own != *extent)
-                return do_not_broadcast(&tensor[0], &tensor[k], *extent, own);
-            if (own != 1)
-                *extent = own;
-        }
-    }
+        if (!join(common, &tensor[k].shape, &conflict))
+            return do_not_broadcast(&tensor[0], &tensor[k], conflict);
     return count_elements(common, "the common shape of the operands");
 }
 
-onepass_status onepass_check_shape(const tensor *tensor, const shape *common, const char *what) {
+onepass_status onepass_check_shape(const tensor *tensor, const onepass_shape *common, const char *what) {
     if (!same_shape(&tensor->shape, common))
         FAIL_SHAPE("%s has shape %s; %s has the operands' common shape %s", tensor->name, SHAPE_TEXT(&tensor->shape),
                    what, SHAPE_TEXT(common));
@@ -239,43 +264,98 @@ onepass_status onepass_check_same_shape(const tensor *first, const tensor *secon
     return ONEPASS_OK;
 }
 
-onepass_status onepass_check_broadcast(const tensor *tensor, const shape *common) {
-    const int32_t missing = common->ndim - tensor->shape.ndim;
+static bool broadcasts_to(const onepass_shape *own, const onepass_shape *common) {
+    const int32_t missing = common->ndim - own->ndim;
     bool reaches = missing >= 0;
-    for (int32_t d = 0; d < tensor->shape.ndim && reaches; d++)
-        reaches = tensor->shape.extent[d] == 1 || tensor->shape.extent[d] == common->extent[d + missing];
-    if (!reaches)
+    for (int32_t d = 0; d < own->ndim && reaches; d++)
+        reaches = own->extent[d] == 1 || own->extent[d] == common->extent[d + missing];
+    return reaches;
+}
+
+onepass_status onepass_check_broadcast(const tensor *tensor, const onepass_shape *common) {
+    if (!broadcasts_to(&tensor->shape, common))
         FAIL_SHAPE("%s has shape %s, which does not broadcast to the operands' common shape %s%s", tensor->name,
                    SHAPE_TEXT(&tensor->shape), SHAPE_TEXT(common),
                    suggest_reshape(tensor->name, &tensor->shape, common).characters);
     return ONEPASS_OK;
 }
 
-/* ------------------------------------------------------------------ view -- */
+static void spread_strides(const onepass_shape *own, const int64_t *stride, const onepass_shape *common,
+                           int64_t *spread) {
+    const int32_t missing = common->ndim - own->ndim;
+    for (int32_t d = 0; d < common->ndim; d++)
+        spread[d] = d < missing || own->extent[d - missing] == 1 ? 0 : stride[d - missing];
+}
 
-void onepass_make_view(const tensor *tensor, const shape *common, view *view) {
-    view->data = tensor->data;
-    view->dtype = tensor->dtype;
-    view->ndim = 0;
-    const int32_t missing = common->ndim - tensor->shape.ndim;
-    for (int32_t d = 0; d < common->ndim && common->count > 0; d++) {
-        const int64_t extent = common->extent[d];
-        if (extent == 1)
+/* No overflow: see LARGEST_SPAN. Returns how many dimensions are left. */
+static int32_t merge_dimensions(int32_t ndim, int64_t *extent, int64_t *stride) {
+    int32_t kept = 0;
+    for (int32_t d = 0; d < ndim; d++) {
+        if (extent[d] == 1)
             continue;
-        const int64_t stride = d < missing || tensor->shape.extent[d - missing] == 1 ? 0 : tensor->stride[d - missing];
-        const int32_t outer = view->ndim - 1;
-        /* No overflow: see LARGEST_SPAN. */
-        if (outer >= 0 && view->stride[outer] == stride * extent) {
-            view->shape[outer] *= extent;
-            view->stride[outer] = stride;
+        if (kept > 0 && stride[kept - 1] == stride[d] * extent[d]) {
+            extent[kept - 1] *= extent[d];
+            stride[kept - 1] = stride[d];
         } else {
-            view->shape[view->ndim] = extent;
-            view->stride[view->ndim++] = stride;
+            extent[kept] = extent[d];
+            stride[kept++] = stride[d];
         }
     }
-    if (view->ndim == 0) {
-        view->shape[0] = 1;
-        view->stride[0] = 1;
-        view->ndim = 1;
+    if (kept == 0) {
+        extent[0] = stride[0] = 1;
+        kept = 1;
     }
+    return kept;
+}
+
+void onepass_make_view(const tensor *tensor, const onepass_shape *common, view *view) {
+    view->data = tensor->data;
+    view->dtype = tensor->dtype;
+    memcpy(view->shape, common->extent, (size_t)common->ndim * sizeof *view->shape);
+    spread_strides(&tensor->shape, tensor->stride, common, view->stride);
+    view->ndim = merge_dimensions(common->count > 0 ? common->ndim : 0, view->shape, view->stride);
+}
+
+/* ---------------------------------------------------------- for programs -- */
+
+size_t onepass_dtype_size(int32_t dtype) {
+    return dtype >= ONEPASS_F16 && dtype <= ONEPASS_BOOL ? dtype_size(dtype) : 0;
+}
+
+onepass_status onepass_broadcast(onepass_shape *common, const onepass_tensor *tensor) {
+    onepass_shape own, joined;
+    conflict conflict;
+    onepass_succeed();
+    if (!common || !tensor)
+        FAIL_ARGUMENT("%s is null; expected a shape and a tensor", common ? "tensor" : "common");
+    OK(check_ndim(common->ndim, "common"));
+    OK(read_shape(tensor, "the tensor", &own));
+    joined = *common;
+    if (!join(&joined, &own, &conflict))
+        FAIL_SHAPE("the tensor has shape %s, which does not broadcast with %s (%lld against %lld)", SHAPE_TEXT(&own),
+                   SHAPE_TEXT(common), (long long)conflict.b, (long long)conflict.a);
+    OK(count_elements(&joined, "the common shape"));
+    *common = joined;
+    return ONEPASS_OK;
+}
+
+onepass_status onepass_broadcast_strides(const onepass_tensor *tensor, const onepass_shape *common, int64_t *strides) {
+    onepass_shape own;
+    int64_t stride[ONEPASS_MAX_DIMENSIONS];
+    onepass_succeed();
+    if (!tensor || !common || !strides)
+        FAIL_ARGUMENT("%s is null; expected a tensor, a shape and a place for its strides", !tensor   ? "tensor"
+                                                                                            : !common ? "common"
+                                                                                                      : "strides");
+    OK(check_ndim(common->ndim, "common"));
+    OK(read_shape(tensor, "the tensor", &own));
+    if (!broadcasts_to(&own, common))
+        FAIL_SHAPE("the tensor has shape %s, which does not broadcast to %s", SHAPE_TEXT(&own), SHAPE_TEXT(common));
+    read_strides(tensor, &own, stride);
+    spread_strides(&own, stride, common, strides);
+    return ONEPASS_OK;
+}
+
+void onepass_merge_dimensions(onepass_shape *shape, int64_t *strides) {
+    shape->ndim = merge_dimensions(shape->count > 0 ? shape->ndim : 0, shape->extent, strides);
 }

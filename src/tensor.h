@@ -10,18 +10,12 @@
 
 #include <stdbool.h>
 
-typedef struct shape {
-    int32_t ndim;
-    int64_t extent[ONEPASS_MAX_DIMENSIONS];
-    int64_t count; /* of elements */
-} shape;
-
 /* A tensor that has been checked, with all that later checks need. */
 typedef struct tensor {
     const char *name; /* as messages call it */
     void *data;
     int32_t dtype;
-    struct shape shape;
+    onepass_shape shape;
     int64_t stride[ONEPASS_MAX_DIMENSIONS];
     uintptr_t begin, end; /* the addresses it spans; equal if it has no elements */
 } tensor;
@@ -36,13 +30,14 @@ ONEPASS_INTERNAL onepass_status onepass_read_mask(const onepass_tensor *given, t
 ONEPASS_INTERNAL onepass_status onepass_read_scalar(const onepass_tensor *given, const char *name, tensor *tensor);
 
 /* The shape that the tensors have together, aligned at the last dimension. */
-ONEPASS_INTERNAL onepass_status onepass_common_shape(const tensor *tensor, int32_t count, shape *common);
+ONEPASS_INTERNAL onepass_status onepass_common_shape(const tensor *tensor, int32_t count, onepass_shape *common);
 
 /* That the tensor has this shape, ... */
-ONEPASS_INTERNAL onepass_status onepass_check_shape(const tensor *tensor, const shape *common, const char *what);
+ONEPASS_INTERNAL onepass_status onepass_check_shape(const tensor *tensor, const onepass_shape *common,
+                                                    const char *what);
 
 /* ... or broadcasts to it, as it is. */
-ONEPASS_INTERNAL onepass_status onepass_check_broadcast(const tensor *tensor, const shape *common);
+ONEPASS_INTERNAL onepass_status onepass_check_broadcast(const tensor *tensor, const onepass_shape *common);
 
 /* That two gradients of one call have one shape. */
 ONEPASS_INTERNAL onepass_status onepass_check_same_shape(const tensor *first, const tensor *second);
@@ -57,6 +52,6 @@ ONEPASS_INTERNAL onepass_status onepass_check_apart(const tensor *output, const 
 ONEPASS_INTERNAL bool onepass_same_place(const tensor *a, const tensor *b);
 
 /* The tensor at the common shape, with as few dimensions as its strides allow. */
-ONEPASS_INTERNAL void onepass_make_view(const tensor *tensor, const shape *common, view *view);
+ONEPASS_INTERNAL void onepass_make_view(const tensor *tensor, const onepass_shape *common, view *view);
 
 #endif

@@ -2,6 +2,7 @@
 
 onepass_test(test_arguments)
 onepass_test(test_tensors)
+onepass_test(test_shapes)
 onepass_test(test_asking)
 
 # A later version, whose structs have fields that this one's have not, and a program of today.

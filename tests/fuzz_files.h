@@ -113,7 +113,7 @@ static inline bool is_dense(const layout *layout, bool fortran) {
 }
 
 static inline void check_layout(const layout *layout, uint64_t file_size) {
-    fuzz_check(dtype_bytes(layout->dtype) > 0, "a layout has no type");
+    fuzz_check(onepass_dtype_size(layout->dtype) > 0, "a layout has no type");
     fuzz_check(layout->ndim >= 0 && layout->ndim <= ONEPASS_MAX_DIMENSIONS, "a layout has too many dimensions");
     bool empty = false;
     int64_t count = 1;
@@ -128,7 +128,7 @@ static inline void check_layout(const layout *layout, uint64_t file_size) {
         fuzz_check(layout->stride[d] == 0, "an empty array has a stride");
     fuzz_check(empty || is_dense(layout, false) || is_dense(layout, true), "strides are of neither order");
     uint64_t bytes, end;
-    const bool overflows = __builtin_mul_overflow((uint64_t)layout->count, dtype_bytes(layout->dtype), &bytes) ||
+    const bool overflows = __builtin_mul_overflow((uint64_t)layout->count, onepass_dtype_size(layout->dtype), &bytes) ||
                            __builtin_add_overflow(layout->offset, bytes, &end);
     fuzz_check(!overflows && end <= file_size, "an array leaves its file");
 }

@@ -70,7 +70,7 @@ static void check_written(const layout *array) {
     fuzz_check(size % 64 == 0 && size <= sizeof header, "a header is written with an odd length");
     layout again;
     problem problem;
-    const uint64_t bytes = (uint64_t)array->count * dtype_bytes(array->dtype);
+    const uint64_t bytes = (uint64_t)array->count * onepass_dtype_size(array->dtype);
     const bool good = npy_parse((const unsigned char *)header, size, size + bytes, FOR_NUMBERS, &again, &problem);
     fuzz_check(good, "what was written cannot be read");
     fuzz_check(!good || (again.dtype == array->dtype && !again.swapped && again.ndim == array->ndim &&
@@ -93,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fuzz_check((layout.dtype == ONEPASS_BOOL) == (purpose == FOR_MASK), "an array is not what was wanted");
         check_layout(&layout, file_size);
         fuzz_check(layout.offset <= file.size, "a header is longer than what was read");
-        fuzz_check(layout.offset + (uint64_t)layout.count * dtype_bytes(layout.dtype) == file_size,
+        fuzz_check(layout.offset + (uint64_t)layout.count * onepass_dtype_size(layout.dtype) == file_size,
                    "an array is not all of its file");
         check_written(&layout);
     } else {

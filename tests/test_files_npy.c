@@ -289,7 +289,7 @@ static void test_writing(void) {
         int64_t count = 1;
         for (int32_t d = 0; d < one->ndim; d++)
             count *= one->shape[d];
-        const uint64_t bytes = (uint64_t)count * dtype_bytes(one->dtype);
+        const uint64_t bytes = (uint64_t)count * onepass_dtype_size(one->dtype);
         const bool parsed =
             npy_parse((const unsigned char *)header, size, size + bytes, FOR_NUMBERS, &layout, &problem);
         CHECK(parsed && layout.dtype == one->dtype && layout.ndim == one->ndim && layout.count == count &&

@@ -169,7 +169,7 @@ static int64_t reach_of(const box *box) {
 /* Where the box reaches farthest, it is cut into parts that fit into a window. Each cut leaves less to cut. */
 static bool take_box(const view *view, const box *whole, int threads) {
     const layout *layout = &view->input->layout;
-    const int64_t size = (int64_t)dtype_bytes(layout->dtype), reach = reach_of(whole);
+    const int64_t size = (int64_t)onepass_dtype_size(layout->dtype), reach = reach_of(whole);
     int32_t far = 0;
     for (int32_t d = 1; d < whole->ndim; d++)
         if ((whole->extent[d] - 1) * whole->from[d] > (whole->extent[far] - 1) * whole->from[far])
@@ -213,7 +213,7 @@ static bool take_rows(const view *view, int32_t d, int64_t rows, int64_t from_at
  * whole rows, and a part of a row, for which the same goes one dimension further down. */
 static bool take_run(const view *view, int32_t d, int64_t first, int64_t count, int64_t from_at, unsigned char *copy,
                      int threads) {
-    const int64_t size = (int64_t)dtype_bytes(view->input->layout.dtype);
+    const int64_t size = (int64_t)onepass_dtype_size(view->input->layout.dtype);
     bool taken = true;
     for (; d < view->ndim - 1 && count > 0 && taken; d++) {
         int64_t inner = 1;

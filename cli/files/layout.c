@@ -20,21 +20,6 @@ const char *dtype_name(int32_t dtype) {
     return "?";
 }
 
-size_t dtype_bytes(int32_t dtype) {
-    switch (dtype) {
-    case ONEPASS_F16:
-    case ONEPASS_BF16:
-        return 2;
-    case ONEPASS_F32:
-        return 4;
-    case ONEPASS_F64:
-        return 8;
-    case ONEPASS_BOOL:
-        return 1;
-    }
-    return 0;
-}
-
 bool machine_is_big_endian(void) {
     return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 }
@@ -67,24 +52,25 @@ bool fail_expected(problem *problem, const char *expected, const unsigned char *
     return fail(problem, "expected %s at byte %llu, not '%c'", expected, place, text[at]);
 }
 
+onepass_tensor layout_tensor(const layout *layout) {
+    return (onepass_tensor){
+        .dtype = layout->dtype, .ndim = layout->ndim, .shape = layout->shape, .strides = layout->stride};
+}
+
 bool count_elements(layout *layout, problem *problem) {
-    char shape[256];
-    bool empty = false;
-    write_shape(shape, sizeof shape, layout->ndim, layout->shape);
-    for (int32_t d = 0; d < layout->ndim; d++) {
+    char text[256];
+    onepass_shape shape = ONEPASS_SHAPE_INIT;
+    const onepass_tensor tensor = layout_tensor(layout);
+    const int64_t size = (int64_t)onepass_dtype_size(layout->dtype);
+    int64_t bytes;
+    write_shape(text, sizeof text, layout->ndim, layout->shape);
+    for (int32_t d = 0; d < layout->ndim; d++)
         if (layout->shape[d] < 0)
-            return fail(problem, "its shape %s has a negative extent", shape);
-        empty |= layout->shape[d] == 0;
-    }
-    /* As in the library, an array with an extent of 0 is empty, however large the others are. */
-    int64_t bytes = (int64_t)dtype_bytes(layout->dtype);
-    layout->count = empty ? 0 : 1;
-    for (int32_t d = 0; d < layout->ndim && !empty; d++) {
-        if (__builtin_mul_overflow(bytes, layout->shape[d], &bytes))
-            return fail(problem, "its shape %s of %s is absurd: the number of bytes does not fit into 63 bits", shape,
-                        dtype_name(layout->dtype));
-        layout->count *= layout->shape[d];
-    }
+            return fail(problem, "its shape %s has a negative extent", text);
+    if (onepass_broadcast(&shape, &tensor) != ONEPASS_OK || __builtin_mul_overflow(shape.count, size, &bytes))
+        return fail(problem, "its shape %s of %s is absurd: the number of bytes does not fit into 63 bits", text,
+                    dtype_name(layout->dtype));
+    layout->count = shape.count;
     return true;
 }
 

@@ -32,7 +32,6 @@ typedef struct problem {
 
 /* "f32"; "?" for none of the types. */
 const char *dtype_name(int32_t dtype);
-size_t dtype_bytes(int32_t dtype); /* 0 for none of the types */
 
 bool machine_is_big_endian(void);
 
@@ -50,6 +49,9 @@ bool fail_expected(problem *problem, const char *expected, const unsigned char *
 
 /* Multiplies the extents, which must not be negative, and checks that the array's bytes are counted by an int64_t. */
 bool count_elements(layout *layout, problem *problem);
+
+/* The array as the library sees one, without its numbers. */
+onepass_tensor layout_tensor(const layout *layout);
 
 /* Sets the strides of C or Fortran order. */
 void fill_strides(layout *layout, bool fortran);

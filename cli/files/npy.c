@@ -274,7 +274,7 @@ static bool understand_type(slice descr, purpose purpose, layout *layout, proble
         layout->dtype = ONEPASS_BF16;
     /* Without an order, or with '=' or '|', NumPy too takes the bytes for the machine's own. */
     const char other_order = machine_is_big_endian() ? '<' : '>';
-    layout->swapped = dtype_bytes(layout->dtype) > 1 && descr.size > 0 && descr.text[0] == other_order;
+    layout->swapped = onepass_dtype_size(layout->dtype) > 1 && descr.size > 0 && descr.text[0] == other_order;
     return layout->dtype != 0 || refuse_type(descr, purpose, problem);
 }
 
@@ -315,7 +315,7 @@ static bool find_dictionary(cursor *cursor, uint64_t file_size) {
 }
 
 static bool check_length(const layout *layout, slice type, uint64_t file_size, problem *problem) {
-    const uint64_t needed = (uint64_t)layout->count * dtype_bytes(layout->dtype);
+    const uint64_t needed = (uint64_t)layout->count * onepass_dtype_size(layout->dtype);
     const uint64_t there = file_size - layout->offset;
     char shape[256];
     write_shape(shape, sizeof shape, layout->ndim, layout->shape);

@@ -38,12 +38,12 @@ static int reserve(const output *output, uint64_t bytes) {
     return RIGHT;
 }
 
-int output_begin(output *output, int32_t dtype, const extents *extents) {
+int output_begin(output *output, int32_t dtype, const onepass_shape *shape) {
     char header[NPY_MOST_HEADER];
-    const size_t header_size = npy_write_header(header, dtype, extents->ndim, extents->shape);
+    const size_t header_size = npy_write_header(header, dtype, shape->ndim, shape->extent);
     uint64_t data;
     problem problem;
-    if (__builtin_mul_overflow((uint64_t)extents->count, (uint64_t)dtype_bytes(dtype), &data))
+    if (__builtin_mul_overflow((uint64_t)shape->count, (uint64_t)onepass_dtype_size(dtype), &data))
         return complain(WRONG, "%s: would be larger than any file can be", output->file.name);
     const bool is_made = replacement_make(&output->file, &problem);
     stop_knows_file(output->index, output->file.part);

@@ -15,7 +15,7 @@ typedef struct output {
 int output_check(output *output, int index, const char *path, const input *const *inputs, int count);
 
 /* Makes the file beside its name and writes the header. */
-int output_begin(output *output, int32_t dtype, const extents *extents);
+int output_begin(output *output, int32_t dtype, const onepass_shape *shape);
 int output_write(output *output, const void *bytes, size_t count);
 
 /* First close all of them, then rename all. */

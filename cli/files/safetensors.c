@@ -377,7 +377,7 @@ static bool describe(const catalog *catalog, purpose purpose, layout *layout) {
         return fail_tensor(catalog, tensor->name, "has %lld dimensions, and at most %d can be read",
                            (long long)tensor->ndim, ONEPASS_MAX_DIMENSIONS);
     layout->dtype = type->dtype;
-    layout->swapped = machine_is_big_endian() && dtype_bytes(type->dtype) > 1;
+    layout->swapped = machine_is_big_endian() && onepass_dtype_size(type->dtype) > 1;
     layout->ndim = (int32_t)tensor->ndim;
     memcpy(layout->shape, tensor->shape, sizeof layout->shape);
     if (!count_elements(layout, catalog->problem))

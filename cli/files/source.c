@@ -6,70 +6,20 @@
 
 #define LEAST(a, b) ((a) < (b) ? (a) : (b))
 
-/* ------------------------------------------------------------------- extents -- */
+/* ------------------------------------------------------------------- the view -- */
 
-bool extents_join(extents *common, const layout *layout) {
-    extents joined = {.ndim = common->ndim > layout->ndim ? common->ndim : layout->ndim, .count = 1};
-    bool is_empty = false;
-    for (int32_t d = 1; d <= joined.ndim; d++) { /* from the last dimension on */
-        const int64_t a = d <= common->ndim ? common->shape[common->ndim - d] : 1;
-        const int64_t b = d <= layout->ndim ? layout->shape[layout->ndim - d] : 1;
-        if (a != b && a != 1 && b != 1)
-            return false;
-        joined.shape[joined.ndim - d] = a == 1 ? b : a;
-        is_empty |= joined.shape[joined.ndim - d] == 0;
-    }
-    for (int32_t d = 0; d < joined.ndim && !is_empty; d++)
-        if (__builtin_mul_overflow(joined.count, joined.shape[d], &joined.count))
-            return false;
-    if (is_empty)
-        joined.count = 0;
-    *common = joined;
-    return true;
-}
-
-/* ------------------------------------------------------------------ the views -- */
-
-static void place_at(source *source, const extents *common) {
-    const layout *layout = &source->view.input->layout;
-    view *view = &source->view;
-    view->ndim = common->ndim;
-    for (int32_t d = 1; d <= common->ndim; d++) {
-        const int32_t own = layout->ndim - d, at = common->ndim - d;
-        view->shape[at] = common->shape[at];
-        view->stride[at] = own >= 0 && layout->shape[own] != 1 ? layout->stride[own] : 0;
-    }
-    memcpy(source->common_stride, view->stride, sizeof view->stride);
-}
-
-/* Dimensions of one element are left out, and those that a single step walks through are joined. */
-static void simplify(view *view) {
-    int32_t kept = 0;
-    for (int32_t d = 0; d < view->ndim; d++) {
-        if (view->shape[d] == 1)
-            continue;
-        if (kept > 0 && view->stride[kept - 1] == view->shape[d] * view->stride[d]) {
-            view->shape[kept - 1] *= view->shape[d];
-            view->stride[kept - 1] = view->stride[d];
-        } else {
-            view->shape[kept] = view->shape[d];
-            view->stride[kept] = view->stride[d];
-            kept++;
-        }
-    }
-    if (kept == 0) {
-        view->shape[0] = view->stride[0] = 1;
-        kept = 1;
-    }
-    view->ndim = kept;
-}
-
-void source_open(source *source, input *input, const extents *common) {
+void source_open(source *source, input *input, const onepass_shape *common) {
     *source = (struct source){.view = {.input = input}};
     if (common->count == 0)
         return; /* nobody will take anything */
-    place_at(source, common);
-    simplify(&source->view);
+    const onepass_tensor tensor = layout_tensor(&input->layout);
+    view *view = &source->view;
+    onepass_shape merged = *common;
+    onepass_broadcast_strides(&tensor, common, source->common_stride);
+    memcpy(view->stride, source->common_stride, sizeof view->stride);
+    onepass_merge_dimensions(&merged, view->stride);
+    view->ndim = merged.ndim;
+    memcpy(view->shape, merged.extent, sizeof view->shape);
 }
 
 void source_close(source *source) {
@@ -88,18 +38,18 @@ static bool is_plain(const view *view) {
  * but numbers that lie apart are copied sooner than read one by one. */
 static bool is_readable(const view *view) {
     const layout *layout = &view->input->layout;
-    return !layout->swapped && layout->offset % (uint64_t)dtype_bytes(layout->dtype) == 0 &&
+    return !layout->swapped && layout->offset % (uint64_t)onepass_dtype_size(layout->dtype) == 0 &&
            view->stride[view->ndim - 1] <= 1;
 }
 
 /* Rows that suit an accumulator, if a piece has room for some. */
-static void try_rows(const extents *common, int64_t most, pieces *pieces) {
+static void try_rows(const onepass_shape *common, int64_t most, pieces *pieces) {
     int32_t first = 0;
-    while (first < common->ndim - 1 && common->shape[first] == 1)
+    while (first < common->ndim - 1 && common->extent[first] == 1)
         first++;
     int64_t row = 1, unit = ONEPASS_TILE;
     for (int32_t d = first + 1; d < common->ndim; d++)
-        row *= common->shape[d];
+        row *= common->extent[d];
     for (int64_t rest = row; rest % 2 == 0 && unit > 1; rest /= 2)
         unit /= 2; /* so many rows are whole tiles */
     if (common->ndim == 0 || row > most / unit)
@@ -107,7 +57,7 @@ static void try_rows(const extents *common, int64_t most, pieces *pieces) {
     *pieces = (struct pieces){.elements = most / (unit * row) * unit * row, .row = row, .first = first};
 }
 
-bool choose_pieces(source *const *sources, int count, const extents *common, int64_t most, pieces *pieces) {
+bool choose_pieces(source *const *sources, int count, const onepass_shape *common, int64_t most, pieces *pieces) {
     bool wants_rows = false;
     *pieces = (struct pieces){.elements = most};
     if (common->count == 0)
@@ -121,7 +71,7 @@ bool choose_pieces(source *const *sources, int count, const extents *common, int
         sources[k]->is_direct = is_readable(view) && (is_plain(view) || pieces->row > 0);
         if (sources[k]->is_direct)
             continue;
-        const size_t size = dtype_bytes(view->input->layout.dtype);
+        const size_t size = onepass_dtype_size(view->input->layout.dtype);
         sources[k]->buffer = malloc((size_t)LEAST(pieces->elements, common->count) * size);
         if (!sources[k]->buffer) {
             complain(FAILED, "%s: no memory to copy a part of it", view->input->path);
@@ -131,13 +81,13 @@ bool choose_pieces(source *const *sources, int count, const extents *common, int
     return true;
 }
 
-void shape_piece(const pieces *pieces, const extents *common, int64_t count, extents *piece) {
-    *piece = (extents){.ndim = 1, .shape = {count}, .count = count};
+void shape_piece(const pieces *pieces, const onepass_shape *common, int64_t count, onepass_shape *piece) {
+    *piece = (onepass_shape){.ndim = 1, .extent = {count}, .count = count};
     if (pieces->row == 0)
         return;
     piece->ndim = common->ndim - pieces->first;
-    memcpy(piece->shape, common->shape + pieces->first, (size_t)piece->ndim * sizeof *piece->shape);
-    piece->shape[0] = count / pieces->row;
+    memcpy(piece->extent, common->extent + pieces->first, (size_t)piece->ndim * sizeof *piece->extent);
+    piece->extent[0] = count / pieces->row;
 }
 
 /* -------------------------------------------------------------------- taking -- */
@@ -168,14 +118,14 @@ static void find_reach(const view *view, int64_t first, int64_t count, int64_t *
 
 static const void *map_piece(const view *view, int64_t first, int64_t count) {
     const layout *layout = &view->input->layout;
-    const uint64_t size = dtype_bytes(layout->dtype);
+    const uint64_t size = onepass_dtype_size(layout->dtype);
     int64_t lowest, highest;
     find_reach(view, first, count, &lowest, &highest);
     return input_map(view->input, layout->offset + (uint64_t)lowest * size,
                      layout->offset + ((uint64_t)highest + 1) * size);
 }
 
-bool source_take(source *source, int64_t first, const extents *piece, const pieces *pieces, int threads,
+bool source_take(source *source, int64_t first, const onepass_shape *piece, const pieces *pieces, int threads,
                  onepass_tensor *tensor) {
     const view *view = &source->view;
     const void *data = source->buffer;
@@ -186,7 +136,7 @@ bool source_take(source *source, int64_t first, const extents *piece, const piec
     *tensor = (onepass_tensor){.data = (void *)(uintptr_t)data,
                                .dtype = view->input->layout.dtype,
                                .ndim = piece->ndim,
-                               .shape = piece->shape,
+                               .shape = piece->extent,
                                .strides =
                                    source->is_direct && pieces->row > 0 ? source->common_stride + pieces->first : NULL};
     return data != NULL;

@@ -5,16 +5,6 @@
 
 #include "gather.h"
 
-/* A shape that operands are broadcast to. */
-typedef struct extents {
-    int32_t ndim;
-    int64_t shape[ONEPASS_MAX_DIMENSIONS];
-    int64_t count;
-} extents;
-
-/* Joins a further array by NumPy's rule; false if that is not possible, and then nothing is changed. */
-bool extents_join(extents *common, const layout *layout);
-
 /* How the common shape is cut into pieces: of so many elements in a row; or, since a view with strides has to be a
  * rectangle, of so many rows of its first dimension. Pieces begin on tiles. */
 typedef struct pieces {
@@ -31,17 +21,17 @@ typedef struct source {
 } source;
 
 /* The input at the common shape, which it must be part of. */
-void source_open(source *source, input *input, const extents *common);
+void source_open(source *source, input *input, const onepass_shape *common);
 
 /* Chooses pieces of at most so many elements (a power of two) that suit all sources, and says which of them need a
  * copy. False: there is no memory for that, and it has complained. */
-bool choose_pieces(source *const *sources, int count, const extents *common, int64_t most, pieces *pieces);
+bool choose_pieces(source *const *sources, int count, const onepass_shape *common, int64_t most, pieces *pieces);
 
 /* The shape of a piece of `count` elements: one dimension, or rows. */
-void shape_piece(const pieces *pieces, const extents *common, int64_t count, extents *piece);
+void shape_piece(const pieces *pieces, const onepass_shape *common, int64_t count, onepass_shape *piece);
 
 /* Elements from `first` on, a piece of them. They are there until the next call. False: it has complained. */
-bool source_take(source *source, int64_t first, const extents *piece, const pieces *pieces, int threads,
+bool source_take(source *source, int64_t first, const onepass_shape *piece, const pieces *pieces, int threads,
                  onepass_tensor *tensor);
 void source_close(source *source);
 

@@ -25,8 +25,8 @@
 #undef LOSS
 const cuda_images onepass_cuda_images_mean = {NULL, NULL}, onepass_cuda_images_every_loss = {NULL, NULL};
 
-#include "tensor.h" /* only: shape, tensor */
-#include "tensor.c" /* only: onepass_make_view */
+#include "tensor.h" /* only: tensor */
+#include "tensor.c" /* only: spread_strides, merge_dimensions, onepass_make_view */
 
 static_assert(MEAN_WORKSPACE == ONEPASS_WORKSPACE_SIZE, "enough for every call");
 static_assert(MEAN_MOST_DIMENSIONS == ONEPASS_MAX_DIMENSIONS, "those that a view has room for");
@@ -43,7 +43,7 @@ static_assert(MEAN_MOST_DIMENSIONS == ONEPASS_MAX_DIMENSIONS, "those that a view
 #include ONEPASS_UNIT_HEADER
 #undef LOSS
 
-static void fill_view(const mean_call *call, int which, const shape *common, view *view) {
+static void fill_view(const mean_call *call, int which, const onepass_shape *common, view *view) {
     tensor tensor = {};
     tensor.data = const_cast<float *>(call->data[which]);
     tensor.dtype = ONEPASS_F32;
@@ -54,7 +54,7 @@ static void fill_view(const mean_call *call, int which, const shape *common, vie
 }
 
 static job job_of(const mean_call *call) {
-    shape common = {};
+    onepass_shape common = {};
     common.ndim = call->ndim;
     common.count = 1;
     for (int32_t d = 0; d < call->ndim; d++) {

@@ -81,8 +81,7 @@ typedef struct operands {
     borrowed at[MOST_OPERANDS], weight, mask;
     bool has_weight, has_mask;
     int32_t dtype; /* of the result */
-    int32_t ndim;  /* of the common shape */
-    int64_t shape[ONEPASS_MAX_DIMENSIONS];
+    onepass_shape common;
 } operands;
 
 /* f16 with bf16 gives f32, otherwise the larger one's. */
@@ -96,27 +95,12 @@ static bool is_beside(const operands *all, const borrowed *one) {
     return one->device == all->at[0].device && one->device_index == all->at[0].device_index;
 }
 
-static bool broadcast(operands *all, const borrowed *one) {
-    const int32_t ndim = all->ndim > one->tensor.ndim ? all->ndim : one->tensor.ndim;
-    int64_t shape[ONEPASS_MAX_DIMENSIONS] = {0};
-    for (int32_t d = 1; d <= ndim; d++) { /* from the last one on */
-        const int64_t a = d <= all->ndim ? all->shape[all->ndim - d] : 1;
-        const int64_t b = d <= one->tensor.ndim ? one->shape[one->tensor.ndim - d] : 1;
-        if (a != b && a != 1 && b != 1)
-            return false;
-        shape[ndim - d] = a == 1 ? b : a;
-    }
-    memcpy(all->shape, shape, (size_t)ndim * sizeof *shape);
-    all->ndim = ndim;
-    return true;
-}
-
 static outcome borrow_operand(PyObject *object, operands *all) {
     borrowed *into = &all->at[all->count];
     const outcome result = torch_borrow(object, into);
     if (result != DONE)
         return result;
-    if (!is_beside(all, into) || !broadcast(all, into))
+    if (!is_beside(all, into) || onepass_broadcast(&all->common, &into->tensor) != ONEPASS_OK)
         return OTHERWISE;
     all->object[all->count++] = object;
     return DONE;
@@ -141,7 +125,7 @@ static outcome borrow_mask(PyObject *object, operands *all) {
 /* Of the result. A weight without dimensions has no say in it beside operands that have some. */
 static int32_t type_of(const operands *all, long how) {
     const int deciding = how & TWO_DECIDE ? 2 : all->count;
-    const bool numbers_decide = all->ndim == 0 || !(how & NUMBERS_ABSTAIN);
+    const bool numbers_decide = all->common.ndim == 0 || !(how & NUMBERS_ABSTAIN);
     int32_t dtype = 0;
     for (int k = 0; k < deciding; k++) {
         const onepass_tensor *one = &all->at[k].tensor;
@@ -149,14 +133,15 @@ static int32_t type_of(const operands *all, long how) {
             dtype = dtype ? promote(dtype, one->dtype) : one->dtype;
     }
     const bool weight_decides = all->has_weight && !(how & TWO_DECIDE);
-    if (weight_decides && (all->weight.tensor.ndim > 0 || all->ndim == 0))
+    if (weight_decides && (all->weight.tensor.ndim > 0 || all->common.ndim == 0))
         dtype = promote(dtype, all->weight.tensor.dtype);
     return dtype;
 }
 
 /* `extras` are third, weight and mask, each of which may be None, or null. */
 static outcome borrow_operands(PyObject *const *two, PyObject *const *extras, long how, operands *all) {
-    all->ndim = all->count = 0;
+    all->common = (onepass_shape)ONEPASS_SHAPE_INIT;
+    all->count = 0;
     all->has_weight = all->has_mask = false;
     outcome result = borrow_operand(two[0], all);
     if (result == DONE)
@@ -173,7 +158,8 @@ static outcome borrow_operands(PyObject *const *two, PyObject *const *extras, lo
 }
 
 static bool has_common_shape(const operands *all, const borrowed *one) {
-    return one->tensor.ndim == all->ndim && memcmp(one->shape, all->shape, (size_t)all->ndim * sizeof *all->shape) == 0;
+    return one->tensor.ndim == all->common.ndim &&
+           memcmp(one->shape, all->common.extent, (size_t)all->common.ndim * sizeof *all->common.extent) == 0;
 }
 
 static bool have_one_shape(const operands *all) {
@@ -185,13 +171,7 @@ static bool have_one_shape(const operands *all) {
 
 /* Elements that take a microsecond or two. */
 static bool has_few(const operands *all) {
-    enum {
-        FEW = 4096
-    };
-    int64_t count = 1;
-    for (int32_t d = 0; d < all->ndim && count <= FEW; d++)
-        count = all->shape[d] <= FEW ? count * all->shape[d] : FEW + 1;
-    return count <= FEW;
+    return all->common.count <= 4096;
 }
 
 static outcome place(const operands *all, onepass_call *call) {
@@ -207,8 +187,9 @@ static outcome place(const operands *all, onepass_call *call) {
 
 /* A tensor of the common shape; with an operand's strides if that has this shape too. */
 static PyObject *make_common(const operands *all, int k, int32_t dtype, borrowed *into) {
-    return has_common_shape(all, &all->at[k]) ? torch_make_like(&all->at[k], all->object[k], dtype, into)
-                                              : torch_make(&all->at[k], dtype, all->ndim, all->shape, into);
+    return has_common_shape(all, &all->at[k])
+               ? torch_make_like(&all->at[k], all->object[k], dtype, into)
+               : torch_make(&all->at[k], dtype, all->common.ndim, all->common.extent, into);
 }
 
 static PyObject *make_value(const operands *all, const onepass_call *call, long flags, borrowed *into) {

@@ -53,7 +53,6 @@ static bool read_numbers(PyObject *tuple, int64_t *numbers, Py_ssize_t count, in
 typedef int32_t type_reader(const char *text, const char *name);
 
 static outcome read_interface(PyObject *interface, const char *name, type_reader *type_of, borrowed *into) {
-    static const int64_t sizes[] = {1, 2, 2, 4, 8, 1};
     PyObject *typestr = PyDict_GetItemString(interface, "typestr"), *shape = PyDict_GetItemString(interface, "shape");
     PyObject *data = PyDict_GetItemString(interface, "data"), *strides = PyDict_GetItemString(interface, "strides");
     if (!typestr || !shape || !data || !PyTuple_Check(shape) || !PyTuple_Check(data) ||
@@ -79,7 +78,7 @@ static outcome read_interface(PyObject *interface, const char *name, type_reader
     if (strides && strides != Py_None) {
         into->tensor.strides = into->strides;
         if (PyTuple_Size(strides) != ndim ||
-            !read_numbers(strides, into->strides, ndim, sizes[into->tensor.dtype], name))
+            !read_numbers(strides, into->strides, ndim, (int64_t)onepass_dtype_size(into->tensor.dtype), name))
             return FAILED;
     }
     into->device = ONEPASS_CPU;

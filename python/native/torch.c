@@ -102,13 +102,12 @@ static outcome from_dlpack(const dlpack_tensor *from, borrowed *into) {
     into->tensor.ndim = from->ndim;
     into->device = on_cpu ? ONEPASS_CPU : ONEPASS_CUDA;
     into->device_index = on_cpu ? 0 : from->device.index;
-    int64_t dense = 1;
-    for (int32_t d = from->ndim - 1; d >= 0; d--) {
-        into->shape[d] = from->shape[d];
-        into->strides[d] = from->strides ? from->strides[d] : dense;
-        dense *= from->shape[d];
-    }
+    memcpy(into->shape, from->shape, (size_t)from->ndim * sizeof *into->shape);
+    if (from->strides)
+        memcpy(into->strides, from->strides, (size_t)from->ndim * sizeof *into->strides);
     point_at_own(into);
+    if (!from->strides)
+        into->tensor.strides = NULL;
     return DONE;
 }
 
@@ -190,10 +189,6 @@ static outcome borrow_by_attributes(PyObject *object, borrowed *into) {
     return result;
 }
 
-static uintptr_t size_of(int32_t dtype) {
-    return dtype == ONEPASS_F64 ? 8 : dtype == ONEPASS_F32 ? 4 : dtype == ONEPASS_BOOL ? 1 : 2;
-}
-
 static bool has_elements(const borrowed *tensor) {
     for (int32_t d = 0; d < tensor->tensor.ndim; d++)
         if (tensor->shape[d] == 0)
@@ -210,7 +205,7 @@ outcome torch_borrow_made(PyObject *object, borrowed *into) {
         return result;
     /* Zeros that nobody has stored, or numbers across the boundaries of their size. */
     const bool is_stored = into->tensor.data || !has_elements(into);
-    return is_stored && (uintptr_t)into->tensor.data % size_of(into->tensor.dtype) == 0 ? DONE : OTHERWISE;
+    return is_stored && (uintptr_t)into->tensor.data % onepass_dtype_size(into->tensor.dtype) == 0 ? DONE : OTHERWISE;
 }
 
 outcome torch_borrow(PyObject *object, borrowed *into) {

@@ -1,5 +1,6 @@
 /* In the place of the CUDA engine where there is none at all: in the amalgamation. */
 #include "engine.h"
+#include "message.h"
 
 #define MISSING "this is the library in one file, which has the CPU's engine alone"
 

@@ -11,7 +11,7 @@ typedef struct tensors {
     tensor weight, mask, upstream, value;
     tensor gradient[ONEPASS_MAX_OPERANDS];
     tensor workspace;
-    shape common;
+    onepass_shape common;
 } tensors;
 
 /* An absent tensor spans nothing. The rest of it is never looked at, and zeroing all of it took a tenth of a small
@@ -75,7 +75,7 @@ static onepass_status plan_mask(const onepass_call *call, tensors *all, job *job
 }
 
 /* Upstream gradient and value have one element, or with the reduction none the common shape. */
-static onepass_status plan_reduced(const onepass_tensor *given, const char *name, const shape *common, job *job,
+static onepass_status plan_reduced(const onepass_tensor *given, const char *name, const onepass_shape *common, job *job,
                                    tensor *tensor, view *view) {
     view->data = NULL;
     if (!given)
@@ -148,7 +148,7 @@ static onepass_status check_skip_if_one(const onepass_call *call, const job *job
 }
 
 /* What a mean is divided by. A batchmean is a mean with a divisor. */
-static void plan_divisor(const shape *common, job *job) {
+static void plan_divisor(const onepass_shape *common, job *job) {
     if (job->reduction == ONEPASS_BATCHMEAN) {
         job->reduction = ONEPASS_MEAN;
         job->divisor = common->ndim > 0 ? (double)common->extent[0] : 1;
