@@ -34,7 +34,7 @@ char onepass_cuda_missing[] = "nvcc was not found";
 
 enum {
 #define UNIT(name) +1
-    LOSS_UNITS =
+    LOSS_UNITS = 0
 #include "units.h"
 #undef UNIT
 };
