@@ -242,11 +242,11 @@ ONEPASS_API onepass_status onepass_mean_f32(const char *loss, int64_t count, con
  * gradient is 1 nothing is read or written. */
 ONEPASS_API onepass_status onepass_scale(const onepass_call *call);
 
-/* Makes a device ready, so that the first call on it need not: on a GPU it loads the
- * module with the kernels for f32, but none of the kernels, and takes no memory for partial
- * sums. That is left to the calls, so that what is not used takes no memory: the first that
- * needs a kernel (a loss, for its types, layouts and outputs) looks it up; the first in f64
- * loads the module for f64; the first on a further stream that needs partial sums allocates memory
+/* Makes a device ready, so that the first call on it need not: on a GPU it loads what serves
+ * every loss, but none of the losses' kernels, and takes no memory for partial sums. That is
+ * left to the calls, so that what is not used takes no memory: the first of a loss, in f32 and
+ * in f64, loads the loss's module; the first that needs a kernel (for its types, layouts and
+ * outputs) looks it up; the first on a further stream that needs partial sums allocates memory
  * for them, and so does the first that is captured, for many. Such a call may take longer
  * and may wait for the GPU; it may be captured. For the CPU there is nothing to do. */
 ONEPASS_API onepass_status onepass_prepare(int32_t device, int32_t device_index);
