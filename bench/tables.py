@@ -33,10 +33,10 @@ def record_paths():
 
 @functools.lru_cache(maxsize=None)
 def rows_of(machine):
-    """All rows of a machine's records, the newest first."""
+    """All rows of a machine's records, the newest first; a quick look is no record."""
     paths = [path for path in record_paths() if re.fullmatch(rf"{machine}(-[a-z-]+)?\.json", os.path.basename(path))]
     records = sorted(map(record.read, paths), key=lambda found: found["date"], reverse=True)
-    return [row for found in records for row in found["results"]]
+    return [row for found in records if not found.get("quick") for row in found["results"]]
 
 
 def find(machine, peer, ours="onepass", type="f32", variant="", **wanted):

@@ -17,7 +17,7 @@
 # except that nothing runs without a build. JOBS is the number of processes to build with.
 #
 # Estimates for an H200 with 16 cores, in seconds: build 60 (nvcc), cpu 20, gpu 60 (a third of it the CPU's part in 2^30
-# and more elements), python 270, tool 30, each sanitizer 20, bench 120. Most steps have a limit of several
+# and more elements), python 270, tool 30, each sanitizer 20, bench 200. Most steps have a limit of several
 # times that, so that a kernel which hangs does not hold the GPU.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -214,7 +214,7 @@ heading() {
     synccheck) echo "synccheck: barriers that are not reached by all" ;;
     tool) echo "tool: the command-line tool's tests" ;;
     python) echo "python: the package's tests, on the CPU and on the GPU" ;;
-    bench) echo "bench: ours and the peers beside the memory's limit" ;;
+    bench) echo "bench: onepass compared with PyTorch, JAX and the memory's limit" ;;
     esac
 }
 

@@ -219,7 +219,7 @@ def test_without_matplotlib(measured, monkeypatch):
 def test_a_folder_names_the_file_by_the_hardware(tmp_path):
     status, out, _ = run(*SMALL, "--losses", "mse", "--modes", "forward", "--json", f"{tmp_path}/new/")
     path, = (tmp_path / "new").iterdir()
-    assert status == 0 and path.name.endswith("-sizes.json") and path.name.startswith(machine.slug(machine.processor()))
+    assert status == 0 and path.name.endswith("-quick.json") and path.name.startswith(machine.slug(machine.processor()))
     assert f"written to {path}" in out
 
 
@@ -241,7 +241,16 @@ def test_every_section_runs():
     status, out, err = run(*command, "--cases", ",".join(sections))
     assert status == 0 and err == "", err
     assert all(re.search(rf"^{section} ", out, re.MULTILINE) for section in sections)
-    assert "0 ulp" in out
+    assert "0 ulp" in out and "left out" not in out
+
+
+def test_every_loss_is_compared():
+    """PyTorch and NumPy compute what we do, with data that suit each loss."""
+    pytest.importorskip("torch")
+    _, out, _ = run("--quick", "--device", "cpu", "--threads", "1", "--losses", "all", "--sizes", "1000", "--modes",
+                    "step", "--peers", "numpy,torch eager")
+    assert len(re.findall(r" step f32 1000 .*\d\.\d+ +\d+\.\d+$", out, re.MULTILINE)) == len(LOSSES)
+    assert "left out" not in out, out
 
 
 def test_the_plain_loops():

@@ -127,7 +127,7 @@ def measure(options, command):
     from .stage import Stage  # which needs what was looked for above
 
     chosen = devices(options, torch)
-    found = dict(machine.facts(chosen, torch, command), results=[])
+    found = dict(machine.facts(chosen, torch, command), quick=options.quick, results=[])
     print(report.heading(found), flush=True)
     for device in chosen:
         stage = Stage(device, options)
@@ -190,7 +190,8 @@ def keep(options, found):
     """Returns the path of what was written, if anything was."""
     path = options.json
     if path and (path.endswith("/") or os.path.isdir(path)):
-        some = [] if options.cases == list(cases.SECTIONS) and not options.quick else options.cases
+        whole = options.cases == list(cases.SECTIONS) and not (options.quick or options.all_losses)
+        some = [] if whole else ["quick"] if options.quick else options.cases
         path = os.path.join(path, machine.file_name(found, some))
     if path:
         record.write(path, found)

@@ -156,7 +156,7 @@ class Cases:
         if self.on_gpu and count >= 1 << 13:
             goals["torch.compile"] = 1.05 if mode == "forward" and count <= 1 << 24 else 1.0
         return Case("sizes", loss, mode, count, lambda: self.pieces(loss, count, type), type, peers=peers, others=empty,
-                    goals=goals)
+                    goals=goals, seconds=0.4 if self.on_gpu else 1.0)
 
     # ------------------------------------------------------------------------ losses --
 
@@ -167,7 +167,7 @@ class Cases:
         for loss in self.options.losses:
             for mode in ("forward", "step"):
                 yield Case("losses", loss, mode, count, lambda loss=loss: Operands([self.tensors(loss, count, shape=shape)]),
-                           peers=peers, goals=self.loss_goals(loss, mode), seconds=0.3 if self.on_gpu else 1.0)
+                           peers=peers, goals=self.loss_goals(loss, mode), seconds=0.3 if self.on_gpu else 0.6)
         for loss, variant, by_hand in (("mse", "weight", "weighted_mse"), ("mse", "mask", "masked_mse"),
                                        ("bce_with_logits", "weight and mask", "masked_bce_with_logits")):
             if loss in self.options.losses:
@@ -207,7 +207,7 @@ class Cases:
                     goals = {"limit": 0.93, "torch.compile": 1.0} if mode == "forward" and self.on_gpu else {}
                     yield Case("types", loss, mode, count, lambda loss=loss, type=type: Operands(
                         [self.tensors(loss, count, type)]), type, peers=("torch.compile",) if mode == "forward" else (),
-                        others=wide, goals=goals, seconds=0.5)
+                        others=wide, goals=goals, seconds=0.3)
 
     # ------------------------------------------------------------------------ shapes --
 
@@ -259,7 +259,7 @@ class Cases:
         others = [dense]
         if not self.on_gpu and not broadcast and mode == "forward" and "f64" not in name and "bf16" not in name:
             others.append(lambda case: self.stage.plain_contender("plain loop", "nested", case, operands().sets[0]))
-        return Case("shapes", loss, mode, count, operands, variant=name, others=tuple(others), seconds=0.5,
+        return Case("shapes", loss, mode, count, operands, variant=name, others=tuple(others), seconds=0.2,
                     peers=FRAMEWORKS if broadcast and self.on_gpu and loss == "hinge" else (),
                     with_limit=broadcast, goals={"limit": 0.95} if broadcast and self.on_gpu else {})
 

@@ -20,8 +20,8 @@ class Limits:
     def contender(self, sets, gradient_of):
         """For sets of tensors, of which only those as large as the first count: a mask or a row that all rows share is
         next to nothing. `gradient_of` makes the array that is written; None where there is none."""
-        first = sets[0][0]
-        sets = [[self.as_floats(x) for x in tensors if x.dtype == first.dtype and x.numel() == first.numel()][:3]
+        first, most = sets[0][0], 3 if self.kernels else 2
+        sets = [[self.as_floats(x) for x in tensors if x.dtype == first.dtype and x.numel() == first.numel()][:most]
                 for tensors in sets]
         writes = gradient_of is not None
         moved = 4.0 * sets[0][0].numel() * (len(sets[0]) + writes)
@@ -29,7 +29,7 @@ class Limits:
         def make():
             return [self.mover(arrays, self.as_floats(gradient_of()) if writes else None) for arrays in sets]
 
-        return Contender("limit", make, bytes=moved, loops=self.in_c(sets[0]))
+        return Contender("limit", make, bytes=moved, loops=self.in_c)
 
     def as_floats(self, tensor):
         """The same bytes: a sum of 16-bit numbers would convert them."""
@@ -39,12 +39,13 @@ class Limits:
         even = flat.numel() * flat.element_size() // 4 * 4 // flat.element_size()
         return flat[:even].view(self.torch.float32)
 
-    def in_c(self, arrays):
-        return self.device == "cpu" and self.plain.c is not None and len(arrays) <= 2
+    @property
+    def in_c(self):
+        return self.device == "cpu" and self.plain.c is not None
 
     def mover(self, arrays, out):
         torch = self.torch
-        if self.in_c(arrays):
+        if self.in_c:
             return self.plain.looping("plain", "read" if out is None else "write", arrays, out)
         if self.kernels:
             return self.quickest_kernel(arrays, out)
@@ -52,7 +53,7 @@ class Limits:
             return lambda: ([torch.sum(array) for array in arrays], None)[1]
         if len(arrays) == 1:
             return lambda: (out.copy_(arrays[0]), None)[1]
-        return lambda: (torch.add(*arrays[:2], out=out), None)[1]
+        return lambda: (torch.add(*arrays, out=out), None)[1]
 
     def quickest_kernel(self, arrays, out):
         key = len(arrays), out is not None, arrays[0].numel()

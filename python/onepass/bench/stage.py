@@ -182,22 +182,18 @@ class Stage:
     def sum_errors(self, loss, tensors):
         """In units of the last place of the float sum: against the float terms added up in double."""
         torch = self.torch
-        exact = float(sum(self.contenders.reference.by_expression(loss)(*pieces).double().sum()
-                          if loss in self.contenders.reference.EXPRESSIONS else
-                          self.contenders.reference.by_function(loss, reduction="none")(*pieces).double().sum()
-                          for pieces in zip(*(x.split(1 << 22) for x in tensors))))
-        unit = float(torch.tensor(exact, dtype=torch.float32).nextafter(torch.tensor(math.inf))) - \
-            float(torch.tensor(exact, dtype=torch.float32))
-        function = our_function(loss)
-        found = {"onepass": float(function(*tensors, reduction="sum"))}
+        terms = self.contenders.reference.by_expression(loss)
+        exact = torch.stack([terms(*pieces).double().sum() for pieces in zip(*(x.split(1 << 22) for x in tensors))]).sum()
+        rounded = exact.float()
+        unit = float(rounded.nextafter(torch.tensor(math.inf)) - rounded)
+        found = {"onepass": float(our_function(loss)(*tensors, reduction="sum"))}
         try:
             loop = self.plain.looping("plain", "forward", tensors, loss=loss, parameter=1.0)
             loop(1)
             found["plain loop"] = loop.work.value
         except Absent:
             pass
-        rounded = float(torch.tensor(exact, dtype=torch.float32))
-        return {name: abs(value - rounded) / unit for name, value in found.items()}
+        return {name: abs(value - float(rounded)) / unit for name, value in found.items()}
 
 
 def number(x, digits=6):
