@@ -259,6 +259,13 @@ typedef struct order_nodes {
     double *next;
 } order_nodes;
 
+ALWAYS_INLINE void order_begin_nodes(order_nodes *nodes, int level, double *next) {
+    nodes->stack.depth = 0;
+    nodes->stack.tiles = 0;
+    nodes->level = level;
+    nodes->next = next;
+}
+
 ALWAYS_INLINE void order_end_node(order_nodes *nodes) {
     if (nodes->stack.tiles)
         *nodes->next++ = order_top(&nodes->stack);

@@ -277,7 +277,8 @@ static __attribute__((noinline)) void run(const job *job, int64_t first_tile, in
     for (int i = 0; i < ONEPASS_MAX_PARAMETERS; i++)
         strip.parameter[i] = (real)job->parameter[i];
 
-    order_nodes nodes = {.level = level, .next = sums};
+    order_nodes nodes; /* most of it is not written before it is read, and need not be zeroed */
+    order_begin_nodes(&nodes, level, sums);
     const int64_t last_tile = first_tile + tile_count;
     const int64_t end = last_tile > job->count / ORDER_TILE ? job->count : last_tile * ORDER_TILE;
     if (job->family == FAMILY_SCALE) {

@@ -107,13 +107,15 @@ static onepass_status plan_gradients(const onepass_call *call, tensors *all, job
 
 #define MOST_OUTPUTS (2 + ONEPASS_MAX_OPERANDS)
 
-/* Whatever is written against everything else. Tensors that are absent span nothing. */
+/* Whatever is written against everything else. Tensors that are absent, as most are, span nothing. */
 static onepass_status check_overlaps(const tensors *all, const job *job) {
     const tensor *output[MOST_OUTPUTS] = {&all->value};
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
         output[1 + k] = &all->gradient[k];
     output[MOST_OUTPUTS - 1] = &all->workspace;
     for (int32_t i = 0; i < MOST_OUTPUTS; i++) {
+        if (output[i]->begin == output[i]->end)
+            continue;
         for (int32_t k = 0; k < job->operand_count; k++)
             if (!(i == 1 + k && job->in_place[k]))
                 OK(onepass_check_apart(output[i], &all->operand[k]));
