@@ -6,9 +6,11 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 # Options for CMake, as in: make CMAKE_FLAGS=-DCMAKE_C_COMPILER=clang
 CMAKE_FLAGS ?=
 
-# What is quick to build: for this machine's processor and GPUs alone.
-QUICK  ?= build-quick
-QUICK_FLAGS = -DONEPASS_NATIVE=ON -DONEPASS_CUDA=NATIVE
+# Builds for this machine alone, which are quick: of the demo, with kernels for its GPUs, and of the quick tests, without.
+DEMO   ?= build-demo
+CHECK  ?= build-check
+CHECK_TESTS = test_losses test_order test_accuracy test_accumulator test_scale test_arguments test_tensors test_asking golden
+space := $(subst ,, )
 
 # The package in the tree and the plain loops, for the benchmark; and whose PyTorch it is compared with.
 BENCH  ?= build-bench
@@ -18,8 +20,8 @@ SOURCES = $(shell find include src cli bench examples tests python -name '*.[ch]
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all help demo test test-python test-tool test-oldest venv gpu bench record bench-build cross all-floats amalgamation lint format check-format install clean \
-	configure
+.PHONY: all help demo check test test-full test-python test-tool test-oldest wheel venv gpu bench record bench-build \
+	cross all-floats amalgamation lint format check-format install clean configure
 .DEFAULT_GOAL := all
 
 all: configure ## build the library, the tests, the benchmark and the examples in build/
@@ -30,21 +32,34 @@ configure:
 	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) >$(BUILD)/configure.log
 
 demo: ## every loss checked against its formula, and how fast a few are; under a minute, the build included
-	@tests/quietly.sh $(QUICK)/configure.log cmake -S . -B $(QUICK) $(QUICK_FLAGS) $(CMAKE_FLAGS)
-	@tests/quietly.sh $(QUICK)/build.log cmake --build $(QUICK) -j $(JOBS) --target onepass_demo
-	@$(QUICK)/examples/demo/onepass_demo
+	@tests/quietly.sh $(DEMO)/configure.log cmake -S . -B $(DEMO) -DONEPASS_NATIVE=ON -DONEPASS_CUDA=NATIVE $(CMAKE_FLAGS)
+	@tests/quietly.sh $(DEMO)/build.log cmake --build $(DEMO) -j $(JOBS) --target onepass_demo
+	@$(DEMO)/examples/demo/onepass_demo
 
-test: ## everything but the GPU: tests, sanitizers, fuzzer, both compilers, the other architecture (minutes)
+check: ## the quick lane, after every edit: this machine's instruction set, no kernels, the C tests that look at every loss
+	@tests/quietly.sh $(CHECK)/configure.log cmake -S . -B $(CHECK) -DONEPASS_NATIVE=ON -DONEPASS_CUDA=OFF -DONEPASS_WERROR=ON \
+		$(CMAKE_FLAGS)
+	@tests/quietly.sh $(CHECK)/build.log cmake --build $(CHECK) -j $(JOBS) --target $(CHECK_TESTS) onepass_demo
+	@cd $(CHECK) && ONEPASS_TEST_QUICK=1 ctest -j $(JOBS) --output-on-failure --progress -R "^($(subst $(space),|,$(CHECK_TESTS))|demo_is_right)$$"
+
+test: ## everything but the GPU: tests, sanitizers, fuzzer, both compilers, the other architecture (a quarter of an hour)
 	@JOBS=$(JOBS) tests/run_all.sh
 
-test-python: venv ## the Python package alone: a wheel, and its tests
+test-full: ## the same with all instruction sets, tests and kernels in every step (an hour)
+	@JOBS=$(JOBS) TEST=full tests/run_all.sh
+
+test-python: ## the Python package's tests alone
 	@JOBS=$(JOBS) tests/run_all.sh python
 
-test-tool: venv ## the command-line tool alone, driven as a person would
+test-tool: ## the command-line tool alone, driven as a person would
 	@JOBS=$(JOBS) tests/run_all.sh tool
 
-test-oldest: ## the same with the oldest PyTorch that there is for this Python, from 2.2 on
+test-oldest: ## the Python package's tests with the oldest PyTorch that there is for this Python, from 2.2 on
 	@JOBS=$(JOBS) tests/oldest_torch.sh
+
+wheel: ## the wheel that is handed out, in build-wheel/: kernels for all GPUs, repaired, checked, tried; WHEEL_FLAGS for pip
+	@JOBS=$(JOBS) REPAIR=yes tests/check_wheel.sh python3 build-wheel -C cmake.define.ONEPASS_CUDA=ON \
+		-C cmake.define.ONEPASS_CUDA_ARCHITECTURES=all $(WHEEL_FLAGS)
 
 venv: build-test/venv/installed ## what the Python package's tests need, in build-test/venv
 
@@ -67,7 +82,7 @@ bench-build: venv # the package in the tree, and the plain loops
 	@tests/quietly.sh $(BENCH)/build.log cmake --build $(BENCH) -j $(JOBS) --target onepass_python onepass_plain
 
 cross: ## the golden bits on the other architecture, cross-compiled and emulated, in full
-	@JOBS=$(JOBS) CROSS=full tests/run_all.sh cross
+	@JOBS=$(JOBS) TEST=full tests/run_all.sh cross
 
 amalgamation: ## the library in one file, for the CPU: onepass.c and onepass.h in build/amalgamation
 	@python3 src/make_amalgamation.py $(BUILD)/amalgamation
@@ -90,14 +105,14 @@ install: all ## install to PREFIX (/usr/local), below DESTDIR if that is set
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean: ## remove all build folders
-	rm -rf $(BUILD) $(QUICK) $(BENCH) build-test build-cross build-gpu
+	rm -rf $(BUILD) $(DEMO) $(CHECK) $(BENCH) build-test build-cross build-gpu build-wheel
 
 help: ## this list
 	@echo 'onepass: loss functions and their gradients in one pass over memory.'
-	@echo 'Start with "make demo"; "make test" checks everything that can be checked without a GPU,'
+	@echo 'Start with "make demo"; "make check" is for every edit, "make test" checks everything that can be checked without a GPU,'
 	@echo 'the CUDA engine included, and "make gpu" what needs one.'
 	@echo
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
 		printf '  make %-13s %s\n' "$$name" "$$text"; done
 	@echo
-	@echo 'Variables: BUILD (the build folder), JOBS, PREFIX, DESTDIR, CMAKE_FLAGS, BENCH_FLAGS, GPU_FLAGS.'
+	@echo 'Variables: BUILD (the build folder), JOBS, PREFIX, DESTDIR, CMAKE_FLAGS, BENCH_FLAGS, GPU_FLAGS, WHEEL_FLAGS.'

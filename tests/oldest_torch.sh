@@ -8,7 +8,7 @@ for torch in 2.2.2 2.3.1 2.4.1 2.5.1 2.6.0 2.7.1 2.8.0; do
     numpy='numpy<2'
     case $torch in 2.2.*) ;; *) numpy=numpy ;; esac
     rm -rf $venv
-    if tests/make_venv.sh $venv "torch==$torch" "$numpy" pytest hypothesis expecttest setuptools scikit-build-core; then
+    if tests/make_venv.sh $venv "torch==$torch" "$numpy" pytest pytest-xdist hypothesis expecttest setuptools; then
         echo "PyTorch $torch"
         PYTHON=$venv/bin/python exec tests/run_all.sh python
     fi

@@ -1,0 +1,89 @@
+#!/bin/sh
+# The same bits on the other architecture, by a cross compiler and user-mode emulation; and on this one with the
+# instruction sets that this machine does not have. Builds in build-cross/; the release build of build-test/ is used.
+#
+# Emulation is slow. Unless TEST=full, each emulated set checks a share of the golden file, in which are groups of every
+# loss, and the first set of the other architecture runs the other tests on a few cases. JOBS is the number of processes.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+work=build-test/emulated
+share_of=8 # one part of so many, for each set
+
+# emulator ARCHITECTURE: the command, as words.
+emulator() {
+    echo "qemu-$1 -cpu max"
+    [ "$1" = "$(uname -m)" ] || echo "-L /usr/$1-linux-gnu"
+}
+
+# run ARCHITECTURE FOLDER SET PROGRAM [ARGUMENT...]: one test under one instruction set.
+run() {
+    architecture=$1 folder=$2 set=$3 program=$4
+    log=$work/${architecture}_${set}_$program.log
+    shift 4
+    # shellcheck disable=SC2046 # words
+    if ONEPASS_ISA=$set $(emulator "$architecture") "$folder/tests/$program" "$@" >"$log" 2>&1; then
+        echo "$set, $program: $(tail -n 1 "$log")"
+    else
+        cat "$log"
+        echo "$set, $program: FAILED"
+        return 1
+    fi
+}
+
+# list ARCHITECTURE FOLDER EXCEPT: what to emulate, a line each: every set that emulation offers and EXCEPT does not name.
+list() {
+    # shellcheck disable=SC2046
+    sets=$($(emulator "$1") "$2/tests/list_instruction_sets") || return
+    others="test_order test_losses"
+    [ "$1" != "$(uname -m)" ] || [ "${TEST:-}" = full ] || others=
+    part=0
+    for set in $sets; do
+        case " $3 " in *" $set "*) continue ;; esac
+        part=$((part + 1)) share=" $part/$share_of" # no blank at the end, by which xargs would join two lines
+        [ "${TEST:-}" != full ] || share=
+        echo "$1 $2 $set golden --check tests/golden.txt$share"
+        for program in $others; do
+            echo "$1 $2 $set $program"
+        done
+        [ "${TEST:-}" = full ] || others=
+    done
+}
+
+leave_out() {
+    echo "$1 is not here (apt-get install $2)" | tee -a build-test/notes
+    exit 77
+}
+
+# ---------------------------------------------------------------- the run
+
+if [ "${1:-}" = --run ]; then
+    shift
+    run "$@"
+    exit
+fi
+own=$(uname -m)
+case $own in
+aarch64) other=x86_64 packages="gcc-x86-64-linux-gnu libc6-dev-amd64-cross" ;;
+*) other=aarch64 packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross" ;;
+esac
+command -v $other-linux-gnu-gcc >/dev/null || leave_out $other-linux-gnu-gcc "$packages"
+command -v qemu-$other >/dev/null || leave_out qemu-$other qemu-user
+programs="golden test_losses test_order list_instruction_sets"
+rm -rf $work
+mkdir -p $work
+
+# What qemu does not emulate would be compiled for nothing.
+without=
+[ $other = aarch64 ] || [ "${TEST:-}" = full ] || without=avx512
+tests/quietly.sh build-cross/$other/configure.log cmake -S . -B build-cross/$other -DCMAKE_SYSTEM_NAME=Linux \
+    -DCMAKE_SYSTEM_PROCESSOR=$other -DCMAKE_C_COMPILER=$other-linux-gnu-gcc -DONEPASS_CUDA=OFF -DONEPASS_BENCH=OFF \
+    -DONEPASS_EXAMPLES=OFF -DONEPASS_LEAVE_OUT=$without || exit 1
+# shellcheck disable=SC2086
+tests/quietly.sh build-cross/$other/build.log cmake --build build-cross/$other -j "${JOBS:-2}" --target $programs || exit 1
+list $other build-cross/$other "" >$work/list || exit 1
+release=build-test/release
+if command -v "qemu-$own" >/dev/null && [ -x $release/tests/list_instruction_sets ]; then
+    list "$own" $release "$($release/tests/list_instruction_sets)" >>$work/list || exit 1
+fi
+[ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1 ONEPASS_TEST_CASES=50
+xargs -P "${JOBS:-2}" -L 1 "$0" --run <$work/list
