@@ -9,7 +9,7 @@ enum {
     MEAN_OF_ALL = 4    /* beside onepass_reduction: a mean over the elements that take part, whatever their weights */
 };
 
-/* How a result is made, as bits of an argument. */
+/* The flags of a result's type and strides, as python/onepass/_result.py has them. */
 enum {
     IN_SINGLE = 1,       /* at least f32, as autocast wants it */
     TWO_DECIDE = 2,      /* its type is that of input and target alone */
@@ -123,23 +123,23 @@ static outcome borrow_mask(PyObject *object, operands *all) {
 }
 
 /* Of the result. A weight without dimensions has no say in it beside operands that have some. */
-static int32_t type_of(const operands *all, long how) {
-    const int deciding = how & TWO_DECIDE ? 2 : all->count;
-    const bool numbers_decide = all->common.ndim == 0 || !(how & NUMBERS_ABSTAIN);
+static int32_t type_of(const operands *all, long flags) {
+    const int deciding = flags & TWO_DECIDE ? 2 : all->count;
+    const bool numbers_decide = all->common.ndim == 0 || !(flags & NUMBERS_ABSTAIN);
     int32_t dtype = 0;
     for (int k = 0; k < deciding; k++) {
         const onepass_tensor *one = &all->at[k].tensor;
         if (numbers_decide || one->ndim > 0)
             dtype = dtype ? promote(dtype, one->dtype) : one->dtype;
     }
-    const bool weight_decides = all->has_weight && !(how & TWO_DECIDE);
+    const bool weight_decides = all->has_weight && !(flags & TWO_DECIDE);
     if (weight_decides && (all->weight.tensor.ndim > 0 || all->common.ndim == 0))
         dtype = promote(dtype, all->weight.tensor.dtype);
     return dtype;
 }
 
 /* `extras` are third, weight and mask, each of which may be None, or null. */
-static outcome borrow_operands(PyObject *const *two, PyObject *const *extras, long how, operands *all) {
+static outcome borrow_operands(PyObject *const *two, PyObject *const *extras, long flags, operands *all) {
     all->common = (onepass_shape)ONEPASS_SHAPE_INIT;
     all->count = 0;
     all->has_weight = all->has_mask = false;
@@ -153,7 +153,7 @@ static outcome borrow_operands(PyObject *const *two, PyObject *const *extras, lo
     if (result == DONE && extras && extras[2] != Py_None)
         result = borrow_mask(extras[2], all);
     if (result == DONE)
-        all->dtype = type_of(all, how);
+        all->dtype = type_of(all, flags);
     return result;
 }
 
@@ -220,9 +220,9 @@ static PyObject *drop(PyObject **made) {
 
 /* ------------------------------------------------------------------- PyTorch -- */
 
-/* torch_loss(loss, reduction, parameters, input, target, how, gradients, broadcast[, third, weight, mask]): the value,
- * or with gradients wanted (1: for input, 2: for target, 4: for the third) a tuple of it and one for each operand.
- * `how` are the bits above. None: not for us, or operands of different shapes while broadcast is False. */
+/* torch_loss(loss, reduction, parameters, input, target, result_flags, gradients, broadcast[, third, weight, mask]):
+ * the value, or with gradients asked for (1: for input, 2: for target, 4: for the third) a tuple of it and one for each
+ * operand. The flags are those above. None: not for us, or operands of different shapes while broadcast is False. */
 PyObject *native_torch_loss(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
     (void)module;
     onepass_call call;
@@ -231,17 +231,17 @@ PyObject *native_torch_loss(PyObject *module, PyObject *const *arguments, Py_ssi
     PyObject *made[1 + MOST_OPERANDS] = {NULL};
     if ((count != 8 + EXTRAS && !has_count(count, 8, "torch_loss")) || !read_question(arguments, &call))
         return NULL;
-    const long how = PyLong_AsLong(arguments[5]), wanted = PyLong_AsLong(arguments[6]);
-    const outcome result = borrow_operands(arguments + 3, count > 8 ? arguments + 8 : NULL, how, &all);
+    const long flags = PyLong_AsLong(arguments[5]), outputs = PyLong_AsLong(arguments[6]);
+    const outcome result = borrow_operands(arguments + 3, count > 8 ? arguments + 8 : NULL, flags, &all);
     if (result == OTHERWISE || (result == DONE && arguments[7] == Py_False && !have_one_shape(&all)))
         Py_RETURN_NONE;
     if (result == FAILED || PyErr_Occurred() || place(&all, &call) != DONE)
         return NULL;
-    if (!(made[0] = make_value(&all, &call, how, &value)))
+    if (!(made[0] = make_value(&all, &call, flags, &value)))
         return NULL;
     call.value = &value.tensor;
     for (int k = 0; k < all.count; k++) {
-        if (!(wanted & (1 << k)))
+        if (!(outputs & (1 << k)))
             continue;
         if (!(made[1 + k] = make_common(&all, k, all.at[k].tensor.dtype, &gradient[k])))
             return drop(made);
@@ -249,10 +249,10 @@ PyObject *native_torch_loss(PyObject *module, PyObject *const *arguments, Py_ssi
     }
     if (!run(onepass_run, &call, has_few(&all)))
         return drop(made);
-    return wanted ? tuple_of(made, 1 + all.count) : made[0];
+    return outputs ? tuple_of(made, 1 + all.count) : made[0];
 }
 
-/* An output that is there, or is to be made (True), or is not wanted (None). */
+/* A gradient that is there, or is to be made (True), or is not asked for (None). */
 static outcome find_gradient(const operands *all, int k, PyObject *argument, borrowed *into, PyObject **made) {
     if (argument == Py_None)
         return OTHERWISE;
@@ -265,9 +265,9 @@ static outcome find_gradient(const operands *all, int k, PyObject *argument, bor
 }
 
 /* torch_gradient(loss, reduction, parameters, input, target, upstream, gradients[, third, weight, mask]): a tuple of
- * gradients at the common shape, one for each operand. In the tuple that is given each is to be made (True), not wanted
- * (None), or there: then it was computed for an upstream gradient of 1, and is computed anew unless that is what it is.
- * None: not for us. */
+ * gradients at the common shape, one for each operand. In the tuple that is given each is to be made (True), not asked
+ * for (None), or there: then it was computed for an upstream gradient of 1, and is computed anew unless that is what it
+ * is. None: not for us. */
 PyObject *native_torch_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
     (void)module;
     onepass_call call;

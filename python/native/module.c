@@ -10,8 +10,8 @@ static PyObject *native_learn_torch(PyObject *module, PyObject *torch) {
 
 static PyObject *native_use_exchange_api(PyObject *module, PyObject *use) {
     (void)module;
-    const int wanted = PyObject_IsTrue(use);
-    return wanted < 0 ? NULL : PyBool_FromLong(torch_use_exchange(wanted));
+    const int is_allowed = PyObject_IsTrue(use);
+    return is_allowed < 0 ? NULL : PyBool_FromLong(torch_use_exchange(is_allowed));
 }
 
 static PyObject *parameter_dict(const onepass_parameter_info *info) {
