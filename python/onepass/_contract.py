@@ -81,7 +81,7 @@ def warn(message):
     warnings.warn(message, stacklevel=level)
 
 
-_OURS = {f"{__package__}.{name}" for name in ("_numpy", "_torch", "_torch_checks", "functional", "patch")}
+_OURS = {f"{__package__}.{name}" for name in ("_numpy", "_torch", "functional", "patch")}
 
 
 def check_sizes(sizes, input, target, third):

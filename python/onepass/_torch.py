@@ -2,6 +2,7 @@
 anything else falls back to PyTorch."""
 
 import math
+import sys
 
 import torch
 from torch.nn import _reduction
@@ -91,16 +92,20 @@ def counts_once(contract, tensors, code, common, broadcast_weight):
         not (contract.free_weight or broadcast_weight)
 
 
-# What the library takes of each loss's parameters: finite numbers; the ends that are excluded stand one step inside.
-_LARGEST = 1.7976931348623157e308
-_RANGES = {name: [(max(math.nextafter(known["minimum"], math.inf) if known["minimum_excluded"] else known["minimum"], -_LARGEST),
-                   min(math.nextafter(known["maximum"], -math.inf) if known["maximum_excluded"] else known["maximum"],
-                       _LARGEST)) for known in loss["parameters"]] for name, loss in CATALOG.items()}
+def finite_limits(known):
+    """The least and the largest finite number that the library takes for a parameter."""
+    low, high = known["minimum"], known["maximum"]
+    low = math.nextafter(low, math.inf) if known["minimum_excluded"] else low
+    high = math.nextafter(high, -math.inf) if known["maximum_excluded"] else high
+    return max(low, -sys.float_info.max), min(high, sys.float_info.max)
+
+
+_LIMITS = {name: [finite_limits(known) for known in loss["parameters"]] for name, loss in CATALOG.items()}
 
 
 def are_allowed(name, parameters):
     """Whether the parameters are numbers that the library takes; PyTorch says what is wrong with others."""
-    return all(type(p) in (float, int) and low <= p <= high for p, (low, high) in zip(parameters, _RANGES[name]))
+    return all(type(p) in (float, int) and low <= p <= high for p, (low, high) in zip(parameters, _LIMITS[name]))
 
 
 # ------------------------------------------------------------------- who computes --
@@ -122,7 +127,8 @@ def compute(name, input, target, parameters, code):
     computed = _torch_loss(name, code, parameters, input, target, in_single, 0 if how is LATER else outputs, False)
     if computed is None:
         return None
-    return attach_gradients((name, code, parameters, how, False), computed if how is not LATER else (computed,), input, target)
+    kept = (computed,) if how is LATER else computed
+    return attach_gradients((name, code, parameters, how, False), kept, input, target)
 
 
 def compute_all(name, tensors, parameters, code, flags):
@@ -150,7 +156,8 @@ def compute_all(name, tensors, parameters, code, flags):
     computed = _torch_loss(*operands, flags, 0 if how is LATER else outputs, True, *rest)
     if computed is None:
         return None
-    return attach_gradients((name, code, parameters, how, True), computed if how is not LATER else (computed,), *tensors)
+    kept = (computed,) if how is LATER else computed
+    return attach_gradients((name, code, parameters, how, True), kept, *tensors)
 
 
 # ----------------------------------------------------------- value_and_grad --

@@ -34,8 +34,8 @@ def check_kinds(name, input, target, given):
 
 
 def checked_parameters(name, parameters):
-    """Numbers where they can be had: a tensor stays one where a gradient flows to it, where it has dimensions, and where
-    it cannot be looked at, since a GPU would be waited for or a transform is at work."""
+    """Numbers where they can be had: a tensor stays one where a gradient flows to it, where it has dimensions, and
+    where it cannot be looked at, since a GPU would be waited for or a transform is at work."""
     return tuple([value if isinstance(value, _SYMBOLS) else checked_tensor(name, known, value)
                   if isinstance(value, torch.Tensor) and not value.is_complex() else as_number(name, known, value)
                   for known, value in zip(CATALOG[name]["parameters"], parameters)])

@@ -17,9 +17,8 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     """The squared error, as torch.nn.functional.mse_loss has it."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(mse_loss, input, target, size_average, reduce, reduction, weight, mask, broadcast_weight)
-    if weight is None and mask is None and size_average is None and reduce is None:
-        return _side(input, target).loss("mse", input, target, (), reduction)
-    given = Given(None, weight, mask, broadcast_weight, size_average, reduce)
+    plain = weight is None and mask is None and size_average is None and reduce is None
+    given = None if plain else Given(None, weight, mask, broadcast_weight, size_average, reduce)
     return _side(input, target).loss("mse", input, target, (), reduction, given)
 
 
@@ -28,9 +27,8 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     """The absolute error, as torch.nn.functional.l1_loss has it."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(l1_loss, input, target, size_average, reduce, reduction, weight, mask, broadcast_weight)
-    if weight is None and mask is None and size_average is None and reduce is None:
-        return _side(input, target).loss("l1", input, target, (), reduction)
-    given = Given(None, weight, mask, broadcast_weight, size_average, reduce)
+    plain = weight is None and mask is None and size_average is None and reduce is None
+    given = None if plain else Given(None, weight, mask, broadcast_weight, size_average, reduce)
     return _side(input, target).loss("l1", input, target, (), reduction, given)
 
 
@@ -40,9 +38,8 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     beta of 0 is the absolute error."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(smooth_l1_loss, input, target, size_average, reduce, reduction, beta, weight, mask)
-    if weight is None and mask is None and size_average is None and reduce is None:
-        return _side(input, target).loss("smooth_l1", input, target, (beta,), reduction)
-    given = Given(None, weight, mask, True, size_average, reduce)
+    plain = weight is None and mask is None and size_average is None and reduce is None
+    given = None if plain else Given(None, weight, mask, True, size_average, reduce)
     return _side(input, target).loss("smooth_l1", input, target, (beta,), reduction, given)
 
 
@@ -50,9 +47,8 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None, *, mask=
     """The squared error near the target and the absolute error beyond, as torch.nn.functional.huber_loss has it."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(huber_loss, input, target, reduction, delta, weight, mask, broadcast_weight)
-    if weight is None and mask is None:
-        return _side(input, target).loss("huber", input, target, (delta,), reduction)
-    given = Given(None, weight, mask, broadcast_weight)
+    plain = weight is None and mask is None
+    given = None if plain else Given(None, weight, mask, broadcast_weight)
     return _side(input, target).loss("huber", input, target, (delta,), reduction, given)
 
 
@@ -61,9 +57,8 @@ def hinge_loss(input, target, margin=1.0, reduction="mean", weight=None, *, mask
     torch.clamp(margin - input * target, min=0), reduced."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(hinge_loss, input, target, margin, reduction, weight, mask)
-    if weight is None and mask is None:
-        return _side(input, target).loss("hinge", input, target, (margin,), reduction)
-    given = Given(None, weight, mask, True)
+    plain = weight is None and mask is None
+    given = None if plain else Given(None, weight, mask, True)
     return _side(input, target).loss("hinge", input, target, (margin,), reduction, given)
 
 
@@ -71,9 +66,8 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     """The logistic loss for targets of -1 and 1, as torch.nn.functional.soft_margin_loss has it."""
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(soft_margin_loss, input, target, size_average, reduce, reduction, weight, mask)
-    if weight is None and mask is None and size_average is None and reduce is None:
-        return _side(input, target).loss("soft_margin", input, target, (), reduction)
-    given = Given(None, weight, mask, True, size_average, reduce)
+    plain = weight is None and mask is None and size_average is None and reduce is None
+    given = None if plain else Given(None, weight, mask, True, size_average, reduce)
     return _side(input, target).loss("soft_margin", input, target, (), reduction, given)
 
 
@@ -127,7 +121,7 @@ def sigmoid_focal_loss(inputs, targets, alpha=0.25, gamma=2, reduction="none", *
     torchvision.ops.sigmoid_focal_loss has it."""
     if _overridden(inputs, targets, weight, mask) and _enabled():
         return _override(sigmoid_focal_loss, inputs, targets, alpha, gamma, reduction, weight, mask)
-    squared = isinstance(gamma, (float, int)) and gamma == 2  # which the library has apart, faster and with the same bits
+    squared = isinstance(gamma, (float, int)) and gamma == 2  # a loss of its own: bit-identical and faster
     name, parameters = ("focal_squared", (alpha,)) if squared else ("focal", (alpha, gamma))
     given = None if weight is None and mask is None else Given(None, weight, mask, True)
     return _side(inputs, targets).loss(name, inputs, targets, parameters, reduction, given)
@@ -142,9 +136,8 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
                          mask)
     name = _poisson_nll_name(log_input, full)
     parameters = () if log_input else (eps,)
-    if weight is None and mask is None and size_average is None and reduce is None:
-        return _side(input, target).loss(name, input, target, parameters, reduction)
-    given = Given(None, weight, mask, True, size_average, reduce)
+    plain = weight is None and mask is None and size_average is None and reduce is None
+    given = None if plain else Given(None, weight, mask, True, size_average, reduce)
     return _side(input, target).loss(name, input, target, parameters, reduction, given)
 
 

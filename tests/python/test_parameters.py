@@ -25,7 +25,7 @@ KINDS = {
 }
 KIND = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
-#: What a loss does not take, and what is said of it: the parameter, the function that was called, the number, the range.
+#: What a loss does not take, and what is said: the parameter, the function that was called, the number, the range.
 REFUSED = [
     ("quantile", {"tau": 3.0}, "tau of quantile_loss is 3; expected above 0 and below 1"),
     ("quantile", {"tau": float("nan")}, "tau of quantile_loss is nan; expected above 0 and below 1"),
