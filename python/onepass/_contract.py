@@ -1,4 +1,4 @@
-"""What PyTorch's contract has in words, numbers and rules, for tensors and arrays alike."""
+"""PyTorch's contract: its reductions, messages and rules, for tensors and arrays alike."""
 
 import sys
 import warnings
@@ -25,11 +25,11 @@ NOTHING = Given()
 
 # ----------------------------------------------------------------- the losses --
 
-# The words of a contract. Operands of different sizes are broadcast with a warning or quietly, or the target's must be
-# broadcast to the input's, or they must be equal (with one text or the other), or have as many dimensions.
+# Operands of different sizes are broadcast with a warning or quietly, or the target's must be broadcast to the input's,
+# or they must be equal (with one text or the other), or have as many dimensions.
 WARN, QUIET, TO_INPUT, EQUAL, EQUAL_LOGITS, DIMENSIONS = range(6)
 
-#: sizes: one of the words above.
+#: sizes: one of those above.
 #: mean_of_all: a weighted mean is over the elements rather than over their weights.
 #: free_weight: a weight may broadcast; else, as PyTorch's function has a weight that may not, it has the input's size
 #: unless the caller says otherwise.

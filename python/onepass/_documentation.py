@@ -25,14 +25,14 @@ _ARGUMENTS = {
     "broadcast_weight": "whether weight may broadcast to the size of the loss instead",
 }
 
-# The words of formulas that Python's math does not have.
+# The functions of formulas that Python's math does not have.
 _DEFINITIONS = {"softplus": "softplus = lambda z: log1p(exp(z))", "sigmoid": "sigmoid = lambda z: 1 / (1 + exp(-z))"}
 
 
-def documentation_of(sentences, losses, function, made=None):
+def documentation_of(sentences, losses, function, module=None):
     """A docstring. `losses` are what the function computes: entries of the catalogue, and when it is which. With
-    `made`, a module's class, the arguments are that module's."""
-    arguments = inspect.signature(made or function).parameters.values()
+    `module`, a class, the arguments are that one's."""
+    arguments = inspect.signature(module or function).parameters.values()
     about = [f"{one.name}: {meaning_of(one, [loss for loss, _ in losses])}" for one in arguments]
     lines = [line.strip() for line in sentences.strip().splitlines()]
     return "\n".join([*lines, "", *formulas(losses, function), *([""] if about else []), *about]) + "\n"
@@ -46,9 +46,9 @@ def formulas(losses, function):
         names = dict(zip("ptv", (*required[:2], *(required[2:] or loss["operands"][2:]))))
         formula = re.sub(r"\b[ptv]\b", lambda found: names[found[0]], in_python(loss["value"]))
         lines.append(f"loss = {formula}" + (f"  # {when}" if when else ""))
-    words = "\n".join(lines)
-    before = [f"x = {required[0]} - {required[1]}"] if re.search(r"\bx\b", words) else []
-    before += [text for word, text in _DEFINITIONS.items() if f"{word}(" in words]
+    text = "\n".join(lines)
+    before = [f"x = {required[0]} - {required[1]}"] if re.search(r"\bx\b", text) else []
+    before += [definition for name, definition in _DEFINITIONS.items() if f"{name}(" in text]
     return ["    " + line for line in before + lines]
 
 
@@ -68,8 +68,8 @@ def in_python(formula):
     return formula
 
 
-def choice(words):
-    return re.sub(r"^(\(?)(.*?) \? (.*?) : (.*?)(\)?)$", r"\1\3 if \2 else \4\5", words)
+def choice(text):
+    return re.sub(r"^(\(?)(.*?) \? (.*?) : (.*?)(\)?)$", r"\1\3 if \2 else \4\5", text)
 
 
 def meaning_of(argument, losses):

@@ -18,17 +18,17 @@ _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 def translate(formula, parameters):
     """A function of (p, t, v, *parameters) that computes the formula."""
-    words = Parser(formula, {"p", "t", "v", "x", *parameters}).translation()
+    code = Parser(formula, {"p", "t", "v", "x", *parameters}).translation()
     arguments = ", ".join(("p", "t", "v", *parameters))
     difference = "    x = p - t\n" if re.search(r"\bx\b", formula) else ""
-    source = f"def value({arguments}):\n{difference}    return {words}\n"
-    namespace = {f"_{name}": word for name, word in _FUNCTIONS.items()}
+    source = f"def value({arguments}):\n{difference}    return {code}\n"
+    namespace = {f"_{name}": function for name, function in _FUNCTIONS.items()}
     exec(compile(source, f"<{formula}>", "exec"), namespace)
     return namespace["value"]
 
 
 class Parser:
-    """By recursive descent, a method for each rank of operators; each returns Python's words for what it read."""
+    """By recursive descent, a method for each rank of operators; each returns the Python code of what it read."""
 
     def __init__(self, formula, names):
         self.formula, self.names = formula, names
@@ -56,10 +56,10 @@ class Parser:
         self.take()
 
     def translation(self):
-        words = self.choice()
+        code = self.choice()
         if self.tokens[0][0] != "end":
             raise self.error(f"{self.tokens[0][1]!r} is one too many")
-        return words
+        return code
 
     def choice(self):
         condition = self.comparison()
@@ -71,22 +71,22 @@ class Parser:
         return f"_choose({condition}, {yes}, {self.choice()}, p)"
 
     def comparison(self):
-        words = self.sum()
+        code = self.sum()
         if self.next_is(*_COMPARISONS):
-            words = f"({words} {self.take()} {self.sum()})"
-        return words
+            code = f"({code} {self.take()} {self.sum()})"
+        return code
 
     def sum(self):
-        words = self.product()
+        code = self.product()
         while self.next_is("+", "-"):
-            words = f"({words} {self.take()} {self.product()})"
-        return words
+            code = f"({code} {self.take()} {self.product()})"
+        return code
 
     def product(self):
-        words = self.signed()
+        code = self.signed()
         while self.next_is("*", "/"):
-            words = f"({words} {self.take()} {self.signed()})"
-        return words
+            code = f"({code} {self.take()} {self.signed()})"
+        return code
 
     def signed(self):
         if self.next_is("-"):
@@ -98,9 +98,9 @@ class Parser:
         kind, text = self.tokens[0]
         if self.next_is("("):
             self.take()
-            words = self.choice()
+            code = self.choice()
             self.expect(")")
-            return words
+            return code
         if kind == "number":
             return self.take()
         if kind != "name":
@@ -124,7 +124,7 @@ class Parser:
         return f"_{name}({', '.join(arguments)})"
 
 
-# ----------------------------------------------------------------- the words --
+# ------------------------------------------------------------- the functions --
 
 
 def is_number(x):

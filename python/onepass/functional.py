@@ -209,10 +209,10 @@ def _library_name(name, third, parameters):
     """The library's name of a function's loss. What chooses among several losses is no parameter of theirs."""
     if name == "binary_cross_entropy_with_logits":
         return "bce_with_logits" if third is None else "bce_with_logits_pos_weight"
-    choose, words = _CHOICES.get(name, (None, ()))
+    choose, flags = _CHOICES.get(name, (None, ()))
     if choose is None:
         return _OTHER_NAMES.get(name) or name.removesuffix("_loss")
-    return choose(**{word: parameters.pop(word) for word in words if word in parameters})
+    return choose(**{flag: parameters.pop(flag) for flag in flags if flag in parameters})
 
 
 _CHOICES = {"poisson_nll_loss": (_poisson_nll_name, ("log_input", "full")), "kl_div": (_kl_div_name, ("log_target",))}
