@@ -21,7 +21,7 @@ def smooth_operands(loss, shapes=((2, 3), (2, 3), (2, 3)), device="cpu"):
     if loss.startswith("poisson") or "bce" in loss or loss.startswith("focal") or loss == "kl_div":
         t = (rates((2, 3)) / 4 + (1 if loss.endswith("full") else 0)).to(t)
     if loss == "gaussian_nll":
-        v = v + 0.5  # beyond eps, below which the slope is that of a bound, as PyTorch has it
+        v = v + OTHER_PARAMETERS[loss][1]  # beyond eps, below which the slope is that of a bound, as PyTorch has it
     cut = [x if x is None else x[tuple(slice(0, n) for n in shape)].clone() for x, shape in zip((p, t, v), shapes)]
     varied = (True, loss != "hinge_embedding", True)
     return [None if x is None else x.requires_grad_(vary) for x, vary in zip(cut, varied)]
