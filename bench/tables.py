@@ -105,19 +105,6 @@ def cpu():
     return table(["work", "compared with", "goal", "Xeon", "Neoverse N1"], rows, labels=3)
 
 
-def cpu_short():
-    rows = []
-    for machine, cores in (XEON, "16 Xeon cores"), (N1, "2 N1 cores"):
-        forward = cpu_cells(machine, "plain loop", mode="forward", **PLAIN)
-        both = cpu_cells(machine, "plain loop, gradient alone", mode="both", **PLAIN)
-        if machine == N1:
-            tuned = cpu_cells(machine, "plain loop, tuned flags", mode="forward", **PLAIN)
-            forward[1] += f" ({tuned[1]} beside one that vectorises)"
-        rows.append([f"forward, {cores}", "8"] + forward)
-        rows.append([f"forward and gradient in one pass, {cores}, beside a gradient alone", "12"] + both)
-    return table(["work", "bytes an element", *LOSSES], rows, labels=2)
-
-
 # ------------------------------------------------------------------ the GPU --
 
 
@@ -294,7 +281,7 @@ def compare_gpu():
 # ------------------------------------------------------------- the documents --
 
 TABLES = {function.__name__: function
-          for function in (cpu, cpu_short, gpu, gpu_short, gpu_small, gpu_layouts, training_step, package, family_gpu,
+          for function in (cpu, gpu, gpu_short, gpu_small, gpu_layouts, training_step, package, family_gpu,
                            family_cpu, compare_cpu, compare_gpu)}
 MARKED = re.compile(r"(<!-- bench/tables\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -5,8 +5,8 @@
     python3 docs/make_losses.py --check [LIBRARY]    says what is not what the library says, and ends with 1
 
 LIBRARY is the shared library, build/src/libonepass.so unless said otherwise. What is made stands between the lines
-`<!-- docs/make_losses.py: NAME -->` and `<!-- end -->`, a part for each loss in docs/losses.md and the `table` in
-README.md, and in docs/pictures/loss-NAME.svg. A loss that has no part in docs/losses.md gets one, after that of the
+`<!-- docs/make_losses.py: NAME -->` and `<!-- end -->` of docs/losses.md, a part for each loss and the `table` of all,
+and in docs/pictures/loss-NAME.svg. A loss that has no part in docs/losses.md gets one, after that of the
 loss before it: its paragraph, which is the catalogue's word for the loss at first, is for a person to write.
 docs/make_losses/notes.py has what else the catalogue does not know; a loss can do without.
 """
@@ -27,7 +27,7 @@ from make_losses.shown import formulas_of, shortened
 
 DOCS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(DOCS)
-PAGE, README = os.path.join(DOCS, "losses.md"), os.path.join(ROOT, "README.md")
+PAGE = os.path.join(DOCS, "losses.md")
 MARKED = re.compile(r"(<!-- docs/make_losses\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = 110
 
@@ -115,7 +115,7 @@ def picture_path(loss):
 
 
 def table(losses):
-    """The README's: a row for each loss, or for those that share one."""
+    """A row for each loss, or for those that share one."""
     lines = [f"{len(losses)} losses, by their names in `torch.nn.functional`, `optax.losses` and `keras.losses`:", "",
              "| loss | PyTorch | optax | Keras | better here |", "|---|---|---|---|---|"]
     for loss in losses:
@@ -123,7 +123,7 @@ def table(losses):
         if note.of:
             continue
         own = [loss] + [other for other in losses if note_of(other).of == loss.name]
-        called = ", ".join(f"[{one.name if one is loss else one.name[len(loss.name):]}](docs/losses.md#{one.name})"
+        called = ", ".join(f"[{one.name if one is loss else one.name[len(loss.name):]}](#{one.name})"
                            for one in own)
         names = [", ".join(dict.fromkeys(name for name in column if name))
                  for column in zip(*((n.torch, n.optax, n.keras) for n in map(note_of, own)))]
@@ -138,7 +138,7 @@ def table(losses):
 
 def with_sections(text, losses):
     """The page, with a section for each loss that has none yet, and a complaint about sections without a loss."""
-    for name in {found[1] for found in MARKED.findall(text)} - {loss.name for loss in losses}:
+    for name in {found[1] for found in MARKED.findall(text)} - {loss.name for loss in losses} - {"table"}:
         sys.exit(f"docs/losses.md: there is no loss {name}; take its part out, and docs/pictures/loss-{name}.svg")
     at = len(text)
     for loss in losses:
@@ -172,9 +172,8 @@ def main():
         sys.exit(__doc__.strip())
     library = Library(paths[0] if paths else os.path.join(ROOT, "build", "src", "libonepass.so"))
     losses = library.losses()
-    parts = {loss.name: part_of(library, loss) for loss in losses}
-    files = {PAGE: refilled(with_sections(read(PAGE), losses), parts),
-             README: refilled(read(README), {"table": table(losses)})}
+    parts = {loss.name: part_of(library, loss) for loss in losses} | {"table": table(losses)}
+    files = {PAGE: refilled(with_sections(read(PAGE), losses), parts)}
     files.update({picture_path(loss): draw(library, loss, note_of(loss).picture) for loss in losses})
     for path in set(glob.glob(os.path.join(DOCS, "pictures", "loss-*.svg"))) - set(files):
         sys.exit(f"{os.path.relpath(path, ROOT)}: there is no such loss; take it out")
