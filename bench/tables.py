@@ -185,7 +185,8 @@ def training_step():
     memory = find(H200, "torch eager", section="memory", mode="step")
     if memory:
         ours, eager = memory["found"]["onepass"], memory["found"]["torch eager"]
-        rows.append(["memory beyond inputs and gradient", f"{ours / 1024:.0f} KiB, eager {eager / (1 << 30):.0f} GiB", "", ""])
+        rows.append(["memory beyond inputs and gradient",
+                     f"{ours / 1024:.0f} KiB, eager {eager / (1 << 30):.0f} GiB", "", ""])
     return table(["beside", "mse", "smooth_l1", "hinge, target (32768,)"], rows)
 
 

@@ -133,6 +133,24 @@ def test_the_gpus_clock(elements, calls):
     assert on_stream.calls == calls and len(captured) == (calls > 1)
 
 
+def test_what_cannot_be_captured_is_timed_without_a_graph():
+    now = FakeTime()
+    torch, _ = fake_gpu(now)
+
+    @contextlib.contextmanager
+    def graph(*words, **options):
+        yield
+        raise RuntimeError("operation not permitted")
+
+    torch.cuda.graph = graph
+    gpu = clock.GpuClock(torch, seconds=1e-9, rounds=(3, 3), now=now)
+    gpu.set_size(1000, 12000)
+    contender = now.taking("a", [2e-6])
+    gpu.measure([contender])
+    assert contender.seconds() == pytest.approx(2e-6) and contender.missing == ""
+    assert contender.note == "timed without a graph: RuntimeError: operation not permitted"
+
+
 # ------------------------------------------------------------------------ formulas --
 
 
@@ -332,7 +350,8 @@ def test_a_progress_bar_on_a_terminal_only(watched):
 
 
 def test_a_missed_goal_is_marked():
-    row = {"found": {"onepass": 2.0, "torch.compile": 1.0, "limit": 1.9}, "bytes": 8, "goals": {"torch.compile": 1, "limit": 0.95}}
+    row = {"found": {"onepass": 2.0, "torch.compile": 1.0, "limit": 1.9}, "bytes": 8,
+           "goals": {"torch.compile": 1, "limit": 0.95}}
     assert report.Table.cell(row, "torch.compile", "s") == "2.000*" and report.Table.cell(row, "limit", "s") == "0.950"
     assert report.Table.cell(row, "jax", "s") == "-"
 

@@ -70,18 +70,21 @@ def parse(words):
     parser = argparse.ArgumentParser(prog="python -m onepass.bench", description=DESCRIPTION, epilog=EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     add = parser.add_argument
-    add("--device", choices=("all", "cpu", "cuda"), default="all", help="all, unless said otherwise, is the CPU and, if there is one, the GPU")
+    add("--device", choices=("all", "cpu", "cuda"), default="all",
+        help="all, unless said otherwise, is the CPU and, if there is one, the GPU")
     add("--cases", type=all_or(cases.SECTIONS), default=["sizes"], metavar="NAME,...",
         help="what to measure: sizes unless said otherwise; all, or some of those below")
     add("--losses", type=all_or(CATALOG), metavar="NAME,...",
         help=f"{', '.join(cases.USUAL)} unless said otherwise (all where every loss has its case); all, or some")
     add("--sizes", type=listed(count_of), metavar="N,...", help="numbers of elements, such as 2^10,2^20,1000000")
-    add("--types", type=among(SIZES), default=["f32"], metavar="TYPE,...", help="of f16, bf16, f32 and f64; f32 unless said otherwise")
+    add("--types", type=among(SIZES), default=["f32"], metavar="TYPE,...",
+        help="of f16, bf16, f32 and f64; f32 unless said otherwise")
     add("--modes", type=among(("forward", "step")), default=["forward", "step"], metavar="MODE,...",
         help="forward: the value; step: value and gradient as a training step has them. Both unless said otherwise")
     add("--peers", type=among((*PEERS, "limit")), default=[*PEERS, "limit"], metavar="NAME,...",
         help=f"whom to compare with, of {', '.join((*PEERS, 'limit'))}; all unless said otherwise")
-    add("--threads", type=positive, metavar="N", help="of the CPU, for onepass and PyTorch; PyTorch's own number unless said otherwise")
+    add("--threads", type=positive, metavar="N",
+        help="of the CPU, for onepass and PyTorch; PyTorch's own number unless said otherwise")
     add("--quick", action="store_true", help="small arrays and few turns: to see that it runs, not to quote")
     add("--json", metavar="FILE", help="keep what was measured; in a folder (FILE/) under the hardware's name")
     add("--plot", metavar="FILE.svg|png", help="draw the cases over sizes; needs matplotlib")
@@ -143,7 +146,8 @@ def measure(options, command):
             print("\nInterrupted: what was measured until now is kept.")
             found["interrupted"] = True
         for (name, reason), times in stage.reasons.items():
-            print(f"left out: {name}: {reason}" + ("" if times > 3 else f" ({times} cases)"))
+            said = "" if reason.startswith("timed") else "left out: "
+            print(f"{said}{name}: {reason}" + ("" if times > 3 else f" ({times} cases)"))
         if "interrupted" in found:
             break
     return found

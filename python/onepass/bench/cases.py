@@ -17,7 +17,7 @@ import re
 from typing import Callable, Optional
 
 from .._catalog import CATALOG
-from .contenders import NAMES, SIZES
+from .contenders import NAMES
 
 SECTIONS = ("memory", "sizes", "losses", "types", "shapes", "plain", "host", "accuracy")  # memory: before all calls
 USUAL = ("mse", "smooth_l1", "hinge")
@@ -103,14 +103,14 @@ class Cases:
 
     # ---------------------------------------------------------------------- the data --
 
-    def uniform(self, index, count, low=-2.0, high=2.0):
+    def uniform(self, index, count):
         """Numbers in [-2, 2): both branches of every loss are taken, and no sum is special. The first `count` of an
         array that all cases share."""
         arrays = self.stage.arrays
         if index not in arrays or len(arrays[index]) < count:
             if self.torch:
                 generator = self.torch.Generator(device=self.stage.device).manual_seed(20 + index)
-                array = self.torch.empty(count, device=self.stage.device).uniform_(low, high, generator=generator)
+                array = self.torch.empty(count, device=self.stage.device).uniform_(-2, 2, generator=generator)
             else:  # in which every loss is at home
                 array = self.stage.numpy.random.default_rng(20 + index).uniform(0.05, 0.95, count).astype("float32")
             arrays[index] = array
@@ -166,8 +166,8 @@ class Cases:
         peers = ("torch.compile",) if self.on_gpu else FRAMEWORKS
         for loss in self.options.losses:
             for mode in ("forward", "step"):
-                yield Case("losses", loss, mode, count, lambda loss=loss: Operands([self.tensors(loss, count, shape=shape)]),
-                           peers=peers, goals=self.loss_goals(loss, mode), seconds=0.3 if self.on_gpu else 0.6)
+                yield Case("losses", loss, mode, count,
+                           lambda loss=loss: Operands([self.tensors(loss, count, shape=shape)]), peers=peers, goals=self.loss_goals(loss, mode), seconds=0.3 if self.on_gpu else 0.6)
         for loss, variant, by_hand in (("mse", "weight", "weighted_mse"), ("mse", "mask", "masked_mse"),
                                        ("bce_with_logits", "weight and mask", "masked_bce_with_logits")):
             if loss in self.options.losses:
@@ -226,11 +226,13 @@ class Cases:
         yield "a number per row", whole, lambda p, t: (dense(p), t[:side].view(side, 1)), True
         yield "a shared row", whole, lambda p, t: (dense(p), t[:side]), True
         yield "rows padded by 1", whole, lambda p, t: (rows(p, side, side + 1), rows(t, side, side + 1)), False
-        yield "one element fewer a row", side * (side - 1), lambda p, t: (rows(p, side - 1, side), rows(t, side - 1, side)), False
+        yield "one element fewer a row", side * (side - 1), lambda p, t: tuple(
+            rows(x, side - 1, side) for x in (p, t)), False
         yield "both from element 1 on", whole, lambda p, t: (rows(p, side, side, 1), rows(t, side, side, 1)), False
         yield "target transposed", quarter, lambda p, t: (small(p), small(t).t()), False
         yield "both transposed", quarter, lambda p, t: (small(p).t(), small(t).t()), False
-        yield "every second element", quarter, lambda p, t: tuple(strided(x, (half, half), (side, 2)) for x in (p, t)), False
+        yield "every second element", quarter, lambda p, t: tuple(
+            strided(x, (half, half), (side, 2)) for x in (p, t)), False
         yield "4-D, inner dimension 3", 3 * planes * plane, lambda p, t: (
             strided(p, (planes, edge, edge, 3), (3 * plane, edge, 1, plane)),
             strided(t, (planes, edge, edge, 3), (3 * plane, 3 * edge, 3, 1))), False
@@ -269,7 +271,8 @@ class Cases:
         """Each job by the library in C and by the plain loops, as a user would compile them, and with the flags of one
         who looks at the machine code."""
         stage, count = self.stage, self.side * self.side
-        jobs = [("forward", count, None, "", {"plain loop": 1 / 0.95}), ("forward", count, 1, "one thread", {"plain loop": 1 / 0.9}),
+        jobs = [("forward", count, None, "", {"plain loop": 1 / 0.95}),
+                ("forward", count, 1, "one thread", {"plain loop": 1 / 0.9}),
                 ("both", count, None, "", {"plain loop, gradient alone": 1 / 0.9}), ("backward", count, None, "", {}),
                 ("forward", 1000, 1, "", {}), ("forward", 1 << 16, None, "", {})]
         for mode, size, threads, variant, goals in jobs:

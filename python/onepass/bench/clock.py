@@ -4,7 +4,6 @@ Turns make all of them meet the same clock rates and temperatures. A contender t
 with the reason, and the others go on.
 """
 
-import contextlib
 import dataclasses
 import math
 import statistics
@@ -22,8 +21,8 @@ class Contender:
 
     `make` builds it (imports, compiles) and returns a list of functions, each of which does the work once, on operands
     of its own, and returns the loss or None. With `wait`, what they return is waited for by the host: who has a stream
-    of its own on a GPU is timed by the wall clock. With `loops`, there is one function, which takes the number of calls:
-    a loop in C. `bytes` is what a call moves where that is not what the case says.
+    of its own on a GPU is timed by the wall clock. With `loops`, there is one function, which takes the number of
+    calls: a loop in C. `bytes` is what a call moves where that is not what the case says.
     """
 
     name: str
@@ -36,6 +35,7 @@ class Contender:
     runs: Optional[list] = None
     graph: Any = None
     missing: str = ""
+    note: str = ""  # what is unlike the others' timing
     value: Optional[float] = None
     calls: int = 1  # in a turn
     is_short: bool = False
@@ -148,8 +148,9 @@ class GpuClock(Clock):
     """The GPU's own, by CUDA events on the stream.
 
     Small works are replays of a CUDA graph of many calls over several sets of operands, which takes the host out of the
-    figure. Large ones are single calls, and before each of them other memory is read, so that nobody finds its operands,
-    or another's dirty lines, in the cache. Before every turn the stream is kept busy, so that the host is ahead of it.
+    figure. Large ones are single calls, and before each of them other memory is read, so that nobody finds its
+    operands, or another's dirty lines, in the cache. Before every turn the stream is kept busy, so that the host is
+    ahead of it.
     """
 
     SCRUB = 256 << 20  # bytes, several times any GPU's cache
@@ -181,7 +182,11 @@ class GpuClock(Clock):
             most = max(1, self.MOST_IN_FLIGHT // self.bytes_in_flight)
             contender.calls = max(1, min(1000, most, math.ceil(self.WALL / seconds)))
         elif self.calls_in_graph:
-            self.capture(contender)
+            try:
+                self.capture(contender)
+            except RuntimeError as error:
+                contender.graph, contender.calls = None, 16
+                contender.note = f"timed without a graph: {reason_of(error)}"
 
     def capture(self, contender):
         graph = self.cuda.CUDAGraph()
@@ -234,15 +239,5 @@ class GpuClock(Clock):
         self.cuda.synchronize()
         return 1e-3 * min(begin.elapsed_time(end) for begin, end in zip(marks, marks[1:]))
 
-    def host_seconds(self, contender, calls=200):
-        """Of a call on the host, with the device idle at the start and not waited for."""
-        self.cuda.synchronize()
-        begin = self.now()
-        contender.play(calls)
-        seconds = (self.now() - begin) / calls
-        self.cuda.synchronize()
-        return seconds
-
     def tidy(self):
-        with contextlib.suppress(RuntimeError):
-            self.cuda.empty_cache()
+        self.cuda.empty_cache()

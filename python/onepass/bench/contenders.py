@@ -1,7 +1,8 @@
 """Who takes part in a case: onepass, and what a user would pick instead.
 
-A mode is what is asked for: "forward", the mean alone; "step", as a training step has it: the loss, then backward() into
-a fresh .grad; "both", a function that returns mean and gradient at once. NumPy and JAX have no step: theirs is "both".
+A mode is what is asked for: "forward", the mean alone; "step", as a training step has it: the loss, then backward()
+into a fresh .grad; "both", a function that returns mean and gradient at once. NumPy and JAX have no step: theirs is
+"both".
 """
 
 import functools
@@ -75,7 +76,7 @@ class Contenders:
             if hasattr(dynamo.config, name):
                 setattr(dynamo.config, name, 1024)
         importlib.import_module("torch._inductor.config").triton.cudagraphs = False
-        warnings.filterwarnings("ignore", message="Using a target size")  # broadcasting is meant, and warning takes time
+        warnings.filterwarnings("ignore", message="Using a target size")  # broadcasting is meant; warning takes time
 
     def forget_compiled(self):
         """Compiled functions are of one case each; without them the next one's guards are quick to check."""
@@ -137,7 +138,7 @@ class Contenders:
     def grad_and_value(self, case, operands):
         def make():
             function = self.torch_function(case)
-            both = self.torch.compile(lambda *tensors: self.torch.func.grad_and_value(function)(*tensors), dynamic=False)
+            both = self.torch.compile(self.torch.func.grad_and_value(function), dynamic=False)
             return [lambda tensors=tensors: both(*tensors)[1] for tensors in operands.all_sets()]
 
         return Contender("torch.compile(grad_and_value)", make)
@@ -158,7 +159,8 @@ class Contenders:
                 raise Absent("it is not installed")
             if self.device != "cpu" or case.type == "bf16":
                 raise Absent("it has no GPU" if self.device != "cpu" else "it has no bf16")
-            mean, sets = self.numpy.mean, [[x.numpy() if self.torch else x for x in tensors] for tensors in operands.sets]
+            mean = self.numpy.mean
+            sets = [[x.numpy() if self.torch else x for x in tensors] for tensors in operands.sets]
             function = self.by_formula(self.numpy, case, case.mode != "forward")
             if case.mode == "forward":
                 return [lambda tensors=tensors: mean(function(*tensors)) for tensors in sets]
@@ -179,8 +181,10 @@ class Contenders:
             raise Absent("it is not installed")
         jax.config.update("jax_enable_x64", True)  # or f64 would quietly be f32
         platform = "cpu" if self.device == "cpu" else "gpu"
-        if not any(device.platform == platform for device in jax.devices()):
-            raise Absent(f"it has no {platform} here")
+        try:
+            jax.devices(platform)
+        except RuntimeError as error:
+            raise Absent(f"it has no {platform} here") from error
         return jax
 
     def jax(self, case, operands):
@@ -190,6 +194,8 @@ class Contenders:
             mean = lambda *tensors: jax.numpy.mean(terms(*tensors))
             function = jax.jit(mean if case.mode == "forward" else jax.value_and_grad(mean))
             take = jax.dlpack.from_dlpack if self.torch else jax.numpy.asarray
+            if self.device == "cuda":
+                self.torch.cuda.synchronize()  # its stream knows nothing of ours
             sets = [[take(x) for x in tensors] for tensors in operands.sets[:1]]
             return [lambda tensors=tensors: function(*tensors) for tensors in sets]
 

@@ -1,6 +1,6 @@
 """A record: what was measured, when, on what hardware and with which versions; and the ratios that it holds.
 
-{"date": ..., "command": ..., "hardware": {"cpu": name, "cuda": name}, "threads": ..., "versions": {...}, "results": [row]}
+{"date": ..., "command": ..., "hardware": {"cpu": name, "cuda": name}, "versions": {...}, "results": [row, ...], ...}
 
 A row is a case: device, section, loss, mode, type, elements, variant, the bytes that must move, and in `found` the
 median of each contender, in seconds unless `unit` says otherwise. `moved` has the bytes of contenders that move others,

@@ -12,8 +12,9 @@ SHORT = {"torch.compile(grad_and_value)": "grad_and_value", "plain loop, tuned f
          "plain loop, gradient alone": "gradient loop", "an empty kernel": "empty kernel",
          "an empty Function": "empty Function", "limit": "of the limit"}
 
-NOTE = """Time: the median of a call. Of a peer: onepass's time as a share of its; below 1 onepass is faster. Of the limit, and of
-onepass itself: onepass's bytes a second as a share of its. A star marks a missed goal."""
+NOTE = """\
+Time: the median of a call. Of a peer: onepass's time as a share of its; below 1 onepass is faster. Of the limit, and
+of onepass itself: onepass's bytes a second as a share of its. A star marks a missed goal."""
 
 
 def quantity(figure, unit):
@@ -49,7 +50,8 @@ class Table:
         rate = f"{1e-9 * row['bytes'] / ours:.3g}" if unit == "s" and ours else ""
         cells = "".join(f" {self.cell(row, name, unit):>{self.width(name)}}" for name in self.peers)
         label = words(row["loss"], row["mode"], row["type"], row["elements"], row["variant"])
-        self.write(f"{label:<{self.first}} {quantity(ours, unit) if ours is not None else '-':>9} {rate:>7}{cells}".rstrip())
+        time = quantity(ours, unit) if ours is not None else "-"
+        self.write(f"{label:<{self.first}} {time:>9} {rate:>7}{cells}".rstrip())
 
     @staticmethod
     def cell(row, name, unit):

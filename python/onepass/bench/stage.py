@@ -59,8 +59,8 @@ class Stage:
                 self.fill(row, case, case.operands())
         except Exception as error:  # too little memory, above all; the other cases go on
             row["missing"] = {"onepass": reason_of(error)}
-        for missing in row.get("missing", {}).items():
-            self.reasons[missing] = self.reasons.get(missing, 0) + 1
+        for said in (*row.get("missing", {}).items(), *row.get("notes", {}).items()):
+            self.reasons[said] = self.reasons.get(said, 0) + 1
         if self.device == "cuda":
             self.clock.tidy()
         return row
@@ -69,14 +69,17 @@ class Stage:
         contenders = self.taking_part(case, operands)
         if self.device == "cuda":
             self.clock.set_size(case.elements, int(operands.bytes(case.mode)))
-        (self.host_clock if case.on_host else self.clock).measure(contenders, min(case.seconds, self.clock.seconds_a_case))
+        clock = self.host_clock if case.on_host else self.clock
+        clock.measure(contenders, min(case.seconds, clock.seconds_a_case))
         self.reject_wrong(case, contenders)
         row["bytes"] = operands.bytes(case.mode)
         row["found"] = {c.name: number(c.seconds()) for c in contenders if not c.missing}
         row["spread"] = {c.name: number(c.spread(), 2) for c in contenders if not c.missing}
         moved = {c.name: c.bytes for c in contenders if c.bytes not in (None, row["bytes"])}
         missing = {c.name: c.missing for c in contenders if c.missing}
-        row.update({key: value for key, value in (("moved", moved), ("goals", case.goals), ("missing", missing)) if value})
+        notes = {c.name: c.note for c in contenders if c.note and not c.missing}
+        more = {"moved": moved, "goals": case.goals, "missing": missing, "notes": notes}
+        row.update({key: value for key, value in more.items() if value})
         if self.options.quick:
             row.pop("goals", None)  # which are about arrays that no cache holds
         self.contenders.forget_compiled()
@@ -97,7 +100,7 @@ class Stage:
         """A peer that computes something else is no peer."""
         ours = contenders[0].value
         for contender in contenders[1:]:
-            if ours is not None and contender.value is not None and contender.name.startswith(("numpy", "torch", "jax")):
+            if None not in (ours, contender.value) and contender.name.startswith(("numpy", "torch", "jax")):
                 if not abs(contender.value - ours) <= TOLERANCE[case.type] * abs(ours):
                     contender.missing = f"its loss is {contender.value:.6g}, ours {ours:.6g}"
 
@@ -183,7 +186,8 @@ class Stage:
         """In units of the last place of the float sum: against the float terms added up in double."""
         torch = self.torch
         terms = self.contenders.reference.by_expression(loss)
-        exact = torch.stack([terms(*pieces).double().sum() for pieces in zip(*(x.split(1 << 22) for x in tensors))]).sum()
+        pieces = zip(*(tensor.split(1 << 22) for tensor in tensors))
+        exact = torch.stack([terms(*piece).double().sum() for piece in pieces]).sum()
         rounded = exact.float()
         unit = float(rounded.nextafter(torch.tensor(math.inf)) - rounded)
         found = {"onepass": float(our_function(loss)(*tensors, reduction="sum"))}
