@@ -115,7 +115,24 @@ ALWAYS_INLINE double order_lanes(int thread, const real *own) {
     return sum + order_swap(sum, 16); /* 1 */
 }
 
-/* The same for four tiles together, ORDER_PITCH apart: eight threads have a tile, and get its sum. A thread adds up all
+/* Steps 3 and 4 where the sums of a tile's pairs of lines lie in memory: a thread takes four lanes that are 32 apart.
+ */
+#define ORDER_PAIRS (ORDER_LINES / 2)
+
+ALWAYS_INLINE double order_pairs(int thread, const real (*pair)[ORDER_LANES]) {
+    double lane[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int l = thread + i * ORDER_WARP;
+        lane[i] = (pair[0][l] + pair[1][l]) + (pair[2][l] + pair[3][l]);
+    }
+    double sum = (lane[0] + lane[2]) + (lane[1] + lane[3]); /* lanes 64 apart, then 32 */
+    for (int distance = 16; distance > 0; distance /= 2)
+        sum = sum + order_swap(sum, distance);
+    return sum;
+}
+
+/* Step 4 for four tiles together, ORDER_PITCH apart: eight threads have a tile, and get its sum. A thread adds up all
  * lanes that are a multiple of 8 apart, which are the first four steps, by itself; so four tiles cost little more than
  * one does by order_lanes(). The pitch keeps the tiles in different banks of shared memory. */
 #define ORDER_TOGETHER 4

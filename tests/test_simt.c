@@ -56,6 +56,7 @@ typedef struct kernel_call {
         void (*direct)(cuda_direct parameter);
         void (*weighted)(cuda_weighted parameter);
         void (*small)(cuda_small parameter);
+        void (*tiny)(cuda_tiny parameter);
         void (*general)(cuda_general parameter);
     } kernel;
     const cuda_launch *launch;
@@ -72,6 +73,9 @@ static void call_kernel(void *argument) {
         break;
     case kind_small:
         call->kernel.small(call->launch->parameter.small);
+        break;
+    case kind_tiny:
+        call->kernel.tiny(call->launch->parameter.tiny);
         break;
     case kind_direct:
         call->kernel.direct(call->launch->parameter.direct);
@@ -141,7 +145,8 @@ static char *launched_place(const char *name) {
  * not dynamic) than the 48 KiB that need no special request. Shapes that a test asks for may go beyond. */
 static bool check_plan(const cuda_launch *launch, const char *what) {
     const bool forced = onepass_cuda_shape.warps != 0;
-    const uint32_t most_threads = forced ? SIMT_MOST_THREADS : CUDA_MOST_WARPS * 32;
+    const bool tiny = onepass_cuda_variant[launch->variant].kind == kind_tiny;
+    const uint32_t most_threads = forced || tiny ? SIMT_MOST_THREADS : CUDA_MOST_WARPS * 32;
     const uint32_t most_shared_memory = forced ? 400 * 1024 : 44 * 1024;
     return CHECK(launch->threads % 32 == 0 && launch->threads >= 32 && launch->threads <= most_threads &&
                      launch->shared_memory <= most_shared_memory && launch->workspace <= ONEPASS_WORKSPACE_SIZE,
@@ -238,7 +243,7 @@ static int32_t kernels_for(const onepass_call *call, const char *what) {
 
 /* By every kernel that can do it, in the plan's own shape. */
 static void run_kernels(const test_case *c, const prepared_case *expected, uint64_t seed, const char *what) {
-    static const int32_t choices[] = {0, CUDA_LARGE_KERNELS, CUDA_GENERAL_KERNELS};
+    static const int32_t choices[] = {0, CUDA_SMALL_KERNELS, CUDA_LARGE_KERNELS, CUDA_GENERAL_KERNELS};
     int32_t kernel[COUNT(choices)];
     for (int i = 0; i < COUNT(choices); i++) {
         bool again = false;
@@ -357,6 +362,28 @@ static void sweep_weighted(const char *loss, int32_t dtype, int64_t columns) {
     }
 }
 
+/* What one block takes, of every loss: pairs of lines, one tile and several; as a mean what needs no division. */
+static void sweep_tiny(const char *loss, int32_t dtype) {
+    static const int64_t columns[] = {256, 1024, 2048, 7936};
+    for (int turn = 0; turn < COUNT(columns); turn++) {
+        const test_case c = {.group = "tiny",
+                             .loss = loss,
+                             .prediction = dtype,
+                             .target = dtype,
+                             .gradient = dtype,
+                             .value = dtype,
+                             .upstream_dtype = dtype,
+                             .reduction = turn % 3 ? ONEPASS_MEAN : ONEPASS_SUM,
+                             .wanted = WANT_VALUE,
+                             .layout = LAYOUT_DENSE,
+                             .rows = 1,
+                             .columns = columns[turn],
+                             .data = DATA_NORMAL,
+                             .seed = (uint64_t)turn};
+        run_case(&c, NULL, 0, (uint64_t)turn);
+    }
+}
+
 /* Rows of whole tiles, and an end within a tile. */
 static void test_fast_paths(int32_t compute, int step) {
     const int32_t first = compute == ONEPASS_F64 ? ONEPASS_F64 : ONEPASS_F16;
@@ -367,6 +394,7 @@ static void test_fast_paths(int32_t compute, int step) {
         }
         sweep_weighted(oracle_loss_at(l)->name, compute, 3077);
         sweep_weighted(oracle_loss_at(l)->name, compute, 2048);
+        sweep_tiny(oracle_loss_at(l)->name, compute);
     }
 }
 
@@ -466,7 +494,8 @@ static void test_few_tiles(int32_t compute, bool quick) {
                 c.layout = turn % 3 == 2 ? LAYOUT_UNALIGNED : LAYOUT_DENSE;
                 c.target = compute;
                 c.rows = 1;
-                c.columns = tiles * ONEPASS_TILE - (turn % 2 ? 0 : 5 * turn);
+                c.value = turn % 2 ? ONEPASS_F32 : ONEPASS_F64;
+                c.columns = tiles * ONEPASS_TILE - (turn % 2 ? 256 * (turn / 4) : 5 * turn);
                 c.seed = (uint64_t)(100 * tiles + turn);
                 run_case(&c, NULL, 0, c.seed);
             }

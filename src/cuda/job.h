@@ -6,6 +6,8 @@
 
 #include "cuda/parameter.h"
 
+#include <math.h>
+
 /* A job's tensors by the kernels' numbers. */
 static inline const view *tensor_of(const job *job, int which) {
     static const view absent = {0};
@@ -53,6 +55,17 @@ static inline bool is_aligned_job(const job *job) {
 /* What a mean is divided by may be the number of a mask's elements: then the mask is the operand. */
 static inline bool counts_mask(const job *job) {
     return job->family == FAMILY_WEIGHTS && job->operand[0].dtype == ONEPASS_BOOL;
+}
+
+/* What a sum is divided by, as far as the host knows; else that is done on the GPU alone. */
+static inline double known_divisor(const job *job) {
+    return job->reduction == ONEPASS_MEAN && !job->over_weights ? job->divisor : 1;
+}
+
+/* A GPU takes long to divide, and by a power of two a product has the same bits. */
+static inline bool is_product(double divisor) {
+    int exponent;
+    return divisor > 0 && isfinite(divisor) && frexp(divisor, &exponent) == 0.5 && isnormal(1 / divisor);
 }
 
 /* With so many bits that d - 1 has, magic = ceil(2^(63+bits) / d) fits into 64, and the

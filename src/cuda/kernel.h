@@ -12,7 +12,16 @@
 #include "cuda/pairwise/block.h"
 #include "cuda/pairwise/scale.h"
 #include "cuda/pairwise/small.h"
+#include "cuda/pairwise/tiny.h"
 
+/* The most warps of a block, by the kind of the parameter. */
+#define WARPS_direct   CUDA_MOST_WARPS
+#define WARPS_weighted CUDA_MOST_WARPS
+#define WARPS_small    CUDA_MOST_WARPS
+#define WARPS_general  CUDA_MOST_WARPS
+#define WARPS_tiny     (CUDA_TINY_TILES * ORDER_PAIRS)
+
+#define BLOCKS_ONE 1
 #if defined(ONEPASS_REAL_F64)
 #define BLOCKS_USUAL         1 /* a thread needs up to 255 registers, ... */
 #define BLOCKS_MANY          1
@@ -47,6 +56,10 @@ template <typename loss, direction direction, access access> ALWAYS_INLINE void 
     run_small<loss, direction>(job);
 }
 
+template <typename loss, direction direction, access access> ALWAYS_INLINE void run_kernel(const cuda_tiny *job) {
+    run_tiny<loss>(job);
+}
+
 template <typename loss, direction direction, access access, typename parameter>
 ALWAYS_INLINE void run_kernel(const parameter *job) {
     if constexpr (direction == SCALE)
@@ -56,7 +69,7 @@ ALWAYS_INLINE void run_kernel(const parameter *job) {
 }
 
 #define MAKE_KERNEL(loss, variant, parameter, direction, access, blocks)                                               \
-    extern "C" __global__ void __launch_bounds__(CUDA_MOST_WARPS *ORDER_WARP, BLOCKS_##blocks)                         \
+    extern "C" __global__ void __launch_bounds__(WARPS_##parameter *ORDER_WARP, BLOCKS_##blocks)                       \
         onepass_##loss##_##variant(const __grid_constant__ cuda_##parameter job) {                                     \
         run_kernel<loss##_loss, direction, ACCESS_##access>(&job);                                                     \
     }

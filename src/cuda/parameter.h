@@ -6,7 +6,8 @@
  * aligned, or is one number: registers are loaded from there. There is one for the value
  * alone, one for value and gradient of the prediction and one for that gradient alone,
  * since these are what evaluation and training need; the first two there are also for dense
- * tensors with a weight or a mask, and for dense ones that are small. The general kernel serves
+ * tensors with a weight or a mask, and for dense ones that are small, with another for those that are
+ * tiny. The general kernel serves
  * all outputs, types, strides and shapes and goes through shared memory.
  */
 #ifndef ONEPASS_CUDA_PARAMETER_H
@@ -126,6 +127,17 @@ typedef struct cuda_small {
     cuda_real scale;
     cuda_reals parameter;
 } cuda_small;
+
+/* Two operands that one block takes, a mean or sum of them that is a float and needs no division. All but the third
+ * and later parameters of a loss lie on the first cache line. */
+#define CUDA_TINY_TILES 8
+typedef struct cuda_tiny {
+    void *value;
+    void *operand[2];
+    double factor; /* what the sum is multiplied by */
+    int32_t count;
+    cuda_reals parameter;
+} cuda_tiny;
 
 /* A tensor of a general kernel, with the dimensions of its view. */
 typedef struct cuda_view {

@@ -8,9 +8,6 @@
 #include "dtype.h"
 #include "order.h"
 
-#include <math.h>
-#include <string.h>
-
 /* ------------------------------------------------------------------ kernels -- */
 
 /* What serves every loss is found like a loss. */
@@ -64,19 +61,12 @@ static void plan_general(const job *job, cuda_general *general) {
     general->over_weights = job->over_weights;
 }
 
-static bool is_power_of_two(double x) {
-    int exponent;
-    return x > 0 && isfinite(x) && frexp(x, &exponent) == 0.5;
-}
-
-/* A GPU takes long to divide, and by a power of two a product has the same bits. */
 static void plan_total(const job *job, cuda_total *total) {
-    const bool known = job->reduction == ONEPASS_MEAN && !job->over_weights; /* else on the GPU alone */
-    const double divisor = known ? job->divisor : 1, reciprocal = 1 / divisor;
-    const bool multiplies = is_power_of_two(divisor) && isnormal(reciprocal);
+    const double divisor = known_divisor(job);
+    const bool multiplies = is_product(divisor);
     total->value = job->value.data;
     total->workspace = NULL;
-    total->number = multiplies ? reciprocal : divisor;
+    total->number = multiplies ? 1 / divisor : divisor;
     total->divides = !multiplies;
     total->dtype =
         (uint8_t)(job->family == FAMILY_WEIGHTS ? ONEPASS_F64 : job->value.dtype); /* they go into the workspace */
@@ -85,7 +75,7 @@ static void plan_total(const job *job, cuda_total *total) {
 /* In the compute type, as all that a slope or a term is computed with. */
 static void plan_numbers(const job *job, cuda_real *scale, cuda_reals *parameter) {
     const bool in_double = job->compute == ONEPASS_F64;
-    const double factor = job->reduction == ONEPASS_MEAN && !job->over_weights ? 1 / job->divisor : 1;
+    const double factor = 1 / known_divisor(job);
     for (int32_t i = 0; i < ONEPASS_MAX_PARAMETERS; i++) {
         if (in_double)
             parameter->f64[i] = job->parameter[i];
@@ -133,14 +123,28 @@ static void plan_small(const job *job, cuda_small *small) {
     plan_numbers(job, &small->scale, &small->parameter);
 }
 
+static void plan_tiny(const job *job, cuda_tiny *tiny) {
+    cuda_real unused;
+    tiny->value = job->value.data;
+    for (int k = 0; k < 2; k++)
+        tiny->operand[k] = job->operand[k].data;
+    tiny->factor = 1 / known_divisor(job);
+    tiny->count = (int32_t)job->count;
+    plan_numbers(job, &unused, &tiny->parameter);
+}
+
 /* --------------------------------------------------------------------- plan -- */
 
 void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *launch) {
     launch->loss = loss_of(job);
     launch->compute = job->compute;
     launch->variant = onepass_cuda_choose_variant(job, &launch->parameter.direct);
-    plan_total(job, &launch->parameter.total);
+    if (onepass_cuda_variant[launch->variant].kind != kind_tiny)
+        plan_total(job, &launch->parameter.total);
     switch (onepass_cuda_variant[launch->variant].kind) {
+    case kind_tiny:
+        plan_tiny(job, &launch->parameter.tiny);
+        break;
     case kind_small:
         plan_small(job, &launch->parameter.small);
         break;
@@ -158,6 +162,8 @@ void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *lau
 }
 
 void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace) {
+    if (launch->workspace == 0)
+        return;
     launch->parameter.total.workspace = workspace;
     if (launch->loss->family == FAMILY_WEIGHTS)
         launch->parameter.total.value = (char *)workspace + CUDA_WEIGHTS_AT;

@@ -14,6 +14,7 @@ typedef enum cuda_kind {
     kind_direct,
     kind_weighted,
     kind_small,
+    kind_tiny,
     kind_general
 } cuda_kind;
 
@@ -50,6 +51,7 @@ typedef struct cuda_launch {
         cuda_direct direct;
         cuda_weighted weighted;
         cuda_small small;
+        cuda_tiny tiny;
         cuda_general general;
     } parameter;
     const loss *loss;
@@ -64,7 +66,8 @@ typedef struct cuda_launch {
 /* Tests set these to try other kernels and launch shapes than the plan would choose; 0 leaves it the choice. */
 enum {
     CUDA_GENERAL_KERNELS = 1, /* whatever the tensors */
-    CUDA_LARGE_KERNELS = 2    /* not those for small inputs */
+    CUDA_LARGE_KERNELS = 2,   /* not those for small inputs */
+    CUDA_SMALL_KERNELS = 3    /* not those for tiny ones */
 };
 typedef struct cuda_shape {
     int32_t warps;

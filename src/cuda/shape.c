@@ -38,6 +38,12 @@ static block small_block(int64_t tiles) {
     return (block){taken, taken};
 }
 
+/* Four warps a tile, all in one block. */
+static block tiny_block(int64_t tiles) {
+    const int32_t taken = (int32_t)up_to_power_of_two(tiles);
+    return (block){taken * ORDER_LINES / 2, taken};
+}
+
 /* A wave is what 16 warps a multiprocessor take at a time. A value alone wants few blocks, of up to 8 tiles a warp, or
  * 32 where half of a tile comes from a cache (3 % of the rate); with a gradient neighbouring blocks had better work on
  * neighbouring tiles. */
@@ -63,13 +69,15 @@ static block general_block(const job *job, const cuda_head *head, int64_t tiles,
     return (block){(int32_t)warps, (int32_t)(forced ? forced : warps * up_to_power_of_two(least(waves, 8)))};
 }
 
-/* Of what a small kernel is told, nothing depends on its shape. */
+/* Of what small and tiny kernels are told, nothing depends on their shape. */
 void onepass_cuda_plan_shape(const job *job, int32_t multiprocessors, cuda_launch *launch) {
     cuda_head *head = &launch->parameter.head;
     const cuda_variant_info *variant = &onepass_cuda_variant[launch->variant];
     const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
-    const bool small = variant->kind == kind_small, general = variant->kind == kind_general;
-    const block block = small     ? small_block(tiles)
+    const bool tiny = variant->kind == kind_tiny, general = variant->kind == kind_general;
+    const bool small = tiny || variant->kind == kind_small;
+    const block block = tiny      ? tiny_block(tiles)
+                        : small   ? small_block(tiles)
                         : general ? general_block(job, head, tiles, multiprocessors)
                                   : direct_block(variant->direction, head->rows != 0, tiles, multiprocessors);
     const int64_t forced = onepass_cuda_shape.most_blocks;
@@ -84,10 +92,10 @@ void onepass_cuda_plan_shape(const job *job, int32_t multiprocessors, cuda_launc
         head->tiles_per_block = block.tiles;
         head->sweeps = (int32_t)(span / block.tiles);
     }
-    const int32_t buffering = general ? block.warps : 0; /* warps */
     launch->blocks = (uint32_t)blocks;
     launch->threads = (uint32_t)(block.warps * WARP);
-    launch->shared_memory = (uint32_t)(buffering * head->buffers * ORDER_TILE) * (uint32_t)dtype_size(job->compute);
+    const int32_t elements = tiny ? block.warps * ORDER_LANES : general ? block.warps * head->buffers * ORDER_TILE : 0;
+    launch->shared_memory = (uint32_t)elements * (uint32_t)dtype_size(job->compute);
     const bool passes_weights = job->over_weights || job->family == FAMILY_WEIGHTS;
     launch->workspace = wants_sum(job) && blocks > 1 ? CUDA_WORKSPACE_HEAD + (size_t)blocks * sizeof(double)
                         : passes_weights             ? CUDA_WORKSPACE_HEAD

@@ -7,7 +7,8 @@
 #include "dtype.h"
 #include "order.h"
 
-/* Beyond so many elements the small kernels are not faster. */
+/* Beyond so many elements these kernels are not faster. */
+#define MOST_TINY          (CUDA_TINY_TILES * ORDER_TILE)
 #define MOST_SMALL_FORWARD (1 << 22)
 #define MOST_SMALL_BOTH    (1 << 21)
 
@@ -139,6 +140,13 @@ static bool is_dense_sum(const job *job) {
     return !job->gradient[0].data || is_dense(&job->gradient[0], ONEPASS_F32);
 }
 
+/* Whether one block can do it without asking anything. */
+static bool is_tiny(const job *job) {
+    return job->count > 0 && job->count <= MOST_TINY && job->count % (2 * ORDER_LANES) == 0 && !job->gradient[0].data &&
+           job->value.dtype == ONEPASS_F32 && is_product(known_divisor(job)) && is_aligned_job(job) &&
+           has_variant(job, variant_tiny_forward) && is_dense_sum(job);
+}
+
 /* The kernel for small inputs that can do the job, or the general one. */
 static cuda_variant small_variant(const job *job) {
     const int64_t most = job->gradient[0].data ? MOST_SMALL_BOTH : MOST_SMALL_FORWARD;
@@ -168,7 +176,9 @@ cuda_variant onepass_cuda_choose_variant(const job *job, cuda_direct *direct) {
         return variant_general;
     if (job->weight.data || job->mask.data || counts_mask(job))
         return weighted_variant(job);
-    if (kernels == 0)
+    if (kernels == 0 && is_tiny(job))
+        return variant_tiny_forward;
+    if (kernels == 0 || kernels == CUDA_SMALL_KERNELS)
         variant = small_variant(job);
     return variant == variant_general ? direct_variant(job, direct) : variant;
 }

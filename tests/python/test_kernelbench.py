@@ -16,7 +16,7 @@ import onepass
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "examples" / "kernelbench" / "amalgamate.py"
 FILES = {"94_mse.py": "mse", "96_smooth_l1.py": "smooth_l1", "100_hinge.py": "hinge"}
-KERNELS = ["forward", "small_forward", "general"]
+KERNELS = ["forward", "small_forward", "tiny_forward", "general"]
 
 # Words and phrases that the benchmark's checker looks for anywhere in a file, by its own description.
 REFUSED = {
