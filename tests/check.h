@@ -20,6 +20,18 @@ enum {
     CHECK_SKIPPED = 77
 };
 
+/* Whether a sanitizer is in this program: gcc says so by a macro, clang by a feature. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CHECK_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define CHECK_SANITIZED 1
+#endif
+#endif
+#if !defined(CHECK_SANITIZED)
+#define CHECK_SANITIZED 0
+#endif
+
 /* A broken library fails thousands of cases; the first few tell the story. */
 enum {
     CHECK_PRINTED = 25

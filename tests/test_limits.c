@@ -14,13 +14,6 @@
 
 #define HOLDS(condition) CHECK(condition, "%s does not hold", #condition)
 
-/* Sanitizers need more address space than any limit leaves. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED 1
-#else
-#define IS_SANITIZED 0
-#endif
-
 enum {
     COUNT = 600000,
     NOBODY = 65534 /* a user's limit on processes does not bind root */
@@ -178,7 +171,8 @@ int main(int argc, char **argv) {
     if (count_threads() == 0) {
         return check_skip("this system does not show its threads");
     }
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0] && !IS_SANITIZED; i++) {
+    /* Sanitizers need more address space than any limit leaves. */
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0] && !CHECK_SANITIZED; i++) {
         static const int32_t asked[] = {0, 2, 64, INT32_MAX};
         for (size_t j = 0; j < sizeof asked / sizeof asked[0]; j++) {
             test_limit(i, asked[j]);

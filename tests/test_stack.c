@@ -146,9 +146,9 @@ static void test_case_on_stack(const test_case *c, int as_slice, unsigned char *
 }
 
 int main(void) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return check_skip("sanitizers make frames larger");
-#endif
+    if (CHECK_SANITIZED) {
+        return check_skip("sanitizers make frames larger");
+    }
     unsigned char *painted = map_stack(PAINTED), *exact = map_stack(PAINTED);
     size_t deepest = 0;
     depth_of_nothing = measure(painted, do_nothing, NULL);
