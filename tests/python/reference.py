@@ -39,7 +39,7 @@ PARAMETER_NAMES = {
 THREE = [loss for loss in ALL if len(oracle.LOSSES[loss].domains) == 3]
 #: Parameters that are not the defaults, to be tried.
 OTHER_PARAMETERS = {
-    loss["name"]: tuple(oracle.other_values(parameter)[0] for parameter in loss["parameters"])
+    loss["name"]: tuple([*oracle.other_values(parameter), parameter["default"]][0] for parameter in loss["parameters"])
     for loss in onepass.losses()
     if loss["parameters"]
 }
