@@ -145,8 +145,7 @@ static char *launched_place(const char *name) {
  * not dynamic) than the 48 KiB that need no special request. Shapes that a test asks for may go beyond. */
 static bool check_plan(const cuda_launch *launch, const char *what) {
     const bool forced = onepass_cuda_shape.warps != 0;
-    const bool tiny = onepass_cuda_variant[launch->variant].kind == kind_tiny;
-    const uint32_t most_threads = forced || tiny ? SIMT_MOST_THREADS : CUDA_MOST_WARPS * 32;
+    const uint32_t most_threads = forced ? SIMT_MOST_THREADS : CUDA_MOST_WARPS * 32;
     const uint32_t most_shared_memory = forced ? 400 * 1024 : 44 * 1024;
     return CHECK(launch->threads % 32 == 0 && launch->threads >= 32 && launch->threads <= most_threads &&
                      launch->shared_memory <= most_shared_memory && launch->workspace <= ONEPASS_WORKSPACE_SIZE,
@@ -362,9 +361,10 @@ static void sweep_weighted(const char *loss, int32_t dtype, int64_t columns) {
     }
 }
 
-/* What one block takes, of every loss: pairs of lines, one tile and several; as a mean what needs no division. */
+/* What the kernel for tiny inputs takes, of every loss: pairs of lines up to a tile; as a mean what needs no division.
+ */
 static void sweep_tiny(const char *loss, int32_t dtype) {
-    static const int64_t columns[] = {256, 1024, 2048, 7936};
+    static const int64_t columns[] = {256, 1024, 512, 768};
     for (int turn = 0; turn < COUNT(columns); turn++) {
         const test_case c = {.group = "tiny",
                              .loss = loss,

@@ -19,7 +19,7 @@
 #define WARPS_weighted CUDA_MOST_WARPS
 #define WARPS_small    CUDA_MOST_WARPS
 #define WARPS_general  CUDA_MOST_WARPS
-#define WARPS_tiny     (CUDA_TINY_TILES * ORDER_PAIRS)
+#define WARPS_tiny     ORDER_PAIRS
 
 #define BLOCKS_ONE 1
 #if defined(ONEPASS_REAL_F64)

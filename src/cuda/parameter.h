@@ -128,9 +128,8 @@ typedef struct cuda_small {
     cuda_reals parameter;
 } cuda_small;
 
-/* Two operands that one block takes, a mean or sum of them that is a float and needs no division. All but the third
- * and later parameters of a loss lie on the first cache line. */
-#define CUDA_TINY_TILES 8
+/* Two operands of a tile, a mean or sum of them that is a float and needs no division. All but the third and later
+ * parameters of a loss lie on the first cache line. */
 typedef struct cuda_tiny {
     void *value;
     void *operand[2];

@@ -38,12 +38,6 @@ static block small_block(int64_t tiles) {
     return (block){taken, taken};
 }
 
-/* Four warps a tile, all in one block. */
-static block tiny_block(int64_t tiles) {
-    const int32_t taken = (int32_t)up_to_power_of_two(tiles);
-    return (block){taken * ORDER_LINES / 2, taken};
-}
-
 /* A wave is what 16 warps a multiprocessor take at a time. A value alone wants few blocks, of up to 8 tiles a warp, or
  * 32 where half of a tile comes from a cache (3 % of the rate); with a gradient neighbouring blocks had better work on
  * neighbouring tiles. */
@@ -76,7 +70,7 @@ void onepass_cuda_plan_shape(const job *job, int32_t multiprocessors, cuda_launc
     const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
     const bool tiny = variant->kind == kind_tiny, general = variant->kind == kind_general;
     const bool small = tiny || variant->kind == kind_small;
-    const block block = tiny      ? tiny_block(tiles)
+    const block block = tiny      ? (struct block){ORDER_LINES / 2, 1} /* four warps, a tile */
                         : small   ? small_block(tiles)
                         : general ? general_block(job, head, tiles, multiprocessors)
                                   : direct_block(variant->direction, head->rows != 0, tiles, multiprocessors);
@@ -94,7 +88,7 @@ void onepass_cuda_plan_shape(const job *job, int32_t multiprocessors, cuda_launc
     }
     launch->blocks = (uint32_t)blocks;
     launch->threads = (uint32_t)(block.warps * WARP);
-    const int32_t elements = tiny ? block.warps * ORDER_LANES : general ? block.warps * head->buffers * ORDER_TILE : 0;
+    const int32_t elements = general ? block.warps * head->buffers * ORDER_TILE : 0;
     launch->shared_memory = (uint32_t)elements * (uint32_t)dtype_size(job->compute);
     const bool passes_weights = job->over_weights || job->family == FAMILY_WEIGHTS;
     launch->workspace = wants_sum(job) && blocks > 1 ? CUDA_WORKSPACE_HEAD + (size_t)blocks * sizeof(double)

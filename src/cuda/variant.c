@@ -8,7 +8,6 @@
 #include "order.h"
 
 /* Beyond so many elements these kernels are not faster. */
-#define MOST_TINY          (CUDA_TINY_TILES * ORDER_TILE)
 #define MOST_SMALL_FORWARD (1 << 22)
 #define MOST_SMALL_BOTH    (1 << 21)
 
@@ -142,9 +141,9 @@ static bool is_dense_sum(const job *job) {
 
 /* Whether one block can do it without asking anything. */
 static bool is_tiny(const job *job) {
-    return job->count > 0 && job->count <= MOST_TINY && job->count % (2 * ORDER_LANES) == 0 && !job->gradient[0].data &&
-           job->value.dtype == ONEPASS_F32 && is_product(known_divisor(job)) && is_aligned_job(job) &&
-           has_variant(job, variant_tiny_forward) && is_dense_sum(job);
+    return job->count > 0 && job->count <= ORDER_TILE && job->count % (2 * ORDER_LANES) == 0 &&
+           !job->gradient[0].data && job->value.dtype == ONEPASS_F32 && is_product(known_divisor(job)) &&
+           is_aligned_job(job) && has_variant(job, variant_tiny_forward) && is_dense_sum(job);
 }
 
 /* The kernel for small inputs that can do the job, or the general one. */

@@ -1,7 +1,7 @@
 /*
- * Tiny inputs: a sum of float that one block takes, of dense, aligned operands that end with a pair of lines. A launch
- * waits for its parameter and for its code, so both are short: warps share a tile, and what the plan knows is not
- * asked.
+ * Tiny inputs: the sum of a tile of floats, dense, aligned and ending with a pair of lines. A launch waits for its
+ * parameter and for its code, so both are short, and what the plan knows is not asked; four warps share the tile (2^10
+ * elements of mse took 1.22 us instead of 1.37 on an H200; with several tiles nothing was gained).
  */
 #ifndef ONEPASS_CUDA_PAIRWISE_TINY_H
 #define ONEPASS_CUDA_PAIRWISE_TINY_H
@@ -23,28 +23,19 @@ template <typename loss> ALWAYS_INLINE void add_pair(const cuda_tiny *job, const
 }
 
 template <typename loss> ALWAYS_INLINE void run_tiny(const cuda_tiny *job) {
-    extern __shared__ __align__(16) unsigned char shared_memory[];
-    __shared__ double node[CUDA_TINY_TILES];
+    __shared__ __align__(16) real pairs[ORDER_PAIRS][ORDER_LANES]; /* one for each warp */
     const place_in_block at = here_in_block();
-    real(*pairs)[ORDER_LANES] = (real(*)[ORDER_LANES])shared_memory; /* one for each warp */
-    const int first = at.warp * 2 * ORDER_LANES, tiles = at.warps / ORDER_PAIRS;
     const tile tile = tile_at(0, ORDER_TILE, at.thread, NULL);
+    const int first = at.warp * 2 * ORDER_LANES;
     real sum[ORDER_OWN_LANES] = {};
     if (first < job->count)
         add_pair<loss>(job, &tile, first, sum);
     write_line(&tile, pairs[at.warp], 0, sum);
     __syncthreads();
-    double total = ORDER_NOTHING;
-    if (at.warp * ORDER_TILE < job->count) /* of the first warps, a tile each */
-        total = order_pairs(at.thread, pairs + at.warp * ORDER_PAIRS);
-    if (tiles > 1) {
-        if (at.warp < tiles && at.thread == 0)
-            node[at.warp] = total;
-        __syncthreads();
-        if (at.warp == 0)
-            total = order_neighbours(node[at.thread % tiles], tiles);
-    }
-    if (threadIdx.x == 0)
+    if (at.warp > 0)
+        return;
+    const double total = order_pairs(at.thread, pairs);
+    if (at.thread == 0)
         store_scalar(job->value, ONEPASS_F32, total * job->factor);
 }
 
