@@ -7,7 +7,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 2
 work=build-test/emulated
-share_of=8 # one part of so many, for each set
+share_of=4 # one part of so many for each set: the smallest that has floats and doubles of every loss
 
 # emulator ARCHITECTURE: the command, as words.
 emulator() {
