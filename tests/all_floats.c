@@ -22,17 +22,30 @@ static double exact_softplus(double x) {
     return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
 }
 
+/* Of two arguments; one power, which Tweedie's deviance may have, stands for all. */
+#define EXPONENT 0.7f
+
+static float real_power(float x) {
+    return real_pow(x, EXPONENT);
+}
+
+static double exact_power(double x) {
+    return pow(x < 0 ? NAN : x, (double)EXPONENT);
+}
+
 #define LOOP(name)                                                                                                     \
     static void loop_##name(const float *x, float *y, int64_t count) {                                                 \
         _Pragma("omp simd") for (int64_t i = 0; i < count; i++) y[i] = real_##name(x[i]);                              \
     }
 LOOP(exp)
+LOOP(expm1)
 LOOP(log)
 LOOP(log1p)
 LOOP(tanh)
 LOOP(sigmoid)
 LOOP(softplus)
 LOOP(quick_sigmoid)
+LOOP(power)
 
 static const struct function {
     const char *name;
@@ -41,12 +54,14 @@ static const struct function {
     int limit; /* of the error, in units in the last place */
 } functions[] = {
     {"exp", loop_exp, exp, 1},
+    {"expm1", loop_expm1, expm1, 2},
     {"log", loop_log, log, 1},
     {"log1p", loop_log1p, log1p, 1},
     {"tanh", loop_tanh, tanh, 1},
     {"sigmoid", loop_sigmoid, exact_sigmoid, 1},
     {"softplus", loop_softplus, exact_softplus, 2},
     {"quick_sigmoid", loop_quick_sigmoid, exact_sigmoid, 3},
+    {"power", loop_power, exact_power, 1},
 };
 
 enum {
@@ -149,7 +164,8 @@ int main(int argc, char **argv) {
         }
     }
     if (!asked) {
-        fprintf(stderr, "all_floats: expected names of functions: exp log log1p tanh sigmoid softplus quick_sigmoid\n");
+        fprintf(stderr, "all_floats: expected names of functions: exp expm1 log log1p tanh sigmoid softplus "
+                        "quick_sigmoid power\n");
         return 2;
     }
     return status;

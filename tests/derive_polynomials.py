@@ -138,6 +138,19 @@ def tangent_weight(z):
     return z / (1 + z * tangent(z))
 
 
+def area(z):
+    """(2 atanh(s) - 2 s - 2/3 s^3) / s^5 of z = s^2"""
+    s = mp.sqrt(z)
+    if s < 0.1:
+        return mp.fsum(2 * z**i / mpf(2 * i + 5) for i in range(60))
+    return (2 * mp.atanh(s) - 2 * s - 2 * s**3 / 3) / s**5
+
+
+def area_weight(z):
+    """s^5 / (2 atanh(s))"""
+    return z**2 / (2 + 2 * z / 3 + z**2 * area(z))
+
+
 def reciprocal(low, high, digits):
     """The parabola p with 1 - d p(d) = T(d) / T(0), where T is Chebyshev's cubic, moved to the interval."""
     middle, half = (low + high) / 2, (high - low) / 2
@@ -176,21 +189,22 @@ def show_reciprocal():
 
 
 def main():
-    ln2 = mp.log(2)
+    ln2, two_thirds = mp.log(2), mpf(2) / 3
     margin = mpf(2) ** -10  # for the rounding of k
     above_0 = mpf(2) ** -60
-    degrees = (("float", 24, 4, 9, 8, 4), ("double", 53, 10, 19, 20, 11))
-    for name, digits, of_exp, of_log, of_softplus, of_tanh in degrees:
+    degrees = (("float", 24, 4, 9, 8, 4, 3), ("double", 53, 10, 19, 20, 11, 7))
+    for name, digits, of_exp, of_log, of_softplus, of_tanh, of_atanh in degrees:
         print(f"==== {name}; the coefficients from the highest power down")
-        print("log2(e), log(2), and what the latter lacks")
-        for x in (1 / ln2, ln2, ln2 - rounded(ln2, digits)):
+        print("log2(e), log(2), and what the latter lacks; 2/3, and what it lacks")
+        for x in (1 / ln2, ln2, ln2 - rounded(ln2, digits), two_thirds, two_thirds - rounded(two_thirds, digits)):
             print(f"    {literal(rounded(x, digits), digits)}")
         for title, function, weight, low, high, degree, fixed in (
                 ("exp", exponential, exponential_weight, mp.log(mpf("0.75")) - margin, mp.log(mpf("1.5")) + margin,
                  of_exp, [mpf("0.5")]),
                 ("log", logarithm, logarithm_weight, mpf("-0.25"), mpf("0.5"), of_log, [mpf("-0.5")]),
                 ("softplus", logarithm, logarithm_weight, above_0, mpf(1), of_softplus, [mpf("-0.5")]),
-                ("tanh", tangent, tangent_weight, above_0, mpf("0.65") ** 2, of_tanh, [])):
+                ("tanh", tangent, tangent_weight, above_0, mpf("0.65") ** 2, of_tanh, []),
+                ("atanh", area, area_weight, above_0, mpf("0.2") ** 2, of_atanh, [])):
             show(title, *fitted(function, weight, low, high, degree, digits, fixed), digits)
     show_reciprocal()
 

@@ -1,10 +1,11 @@
 /*
  * The elementary functions of src/math/elementary.h, in float or (ONEPASS_REAL_F64) in double: special values, the
  * error of many arguments against libm in a wider type, no steps back where one region meets the next, a vectorised
- * loop against single calls, and a checksum of results that is the same on every machine. Quotients, of two arguments,
- * are asked apart (logarithms of quotients by tests/accuracy/, as the losses that they are); and those functions that
- * promise the bits of others on a part of their domain are compared with them. So it is with ONEPASS_EMULATE_FMA, by
- * which the header does without fused multiply-adds of the machine's; the emulated ones are compared with libm's.
+ * loop against single calls, and a checksum of results that is the same on every machine. Quotients and powers, of two
+ * arguments, are asked apart (logarithms of quotients by tests/accuracy/, as the losses that they are); and those
+ * functions that promise the bits of others on a part of their domain are compared with them. So it is with
+ * ONEPASS_EMULATE_FMA, by which the header does without fused multiply-adds of the machine's; the emulated ones are
+ * compared with libm's.
  *
  *     test_transcendental_f64 [TIMES]     asks TIMES as many arguments (tests/all_floats.c asks every float)
  */
@@ -41,6 +42,9 @@ enum {
 static wide wide_exp(wide x) {
     return WIDE(exp)(x);
 }
+static wide wide_expm1(wide x) {
+    return WIDE(expm1)(x);
+}
 static wide wide_log(wide x) {
     return WIDE(log)(x);
 }
@@ -71,6 +75,7 @@ static wide wide_softplus(wide x) {
     }                                                                                                                  \
     LOOP(name, real_##name)
 FUNCTION(exp)
+FUNCTION(expm1)
 FUNCTION(log)
 FUNCTION(log1p)
 FUNCTION(tanh)
@@ -90,6 +95,7 @@ typedef struct function {
 #define OF(name) #name, call_##name, loop_##name, wide_##name
 static const function functions[] = {
     {OF(exp), 1, {UINT64_C(0x0c2aa3190b7fc0ac), UINT64_C(0x679e7b07a62890ae)}},
+    {OF(expm1), 2, {UINT64_C(0xe55ab406182415ba), UINT64_C(0x639e62207885b0f8)}},
     {OF(log), 1, {UINT64_C(0xb71550f764908885), UINT64_C(0xe5834eab83a138cc)}},
     {OF(log1p), 1, {UINT64_C(0xf9480eb37e2e4e7c), UINT64_C(0x9b0bb012f7fd3e27)}},
     {OF(tanh), 1, {UINT64_C(0x8b10742a3df66fe1), UINT64_C(0x952a476dd9cd85c1)}},
@@ -127,6 +133,13 @@ static void test_special_values(void) {
         {"exp", NAN, NAN},
         {"exp", 1e30, INFINITY},
         {"exp", -1e30, 0},
+        {"expm1", 0, 0},
+        {"expm1", -0.0, -0.0},
+        {"expm1", INFINITY, INFINITY},
+        {"expm1", -INFINITY, -1},
+        {"expm1", NAN, NAN},
+        {"expm1", 1e30, INFINITY},
+        {"expm1", -1e30, -1},
         {"log", 1, 0},
         {"log", 0, -INFINITY},
         {"log", -0.0, -INFINITY},
@@ -181,6 +194,7 @@ static void test_special_values(void) {
     for (real_bits bits = 1; bits < bits_of(MIN); bits = bits * 3 + 1) {
         for (int sign = 0; sign < 2; sign++) {
             const real x = sign ? -real_of(bits) : real_of(bits);
+            CHECK_BITS(bits_of(x), bits_of(call_expm1(x)), "expm1 of a denormal number");
             CHECK_BITS(bits_of(x), bits_of(call_log1p(x)), "log1p of a denormal number");
             CHECK_BITS(bits_of(x), bits_of(call_tanh(x)), "tanh of a denormal number");
             CHECK_BITS(bits_of((real)1), bits_of(call_exp(x)), "exp of a denormal number");
@@ -194,6 +208,8 @@ static void test_special_values(void) {
     const real last = sizeof(real) == 4 ? (real)0x1.62e42ep+6 : (real)0x1.62e42fefa39efp+9;
     CHECK(call_exp(last) < INF, "expected exp(%a) to be finite", (double)last);
     CHECK(call_exp(real_of(bits_of(last) + 1)) == INF, "expected exp to overflow just above %a", (double)last);
+    CHECK(call_expm1(last) < INF, "expected expm1(%a) to be finite", (double)last);
+    CHECK(call_expm1(real_of(bits_of(last) + 1)) == INF, "expected expm1 to overflow just above %a", (double)last);
     CHECK(call_log1p(-ONE_BELOW) > -INF, "expected log1p just above -1 to be finite");
 }
 
@@ -638,6 +654,94 @@ static void test_reciprocals(int step) {
     CHECK(differ == 0, "expected reciprocals to be rounded to the nearest number; %ld are not", differ);
 }
 
+/* ---------------------------------------------------------------- powers -- */
+
+#define POWER_CHECKSUM (sizeof(real) == 4 ? UINT64_C(0xa552bee314429eca) : UINT64_C(0x5e446a8d8baa6cbc))
+
+__attribute__((noinline)) static real call_pow(real x, real y) {
+    return real_pow(x, y);
+}
+
+__attribute__((noinline)) static void loop_pow(const real *x, const real *y, real *z, int64_t count) {
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++)
+        z[i] = real_pow(x[i], y[i]);
+}
+
+static void random_power(uint64_t *state, int64_t i, real *x, real *y) {
+    const int most = sizeof(real) == 4 ? 6 : 9;
+    *x = magnitude(random_number(state));
+    *y = random_between(state, -3, 3);
+    switch (i % 6) {
+    case 1: /* near 1, to a power that counts */
+        *x = 1 + random_between(state, -REAL_MANTISSA_BITS - 1, -3);
+        *y = real_of(bits_of(random_between(state, most, most)) / 2 + bits_of(1 / (*x - 1)) / 2);
+        break;
+    case 2: /* where powers leave the range of numbers */
+        *x = magnitude(random_between(state, -4, 4));
+        *y = random_between(state, most - 2, most + 2);
+        break;
+    case 3:
+        *x = random_denormal(state);
+        break;
+    case 4: /* those with exact results */
+        *x = (real)(random_bits(state) % 1000);
+        *y = (real)(random_bits(state) % 5) - 1;
+        break;
+    case 5:
+        *y = random_number(state);
+        break;
+    }
+}
+
+static void fill_powers(uint64_t *state, real *x, real *y, int count) {
+    for (int i = 0; i < count; i++)
+        random_power(state, i, &x[i], &y[i]);
+}
+
+static void test_powers(int64_t count) {
+    real x[BLOCK], y[BLOCK], z[BLOCK], worst_x = 0, worst_y = 0;
+    double worst = 0;
+    uint64_t state = 9;
+    for (int64_t done = 0; done < count; done += BLOCK) {
+        fill_powers(&state, x, y, BLOCK);
+        loop_pow(x, y, z, BLOCK);
+        for (int i = 0; i < BLOCK; i++) {
+            const double error = error_in_ulp(z[i], WIDE(pow)((wide)x[i], (wide)y[i]));
+            if (error > worst) {
+                worst = error;
+                worst_x = x[i];
+                worst_y = y[i];
+            }
+        }
+    }
+    printf("%-13s  at most %.4f ulp, at %a and %a, of %lld pairs\n", "pow", worst, (double)worst_x, (double)worst_y,
+           (long long)count);
+    CHECK(worst <= 1, "pow(%a, %a): expected at most 1 ulp, got %g", (double)worst_x, (double)worst_y, worst);
+}
+
+/* All pairs of numbers at the edges, from 0 on; and NaN below. What is exact comes out so. */
+static void test_special_powers(void) {
+    const real bases[] = {0, TINY, MIN, (real)0.5, ONE_BELOW, 1, 2, 3, REAL_LARGEST, INF, (real)NAN};
+    const real exponents[] = {
+        0, -(real)0, 1, -1, 2, (real)0.5, TINY, -TINY, 1000, -1000, REAL_LARGEST, -REAL_LARGEST, INF, -INF, (real)NAN};
+    for (int i = 0; i < COUNT(bases) * COUNT(exponents); i++) {
+        const real x = bases[i / COUNT(exponents)], y = exponents[i % COUNT(exponents)],
+                   got = canonical(call_pow(x, y));
+        const wide exact = WIDE(pow)((wide)x, (wide)y);
+        const real expected = canonical((real)exact);
+        char what[96];
+        snprintf(what, sizeof what, "pow(%a, %a)", (double)x, (double)y);
+        if ((wide)expected == exact || expected - expected != 0)
+            CHECK_BITS(bits_of(expected), bits_of(got), what);
+        else if (HAVE_REFERENCE)
+            CHECK(error_in_ulp(got, exact) <= 1, "%s: expected %a, got %a", what, (double)expected, (double)got);
+    }
+    const real below[] = {-TINY, -1, -3, -INF};
+    for (int i = 0; i < COUNT(below); i++)
+        CHECK(call_pow(below[i], 2) != call_pow(below[i], 2), "expected pow of a negative number to be NaN");
+}
+
 /* ------------------------------------------------------------- same bits -- */
 
 /* The loop's results against single calls', and their checksum. */
@@ -685,6 +789,14 @@ static void test_same_bits(void) {
     y[0] = single[0];
     loop_ratio(a + 1, b + 1, y + 1, ARGUMENTS - 1);
     check_same_bits("ratio", y, single, ARGUMENTS, RATIO_CHECKSUM);
+    state = 10;
+    fill_powers(&state, a, b, ARGUMENTS);
+    for (int i = 0; i < ARGUMENTS; i++) {
+        single[i] = call_pow(a[i], b[i]);
+    }
+    y[0] = single[0];
+    loop_pow(a + 1, b + 1, y + 1, ARGUMENTS - 1);
+    check_same_bits("pow", y, single, ARGUMENTS, POWER_CHECKSUM);
     free(a);
     free(b);
     free(y);
@@ -708,10 +820,12 @@ int main(int argc, char **argv) {
     }
     test_special_values();
     test_special_ratios();
+    test_special_powers();
     if (HAVE_REFERENCE) {
         test_accuracy(count);
         test_ratios(count);
         test_by_parameter(count);
+        test_powers(count);
     } else {
         printf("left out: the errors, for which long double is not wide enough here\n");
     }

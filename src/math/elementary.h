@@ -7,10 +7,10 @@
  * steps. No table, no branch on data: loops over them vectorise (but doubles on SSE2 by gcc 12, which choose() stops),
  * and a GPU runs straight through. Rounding is to nearest, as the engines see to.
  *
- * Results of real_exp, real_log, real_log1p, real_tanh and real_sigmoid are within 1 unit in the last place of the
- * exact ones, those of real_softplus within 2, denormal numbers included: tests/all_floats.c asks all 2^32 floats,
- * tests/test_transcendental.c many doubles; docs/numerics.md has the figures. NaN gives NaN, of any face.
- * tests/derive_polynomials.py derives the coefficients.
+ * Results of real_exp, real_log, real_log1p, real_tanh, real_sigmoid and real_pow are within 1 unit in the last place
+ * of the exact ones, those of real_expm1 and real_softplus within 2, denormal numbers included: tests/all_floats.c asks
+ * all 2^32 floats, tests/test_transcendental.c many doubles; docs/numerics.md has the figures. NaN gives NaN, of any
+ * face. tests/derive_polynomials.py derives the coefficients.
  *
  * What is saved is instructions: a GPU loads and stores numbers so fast that a loss has room for a few dozen. Integer
  * operations, comparisons and choices, of which it does half as many at a time as of sums and products, are the
@@ -253,6 +253,19 @@ ALWAYS_INLINE real log_cosh_polynomial(real z) {
 #endif
 }
 
+/* (2 atanh(s) - 2 s - 2/3 s^3) / s^5 of z = s^2, for |s| <= 1/5. The error, times s^5 / (2 atanh(s)), is below 2^-36.9
+ * (2^-66.1). */
+ALWAYS_INLINE real atanh_polynomial(real z) {
+#if defined(ONEPASS_REAL_F64)
+    const real z2 = z * z;
+    real p = cubic(0x1.017129f3e9992p-3, 0x1.dad48a4e92db9p-4, 0x1.1139f426d7b26p-3, 0x1.3b1299b3e736bp-3, z, z2);
+    return fused(p, z2 * z2,
+                 cubic(0x1.745d1bbf7ba9bp-3, 0x1.c71c71bc8205ap-3, 0x1.2492492498cc6p-2, 0x1.9999999999968p-2, z, z2));
+#else
+    return cubic(0x1.98be48p-3f, 0x1.c5ac76p-3f, 0x1.249548p-2f, 0x1.999996p-2f, z, z * z);
+#endif
+}
+
 /* a = 1/d for d in [1, 2], to a relative 2^-14 (2^-29): a parabola to 2^-6.5, then Newton's step, which squares the
  * error and leaves it on one side; half of that is added again. Its users correct it by what a product of a and d
  * leaves of 1: since a is at least 1/2, also for d = 2, and at most just above 1, 1 - a is exact, and d - 1 need not be
@@ -347,6 +360,27 @@ ALWAYS_INLINE real real_exp(real x) {
     const real_bits power = bits_of(rounded) << REAL_MANTISSA_BITS;
     const real_bits half = (bits_of(rounded) << (REAL_MANTISSA_BITS - 1)) & (REAL_SIGN_BIT | REAL_EXPONENT_BITS);
     return (1 + growth) * real_of(half) * real_of(power - half);
+}
+
+/* e^r - 1 for r = x + low - k log(2), whose own rounding is not lost: the digits that it lacks are added last. */
+ALWAYS_INLINE real exact_growth(real x, real low, real k) {
+    const grown g = growth_of(fused(k, -LN_2, x));
+    const real lacking = fused(k, -LN_2_LOW, low);
+    return g.r + fused(g.curvature, g.r2, fused(lacking, g.sum, lacking));
+}
+
+/* e^x - 1 = 2^k g + (2^k - 1) with e^r = 1 + g; halved, since 2^k may be infinite where the result is not. A tiny x
+ * is its own result, also a denormal one, of which half would lose a digit, and -0. */
+#define EXPM1_TINY  ((real)(sizeof(real) == 4 ? 0x1p-26 : 0x1p-56))
+#define EXPM1_LEAST ((real)(sizeof(real) == 4 ? -20 : -40)) /* beyond which e^x is nothing to 1, ... */
+#define EXPM1_MOST  ((real)(sizeof(real) == 4 ? 89 : 710))  /* ... or infinite */
+
+ALWAYS_INLINE real real_expm1(real x) {
+    const real within = choose(x < EXPM1_LEAST, EXPM1_LEAST, choose(x > EXPM1_MOST, EXPM1_MOST, x)); /* NaN as it is */
+    const real rounded = fused(within, LOG2_E, -ROUNDED_FROM) + ROUNDER(REAL_BIAS - 1);
+    const real half = real_of(bits_of(rounded) << REAL_MANTISSA_BITS);
+    const real growth = exact_growth(within, 0, rounded - ROUNDER(REAL_BIAS - 1));
+    return choose(magnitude(x) < EXPM1_TINY, x, 2 * fused(growth, half, half - (real)0.5));
 }
 
 /* y = e^-d = (1 + growth) * scale for a distance d >= 0. */
@@ -477,15 +511,16 @@ ALWAYS_INLINE real number_of(real_bits exponent) {
 #endif
 }
 
-/* The same for the ratio of two numbers, whose exponent k may be as low as -277, which an integer has no place for; not
- * for k above 180, where the ratio is infinite. */
-ALWAYS_INLINE real number_of_ratio(real_bits exponent) {
-#if defined(ONEPASS_REAL_F64)
-    return number_of(exponent);
-#else
-    const real_bits offset = (real_bits)74 << REAL_MANTISSA_BITS;
-    return number_of(exponent - offset) + (real)offset;
-#endif
+/* The same for the ratio of two numbers, whose exponent k may be as far from 0 as 277 (2098), which an integer has no
+ * place for on both sides: either down to there, and up to 180 (1100), or the other way round. */
+typedef enum side {
+    DOWN = sizeof(real) == 4 ? 74 : 0,
+    UP = sizeof(real) == 4 ? -74 : -1100
+} side;
+
+ALWAYS_INLINE real number_of_ratio(real_bits exponent, side side) {
+    const real unit = (real)(sizeof(real) == 4 ? 0x1p23 : 1);
+    return number_of(exponent - ((real_bits)side << REAL_MANTISSA_BITS)) - (real)-side * unit;
 }
 
 /* k log(2) + log(1+f) for f in [-1/4, 1/2]. In float what k * LN_2 lacks is less than 2^-28 of the sum. */
@@ -569,6 +604,77 @@ ALWAYS_INLINE real real_log1p(real x) {
     return choose(x > -1, real_log1p_of_positive(x), choose(x == -1, -REAL_INFINITY, REAL_NAN));
 }
 
+/* ---------------------------------------------------------------- powers -- */
+
+/* A number as the sum of two, of which the second has digits that the first lacks. */
+typedef struct pair {
+    real high, low;
+} pair;
+
+ALWAYS_INLINE pair exact_sum(real a, real b) {
+    const real sum = a + b, of_b = sum - a;
+    return (pair){sum, (a - (sum - of_b)) + (b - of_b)};
+}
+
+ALWAYS_INLINE pair exact_product(real a, real b) {
+    const real product = a * b;
+    return (pair){product, fused(a, b, -product)};
+}
+
+ALWAYS_INLINE pair product_of_pairs(pair a, pair b) {
+    const pair product = exact_product(a.high, b.high);
+    return (pair){product.high, fused(a.high, b.low, fused(a.low, b.high, product.low))};
+}
+
+/* log(x) for x above 0 and below infinity, to a relative 2^-34 (2^-63): k log(2) + 2 atanh(s) with s = f / (2+f) =
+ * f / divisor, of whose series 2 s + s^3 (2/3 + s^2 P(s^2)) all but P is a pair. */
+#define TWO_THIRDS     ((real)(sizeof(real) == 4 ? 0x1.555556p-1 : 0x1.5555555555555p-1))
+#define TWO_THIRDS_LOW ((real)(sizeof(real) == 4 ? -0x1.555556p-26 : 0x1.5555555555555p-55))
+
+ALWAYS_INLINE pair log_pair(real x) {
+    const real_bits bits = normal_bits(x), opposite = opposite_exponent(bits);
+    const real f = real_of(bits + opposite) - 1, k = number_of(opposite);
+    const real divisor = 2 + f, lacking = f - (divisor - 2);
+    const real reciprocal = real_reciprocal(divisor), near = f * reciprocal;
+    const pair s = {near, fused(-near, lacking, fused(-near, divisor, f)) * reciprocal};
+    const pair square = product_of_pairs(s, s);
+    const real p = atanh_polynomial(square.high);
+    const pair more = exact_product(square.high, p);
+    const real factor = TWO_THIRDS + more.high, rest = (TWO_THIRDS - factor) + more.high;
+    const real factor_low = rest + (fused(square.low, p, more.low) + TWO_THIRDS_LOW);
+    const pair cube = product_of_pairs(s, product_of_pairs(square, (pair){factor, factor_low}));
+    const pair of_k = exact_product(k, OF_OPPOSITE(LN_2));
+    const pair straight = exact_sum(of_k.high, 2 * s.high), sum = exact_sum(straight.high, cube.high);
+    const real low = fused(k, OF_OPPOSITE(LN_2_LOW), of_k.low);
+    return (pair){sum.high, low + (fused(2, s.low, cube.low) + (straight.low + sum.low))};
+}
+
+/* x^y * a * b for x from 0 on, NaN below, also where x^y alone is beyond the range of numbers: 2^k is multiplied in
+ * thirds, one before a, one before b and one after it. As a factor x^y has an error below 1 unit in the last place; it
+ * is infinite for x = 0 and infinity alone, so that a factor of 0 gives 0 where a power is merely huge. */
+#define POWER_MOST ((real)(3 * (REAL_BIAS - 1))) /* of k, either way */
+
+ALWAYS_INLINE real power_product(real x, real y, real a, real b) {
+    const pair log = log_pair(x), product = exact_product(y, log.high);
+    /* Infinity and NaN as they are; NaN for negative numbers */
+    const real edge = y * choose(x == 0, -REAL_INFINITY, fused(x, REAL_INFINITY, REAL_INFINITY));
+    const real any = choose((x > 0) & (x < REAL_INFINITY), product.high, edge), exponent = choose(y == 0, 0, any);
+    const real low = choose(magnitude(exponent) < POWER_MOST, fused(y, log.low, product.low), 0);
+    const real most = POWER_MOST * LN_2;
+    const real within = choose(exponent < -most, -most, choose(exponent > most, most, exponent));
+    const real k = fused(within, LOG2_E, -ROUNDED_FROM) + ROUNDER(0) - ROUNDER(0);
+    const real third = fused(k, (real)(1.0 / 3), ROUNDER(REAL_BIAS));
+    const real last = k - 2 * (third - ROUNDER(REAL_BIAS)) + ROUNDER(REAL_BIAS);
+    const real scale = real_of(bits_of(third) << REAL_MANTISSA_BITS);
+    const real growth = choose(exponent == REAL_INFINITY, exponent, exact_growth(within, low, k));
+    return (1 + growth) * scale * a * scale * b * real_of(bits_of(last) << REAL_MANTISSA_BITS);
+}
+
+/* x^y for x from 0 on, NaN below. 1^y and x^0 are 1 whatever y and x are, NaN too, as C's pow has it. */
+ALWAYS_INLINE real real_pow(real x, real y) {
+    return choose((x == 1) | (y == 0), 1, power_product(x, y, 1, 1));
+}
+
 /* -------------------------------------------------------------- division -- */
 
 /* 1/b = reciprocal * scale */
@@ -624,25 +730,47 @@ ALWAYS_INLINE real real_log1p_of_ratio(real a, real b) {
 #endif
 }
 
-/* log(a/b) - (a/b - 1), also where a/b underflows; minus infinity where a/b is 0, NaN where it is infinite, as the
- * difference of two infinite numbers is, or negative. The exponent k of a/b is that of the operands' scales and of what
- * these leave. From 3/8 to 3, where little is left of the logarithm, its argument comes from the difference, with
- * lack = 1 - a/b = (b-a)/b, which knows digits that a/b does not: 1+f = (1-lack) / 2^k, and f + lack is not rounded. */
-ALWAYS_INLINE real real_log_lag(real a, real b) {
-    const real scale = scale_of(a), lack = real_ratio(b - a, b);
+/* a/b = 2^k (1+f), also where a/b overflows or underflows: m is of its sign, and 0 or infinite only where it is. The
+ * exponent k is that of the operands' scales and of what these leave. From 3/8 to 3, where little may be left of the
+ * logarithm, f comes from the difference, with lack = 1 - a/b = (b-a)/b, which knows digits that a/b does not. */
+typedef struct quotient {
+    real m, k, f;
+    real lack, less; /* less = 2^-k - 1 */
+    bool near;
+} quotient;
+
+ALWAYS_INLINE quotient quotient_of(real a, real b, side side) {
+    const real scale = scale_of(a);
     const inverse of_b = inverse_of(b);
-    const real m = a * scale * of_b.reciprocal;
-    const real_bits own = opposite_exponent(bits_of(m));
+    quotient q;
+    /* scaled last, a tiny difference loses digits; scaled first, a large one is infinite, which near 1 none is */
+    q.lack = side == UP ? (b - a) * of_b.scale * of_b.reciprocal : real_ratio(b - a, b);
+    q.m = a * scale * of_b.reciprocal;
+    const real_bits own = opposite_exponent(bits_of(q.m));
     const real_bits opposite = own + bits_of(scale) - bits_of(of_b.scale);
-    const real k = number_of_ratio(opposite);
-    const real power = real_of(bits_of((real)1) + opposite), less = power - 1;
-    const real far = real_of(bits_of(m) + own) - 1;
-    const bool near = magnitude(k) < (real)-1.5 / OF_OPPOSITE(1);
-    const real f = choose(near, fused(-lack, power, less), far);
-    const real straight =
-        choose(near, fused(-lack, less, fused(k, OF_OPPOSITE(LN_2), less)), fused(k, OF_OPPOSITE(LN_2), far + lack));
-    const real result = log_of_sum(f, k * OF_OPPOSITE(LN_2_LOW), straight);
-    return choose((m > 0) & (m < REAL_INFINITY), result, choose(m == 0, -REAL_INFINITY, REAL_NAN));
+    const real power = real_of(bits_of((real)1) + opposite);
+    q.k = number_of_ratio(opposite, side);
+    q.less = power - 1;
+    q.near = magnitude(q.k) < (real)-1.5 / OF_OPPOSITE(1);
+    q.f = choose(q.near, fused(-q.lack, power, q.less), real_of(bits_of(q.m) + own) - 1);
+    return q;
+}
+
+/* log(a/b) for a >= b >= 0; infinite for b = 0 and NaN for negative ratios. */
+ALWAYS_INLINE real real_log_of_ratio(real a, real b) {
+    const quotient q = quotient_of(a, b, UP);
+    const logarithm l = {q.k, log_of_sum(q.f, q.k * OF_OPPOSITE(LN_2_LOW), q.f)};
+    return choose((q.m > 0) & (q.m < REAL_INFINITY), sum_of(l), fused(q.m, REAL_INFINITY, REAL_INFINITY));
+}
+
+/* log(a/b) - (a/b - 1); minus infinity where a/b is 0, NaN where it is infinite, as the difference of two infinite
+ * numbers is, or negative. Near 1 f + lack is not rounded. */
+ALWAYS_INLINE real real_log_lag(real a, real b) {
+    const quotient q = quotient_of(a, b, DOWN);
+    const real near = fused(-q.lack, q.less, fused(q.k, OF_OPPOSITE(LN_2), q.less));
+    const real straight = choose(q.near, near, fused(q.k, OF_OPPOSITE(LN_2), q.f + q.lack));
+    const real result = log_of_sum(q.f, q.k * OF_OPPOSITE(LN_2_LOW), straight);
+    return choose((q.m > 0) & (q.m < REAL_INFINITY), result, choose(q.m == 0, -REAL_INFINITY, REAL_NAN));
 }
 
 #endif
