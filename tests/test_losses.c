@@ -169,6 +169,15 @@ static const known known_results[] = {
     /* quantile: below the target, above it, on it. */
     {"quantile", 1, {0.75}, {1, 3}, {1.5f, -0.75f, 0.75f}},
     {"quantile", 1, {0.75}, {3, 1}, {0.5f, 0.25f, -0.25f}},
+    /* tukey_biweight: from c on a constant, c*c/6, and no slope; an infinite c is half of mse. */
+    {"tukey_biweight", 1, {2}, {3, 2}, {0.385416657f, 0.5625f, -0.5625f}},
+    {"tukey_biweight", 1, {3}, {5, 2}, {1.5f, 0, -0.0f}},
+    {"tukey_biweight", 1, {3}, {-1, 2}, {1.5f, 0, -0.0f}},
+    {"tukey_biweight", 1, {3}, {INFINITY, 2}, {1.5f, 0, -0.0f}},
+    {"tukey_biweight", 1, {INFINITY}, {5, 2}, {4.5f, 3, -3}},
+    {"tukey_biweight", 0, {0}, {2, 2}, {0, 0, -0.0f}},
+    {"tukey_biweight", 0, {0}, {NAN, 2}, {NAN, NAN, NAN}},
+    {"tukey_biweight", 0, {0}, {2, NAN}, {NAN, NAN, NAN}},
     {"quantile", 0, {0}, {2, 2}, {0, 0, -0.0f}},
     {"quantile", 0, {0}, {2, NAN}, {NAN, NAN, NAN}},
     /* epsilon_insensitive: outside, inside, on the edge, where the slope is still 0; eps = 0 is l1. */
@@ -296,6 +305,23 @@ static const known known_results[] = {
     {"gamma_deviance", 0, {0}, {0x1p-100f, 0x1p40f}, {INFINITY, -INFINITY, 0x1p101f}},
     {"gamma_deviance", 0, {0}, {-1, 0x1p-149f}, {NAN, -2, -INFINITY}},
     {"gamma_deviance", 0, {0}, {0, 2}, {NAN, -INFINITY, INFINITY}},
+    /* tweedie_deviance: of power 1.5 it is 4*(sqrt(p) - sqrt(t))^2/sqrt(p), of 3 (p - t)^2/(p*p*t). A target of 0 is
+       infinitely far off from power 2 on. */
+    {"tweedie_deviance", 0, {0}, {4, 1}, {2, 0.75f, -2}},
+    {"tweedie_deviance", 0, {0}, {1, 4}, {4, -6, 2}},
+    {"tweedie_deviance", 0, {0}, {4, 0}, {8, 1, -INFINITY}},
+    {"tweedie_deviance", 0, {0}, {2, 2}, {0, 0, -0.0f}},
+    {"tweedie_deviance", 1, {1}, {1, 0}, {2, 2, -INFINITY}},
+    {"tweedie_deviance", 1, {1}, {3, 3}, {0, 0, -0.0f}},
+    {"tweedie_deviance", 1, {2}, {2, 0}, {INFINITY, 1, -INFINITY}},
+    {"tweedie_deviance", 1, {3}, {2, 1}, {0.25f, 0.25f, -0.75f}},
+    {"tweedie_deviance", 1, {3}, {1, 2}, {0.5f, -2, 0.75f}},
+    {"tweedie_deviance", 1, {3}, {0x1p-140f, 0x1p-140f}, {0, 0, -0.0f}},
+    {"tweedie_deviance", 0, {0}, {0, 2}, {INFINITY, -INFINITY, INFINITY}},
+    {"tweedie_deviance", 0, {0}, {1, -1}, {NAN, 4, NAN}},
+    {"tweedie_deviance", 1, {1}, {-1, -2}, {NAN, NAN, NAN}},
+    {"tweedie_deviance", 0, {0}, {NAN, 1}, {NAN, NAN, NAN}},
+    {"tweedie_deviance", 0, {0}, {1, NAN}, {NAN, NAN, NAN}},
 };
 
 static void test_tables(void) {

@@ -45,6 +45,9 @@ NOTES = {
     "charbonnier": Note(
         better="they have none",
         picture=Picture(APART, [{"t": 0, "eps": eps} for eps in (0.001, 0.5, 1)])),
+    "tukey_biweight": Note(
+        better="they have none",
+        picture=Picture((-6, 6), [{"t": 0, "c": c} for c in (4.685, 2, 8)])),
     "quantile": Note(
         better="they have none",
         picture=Picture(APART, [{"t": 0, "tau": tau} for tau in (0.5, 0.9, 0.1)])),
@@ -142,6 +145,10 @@ NOTES = {
         python=("kl_div", "KLDivLoss"), torch="`kl_div(log_target=True)`", optax="`kl_divergence_with_log_targets`",
         slopes=("exp(t)*(t - p + 1)",),
         picture=Picture((-6, 0), [{"t": -0.5}, {"t": -2}, {"t": 0}]), of="kl_div"),
+    "tweedie_deviance": Note(
+        better="they have none",
+        slopes=("power == 1 ? 2*(log(t) - log(p)) : 2*(pow(t, 1 - power) - pow(p, 1 - power))/(1 - power)",),
+        picture=Picture((0.1, 6), [{"t": 2, "power": power} for power in (1.5, 1, 3)], value=(0, 4), slope=(-4, 2))),
     "gamma_deviance": Note(
         better="they have none", slopes=("2*(1/p - 1/t)",),
         picture=Picture((0.1, 6), [{"t": 1}, {"t": 2}, {"t": 4}], value=(0, 8), slope=(-8, 2))),

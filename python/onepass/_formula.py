@@ -68,7 +68,7 @@ class Parser:
         self.take()
         yes = self.choice()
         self.expect(":")
-        return f"_choose({condition}, {yes}, {self.choice()}, p)"
+        return f"_choose({condition}, lambda: {yes}, lambda: {self.choice()}, p)"
 
     def comparison(self):
         code = self.sum()
@@ -158,9 +158,11 @@ def power(base, exponent):
 
 
 def choose(condition, yes, no, like):
-    """`like` has the type that two numbers take."""
+    """`like` has the type that two numbers take. Where the condition is of numbers, the other side has no value: it may
+    divide by 0."""
     if isinstance(condition, (bool, int, float)):
-        return yes if condition else no
+        return yes() if condition else no()
+    yes, no = yes(), no()
     if is_number(yes) and is_number(no):
         yes = torch.full_like(like, yes)
     return torch.where(condition, yes, no)

@@ -11,7 +11,8 @@ __all__ = [
     "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "hinge_loss", "soft_margin_loss", "hinge_embedding_loss",
     "margin_ranking_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "sigmoid_focal_loss",
     "poisson_nll_loss", "gaussian_nll_loss", "kl_div", "value_and_grad", "log_cosh_loss", "charbonnier_loss",
-    "quantile_loss", "epsilon_insensitive_loss", "mape_loss", "msle_loss", "squared_hinge_loss", "gamma_deviance_loss"
+    "tukey_biweight_loss", "quantile_loss", "epsilon_insensitive_loss", "mape_loss", "msle_loss", "squared_hinge_loss",
+    "gamma_deviance_loss", "tweedie_deviance_loss"
 ]
 
 _Number: TypeAlias = numpy.floating[Any]
@@ -427,6 +428,26 @@ def charbonnier_loss(
     weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number | _Array: ...
 @overload
+def tukey_biweight_loss(
+    input: Tensor, target: Tensor, *, c: SupportsFloat = 4.685, reduction: str = "mean", weight: Tensor | None = None,
+    mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def tukey_biweight_loss(
+    input: _Array, target: _Array, *, c: SupportsFloat = 4.685, reduction: _ReducedOrBatch = "mean",
+    weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def tukey_biweight_loss(
+    input: _Array, target: _Array, *, c: SupportsFloat = 4.685, reduction: Literal["none"],
+    weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def tukey_biweight_loss(
+    input: _Array, target: _Array, *, c: SupportsFloat = 4.685, reduction: str = "mean", weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Number | _Array: ...
+@overload
 def quantile_loss(
     input: Tensor, target: Tensor, *, tau: SupportsFloat = 0.5, reduction: str = "mean", weight: Tensor | None = None,
     mask: Tensor | None = None
@@ -543,4 +564,24 @@ def gamma_deviance_loss(
 @overload
 def gamma_deviance_loss(
     input: _Array, target: _Array, *, reduction: str = "mean", weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number | _Array: ...
+@overload
+def tweedie_deviance_loss(
+    input: Tensor, target: Tensor, *, power: SupportsFloat = 1.5, reduction: str = "mean",
+    weight: Tensor | None = None, mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def tweedie_deviance_loss(
+    input: _Array, target: _Array, *, power: SupportsFloat = 1.5, reduction: _ReducedOrBatch = "mean",
+    weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def tweedie_deviance_loss(
+    input: _Array, target: _Array, *, power: SupportsFloat = 1.5, reduction: Literal["none"],
+    weight: _Array | None = None, mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def tweedie_deviance_loss(
+    input: _Array, target: _Array, *, power: SupportsFloat = 1.5, reduction: str = "mean",
+    weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number | _Array: ...

@@ -10,8 +10,8 @@ from typing_extensions import TypeAlias
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss",
     "L1Loss", "MSELoss", "MarginRankingLoss", "PoissonNLLLoss", "SigmoidFocalLoss", "SmoothL1Loss", "SoftMarginLoss",
-    "LogCoshLoss", "CharbonnierLoss", "QuantileLoss", "EpsilonInsensitiveLoss", "MapeLoss", "MsleLoss",
-    "SquaredHingeLoss", "GammaDevianceLoss"
+    "LogCoshLoss", "CharbonnierLoss", "TukeyBiweightLoss", "QuantileLoss", "EpsilonInsensitiveLoss", "MapeLoss",
+    "MsleLoss", "SquaredHingeLoss", "GammaDevianceLoss", "TweedieDevianceLoss"
 ]
 
 _Number: TypeAlias = numpy.floating[Any]
@@ -206,6 +206,16 @@ class CharbonnierLoss(_Loss):
         self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
     ) -> Tensor: ...
 
+class TukeyBiweightLoss(_Loss):
+    c: SupportsFloat
+    def __init__(self, c: SupportsFloat = 4.685, reduction: str = "mean") -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
 class QuantileLoss(_Loss):
     tau: SupportsFloat
     def __init__(self, tau: SupportsFloat = 0.5, reduction: str = "mean") -> None: ...
@@ -257,6 +267,16 @@ class SquaredHingeLoss(_Loss):
 
 class GammaDevianceLoss(_Loss):
     def __init__(self, reduction: str = "mean") -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class TweedieDevianceLoss(_Loss):
+    power: SupportsFloat
+    def __init__(self, power: SupportsFloat = 1.5, reduction: str = "mean") -> None: ...
     def forward(
         self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
     ) -> Tensor: ...

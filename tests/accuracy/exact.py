@@ -51,7 +51,8 @@ def log(x):
 
 
 def power(x, y):
-    return exp(y * log(x)) if x > 0 else x ** y
+    """Of a negative number there is none, whatever y is."""
+    return exp(y * log(x)) if x else x ** y
 
 
 def log1p(x):

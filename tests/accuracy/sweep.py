@@ -20,6 +20,9 @@ ROUND = (0, 1, 0.5, 2, 3, 0.65, 17, 22.65, 88.5, 104, 300)
 EXTREME = (-1022, -300, -149, -135, -126, -100, -64, 40, 63, 64, 100, 120, 127, 300, 600, 1000, 1023)
 PARAMETERS = (0.75, 3, 0, -1, 1e-30, 1e30)
 
+# Parameters at which a loss has something of its own.
+SETTINGS = {"tweedie_deviance": (1 + 2**-23, 1.1, 1.9, 2 - 2**-23, 2, 2 + 2**-22, 2.5)}
+
 # Points at which digits were lost once.
 KNOWN = {
     "gamma_deviance": [(0.5181241, 0.5181244), (2e-5, 2.0000001e-5), (1e30, 1e-30), (1e-45, 3e38), (3e38, 1e-45)],
@@ -59,7 +62,8 @@ def settings_of(loss, form):
     for k, parameter in enumerate(loss.parameters):
         ends = [end for end in (parameter.minimum, parameter.maximum) if math.isfinite(end)]
         near = [steps_from(end, -1, form) if end else 2.0 ** -100 for end in ends]
-        for value in dict.fromkeys(rounded(value, form) for value in (*PARAMETERS, *ends, *near)):
+        for value in dict.fromkeys(rounded(value, form) for value in (*PARAMETERS, *ends, *near,
+                                                                *SETTINGS.get(loss.name, ()))):
             low = value > parameter.minimum if parameter.minimum_excluded else value >= parameter.minimum
             high = value < parameter.maximum if parameter.maximum_excluded else value <= parameter.maximum
             if low and high and value != defaults[k]:

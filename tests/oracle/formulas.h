@@ -1,9 +1,10 @@
 /*
  * The lines of formulas.def as functions of one type. Whoever includes this
  * has defined T, NAME(loss), which is what the function of a loss is called, and the
- * elementary functions EXP, LOG, LOG1P, TANH, LOG_COSH, SIGMOID, SOFTPLUS and SQRT,
+ * elementary functions EXP, EXPM1, LOG, LOG1P, TANH, LOG_COSH, SIGMOID, SOFTPLUS and SQRT,
  * QUICK_SIGMOID, RATIO(a, b) and BY_PARAMETER(a, b) = a/b, LOG1P_OF_RATIO(a, b) = log(1 + a/b),
- * LOG_LAG(a, b) = log(a/b) - (a/b - 1) and FUSED(a, b, c) = a*b + c.
+ * LOG_OF_RATIO(a, b) = log(a/b), LOG_LAG(a, b) = log(a/b) - (a/b - 1),
+ * POWER_PRODUCT(x, y, a, b) = x^y * a * b and FUSED(a, b, c) = a*b + c.
  */
 #include <math.h>
 #include <string.h>
@@ -31,6 +32,25 @@ __attribute__((unused)) static T stirling(T count) {
 
 __attribute__((unused)) static T stirling_slope(T count) {
     return count <= 1 ? 0 : LOG(count) + RATIO((T)0.5, count);
+}
+
+/* What e^(-a*d) has fallen by, divided by a. */
+__attribute__((unused)) static T fall(T d, T a) {
+    return a == 0 ? d : (0 - EXPM1(0 - a * d)) * BY_PARAMETER(1, a);
+}
+
+/* The sum of (-u)^i (-w)^j / (i+j+2)!: by Horner's rule in u, of which each coefficient is one step of it in w. */
+__attribute__((unused)) static T tweedie_series(T u, T w) {
+    const int last = sizeof(T) == 4 ? 12 : 20;
+    double factorial = 1;
+    T tail = 0, sum = 0;
+    for (int n = 2; n <= last; n++)
+        factorial *= n;
+    for (int n = last; n >= 2; factorial /= n--) {
+        tail = n == last ? (T)(1 / factorial) : FUSED(-w, tail, (T)(1 / factorial));
+        sum = n == last ? tail : FUSED(-u, sum, tail);
+    }
+    return sum;
 }
 
 #define ORACLE_LOSS(name, domains, defaults, names, ...)                                                               \

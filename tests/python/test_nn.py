@@ -121,7 +121,7 @@ def own_module(name):
 
 @pytest.mark.parametrize("name", OWN)
 def test_parameters_by_position_and_by_name(name):
-    values = [0.3 + 0.1 * k for k in range(len(OWN[name]))]
+    values = [max(0.3 + 0.1 * k, parameter.get("minimum", 0)) for k, parameter in enumerate(OWN[name])]
     given = {parameter["name"]: value for parameter, value in zip(OWN[name], values)}
     by_position, by_name = own_module(name)(*values, "sum"), own_module(name)(**given, reduction="sum")
     assert by_position.reduction == by_name.reduction == "sum"

@@ -30,6 +30,11 @@ def charbonnier(p, t, eps):
     return torch.sqrt(x * x + eps * eps)
 
 
+def tukey_biweight(p, t, c):
+    rest = 1 - (((p - t) / c) ** 2).clamp(max=1)
+    return c * c / 6 * (1 - rest**3)
+
+
 def quantile(p, t, tau):
     e = t - p
     return torch.maximum(tau * e, (tau - 1) * e)
@@ -76,9 +81,20 @@ def gamma_deviance(p, t):
     return 2 * (ratio - 1 - torch.log(ratio))
 
 
+def tweedie_deviance(p, t, power):
+    """torchmetrics.functional.tweedie_deviance_score, of each element."""
+    if power == 1:
+        return 2 * (torch.xlogy(t, t / p) + p - t)
+    if power == 2:
+        return gamma_deviance(p, t)
+    term = t.pow(2 - power) / ((1 - power) * (2 - power))
+    return 2 * (term - t * p.pow(1 - power) / (1 - power) + p.pow(2 - power) / (2 - power))
+
+
 EXPRESSIONS = {
     "log_cosh": log_cosh,
     "charbonnier": charbonnier,
+    "tukey_biweight": tukey_biweight,
     "quantile": quantile,
     "epsilon_insensitive": epsilon_insensitive,
     "mape": mape,
@@ -89,6 +105,7 @@ EXPRESSIONS = {
     "focal_squared": focal,
     "gaussian_nll": gaussian_nll,
     "gamma_deviance": gamma_deviance,
+    "tweedie_deviance": tweedie_deviance,
 }
 
 # -------------------------------------------------------------------- the losses --
@@ -184,6 +201,7 @@ _OPERANDS = {
     "kl_div": ("log_probability", "probability"),
     "kl_div_log_target": ("log_probability", "log_probability"),
     "gamma_deviance": ("positive", "positive"),
+    "tweedie_deviance": ("positive", "positive"),
 }
 
 
