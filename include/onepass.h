@@ -16,8 +16,8 @@
  *   Two calls that run at once must not write what the other reads or writes,
  *   and one accumulator is used by one thread at a time. A call asks for no more
  *   threads than there are cores, and does with fewer, or with its own alone, where
- *   a limit on memory or processes leaves no more (docs/api.md says what OMP_STACKSIZE
- *   and other threads that take the same memory can do to that).
+ *   a limit on memory or processes leaves no more (docs/api.md says what others that
+ *   take the same memory can do to that).
  * - Stack. A call on the CPU takes at most ONEPASS_STACK_SIZE bytes of it, and each
  *   thread that it has work for it.
  * - Errors. A function that can fail returns a status. If that is not

@@ -7,7 +7,9 @@
 #include "check.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,10 +18,11 @@
 
 enum {
     COUNT = 600000,
+    CALLERS = 8,
     NOBODY = 65534 /* a user's limit on processes does not bind root */
 };
 
-static float prediction[COUNT], target[COUNT], expected[COUNT], gradient[COUNT];
+static float prediction[COUNT], target[COUNT], expected[COUNT], gradient[CALLERS][COUNT];
 
 static void fill_operands(void) {
     uint32_t state = 7;
@@ -76,32 +79,70 @@ typedef struct limit {
     const char *name;
     int (*set)(size_t more);
     size_t more;
+    int callers;       /* threads of the program that make their first call at once */
+    const char *stack; /* OMP_STACKSIZE, unless null */
 } limit;
 
 /* A thread's stack is 8 MiB by default. */
 static const limit limits[] = {
-    {"512 KiB of memory left", leave_bytes, (size_t)1 << 19},
-    {"4 MiB left", leave_bytes, (size_t)1 << 22},
-    {"9 MiB left", leave_bytes, (size_t)9 << 20},
-    {"20 MiB left", leave_bytes, (size_t)20 << 20},
-    {"100 MiB left", leave_bytes, (size_t)100 << 20},
-    {"no process left", leave_processes, 0},
-    {"one process left", leave_processes, 2},
-    {"three processes left", leave_processes, 4},
+    {"512 KiB of memory left", leave_bytes, (size_t)1 << 19, 1, NULL},
+    {"4 MiB left", leave_bytes, (size_t)1 << 22, 1, NULL},
+    {"9 MiB left", leave_bytes, (size_t)9 << 20, 1, NULL},
+    {"20 MiB left", leave_bytes, (size_t)20 << 20, 1, NULL},
+    {"100 MiB left", leave_bytes, (size_t)100 << 20, 1, NULL},
+    {"no process left", leave_processes, 0, 1, NULL},
+    {"one process left", leave_processes, 2, 1, NULL},
+    {"three processes left", leave_processes, 4, 1, NULL},
+    {"20 MiB left to all callers", leave_bytes, (size_t)20 << 20, CALLERS, NULL},
+    {"three processes left to all callers", leave_processes, 4, CALLERS, NULL},
+    {"100 MiB left, stacks of 1 GiB", leave_bytes, (size_t)100 << 20, 1, "1G"},
+    {"100 MiB left, stacks of 300000 KiB", leave_bytes, (size_t)100 << 20, 1, " 300000 "},
+    {"100 MiB left, stacks beyond all memory", leave_bytes, (size_t)100 << 20, 1, "17179869183G"},
 };
+
+typedef struct caller {
+    pthread_t thread;
+    pthread_barrier_t *limited;
+    int32_t threads;
+    double value;
+    float *gradient;
+    bool differs;
+} caller;
+
+static void *call_limited(void *argument) {
+    caller *caller = argument;
+    pthread_barrier_wait(caller->limited);
+    for (int round = 0; round < 3; round++) {
+        memset(caller->gradient, 0, sizeof expected);
+        caller->differs |= run(caller->threads, caller->gradient) != caller->value ||
+                           memcmp(caller->gradient, expected, sizeof expected) != 0;
+    }
+    return NULL;
+}
 
 /* The program under a limit; what it finds is its exit status. */
 static int run_limited(const limit *limit, int32_t threads, double value) {
+    caller callers[CALLERS];
+    pthread_barrier_t limited;
+    if (pthread_barrier_init(&limited, NULL, (unsigned)limit->callers) != 0) {
+        return 2;
+    }
+    for (int i = 0; i < limit->callers; i++) {
+        callers[i] = (caller){.limited = &limited, .threads = threads, .value = value, .gradient = gradient[i]};
+        if (i > 0 && pthread_create(&callers[i].thread, NULL, call_limited, &callers[i]) != 0) {
+            return 2;
+        }
+    }
     if (limit->set(limit->more) != 0) {
         return 2;
     }
-    for (int round = 0; round < 3; round++) {
-        memset(gradient, 0, sizeof gradient);
-        if (run(threads, gradient) != value || memcmp(gradient, expected, sizeof gradient) != 0) {
-            return 1;
-        }
+    call_limited(&callers[0]);
+    bool differs = callers[0].differs;
+    for (int i = 1; i < limit->callers; i++) {
+        pthread_join(callers[i].thread, NULL);
+        differs |= callers[i].differs;
     }
-    return 0;
+    return differs;
 }
 
 static void start_limited(size_t which, int32_t threads, int printed) {
@@ -110,6 +151,9 @@ static void start_limited(size_t which, int32_t threads, int printed) {
     snprintf(threads_text, sizeof threads_text, "%d", threads);
     dup2(printed, STDOUT_FILENO);
     dup2(printed, STDERR_FILENO);
+    if (limits[which].stack) {
+        setenv("OMP_STACKSIZE", limits[which].stack, 1);
+    }
     alarm(60);
     execl("/proc/self/exe", "test_limits", limit_text, threads_text, (char *)NULL);
     _exit(3);
@@ -155,7 +199,7 @@ static void test_cores(double value) {
     HOLDS(sched_getaffinity(0, sizeof cores, &cores) == 0);
     static const int32_t asked[] = {64, INT32_MAX, 0};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
-        HOLDS(run(asked[i], gradient) == value);
+        HOLDS(run(asked[i], gradient[0]) == value);
         CHECK(count_threads() <= CPU_COUNT(&cores), "%d threads asked for: expected at most %d, got %d", asked[i],
               CPU_COUNT(&cores), count_threads());
     }
