@@ -35,8 +35,6 @@ def our_function(loss):
     if name == "sigmoid_focal_loss":  # whose default is no reduction
         fixed["reduction"] = "mean"
     function = getattr(onepass, name)
-    if name == "kl_div":  # whose mean warns that it will mean something else one day
-        return lambda p, t: function(p, t, reduction="sum", **fixed) / math.prod(p.shape)
     if loss == "bce_with_logits_pos_weight":
         return lambda p, t, v: function(p, t, pos_weight=v)
     return functools.partial(function, **fixed) if fixed else function

@@ -142,9 +142,6 @@ def mean_of(loss, parameters=None):
     if loss in EXPRESSIONS or loss not in TORCH_NAMES:
         each = by_expression(loss, parameters)
         return lambda *operands: each(*operands).mean()
-    if TORCH_NAMES[loss].function == "kl_div":  # whose mean warns that it will mean something else one day
-        total = by_function(loss, reduction="sum")
-        return lambda p, t: total(p, t) / p.numel()
     return by_function(loss, parameters)
 
 
