@@ -279,7 +279,7 @@ ONEPASS_API onepass_status onepass_broadcast_strides(const onepass_tensor *tenso
 
 /* The same elements in the same order with as few dimensions as possible, but at least one:
  * those of one element go, and those that one step walks through become one. */
-ONEPASS_API void onepass_merge_dimensions(onepass_shape *shape, int64_t *strides);
+ONEPASS_API onepass_status onepass_merge_dimensions(onepass_shape *shape, int64_t *strides);
 
 /* ---------------------------------------------------------- accumulator -- */
 

@@ -22,9 +22,12 @@ BANNER = """\
  *
  *     cc -O3 -march=native -ffp-contract=off -fopenmp -c onepass.c
  *
- * Without -fopenmp it computes on one thread. -ffp-contract=off is part of the meaning: with it the bits are those of
- * every other build.
+ * The program is linked with -fopenmp and -lm. Without -fopenmp it computes on one thread. -ffp-contract=off is part of
+ * the meaning: with it the bits are those of every other build.
  */
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed" /* a few loops are not vectors, which is slower, and no more */
+#endif
 #define _POSIX_C_SOURCE 200809L
 #define ONEPASS_STATIC
 #define ONEPASS_HAS_BASELINE
@@ -87,10 +90,10 @@ def renamed(text, names, suffix):
 def losses():
     """For each header of a loss its functions, and the lines about its losses."""
     for path in re.findall(r'#include "(loss/\w+\.h)"', read("losses.def")):
-        functions, _, lines = read(path).partition("\n#endif\n")
-        assert "LOSS(" in lines, f"{path} has no LOSS line behind its functions"
-        macros = [found[0] for found in DIRECTIVE.finditer(functions) if re.match(r"#define \w+[ (].", found[0])]
-        yield path, functions + "\n#endif\n", "\n".join(macros) + lines
+        functions, guard, lines = read(path).rpartition("\n#endif\n")
+        assert guard and re.match(r"\s*LOSS\(", lines), f"{path} does not have its LOSS lines behind its functions"
+        macros = [found[0] + "\n" for found in DIRECTIVE.finditer(functions) if re.match(r"#define \w+[ (].", found[0])]
+        yield path, functions + guard, "".join(macros) + lines
 
 
 def with_losses(text):

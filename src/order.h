@@ -325,7 +325,7 @@ typedef struct order_forest {
 } order_forest;
 
 /* The largest aligned node that begins at a tile and ends no later than `end`. */
-static inline int order_level_of(int64_t tile, int64_t end) {
+ALWAYS_INLINE int order_level_of(int64_t tile, int64_t end) {
     int level = 0;
     while (level < ORDER_TOP_LEVEL - 1 && !(tile >> level & 1) && end - tile >= (int64_t)2 << level)
         level++;
@@ -357,7 +357,7 @@ static inline int64_t order_place(const order_forest *forest, int64_t first) {
 }
 
 /* Whether some of these tiles are in a node already. */
-static inline bool order_has_some(const order_forest *forest, int64_t first, int64_t end) {
+ALWAYS_INLINE bool order_has_some(const order_forest *forest, int64_t first, int64_t end) {
     const int64_t at = order_place(forest, first);
     return (at > 0 && order_node_end(forest, &forest->node[at - 1]) > first) ||
            (at < forest->count && forest->node[at].first < end);
@@ -390,7 +390,7 @@ static inline void order_climb(order_forest *forest, int64_t at) {
     }
 }
 
-static inline void order_insert(order_forest *forest, order_node node) {
+ALWAYS_INLINE void order_insert(order_forest *forest, order_node node) {
     const int64_t at = order_place(forest, node.first);
     order_node *place = &forest->node[at];
     memmove(place + 1, place, (size_t)(forest->count - at) * sizeof *place);

@@ -287,13 +287,14 @@ static void spread_strides(const onepass_shape *own, const int64_t *stride, cons
         spread[d] = d < missing || own->extent[d - missing] == 1 ? 0 : stride[d - missing];
 }
 
-/* No overflow: see LARGEST_SPAN. Returns how many dimensions are left. */
+/* Returns how many dimensions are left. */
 static int32_t merge_dimensions(int32_t ndim, int64_t *extent, int64_t *stride) {
     int32_t kept = 0;
     for (int32_t d = 0; d < ndim; d++) {
         if (extent[d] == 1)
             continue;
-        if (kept > 0 && stride[kept - 1] == stride[d] * extent[d]) {
+        int64_t step;
+        if (kept > 0 && !__builtin_mul_overflow(stride[d], extent[d], &step) && stride[kept - 1] == step) {
             extent[kept - 1] *= extent[d];
             stride[kept - 1] = stride[d];
         } else {
@@ -340,7 +341,7 @@ onepass_status onepass_broadcast(onepass_shape *common, const onepass_tensor *te
 }
 
 onepass_status onepass_broadcast_strides(const onepass_tensor *tensor, const onepass_shape *common, int64_t *strides) {
-    onepass_shape own;
+    onepass_shape own, all;
     int64_t stride[ONEPASS_MAX_DIMENSIONS];
     onepass_succeed();
     if (!tensor || !common || !strides)
@@ -348,6 +349,8 @@ onepass_status onepass_broadcast_strides(const onepass_tensor *tensor, const one
                                                                                             : !common ? "common"
                                                                                                       : "strides");
     OK(check_ndim(common->ndim, "common"));
+    all = *common;
+    OK(count_elements(&all, "common"));
     OK(read_shape(tensor, "the tensor", &own));
     if (!broadcasts_to(&own, common))
         FAIL_SHAPE("the tensor has shape %s, which does not broadcast to %s", SHAPE_TEXT(&own), SHAPE_TEXT(common));
@@ -356,6 +359,17 @@ onepass_status onepass_broadcast_strides(const onepass_tensor *tensor, const one
     return ONEPASS_OK;
 }
 
-void onepass_merge_dimensions(onepass_shape *shape, int64_t *strides) {
-    shape->ndim = merge_dimensions(shape->count > 0 ? shape->ndim : 0, shape->extent, strides);
+onepass_status onepass_merge_dimensions(onepass_shape *shape, int64_t *strides) {
+    onepass_shape merged;
+    onepass_succeed();
+    if (!shape || !strides)
+        FAIL_ARGUMENT("%s is null; expected a shape and its strides", shape ? "strides" : "shape");
+    OK(check_ndim(shape->ndim, "the shape"));
+    merged = *shape;
+    OK(count_elements(&merged, "the shape"));
+    merged.ndim = merge_dimensions(merged.count > 0 ? merged.ndim : 0, merged.extent, strides);
+    if (merged.count == 0)
+        merged.extent[0] = 0;
+    *shape = merged;
+    return ONEPASS_OK;
 }

@@ -124,10 +124,13 @@ static void check_strides(const onepass_shape *own, const onepass_shape *common)
     check_same_walk(count, walk(common, at_common, got_place), "strides");
 
     onepass_shape merged = *common;
-    onepass_merge_dimensions(&merged, at_common);
-    CHECK(merged.ndim >= 1 && merged.count == common->count, "merged: expected all elements, got others");
-    if (count == 0)
+    if (!CHECK_OK(onepass_merge_dimensions(&merged, at_common), "merged"))
         return;
+    CHECK(merged.ndim >= 1 && merged.count == common->count, "merged: expected all elements, got others");
+    if (count == 0) {
+        CHECK(merged.ndim == 1 && merged.extent[0] == 0, "merged: expected one extent of 0 for no elements");
+        return;
+    }
     check_same_walk(count, walk(&merged, at_common, got_place), "merged");
     for (int32_t d = 0; d < merged.ndim && merged.ndim > 1; d++)
         CHECK(merged.extent[d] != 1 && (d == 0 || at_common[d - 1] != at_common[d] * merged.extent[d]),
@@ -161,6 +164,13 @@ static void test_refusals(void) {
     expect_refusal(onepass_broadcast_strides(NULL, &three, strides), ONEPASS_INVALID_ARGUMENT, "tensor", "no tensor");
     expect_refusal(onepass_broadcast_strides(&tensor, NULL, strides), ONEPASS_INVALID_ARGUMENT, "common", "no shape");
     expect_refusal(onepass_broadcast_strides(&tensor, &three, NULL), ONEPASS_INVALID_ARGUMENT, "strides", "no place");
+    onepass_shape below_zero = {.ndim = 1, .extent = {-2}, .count = 2};
+    expect_refusal(onepass_broadcast_strides(&tensor, &below_zero, strides), ONEPASS_INVALID_SHAPE, "negative|(-2,)",
+                   "to a negative extent");
+    expect_refusal(onepass_merge_dimensions(NULL, strides), ONEPASS_INVALID_ARGUMENT, "shape|null", "no shape");
+    expect_refusal(onepass_merge_dimensions(&wide, NULL), ONEPASS_INVALID_ARGUMENT, "strides|null", "no strides");
+    expect_refusal(onepass_merge_dimensions(&wide, strides), ONEPASS_INVALID_SHAPE, "17|16", "17 dimensions to merge");
+    expect_refusal(onepass_merge_dimensions(&below_zero, strides), ONEPASS_INVALID_SHAPE, "negative", "merging -2");
     tensor = tensor_of(2, negative, NULL);
     expect_refusal(onepass_broadcast(&common, &tensor), ONEPASS_INVALID_SHAPE, "negative|(3, -1)", "a negative extent");
     tensor = tensor_of(2, huge, NULL);

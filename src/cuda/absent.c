@@ -24,5 +24,5 @@ static onepass_status describe_nothing(onepass_machine_info *info) {
 
 const engine onepass_cuda_engine = {"cuda", run_nowhere, prepare_nothing, describe_nothing};
 
-extern const cuda_images onepass_cuda_images_absent;
+ONEPASS_INTERNAL extern const cuda_images onepass_cuda_images_absent;
 const cuda_images onepass_cuda_images_absent = {NULL, NULL};

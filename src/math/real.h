@@ -23,7 +23,7 @@
 #include <string.h>
 
 /* Excess precision (x87) would change the bits. */
-#if FLT_EVAL_METHOD != 0
+#if FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16 /* 16: half in half, which nothing here computes in */
 #error "onepass needs a target that computes float in float and double in double (FLT_EVAL_METHOD 0)"
 #endif
 
