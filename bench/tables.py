@@ -148,7 +148,7 @@ def gpu_short():
             [one_pass, "12", "time of torch.compile with autograd"] + gpu_cells("torch.compile", "both"),
             [one_pass, "12", "time of torch eager with autograd"] + gpu_cells("torch eager", "both"),
             [one_pass, "12", "time of jax.jit(value_and_grad)"] + gpu_cells("jax", "both")]
-    return table(["work", "bytes an element", "beside", *LOSSES], rows, labels=3)
+    return table(["work", "bytes an element", "compared with", *LOSSES], rows, labels=3)
 
 
 def gpu_small():
@@ -179,7 +179,7 @@ def step_cells(peer, digits):
 
 
 def training_step():
-    """The package's page begins with it: time as a share of the peer's, and what eager mse takes beside ours."""
+    """The package's page begins with it: time as a share of the peer's, and what eager mse takes, and ours."""
     rows = [[f"time of {called}"] + step_cells(peer, 2)
             for called, peer in (("torch.compile", "torch.compile"), ("eager PyTorch", "torch eager"))]
     memory = find(H200, "torch eager", section="memory", mode="step")
@@ -187,7 +187,7 @@ def training_step():
         ours, eager = memory["found"]["onepass"], memory["found"]["torch eager"]
         rows.append(["memory beyond inputs and gradient",
                      f"{ours / 1024:.0f} KiB, eager {eager / (1 << 30):.0f} GiB", "", ""])
-    return table(["beside", "mse", "smooth_l1", "hinge, target (32768,)"], rows)
+    return table(["compared with", "mse", "smooth_l1", "hinge, target (32768,)"], rows)
 
 
 def package():

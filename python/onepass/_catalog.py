@@ -1,7 +1,6 @@
 """The library's catalogue: its losses, the functions that compute them, and the parameters that they take."""
 
 import decimal
-import math
 import numbers
 
 from . import _native
@@ -68,8 +67,9 @@ def as_number(name, known, value):
         raise TypeError(f"{known['name']} of {function_of(name)} is {type(value).__name__}; expected a real number")
     try:
         return float(value)
-    except OverflowError:  # an integer
-        return math.inf if value > 0 else -math.inf
+    except OverflowError:
+        raise OverflowError(f"{known['name']} of {function_of(name)} is an integer beyond the largest double; expected "
+                            "a number that a double can hold") from None
 
 
 def check_parameters(name, values):

@@ -300,7 +300,7 @@ def test_broadcast_operands(loss, shapes, device):
     """Quietly or with a warning as PyTorch has it; gradients come back in the operands' own shapes."""
     p, t, v = (None if x is None else x for x in operands_of(loss, (4, 3), torch.float64, device))
     if loss.startswith(("bce", "focal")) or (loss == "soft_margin" and shapes[0] != (4, 3)):
-        return  # which PyTorch refuses: test_refusals.py
+        return  # which PyTorch refuses
     own = list(shapes)
     if loss == "margin_ranking":
         own = [(1,) * (2 - len(shape)) + shape for shape in shapes]
