@@ -79,8 +79,9 @@ static void print_examples(const onepass_loss_info *loss) {
     char option[96];
     print_example(loss, NULL, "");
     if (loss->parameter_count > 0) {
-        const double standard = loss->parameter[0].default_value;
-        snprintf(option, sizeof option, " --%s %g", loss->parameter[0].name, standard == 0 ? 1 : standard / 2);
+        const onepass_parameter_info *parameter = &loss->parameter[0];
+        const double half = parameter->default_value / 2, other = half > parameter->minimum ? half : 4 * half;
+        snprintf(option, sizeof option, " --%s %g", parameter->name, other == 0 ? 1 : other);
         print_example(loss, NULL, option);
     }
     snprintf(option, sizeof option, " --grad g.npy --grad-%s h.npy", loss->operand[ONEPASS_TARGET]);
