@@ -85,7 +85,8 @@ typedef enum onepass_status {
     ONEPASS_NO_DEVICE = 5,        /* the device that the call names is not there */
     ONEPASS_OUT_OF_MEMORY = 6,
     ONEPASS_INCOMPLETE = 7,   /* an accumulator that was finished before all slices were added */
-    ONEPASS_DEVICE_FAILED = 8 /* the GPU's driver refused something or reports an earlier failure */
+    ONEPASS_DEVICE_FAILED = 8, /* the GPU's driver refused something or reports an earlier failure */
+    ONEPASS_OUT_OF_BOUNDS = 9  /* a class index that is no class */
 } onepass_status;
 
 typedef enum onepass_dtype {
@@ -93,7 +94,10 @@ typedef enum onepass_dtype {
     ONEPASS_BF16 = 2, /* bfloat16 */
     ONEPASS_F32 = 3,
     ONEPASS_F64 = 4,
-    ONEPASS_BOOL = 5 /* a byte, for masks alone: 0 is no, all else is yes */
+    ONEPASS_BOOL = 5, /* a byte, for masks alone: 0 is no, all else is yes */
+    ONEPASS_I64 = 6,  /* whole numbers, for class indices alone */
+    ONEPASS_I32 = 7,
+    ONEPASS_U8 = 8
 } onepass_dtype;
 
 typedef enum onepass_reduction {
@@ -124,8 +128,12 @@ enum onepass_flags {
 enum {
     ONEPASS_PREDICTION = 0,
     ONEPASS_TARGET = 1,
-    ONEPASS_THIRD = 2
+    ONEPASS_THIRD = 2,
+    ONEPASS_CLASS_WEIGHT = 2 /* of a loss over rows; its weights have as many elements as there are classes */
 };
+
+/* Doubles of a row's state: see row_state of a call. */
+#define ONEPASS_ROW_STATE 5
 
 /*
  * A tensor. Strides count elements and may be zero or negative; null strides
@@ -157,6 +165,15 @@ typedef struct onepass_tensor {
  * two elements share memory. A gradient may be written over its own operand if
  * pointer, type, shape and strides are the same; any other overlap of address
  * ranges with an output is an error.
+ *
+ * A loss over rows takes rows of numbers, logits over classes, along one dimension of its first operand, the axis. All
+ * other dimensions, in row-major order, number the rows, and a row is to it what an element is to the other losses:
+ * value, upstream gradient, weight and mask have the shape of the rows, which is that of the first operand without the
+ * axis, and reductions are over rows. The target is a class index a row (i64, i32 or u8), of that shape, or a
+ * probability for each class, of the first operand's shape; nothing is broadcast but weight and mask. The class weights
+ * may be left out. A row whose index is the parameter ignore_index takes no part, as if the mask hid it. A mean over
+ * class indices is divided by the sum of their class weights over the rows that take part. An index that is
+ * no class is an error on the CPU, before anything is written; on a GPU the row's value and gradient are NaN.
  */
 typedef struct onepass_call {
     size_t size; /* sizeof(onepass_call) */
@@ -193,7 +210,23 @@ typedef struct onepass_call {
     int32_t threads;       /* for the CPU: at most this many, and at most one a core; 0: the library decides */
     int32_t flags;         /* of onepass_flags, or 0 */
     void *workspace;       /* for a GPU: memory of that GPU for partial sums; null: the library's own */
-    size_t workspace_size; /* its size; ONEPASS_WORKSPACE_SIZE is enough for every call */
+    size_t workspace_size; /* its size; ONEPASS_WORKSPACE_SIZE is enough for every call, with 8 bytes a row
+                              more for a loss over rows */
+
+    /* What a mean is divided by. */
+    const onepass_tensor *divisor_tensor; /* in place of `divisor`, which is then 0: one element, on the call's device */
+    const onepass_tensor *divided_by;     /* an output, one element: what the mean was divided by */
+
+    /* Of losses over rows. */
+    int32_t axis;     /* the dimension of the classes, counted from 1; negative: from the end, -1 being the last; 0: the
+                         second, or the only one */
+    int32_t reserved; /* 0 */
+    const onepass_tensor *log_sum_exp; /* an output, of the rows' shape; 0 of rows that take no part */
+    const onepass_tensor *predicted;   /* an output, i64, of the rows' shape: the class of the largest number, the first
+                                          of equals, a NaN before all others; -1 of rows that take no part */
+    const onepass_tensor *row_state;   /* f64, dense, of shape (rows, ONEPASS_ROW_STATE): an output of a call that has a
+                                          value, and an input of one that has gradients alone, which then reads each
+                                          logit once and is bit-identical to gradients that come with the value */
 } onepass_call;
 
 /* onepass_call call = ONEPASS_CALL_INIT; */
@@ -361,10 +394,19 @@ typedef struct onepass_loss_info {
     const onepass_parameter_info *parameter;
     const char *const *operand; /* the operands' names */
     const onepass_accuracy *accuracy;
+    int32_t over_rows; /* onepass_target: 0 of a loss whose every element has a value */
 } onepass_loss_info;
 
-/* The losses, by index from 0 (null beyond the last) and by name (null if unknown). */
+/* What the target of a loss over rows is. */
+typedef enum onepass_target {
+    ONEPASS_CLASS_INDEX = 1,
+    ONEPASS_CLASS_PROBABILITIES = 2
+} onepass_target;
+
+/* The losses whose every element has a value and those over rows, by index from 0 (null beyond the last), and all of
+ * them by name (null if unknown). */
 ONEPASS_API const onepass_loss_info *onepass_loss_at(int32_t index);
+ONEPASS_API const onepass_loss_info *onepass_row_loss_at(int32_t index);
 ONEPASS_API const onepass_loss_info *onepass_loss_named(const char *name);
 
 typedef struct onepass_machine_info {

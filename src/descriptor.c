@@ -25,6 +25,7 @@
 #define AT_LEAST(x)  x, INFINITY, 0, 0
 #define ABOVE(x)     x, INFINITY, 1, 0
 #define WITHIN(a, b) a, b, 1, 1
+#define BETWEEN(a, b) a, b, 0, 0
 
 /* How exact a loss is: parts of its formulas that are rounded, and the errors of the value and of each slope. */
 #define ACCURACY(rounded, ...)                                                                                         \
@@ -61,11 +62,45 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
     static const char *const name##_operands[] = NAMES operands;                                                       \
     EACH_INSTRUCTION_SET(DECLARE_FUNCTIONS, name)                                                                      \
     ONEPASS_INTERNAL extern const loss onepass_loss_##name;                                                            \
-    const loss onepass_loss_##name = {{#name, meaning, value, slope, OPERANDS_OF operands,                             \
-                                       sizeof name##_parameters / sizeof *name##_parameters - 1, name##_parameters,    \
-                                       name##_operands, &name##_accuracy},                                             \
-                                      FAMILY_PAIRWISE,                                                                 \
-                                      &CUDA_IMAGES,                                                                    \
-                                      {EACH_INSTRUCTION_SET(FUNCTIONS, name)}};
+    const loss onepass_loss_##name = {.info = {#name, meaning, value, slope, OPERANDS_OF operands,                     \
+                                               sizeof name##_parameters / sizeof *name##_parameters - 1,               \
+                                               name##_parameters, name##_operands, &name##_accuracy, 0},               \
+                                      .family = FAMILY_PAIRWISE,                                                       \
+                                      .cuda = &CUDA_IMAGES,                                                            \
+                                      .cpu = {EACH_INSTRUCTION_SET(FUNCTIONS, name)}};
+
+/* ------------------------------------------------------- losses over rows -- */
+
+/* Parameters that many of them have. The plan knows these by their names. */
+#define IGNORE_INDEX                                                                                                   \
+    { "ignore_index", "rows with this class index take no part", -100, BETWEEN(-0x1p53, 0x1p53) }
+#define Z_LOSS                                                                                                         \
+    { "z_loss", "what the square of the logarithm of the sum of exponentials is added with", 0, AT_LEAST(0) }
+#define SOFTCAP                                                                                                        \
+    { "softcap", "logits z become softcap*tanh(z/softcap); 0: they stay as they are", 0, AT_LEAST(0) }
+#define TEMPERATURE                                                                                                    \
+    { "temperature", "logits are divided by it", 1, BETWEEN(1e-30, 1e30) }
+
+#define TARGET_LABEL         ONEPASS_CLASS_INDEX
+#define TARGET_PICKED        ONEPASS_CLASS_INDEX
+#define TARGET_PROBABILITIES ONEPASS_CLASS_PROBABILITIES
+
+#define ROW_LOSS(name, target, meaning, value, slope, accuracy, ...)                                                     \
+    static const onepass_accuracy name##_accuracy = accuracy;                                                          \
+    static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;                                             \
+    static const char *const name##_operands[] = {"input", "target", "class_weight"};                                  \
+    static void name##_row_function(const row_sums *row, const double *parameter, row_slopes *slopes) {                \
+        name##_row(row, parameter, slopes);                                                                            \
+    }                                                                                                                  \
+    ONEPASS_INTERNAL extern const loss onepass_loss_##name;                                                            \
+    const loss onepass_loss_##name = {.info = {#name, meaning, value, slope, 3,                                        \
+                                               sizeof name##_parameters / sizeof *name##_parameters - 1,               \
+                                               name##_parameters, name##_operands, &name##_accuracy, TARGET_##target},   \
+                                      .family = FAMILY_ROWS,                                                           \
+                                      .cuda = &CUDA_IMAGES,                                                            \
+                                      .kind = ROW_##target,                                                            \
+                                      .row = name##_row_function};
+
 #include ONEPASS_UNIT_HEADER
+#undef ROW_LOSS
 #undef LOSS

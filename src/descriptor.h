@@ -11,9 +11,22 @@
 /* What a job computes. A loss is of one of the families for losses, which are the first. */
 typedef enum family {
     FAMILY_PAIRWISE, /* a loss whose every element has a value */
+    FAMILY_ROWS,     /* a loss whose every row has one */
     FAMILY_SCALE,    /* gradients times an upstream gradient, in place */
-    FAMILY_WEIGHTS   /* the sum of the first operand where the mask, if there is one, says so */
+    FAMILY_WEIGHTS,  /* the sum of the first operand where the mask, if there is one, says so */
+    FAMILY_ROW_WEIGHTS /* the sum of what the rows of a loss over rows count for in a mean */
 } family;
+
+/* How a loss over rows looks at a row. */
+typedef enum row_kind {
+    ROW_LABEL,         /* a softmax of which the label's class is picked */
+    ROW_PROBABILITIES, /* a softmax with a probability for each class */
+    ROW_PICKED         /* the label's number alone */
+} row_kind;
+
+struct row_sums;
+struct row_slopes;
+typedef void row_function(const struct row_sums *row, const double *parameter, struct row_slopes *slopes);
 
 /* The functions of a loss in one compute type, of src/cpu/strip.h, by the name of what they were compiled for; null
  * where the build has none. */
@@ -33,7 +46,9 @@ typedef struct loss {
     onepass_loss_info info;
     enum family family;
     const struct cuda_images *cuda;
-    struct cpu_losses cpu;
+    struct cpu_losses cpu; /* of a pairwise loss */
+    enum row_kind kind;    /* of a loss over rows, ... */
+    row_function *row;     /* ... from a row's sums to its value and slopes */
 } loss;
 
 /* src/catalog.c: the loss of that name, or null. */

@@ -26,7 +26,19 @@ typedef __fp16 native_half;
 #endif
 
 ALWAYS_INLINE size_t dtype_size(int32_t dtype) {
-    return dtype == ONEPASS_F64 ? 8 : dtype == ONEPASS_F32 ? 4 : dtype == ONEPASS_BOOL ? 1 : 2;
+    switch (dtype) {
+    case ONEPASS_F64:
+    case ONEPASS_I64:
+        return 8;
+    case ONEPASS_F32:
+    case ONEPASS_I32:
+        return 4;
+    case ONEPASS_BOOL:
+    case ONEPASS_U8:
+        return 1;
+    default:
+        return 2;
+    }
 }
 
 ALWAYS_INLINE uint32_t f32_bits(float x) {
@@ -154,6 +166,14 @@ ALWAYS_INLINE real load_f64(const void *data, int64_t i) {
 
 ALWAYS_INLINE real load_bool(const void *data, int64_t i) {
     return ((const unsigned char *)data)[i] != 0;
+}
+
+/* ----------------------------------------------------------- class indices -- */
+
+ALWAYS_INLINE int64_t load_index(const void *data, int32_t dtype, int64_t i) {
+    return dtype == ONEPASS_I64   ? ((const int64_t *)data)[i]
+           : dtype == ONEPASS_I32 ? ((const int32_t *)data)[i]
+                                  : ((const uint8_t *)data)[i];
 }
 
 /* ------------------------------------------- one number, any type, f64 -- */

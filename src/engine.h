@@ -7,12 +7,27 @@
 
 #include "descriptor.h"
 #include "internal.h"
+#include "row_scale.h"
 #include "view.h"
 
 #include <stdbool.h>
 
 /* A loss of this version has so many operands at most; the header has room for more. */
 #define MOST_OPERANDS 3
+
+/* What a loss over rows has beyond other losses. Its views are over rows: each leads to the row's first class. */
+typedef struct row_job {
+    int32_t axis;
+    int64_t classes;
+    int64_t class_stride[ONEPASS_MAX_OPERANDS];    /* from class to class of an operand, in elements */
+    int64_t gradient_stride[ONEPASS_MAX_OPERANDS]; /* and of its gradient */
+    int64_t ignore_index;
+    double smoothing;
+    softmax_scale scale;
+    view log_sum_exp, predicted; /* outputs; absent if their data are null */
+    double *state;               /* ONEPASS_ROW_STATE numbers a row, or null */
+    bool reads_state;            /* they are an input */
+} row_job;
 
 typedef struct job {
     enum family family;
@@ -39,8 +54,11 @@ typedef struct job {
     bool over_weights;  /* ... it is the sum of the weights, or the number of elements that the mask leaves, computed
                            first */
     bool over_elements; /* that number, though there are weights */
+    view divisor_tensor; /* what a mean is divided by, if its data are not null; one element */
+    view divided_by;     /* an output: what a mean was divided by; one element */
     double *sum;        /* if not null: the plain sum goes here as well */
     int32_t threads;
+    row_job rows; /* of a loss over rows */
 
     /* For a GPU. */
     int32_t device_index;

@@ -43,6 +43,8 @@ const char *onepass_status_name(onepass_status status) {
         return "ONEPASS_INCOMPLETE";
     case ONEPASS_DEVICE_FAILED:
         return "ONEPASS_DEVICE_FAILED";
+    case ONEPASS_OUT_OF_BOUNDS:
+        return "ONEPASS_OUT_OF_BOUNDS";
     }
     return "an unknown status";
 }

@@ -132,6 +132,23 @@ onepass_status onepass_read_mask(const onepass_tensor *given, tensor *tensor) {
     return check_layout(given, "mask", tensor);
 }
 
+onepass_status onepass_read_labels(const onepass_tensor *given, const char *loss, tensor *tensor) {
+    if (given->dtype >= ONEPASS_F16 && given->dtype <= ONEPASS_F64)
+        FAIL_ARGUMENT("target has floating-point numbers; %s takes class indices, ONEPASS_I64 (6), ONEPASS_I32 (7) or "
+                      "ONEPASS_U8 (8); for class probabilities there is cross_entropy_with_probabilities",
+                      loss);
+    if (given->dtype < ONEPASS_I64 || given->dtype > ONEPASS_U8)
+        FAIL_ARGUMENT("target has dtype %d; expected class indices: ONEPASS_I64 (6), ONEPASS_I32 (7) or ONEPASS_U8 (8)",
+                      given->dtype);
+    return check_layout(given, "target", tensor);
+}
+
+onepass_status onepass_read_indices(const onepass_tensor *given, const char *name, tensor *tensor) {
+    if (given->dtype != ONEPASS_I64)
+        FAIL_ARGUMENT("%s has dtype %d; expected ONEPASS_I64 (6)", name, given->dtype);
+    return check_layout(given, name, tensor);
+}
+
 onepass_status onepass_read_scalar(const onepass_tensor *given, const char *name, tensor *tensor) {
     if (!given)
         FAIL_ARGUMENT("%s is null; expected a tensor of one element", name);
@@ -178,12 +195,12 @@ onepass_status onepass_check_apart(const tensor *output, const tensor *other) {
     return ONEPASS_OK;
 }
 
-static bool same_shape(const onepass_shape *a, const onepass_shape *b) {
+bool onepass_same_shape(const onepass_shape *a, const onepass_shape *b) {
     return a->ndim == b->ndim && memcmp(a->extent, b->extent, (size_t)a->ndim * sizeof *a->extent) == 0;
 }
 
 bool onepass_same_place(const tensor *a, const tensor *b) {
-    if (a->data != b->data || a->dtype != b->dtype || !same_shape(&a->shape, &b->shape))
+    if (a->data != b->data || a->dtype != b->dtype || !onepass_same_shape(&a->shape, &b->shape))
         return false;
     for (int32_t d = 0; d < a->shape.ndim; d++)
         if (a->stride[d] != b->stride[d] && a->shape.extent[d] > 1)
@@ -251,14 +268,18 @@ onepass_status onepass_common_shape(const tensor *tensor, int32_t count, onepass
 }
 
 onepass_status onepass_check_shape(const tensor *tensor, const onepass_shape *common, const char *what) {
-    if (!same_shape(&tensor->shape, common))
+    if (!onepass_same_shape(&tensor->shape, common))
         FAIL_SHAPE("%s has shape %s; %s has the operands' common shape %s", tensor->name, SHAPE_TEXT(&tensor->shape),
                    what, SHAPE_TEXT(common));
     return ONEPASS_OK;
 }
 
+onepass_status onepass_fail_rows(const tensor *tensor, const onepass_shape *expected, const char *who) {
+    FAIL_SHAPE("%s has shape %s; %s shape %s", tensor->name, SHAPE_TEXT(&tensor->shape), who, SHAPE_TEXT(expected));
+}
+
 onepass_status onepass_check_same_shape(const tensor *first, const tensor *second) {
-    if (!same_shape(&first->shape, &second->shape))
+    if (!onepass_same_shape(&first->shape, &second->shape))
         FAIL_SHAPE("%s has shape %s and %s has shape %s; gradients of one call have one shape", first->name,
                    SHAPE_TEXT(&first->shape), second->name, SHAPE_TEXT(&second->shape));
     return ONEPASS_OK;
@@ -320,7 +341,7 @@ void onepass_make_view(const tensor *tensor, const onepass_shape *common, view *
 /* ---------------------------------------------------------- for programs -- */
 
 size_t onepass_dtype_size(int32_t dtype) {
-    return dtype >= ONEPASS_F16 && dtype <= ONEPASS_BOOL ? dtype_size(dtype) : 0;
+    return dtype >= ONEPASS_F16 && dtype <= ONEPASS_U8 ? dtype_size(dtype) : 0;
 }
 
 onepass_status onepass_broadcast(onepass_shape *common, const onepass_tensor *tensor) {

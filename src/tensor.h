@@ -26,6 +26,10 @@ ONEPASS_INTERNAL onepass_status onepass_read_tensor(const onepass_tensor *given,
 /* The same of a mask, ... */
 ONEPASS_INTERNAL onepass_status onepass_read_mask(const onepass_tensor *given, tensor *tensor);
 
+/* ... of class indices, those of a loss or any others, ... */
+ONEPASS_INTERNAL onepass_status onepass_read_labels(const onepass_tensor *given, const char *loss, tensor *tensor);
+ONEPASS_INTERNAL onepass_status onepass_read_indices(const onepass_tensor *given, const char *name, tensor *tensor);
+
 /* ... and of a tensor that must have one element. */
 ONEPASS_INTERNAL onepass_status onepass_read_scalar(const onepass_tensor *given, const char *name, tensor *tensor);
 
@@ -35,6 +39,12 @@ ONEPASS_INTERNAL onepass_status onepass_common_shape(const tensor *tensor, int32
 /* That the tensor has this shape, ... */
 ONEPASS_INTERNAL onepass_status onepass_check_shape(const tensor *tensor, const onepass_shape *common,
                                                     const char *what);
+
+ONEPASS_INTERNAL bool onepass_same_shape(const onepass_shape *a, const onepass_shape *b);
+
+/* That it has not, though `who` has. */
+ONEPASS_INTERNAL onepass_status onepass_fail_rows(const tensor *tensor, const onepass_shape *expected,
+                                                  const char *who);
 
 /* ... or broadcasts to it, as it is. */
 ONEPASS_INTERNAL onepass_status onepass_check_broadcast(const tensor *tensor, const onepass_shape *common);

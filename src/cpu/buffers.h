@@ -28,14 +28,14 @@ typedef struct buffers {
 } buffers;
 
 /* Numbers times their weights, and a factor for all. */
-static void weigh(real *x, int count, const real *weight, real factor) {
+ALWAYS_INLINE void weigh(real *x, int count, const real *weight, real factor) {
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
         x[i] = canonical(x[i] * weight[i] * factor);
 }
 
 /* 0 where the mask is, whatever stands there. */
-static void hide(real *x, int count, const real *mask) {
+ALWAYS_INLINE void hide(real *x, int count, const real *mask) {
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
         x[i] = choose(mask[i] != 0, x[i], 0);
@@ -59,7 +59,7 @@ static void multiply_by_one(real *gradient, int count, real factor) {
         gradient[i] = canonical(gradient[i] * factor);
 }
 
-static void multiply_by_each(real *gradient, int count, const real *factor) {
+ALWAYS_INLINE void multiply_by_each(real *gradient, int count, const real *factor) {
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
         gradient[i] = canonical(gradient[i] * factor[i]);

@@ -4,7 +4,8 @@
  * computed.
  */
 #include "cpu/instruction_sets.h"
-#include "cpu/run.h"
+#include "cpu/rows.h"
+#include "cpu/cursor.h"
 #include "cpu/threads.h"
 #include "dtype.h"
 #include "float_state.h"
@@ -40,22 +41,39 @@
 #define HERE_sve false
 #endif
 
+/* What is compiled for each of them, in each compute type. */
+typedef struct cpu_functions {
+    cpu_run_function *run, *run_rows;
+    cpu_rows_function *rows;
+    cpu_terms_function *terms;
+} cpu_functions;
+
 typedef struct instruction_set {
     const char *name;
     bool (*is_here)(void);
     bool automatic; /* chosen without being asked for */
-    cpu_run_function *f32, *f64;
+    const cpu_functions f32, f64;
 } instruction_set;
 
+#define DECLARE_FUNCTIONS(set_real)                                                                                    \
+    ONEPASS_INTERNAL cpu_run_function onepass_cpu_run_##set_real, onepass_cpu_run_rows_##set_real;                     \
+    ONEPASS_INTERNAL cpu_rows_function onepass_cpu_rows_##set_real;                                                    \
+    ONEPASS_INTERNAL cpu_terms_function onepass_cpu_terms_##set_real;
+#define FUNCTIONS(set_real)                                                                                            \
+    {                                                                                                                  \
+        onepass_cpu_run_##set_real, onepass_cpu_run_rows_##set_real, onepass_cpu_rows_##set_real,                      \
+            onepass_cpu_terms_##set_real                                                                               \
+    }
 #define DECLARE(unused, set, automatic)                                                                                \
-    ONEPASS_INTERNAL cpu_run_function onepass_cpu_run_##set##_f32, onepass_cpu_run_##set##_f64;                        \
+    DECLARE_FUNCTIONS(set##_f32)                                                                                       \
+    DECLARE_FUNCTIONS(set##_f64)                                                                                       \
     static bool has_##set(void) {                                                                                      \
         return HERE_##set;                                                                                             \
     }
 EACH_INSTRUCTION_SET(DECLARE, )
 
 #define INSTRUCTION_SET(unused, set, automatic)                                                                        \
-    {#set, has_##set, automatic, onepass_cpu_run_##set##_f32, onepass_cpu_run_##set##_f64},
+    {#set, has_##set, automatic, FUNCTIONS(set##_f32), FUNCTIONS(set##_f64)},
 static const instruction_set instruction_sets[] = {EACH_INSTRUCTION_SET(INSTRUCTION_SET, )};
 
 #define INSTRUCTION_SET_COUNT (sizeof instruction_sets / sizeof *instruction_sets)
@@ -102,10 +120,6 @@ static onepass_status choose_instruction_set(const instruction_set **set) {
 /* A thread is woken for no less than this many tiles: about 20 microseconds of work. */
 #define TILES_WORTH_A_THREAD 32
 
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* A call that names a number gets it, as far as there are tiles and cores. */
 static int64_t threads_for(const job *job, int64_t tiles) {
     const int64_t useful = job->threads ? tiles : tiles / TILES_WORTH_A_THREAD;
@@ -113,6 +127,15 @@ static int64_t threads_for(const job *job, int64_t tiles) {
         return 1;
     return onepass_cpu_possible_threads(least(useful, job->threads ? job->threads : onepass_cpu_default_threads()));
 }
+
+/* Rows, in tiles of elements. */
+static int64_t tiles_of_rows(const job *job) {
+    const double elements = (double)job->count * (double)(job->rows.classes + 8);
+    return elements < 1e15 ? (int64_t)(elements / ORDER_TILE) + 1 : INT64_C(1) << 40;
+}
+
+/* Where there are fewer tiles of rows a thread, threads share tiles. */
+#define TILES_A_THREAD 8
 
 /* --------------------------------------------------------------------- run -- */
 
@@ -157,31 +180,95 @@ static double run_alone(cpu_run_function *run, const job *job, int64_t tiles) {
     return sum;
 }
 
-static void compute(cpu_run_function *run, const job *job) {
+/* Rows of many classes: threads share those of each tile, since there may be few tiles. */
+static double run_rows_on_threads(const cpu_functions *functions, const job *job, int64_t threads) {
+    _Alignas(64) double terms[ORDER_TILE]; /* or floats */
+    const int64_t size = job->compute == ONEPASS_F64 ? sizeof(double) : sizeof(float);
+    order_stack stack;
+    stack.depth = 0;
+    stack.tiles = 0;
+    for (int64_t first = 0; first < job->count; first += ORDER_TILE) {
+        const int64_t count = least(job->count - first, ORDER_TILE), share = (count - 1) / (threads * 4) + 1;
+#if defined(_OPENMP)
+#pragma omp parallel num_threads((int)threads)
+        {
+            const float_state callers = enter_float_state();
+#pragma omp for schedule(dynamic)
+            for (int64_t row = 0; row < count; row += share)
+                functions->rows(job, first + row, least(count - row, share), (char *)terms + row * size);
+            leave_float_state(callers);
+        }
+#else
+        (void)share;
+        functions->rows(job, first, count, terms);
+#endif
+        order_push(&stack, functions->terms(terms, count));
+    }
+    return order_top(&stack);
+}
+
+static double compute_sum(const cpu_functions *functions, const job *job) {
+    const bool over_rows = job->family == FAMILY_ROWS || job->family == FAMILY_ROW_WEIGHTS;
+    cpu_run_function *const run = over_rows ? functions->run_rows : functions->run;
     const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
-    const int64_t threads = threads_for(job, tiles);
-    const double sum = threads > 1 ? run_on_threads(run, job, tiles, threads) : run_alone(run, job, tiles);
+    const int64_t work = job->family == FAMILY_ROWS ? tiles_of_rows(job) : tiles;
+    const int64_t threads = threads_for(job, work);
+    if (threads > 1 && over_rows && tiles < threads * TILES_A_THREAD)
+        return run_rows_on_threads(functions, job, threads);
+    return threads > 1 ? run_on_threads(run, job, tiles, threads) : run_alone(run, job, tiles);
+}
+
+static void compute(const cpu_functions *functions, const job *job) {
+    const double sum = compute_sum(functions, job);
     if (job->sum)
         *job->sum = sum;
     if (job->reduction != ONEPASS_NONE && job->value.data)
         store_scalar(job->value.data, job->value.dtype, onepass_reduced(job->reduction, sum, job->divisor));
 }
 
+static const cpu_functions *functions_for(const instruction_set *set, const job *job) {
+    return job->compute == ONEPASS_F64 ? &set->f64 : &set->f32;
+}
+
 /* Not inlined: its job need not be on the stack beside the other. */
-static __attribute__((noinline)) double sum_of_weights(cpu_run_function *run, const job *job) {
+static __attribute__((noinline)) double sum_of_weights(const instruction_set *set, const job *job) {
     struct job weights;
     double sum;
     onepass_plan_weights(job, &weights);
     weights.sum = &sum;
-    compute(run, &weights);
+    compute(functions_for(set, &weights), &weights);
     return sum;
 }
 
 /* The weights first, since the gradient of every element is divided by their sum. */
-static void compute_over_weights(cpu_run_function *run, const job *job) {
+static void compute_over_weights(const instruction_set *set, const job *job) {
     struct job divided = *job;
-    divided.divisor = sum_of_weights(run, job);
-    compute(run, &divided);
+    divided.divisor = sum_of_weights(set, job);
+    compute(functions_for(set, job), &divided);
+    if (job->divided_by.data)
+        store_scalar(job->divided_by.data, job->divided_by.dtype, divided.divisor);
+}
+
+/* ------------------------------------------------------------------ labels -- */
+
+/* Every class index that will be looked at is that of a class. */
+static onepass_status check_labels(const job *job) {
+    if (job->family != FAMILY_ROWS || job->loss->kind == ROW_PROBABILITIES)
+        return ONEPASS_OK;
+    const view *labels = &job->operand[1], *mask = &job->mask;
+    cursor label = cursor_at(labels, job->first);
+    for (int64_t row = job->first; row < job->first + job->count; row++) {
+        const int64_t index = load_index(labels->data, labels->dtype, label.offset);
+        const bool good = (index >= 0 && index < job->rows.classes) || index == job->rows.ignore_index;
+        if (!good && (!mask->data || ((const unsigned char *)mask->data)[cursor_at(mask, row).offset]))
+            return onepass_fail(ONEPASS_OUT_OF_BOUNDS,
+                                "target %lld in row %lld is out of bounds; expected a class from 0 to %lld, or "
+                                "ignore_index (%lld)",
+                                (long long)index, (long long)row, (long long)job->rows.classes - 1,
+                                (long long)job->rows.ignore_index);
+        cursor_step(&label, labels);
+    }
+    return ONEPASS_OK;
 }
 
 /* In the compute type, as the gradient is multiplied by it. */
@@ -192,15 +279,18 @@ static bool upstream_is_one(const job *job) {
 
 static onepass_status cpu_run(const job *job) {
     const instruction_set *set;
-    const onepass_status status = choose_instruction_set(&set);
-    if (status != ONEPASS_OK)
-        return status;
-    cpu_run_function *const run = job->compute == ONEPASS_F64 ? set->f64 : set->f32;
+    OK(choose_instruction_set(&set));
+    OK(check_labels(job));
     const bool done_before = job->skip_if_one && upstream_is_one(job);
-    if (!done_before && job->over_weights)
-        compute_over_weights(run, job);
-    else if (!done_before)
-        compute(run, job);
+    if (done_before)
+        return ONEPASS_OK;
+    if (job->over_weights) {
+        compute_over_weights(set, job);
+        return ONEPASS_OK;
+    }
+    compute(functions_for(set, job), job);
+    if (job->divided_by.data)
+        store_scalar(job->divided_by.data, job->divided_by.dtype, job->divisor);
     return ONEPASS_OK;
 }
 

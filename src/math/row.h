@@ -1,0 +1,93 @@
+/*
+ * From the sums of a row's tiles to the row's value and slopes, in double: what both engines do alike, once a row.
+ */
+#ifndef ONEPASS_MATH_ROW_H
+#define ONEPASS_MATH_ROW_H
+
+#include "math/softmax.h"
+
+/* What a tile of a row comes to. */
+typedef struct softmax_tile {
+    double exponent; /* of its shift */
+    double others;   /* the sum of its exponentials, the label's left out, ... */
+    double weights;  /* ... of its classes' u_c, ... */
+    double weighted; /* ... and of u_c (z_c - largest) */
+    real largest;
+} softmax_tile;
+
+/* A tile's part of the row's sums: the three that are then added up by the tree over tiles. */
+ALWAYS_INLINE double row_part_of_others(const softmax_tile *tile, double exponent) {
+    return tile->others * wide_exp2(tile->exponent - exponent);
+}
+
+ALWAYS_INLINE double row_part_of_weighted(const softmax_tile *tile, real largest) {
+    return tile->weights * ((double)largest - (double)tile->largest) - tile->weighted;
+}
+
+/* What a row is known by when its tiles have been joined. */
+typedef struct row_facts {
+    softmax_row row;  /* but for lse */
+    double weighted;  /* the sum of u_c (largest - z_c) */
+    real largest;     /* of the row */
+    real label_logit; /* z_y */
+    double weight;    /* the label's class weight, or 1 */
+    double classes;
+} row_facts;
+
+/* lse - z for one logit, which costs no digit where both have a large part in common. */
+ALWAYS_INLINE double row_distance(const softmax_scale *scale, double exponent, double log2_sum, double z) {
+    const double above = wide_fused(-z, scale->factor_low, wide_fused(-z, scale->factor, exponent));
+    return (above + log2_sum) * WIDE_LN_2;
+}
+
+/* From a row's state. `weighted` is asked for by values alone. */
+ALWAYS_INLINE row_sums row_sums_of_state(const softmax_scale *scale, const row_facts *facts, double weighted) {
+    const softmax_row *row = &facts->row;
+    const double sum = row->others + row->own;
+    row_sums sums;
+    if (row->own > 0)
+        sums.nll = wide_log1p(row->others / row->own);
+    else if (facts->label_logit == -REAL_INFINITY)
+        sums.nll = WIDE_INFINITY;
+    else
+        sums.nll = row_distance(scale, row->exponent, wide_log2(sum), (double)facts->label_logit);
+    sums.lse = row->lse;
+    sums.own = row->own / sum;
+    sums.others = row->others / sum;
+    sums.weight = facts->weight;
+    sums.weighted = weighted;
+    sums.weights = row->weights;
+    sums.classes = facts->classes;
+    return sums;
+}
+
+/* From what the tiles came to; this completes the state. */
+ALWAYS_INLINE row_sums row_sums_of(const softmax *softmax, const softmax_scale *scale, row_facts *facts) {
+    softmax_row *row = &facts->row;
+    const softmax_shift shift = softmax_shift_of(softmax, scale, facts->largest);
+    const double most = (double)softmax_exponential(softmax, &shift, facts->largest - shift.anchor);
+    const double above = wide_log1p(((row->others + row->own) - most) / most); /* lse - largest */
+    row->lse = wide_fused((double)facts->largest, scale->per_temperature, above);
+    return row_sums_of_state(scale, facts, row->weights * above + facts->weighted * scale->per_temperature);
+}
+
+/* What a row's slopes are multiplied by: its weight, one over the divisor, and one over the temperature. */
+typedef struct row_factors {
+    double of_exponentials; /* times 2^(E_k - E) that of a tile's e_c */
+    real of_weights;        /* that of u_c */
+    real own;               /* the label's slope */
+} row_factors;
+
+ALWAYS_INLINE row_factors row_factors_of(const softmax_row *row, const row_slopes *slopes, double common) {
+    row_factors factors;
+    factors.of_exponentials = slopes->exponentials / (row->others + row->own) * common;
+    factors.of_weights = (real)(slopes->weights * common);
+    factors.own = (real)(slopes->own * common);
+    return factors;
+}
+
+ALWAYS_INLINE real row_tile_factor(const row_factors *factors, double tile_exponent, double row_exponent) {
+    return (real)(factors->of_exponentials * wide_exp2(tile_exponent - row_exponent));
+}
+
+#endif

@@ -1,0 +1,157 @@
+/*
+ * Softmax over a row of logits without a pass for its maximum, for losses over rows: included after real.h, and like it
+ * compiled as C and as CUDA C, in float and in double.
+ *
+ * A row is cut into tiles of 1024 classes, which are summed in the order of order.h. A tile's logits are exponentiated
+ * in base 2 with a whole-numbered shift of the tile's own, so that a tile needs nothing from its neighbours, and joining
+ * tiles multiplies by powers of two, which is exact:
+ *
+ *     n = ceil(m L), m the tile's largest logit, L = log2(e) / temperature
+ *     e_c = 2^(z_c L - n), exactly 0 from 2^-127 (2^-1023) down, and so for z_c = -inf
+ *
+ * L is the sum of two reals, and z L - n is rounded at its own size, so that neither large logits nor a large common
+ * offset cost digits. Beyond what a real can hold as a whole number, logits are taken relative to the tile's largest,
+ * which is then the tile's anchor: E = anchor L + n in double takes the place of n.
+ *
+ * The label's term is left out of a row's sum: what the others sum to is exact to the last digits, however small it is
+ * against the label's own.
+ */
+#ifndef ONEPASS_MATH_SOFTMAX_H
+#define ONEPASS_MATH_SOFTMAX_H
+
+#include "math/elementary.h"
+#include "math/wide.h"
+#include "row_scale.h"
+
+/* What the call says about them, in the compute type. */
+typedef struct softmax {
+    real factor, factor_low;
+    real per_factor;
+    real softcap;
+} softmax;
+
+ALWAYS_INLINE softmax softmax_of(const softmax_scale *scale) {
+    const real factor = (real)scale->factor;
+    const softmax of = {factor,
+                        (real)((scale->factor - (double)factor) + scale->factor_low),
+                        (real)(1 / scale->factor),
+                        (real)scale->softcap};
+    return of;
+}
+
+/* Whole numbers up to here, doubled, are exact as the distance from SOFTMAX_ROUNDER, which rounds a sum to one. */
+#define SOFTMAX_LARGEST ((real)(sizeof(real) == 4 ? 0x1p20 : 0x1p49))
+#define SOFTMAX_ROUNDER ((real)(sizeof(real) == 4 ? 0x1.8p23 : 0x1.8p52))
+#define SOFTMAX_RANGE   ((real)(sizeof(real) == 4 ? 127 : 1023))
+
+/* --------------------------------------------------------------- a logit -- */
+
+/* tanh(z / softcap), which the slope needs as well. */
+ALWAYS_INLINE real softmax_tangent(const softmax *softmax, real z) {
+    return real_tanh(z / softmax->softcap);
+}
+
+/* -------------------------------------------------------- a tile's shift -- */
+
+/* How a tile's logits are exponentiated. */
+typedef struct softmax_shift {
+    real anchor;  /* taken off each logit; 0 unless they are very large */
+    real largest; /* the largest logit of the tile; 0 if all are -inf */
+    real n;
+    real lowest;     /* where 2^(z L - n) is 0 */
+    double exponent; /* E; -inf: no logit is larger than -inf; NaN: one is NaN or +inf */
+} softmax_shift;
+
+/* `largest` is the largest logit, or NaN if one is. */
+ALWAYS_INLINE softmax_shift softmax_shift_of(const softmax *softmax, const softmax_scale *scale, real largest) {
+    softmax_shift shift = {0, largest, 0, 0, 0};
+    const real product = largest * softmax->factor;
+    if (!(largest < REAL_INFINITY)) { /* +inf or NaN */
+        shift.exponent = WIDE_NAN;
+        shift.largest = 0;
+    } else if (largest == -REAL_INFINITY) {
+        shift.exponent = -WIDE_INFINITY;
+        shift.largest = 0;
+    } else if (product >= SOFTMAX_LARGEST || product <= -SOFTMAX_LARGEST) {
+        shift.anchor = largest;
+        shift.exponent = (double)largest * scale->factor;
+    } else {
+        shift.n = sizeof(real) == sizeof(float) ? (real)__builtin_ceilf((float)product)
+                                                : (real)__builtin_ceil((double)product);
+        shift.exponent = (double)shift.n;
+    }
+    shift.lowest = (shift.n - SOFTMAX_RANGE) * softmax->per_factor;
+    return shift;
+}
+
+/* ---------------------------------------------------------- an exponential -- */
+
+/* 2^f for f in [-1/2, 1/2]; the error is below 2^-25.9 (2^-55). */
+ALWAYS_INLINE real softmax_polynomial(real f) {
+#if defined(ONEPASS_REAL_F64)
+    real p = fused(0x1.e79938f6b8e0ap-32, f, 0x1.e61de754e7e88p-28);
+    p = fused(p, f, 0x1.b52681fb34686p-24);
+    p = fused(p, f, 0x1.62bfc631d46f3p-20);
+    p = fused(p, f, 0x1.ffcbfba551dc4p-17);
+    p = fused(p, f, 0x1.4309130f602bep-13);
+    p = fused(p, f, 0x1.5d87fe78ceab5p-10);
+    p = fused(p, f, 0x1.3b2ab6fb9fea8p-7);
+    p = fused(p, f, 0x1.c6b08d7049fep-5);
+    p = fused(p, f, 0x1.ebfbdff82c5a5p-3);
+    p = fused(p, f, 0x1.62e42fefa39efp-1);
+    return fused(p, f, 1);
+#else
+    real p = fused(0x1.41f964p-13f, f, 0x1.5f41b8p-10f);
+    p = fused(p, f, 0x1.3b2d56p-7f);
+    p = fused(p, f, 0x1.c6aee4p-5f);
+    p = fused(p, f, 0x1.ebfbdcp-3f);
+    p = fused(p, f, 0x1.62e43p-1f);
+    return fused(p, f, 1);
+#endif
+}
+
+/* 2^(z L - n) for a logit that the anchor has been taken off. A NaN gives 0: the tile's shift knows of it. */
+ALWAYS_INLINE real softmax_exponential(const softmax *softmax, const softmax_shift *shift, real z) {
+    const real above = choose(z > shift->lowest, z, shift->lowest), rounder = SOFTMAX_ROUNDER - shift->n;
+    const real shifted = fused(above, softmax->factor, rounder), whole = shifted - rounder;
+    const real f = fused(above, softmax->factor_low, fused(above, softmax->factor, -whole));
+    /* The last bits of `shifted` are k + n - n = k, from -127 to 0: with the bias, the exponent of 2^k, or 0. */
+    const real power = real_of((bits_of(shifted) << REAL_MANTISSA_BITS) + (REAL_BIAS << REAL_MANTISSA_BITS));
+    return softmax_polynomial(f) * power;
+}
+
+/* ------------------------------------------------------------------- a row -- */
+
+/* What a row's tiles come to, and what the backward pass needs of it: ROW_STATE doubles. */
+typedef struct softmax_row {
+    double exponent; /* E: the largest of the tiles'; NaN: the row has no softmax */
+    double others;   /* the sum of all exponentials but the label's, by E */
+    double own;      /* the label's, by E; 0 without a label */
+    double lse;      /* the logarithm of the sum of e^z */
+    double weights;  /* the sum of the class weights, or of weights times probabilities */
+} softmax_row;
+
+/* What a loss is told about a row. */
+typedef struct row_sums {
+    double nll;      /* lse - z_y of the label y: minus the logarithm of its probability */
+    double lse;      /* the logarithm of the sum of e^z */
+    double own;      /* the label's probability ... */
+    double others;   /* ... and that of all others together, both without cancellation */
+    double weight;   /* the label's class weight, or 1 */
+    double weighted; /* sum of u_c (lse - z_c) over the classes, u_c being the class weights, or these times q_c */
+    double weights;  /* sum of u_c */
+    double classes;  /* how many there are */
+} row_sums;
+
+/* What a loss makes of it: the row's value, and the slope in z_c, exponentials * p_c - weights * u_c, but for the
+ * label's own class, whose slope stands by itself. */
+typedef struct row_slopes {
+    double value;
+    double exponentials;
+    double weights;
+    double own;
+} row_slopes;
+
+#define ROW_FUNCTION ALWAYS_INLINE void
+
+#endif

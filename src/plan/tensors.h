@@ -1,0 +1,31 @@
+/*
+ * The tensors of a call, checked one by one. loss.c plans what every loss has; what operands and gradients there are and
+ * how they lie is a family's to say.
+ */
+#ifndef ONEPASS_PLAN_TENSORS_H
+#define ONEPASS_PLAN_TENSORS_H
+
+#include "engine.h"
+#include "tensor.h"
+
+/* The workspace is none of them, but has a place in memory like them. An absent tensor spans nothing. */
+typedef struct tensors {
+    tensor operand[ONEPASS_MAX_OPERANDS];
+    tensor weight, mask, upstream, divisor;
+    tensor value, divided_by, log_sum_exp, predicted, row_state;
+    tensor gradient[ONEPASS_MAX_OPERANDS];
+    tensor workspace;
+    onepass_shape common; /* of the elements, or of the rows */
+} tensors;
+
+/* src/plan/pairwise.c and src/plan/rows.c: the operands, from which the common shape and the compute type come, and
+ * the gradients. Rows have more outputs. */
+ONEPASS_INTERNAL onepass_status onepass_plan_pairwise_operands(const onepass_call *call, tensors *all, job *job);
+ONEPASS_INTERNAL onepass_status onepass_plan_pairwise_gradients(const onepass_call *call, tensors *all, job *job);
+ONEPASS_INTERNAL onepass_status onepass_plan_row_operands(const onepass_call *call, tensors *all, job *job);
+ONEPASS_INTERNAL onepass_status onepass_plan_row_outputs(const onepass_call *call, tensors *all, job *job);
+
+/* src/plan/loss.c: that the call has no operand or gradient that its loss does not have. */
+ONEPASS_INTERNAL onepass_status onepass_check_operands(const onepass_call *call, const job *job);
+
+#endif
