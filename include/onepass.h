@@ -84,7 +84,7 @@ typedef enum onepass_status {
     ONEPASS_NOT_SUPPORTED = 4,    /* a field whose feature this version does not have yet */
     ONEPASS_NO_DEVICE = 5,        /* the device that the call names is not there */
     ONEPASS_OUT_OF_MEMORY = 6,
-    ONEPASS_INCOMPLETE = 7,   /* an accumulator that was finished before all slices were added */
+    ONEPASS_INCOMPLETE = 7,    /* an accumulator that was finished before all slices were added */
     ONEPASS_DEVICE_FAILED = 8, /* the GPU's driver refused something or reports an earlier failure */
     ONEPASS_OUT_OF_BOUNDS = 9  /* a class index that is no class */
 } onepass_status;
@@ -214,8 +214,9 @@ typedef struct onepass_call {
                               more for a loss over rows */
 
     /* What a mean is divided by. */
-    const onepass_tensor *divisor_tensor; /* in place of `divisor`, which is then 0: one element, on the call's device */
-    const onepass_tensor *divided_by;     /* an output, one element: what the mean was divided by */
+    const onepass_tensor
+        *divisor_tensor;              /* in place of `divisor`, which is then 0: one element, on the call's device */
+    const onepass_tensor *divided_by; /* an output, one element: what the mean was divided by */
 
     /* Of losses over rows. */
     int32_t axis;     /* the dimension of the classes, counted from 1; negative: from the end, -1 being the last; 0: the

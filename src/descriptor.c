@@ -21,10 +21,10 @@
     }
 
 /* What a parameter may be: least, greatest, and whether these themselves are out. */
-#define ANY          -INFINITY, INFINITY, 0, 0
-#define AT_LEAST(x)  x, INFINITY, 0, 0
-#define ABOVE(x)     x, INFINITY, 1, 0
-#define WITHIN(a, b) a, b, 1, 1
+#define ANY           -INFINITY, INFINITY, 0, 0
+#define AT_LEAST(x)   x, INFINITY, 0, 0
+#define ABOVE(x)      x, INFINITY, 1, 0
+#define WITHIN(a, b)  a, b, 1, 1
 #define BETWEEN(a, b) a, b, 0, 0
 
 /* How exact a loss is: parts of its formulas that are rounded, and the errors of the value and of each slope. */
@@ -85,7 +85,7 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
 #define TARGET_PICKED        ONEPASS_CLASS_INDEX
 #define TARGET_PROBABILITIES ONEPASS_CLASS_PROBABILITIES
 
-#define ROW_LOSS(name, target, meaning, value, slope, accuracy, ...)                                                     \
+#define ROW_LOSS(name, target, meaning, value, slope, accuracy, ...)                                                   \
     static const onepass_accuracy name##_accuracy = accuracy;                                                          \
     static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;                                             \
     static const char *const name##_operands[] = {"input", "target", "class_weight"};                                  \
@@ -95,7 +95,7 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
     ONEPASS_INTERNAL extern const loss onepass_loss_##name;                                                            \
     const loss onepass_loss_##name = {.info = {#name, meaning, value, slope, 3,                                        \
                                                sizeof name##_parameters / sizeof *name##_parameters - 1,               \
-                                               name##_parameters, name##_operands, &name##_accuracy, TARGET_##target},   \
+                                               name##_parameters, name##_operands, &name##_accuracy, TARGET_##target}, \
                                       .family = FAMILY_ROWS,                                                           \
                                       .cuda = &CUDA_IMAGES,                                                            \
                                       .kind = ROW_##target,                                                            \

@@ -10,10 +10,10 @@
 
 /* What a job computes. A loss is of one of the families for losses, which are the first. */
 typedef enum family {
-    FAMILY_PAIRWISE, /* a loss whose every element has a value */
-    FAMILY_ROWS,     /* a loss whose every row has one */
-    FAMILY_SCALE,    /* gradients times an upstream gradient, in place */
-    FAMILY_WEIGHTS,  /* the sum of the first operand where the mask, if there is one, says so */
+    FAMILY_PAIRWISE,   /* a loss whose every element has a value */
+    FAMILY_ROWS,       /* a loss whose every row has one */
+    FAMILY_SCALE,      /* gradients times an upstream gradient, in place */
+    FAMILY_WEIGHTS,    /* the sum of the first operand where the mask, if there is one, says so */
     FAMILY_ROW_WEIGHTS /* the sum of what the rows of a loss over rows count for in a mean */
 } family;
 

@@ -49,14 +49,14 @@ typedef struct job {
     view gradient[ONEPASS_MAX_OPERANDS];
     bool in_place[ONEPASS_MAX_OPERANDS]; /* the gradient lies over its operand */
 
-    bool skip_if_one;   /* nothing is done where the upstream gradient is 1 */
-    double divisor;     /* of a mean, unless ... */
-    bool over_weights;  /* ... it is the sum of the weights, or the number of elements that the mask leaves, computed
-                           first */
-    bool over_elements; /* that number, though there are weights */
+    bool skip_if_one;    /* nothing is done where the upstream gradient is 1 */
+    double divisor;      /* of a mean, unless ... */
+    bool over_weights;   /* ... it is the sum of the weights, or the number of elements that the mask leaves, computed
+                            first */
+    bool over_elements;  /* that number, though there are weights */
     view divisor_tensor; /* what a mean is divided by, if its data are not null; one element */
     view divided_by;     /* an output: what a mean was divided by; one element */
-    double *sum;        /* if not null: the plain sum goes here as well */
+    double *sum;         /* if not null: the plain sum goes here as well */
     int32_t threads;
     row_job rows; /* of a loss over rows */
 

@@ -39,6 +39,8 @@ QUOTED = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'', re.S)
 DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.M)
 DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
 INCLUSION = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"[^\n]*\n', re.M)
+STRUCT = re.compile(r"\b(?:struct|union)\b[^;{}()]*\{([^{}]*)\}")
+MEMBER = re.compile(r"\w+(?=(?:\[[^\]]*\])*[;,])")
 TOKEN = re.compile(r"[A-Za-z_]\w*|[{}()\[\];,=]")
 
 
@@ -48,11 +50,11 @@ def read(path):
 
 
 def local_includes(text):
-    return [match[1] for match in INCLUSION.finditer(text) if match[1] and match[1] not in ("onepass.h", "losses.def")]
+    return [match[1] for match in INCLUSION.finditer(text) if match[1] != "onepass.h" and not match[1].endswith(".def")]
 
 
 def depends_on_real(path):
-    return path == "math/real.h" or any(map(depends_on_real, local_includes(read(path))))
+    return path.startswith("math/") or any(map(depends_on_real, local_includes(read(path))))
 
 
 def names_of(text):
@@ -78,28 +80,39 @@ def names_of(text):
 
 
 def renamed(text, names, suffix):
-    """With the suffix at the end of these names, but not in strings and comments."""
-    pattern = re.compile(r"\b(?:%s)\b" % "|".join(sorted(names, key=len, reverse=True)) if names else "(?!)")
-    parts, at = [], 0
-    for match in QUOTED.finditer(text):
-        parts += [pattern.sub(lambda found: found[0] + suffix, text[at:match.start()]), match[0]]
-        at = match.end()
-    return "".join(parts) + pattern.sub(lambda found: found[0] + suffix, text[at:])
+    """With the suffix at the end of these names, but not in strings and comments, nor where they are members."""
+    pattern = re.compile(r"(?<![.>\w])(?:%s)\b" % "|".join(sorted(names, key=len, reverse=True)) if names else "(?!)")
+    members = [match.start(1) + member.start() for match in STRUCT.finditer(text) for member in MEMBER.finditer(match[1])]
+    quoted = [match.span() for match in QUOTED.finditer(text)]
+    kept = set(members).union(*(range(*span) for span in quoted))
+    return pattern.sub(lambda found: found[0] if found.start() in kept else found[0] + suffix, text)
 
 
-def losses():
-    """For each header of a loss its functions, and the lines about its losses."""
-    for path in re.findall(r'#include "(loss/\w+\.h)"', read("losses.def")):
+def losses(listed):
+    """For each header of a list of losses its functions, and the lines about its losses."""
+    for path in re.findall(r'#include "(loss/\w+\.h)"', read(listed)):
         functions, guard, lines = read(path).rpartition("\n#endif\n")
-        assert guard and re.match(r"\s*LOSS\(", lines), f"{path} does not have its LOSS lines behind its functions"
+        assert guard and re.match(r"\s*(ROW_)?LOSS\(", lines), f"{path} does not have its LOSS lines behind its functions"
         macros = [found[0] + "\n" for found in DIRECTIVE.finditer(functions) if re.match(r"#define \w+[ (].", found[0])]
         yield path, functions + guard, "".join(macros) + lines
 
 
-def with_losses(text):
-    """The lines of all losses where they, or those of a unit, are included."""
-    lines = "".join(lines for _, _, lines in losses())
-    return re.sub(r'^#include (?:"losses.def"|ONEPASS_UNIT_HEADER)\n', lambda _: lines, text, flags=re.M)
+def with_losses(text, of_units=("losses.def",)):
+    """The lines of all losses where a list of them, or those of a unit, are included."""
+    def lines(match):
+        return "".join(lines for listed in ([match[1]] if match[1] else of_units) for _, _, lines in losses(listed))
+
+    return re.sub(r'^#include (?:"(\w+\.def)"|ONEPASS_UNIT_HEADER)\n', lines, text, flags=re.M)
+
+
+def own_names(parts):
+    """Sources with names that an earlier one has, too, if they are not the library's own: those get the file's name
+    behind them."""
+    known = set()
+    for path, text in parts:
+        names = {name for name in names_of(text) if not name.startswith("onepass_")} if path.endswith(".c") else set()
+        yield path, renamed(text, names & known, "_of_" + re.sub(r"\W", "_", path[:-2]))
+        known |= names_of(text)
 
 
 class Collection:
@@ -117,17 +130,15 @@ class Collection:
 
 
 def collect_core():
-    """What is compiled once. Names that a later file has, too, get its name behind them."""
+    """What is compiled once. The functions of a loss over rows are part of its descriptor."""
     listed = re.search(r"set\(sources ([^)]*)\)", read("CMakeLists.txt"))[1].split()
     core = Collection()
-    for path in [*(path for path in listed if not path.startswith("cuda/")), "cuda/absent.c", "descriptor.c"]:
+    for path in [*(path for path in listed if not path.startswith("cuda/")), "cuda/absent.c"]:
         core.add(path, with_losses(read(path)))
-    known, parts = set(), []
-    for path, text in core.parts:
-        names = {name for name in names_of(text) if not name.startswith("onepass_")} if path.endswith(".c") else set()
-        parts.append((path, renamed(text, names & known, "_of_" + re.sub(r"\W", "_", path[:-2]))))
-        known |= names_of(text)
-    return core, parts
+    for path, functions, _ in losses("row_losses.def"):
+        core.add(path, functions)
+    core.add("descriptor.c", with_losses(read("descriptor.c"), ("losses.def", "row_losses.def")))
+    return core, list(own_names(core.parts))
 
 
 def collect_computing(core, real):
@@ -135,13 +146,15 @@ def collect_computing(core, real):
     others, stays."""
     shared = {path for path in core.pasted if not depends_on_real(path)}
     computing = Collection(shared)
-    computing.add("cpu/run.c", read("cpu/run.c"))
-    for path, functions, _ in losses():
+    for path in re.findall(r"\bcpu/\w+\.c\b", re.search(r"add_library\(\$\{objects\} ([^)]*)\)", read("CMakeLists.txt"))[1]):
+        computing.add(path, read(path))
+    for path, functions, _ in losses("losses.def"):
         computing.add(path, functions)
     computing.add("cpu/unit.c", with_losses(read("cpu/unit.c")))
-    names = names_of("".join(text for path, text in computing.parts))
+    parts = list(own_names(computing.parts))
+    names = names_of("".join(text for _, text in parts))
     names = {name for name in names if not name.startswith("onepass_")}
-    return [(path, in_type(path, text, names, real)) for path, text in computing.parts]
+    return [(path, in_type(path, text, names, real)) for path, text in parts]
 
 
 def in_type(path, text, names, real):
@@ -160,8 +173,11 @@ def in_type(path, text, names, real):
 
 
 def pasted(parts):
-    """The text of parts, without their inclusions of each other."""
-    return INCLUSION.sub("", "".join(f"\n/* {'-' * 60} {path} */\n\n{text}" for path, text in parts))
+    """The text of parts, without their inclusions of each other. The macros of a source end with it."""
+    def undefined(path, text):
+        return "".join(f"#undef {macro}\n" for macro in sorted(set(DEFINITION.findall(text)))) if path.endswith(".c") else ""
+
+    return INCLUSION.sub("", "".join(f"\n/* {'-' * 60} {path} */\n\n{text}{undefined(path, text)}" for path, text in parts))
 
 
 def amalgamate():

@@ -43,8 +43,7 @@ ONEPASS_INTERNAL onepass_status onepass_check_shape(const tensor *tensor, const 
 ONEPASS_INTERNAL bool onepass_same_shape(const onepass_shape *a, const onepass_shape *b);
 
 /* That it has not, though `who` has. */
-ONEPASS_INTERNAL onepass_status onepass_fail_rows(const tensor *tensor, const onepass_shape *expected,
-                                                  const char *who);
+ONEPASS_INTERNAL onepass_status onepass_fail_rows(const tensor *tensor, const onepass_shape *expected, const char *who);
 
 /* ... or broadcasts to it, as it is. */
 ONEPASS_INTERNAL onepass_status onepass_check_broadcast(const tensor *tensor, const onepass_shape *common);

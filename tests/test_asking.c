@@ -72,6 +72,7 @@ static void test_names(void) {
         "ONEPASS_OUT_OF_MEMORY",
         "ONEPASS_INCOMPLETE",
         "ONEPASS_DEVICE_FAILED",
+        "ONEPASS_OUT_OF_BOUNDS",
     };
     for (size_t i = 0; i < COUNT(names); i++)
         CHECK(strcmp(onepass_status_name((onepass_status)i), names[i]) == 0, "status %d is called %s", (int)i,

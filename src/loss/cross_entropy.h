@@ -35,12 +35,14 @@ ROW_LOSS(cross_entropy, LABEL, "cross-entropy of logits with a class index",
          "(1 - s)*w[y]*(lse - z[y]) + s/C*sum(w*(lse - z)) + z_loss*lse*lse",
          "((1 - s)*w[y] + s/C*sum(w) + 2*z_loss*lse)*softmax(z)[c] - s/C*w[c] - (c == y)*(1 - s)*w[y]",
          ACCURACY("", ULP(4), ULP(4)),
-         PARAMETERS(IGNORE_INDEX, {"label_smoothing", "the share s of a label that goes to all classes alike", 0, BETWEEN(0, 1)},
+         PARAMETERS(IGNORE_INDEX,
+                    {"label_smoothing", "the share s of a label that goes to all classes alike", 0, BETWEEN(0, 1)},
                     Z_LOSS, SOFTCAP, TEMPERATURE))
 
 ROW_LOSS(cross_entropy_with_probabilities, PROBABILITIES, "cross-entropy of logits with a probability for each class",
          "sum(w*((1 - s)*q + s/C)*(lse - z)) + z_loss*lse*lse",
          "(sum(w*((1 - s)*q + s/C)) + 2*z_loss*lse)*softmax(z)[c] - w[c]*((1 - s)*q[c] + s/C)",
          ACCURACY("", ULP(4), ULP(4), ULP(4)),
-         PARAMETERS({"label_smoothing", "the share s of the probabilities that goes to all classes alike", 0, BETWEEN(0, 1)},
+         PARAMETERS({"label_smoothing", "the share s of the probabilities that goes to all classes alike", 0,
+                     BETWEEN(0, 1)},
                     Z_LOSS, SOFTCAP, TEMPERATURE))

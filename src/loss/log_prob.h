@@ -15,4 +15,5 @@ ROW_FUNCTION log_prob_row(const row_sums *row, const double *parameter, row_slop
 #endif
 
 ROW_LOSS(log_prob, LABEL, "logarithm of the probability that logits give to a class index", "w[y]*(z[y] - lse)",
-         "w[y]*((c == y) - softmax(z)[c])", ACCURACY("", ULP(4), ULP(4)), PARAMETERS(IGNORE_INDEX, SOFTCAP, TEMPERATURE))
+         "w[y]*((c == y) - softmax(z)[c])", ACCURACY("", ULP(4), ULP(4)),
+         PARAMETERS(IGNORE_INDEX, SOFTCAP, TEMPERATURE))

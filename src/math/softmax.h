@@ -3,8 +3,8 @@
  * compiled as C and as CUDA C, in float and in double.
  *
  * A row is cut into tiles of 1024 classes, which are summed in the order of order.h. A tile's logits are exponentiated
- * in base 2 with a whole-numbered shift of the tile's own, so that a tile needs nothing from its neighbours, and joining
- * tiles multiplies by powers of two, which is exact:
+ * in base 2 with a whole-numbered shift of the tile's own, so that a tile needs nothing from its neighbours, and
+ * joining tiles multiplies by powers of two, which is exact:
  *
  *     n = ceil(m L), m the tile's largest logit, L = log2(e) / temperature
  *     e_c = 2^(z_c L - n), exactly 0 from 2^-127 (2^-1023) down, and so for z_c = -inf
@@ -32,9 +32,7 @@ typedef struct softmax {
 
 ALWAYS_INLINE softmax softmax_of(const softmax_scale *scale) {
     const real factor = (real)scale->factor;
-    const softmax of = {factor,
-                        (real)((scale->factor - (double)factor) + scale->factor_low),
-                        (real)(1 / scale->factor),
+    const softmax of = {factor, (real)((scale->factor - (double)factor) + scale->factor_low), (real)(1 / scale->factor),
                         (real)scale->softcap};
     return of;
 }
@@ -120,38 +118,7 @@ ALWAYS_INLINE real softmax_exponential(const softmax *softmax, const softmax_shi
     return softmax_polynomial(f) * power;
 }
 
-/* ------------------------------------------------------------------- a row -- */
-
-/* What a row's tiles come to, and what the backward pass needs of it: ROW_STATE doubles. */
-typedef struct softmax_row {
-    double exponent; /* E: the largest of the tiles'; NaN: the row has no softmax */
-    double others;   /* the sum of all exponentials but the label's, by E */
-    double own;      /* the label's, by E; 0 without a label */
-    double lse;      /* the logarithm of the sum of e^z */
-    double weights;  /* the sum of the class weights, or of weights times probabilities */
-} softmax_row;
-
-/* What a loss is told about a row. */
-typedef struct row_sums {
-    double nll;      /* lse - z_y of the label y: minus the logarithm of its probability */
-    double lse;      /* the logarithm of the sum of e^z */
-    double own;      /* the label's probability ... */
-    double others;   /* ... and that of all others together, both without cancellation */
-    double weight;   /* the label's class weight, or 1 */
-    double weighted; /* sum of u_c (lse - z_c) over the classes, u_c being the class weights, or these times q_c */
-    double weights;  /* sum of u_c */
-    double classes;  /* how many there are */
-} row_sums;
-
-/* What a loss makes of it: the row's value, and the slope in z_c, exponentials * p_c - weights * u_c, but for the
- * label's own class, whose slope stands by itself. */
-typedef struct row_slopes {
-    double value;
-    double exponentials;
-    double weights;
-    double own;
-} row_slopes;
-
+/* What a loss over rows is written as. */
 #define ROW_FUNCTION ALWAYS_INLINE void
 
 #endif

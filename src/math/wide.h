@@ -68,7 +68,7 @@ ALWAYS_INLINE double wide_log1p(double x) {
     const double m = wide_of(wide_bits(sum) - ((uint64_t)k << 52));
     const double f = k == 0 ? x : m - 1, correction = k == 0 ? 0 : lost / sum;
     const double s = f / (2 + f), z = s * s, half = 0.5 * f * f;
-    double r = 0x1.8618618618618p-4;           /* 2/21 */
+    double r = 0x1.8618618618618p-4;            /* 2/21 */
     r = wide_fused(r, z, 0x1.af286bca1af28p-4); /* 2/19 */
     r = wide_fused(r, z, 0x1.e1e1e1e1e1e1ep-4); /* 2/17 */
     r = wide_fused(r, z, 0x1.1111111111111p-3); /* 2/15 */

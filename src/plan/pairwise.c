@@ -1,4 +1,5 @@
-/* Operands and gradients of a loss whose every element has a value: they have one shape, to which they are broadcast. */
+/* Operands and gradients of a loss whose every element has a value: they have one shape, to which they are broadcast.
+ */
 #include "message.h"
 #include "plan/tensors.h"
 

@@ -1,6 +1,6 @@
 /*
- * The tensors of a call, checked one by one. loss.c plans what every loss has; what operands and gradients there are and
- * how they lie is a family's to say.
+ * The tensors of a call, checked one by one. loss.c plans what every loss has; what operands and gradients there are
+ * and how they lie is a family's to say.
  */
 #ifndef ONEPASS_PLAN_TENSORS_H
 #define ONEPASS_PLAN_TENSORS_H
