@@ -1,6 +1,6 @@
 /*
  * The oracle: what every result must be, bit for bit, by the slowest and most
- * obvious route. It shares no code with the library but the public structs and
+ * obvious route; of losses over rows, what it must be near. It shares no code with the library but the public structs and
  * the elementary functions of src/math/elementary.h. The tests in C are linked with
  * it; those in Python load it as a shared library, by oracle.py.
  *
@@ -113,6 +113,42 @@ typedef struct oracle_question {
 
 /* The results are not yet rounded to the types of the outputs. The loss must be known. */
 void oracle_answer(const oracle_question *question);
+
+/* --------------------------------------------------- losses over rows -- */
+
+/* What a loss over rows gives for `rows` times `classes` numbers, in twice double's precision and rounded to double at
+ * the end: not to the bit what the library must give, but what it must be near. */
+typedef struct oracle_rows {
+    const char *loss;
+    const double *parameter;
+    int32_t parameter_count; /* the others have their defaults */
+    int32_t reduction;       /* ONEPASS_MEAN, or _BATCHMEAN with the batch as the divisor, ... */
+    int32_t over_elements;   /* a mean is divided by the number of rows that take part, though there are weights */
+    int64_t rows;
+    int64_t classes;
+    double divisor; /* of a mean; 0: what the rows that take part count for */
+    const double *input;
+    const int64_t *label;       /* a class for each row, or ... */
+    const double *probability;  /* ... a probability for each class of each row */
+    const double *class_weight; /* null: 1 */
+    const double *weight;       /* of rows; null: 1 */
+    const unsigned char *mask;  /* null: none; else 0 hides a row */
+    const double *upstream;     /* null: 1; else a number, or with ONEPASS_NONE one for each row */
+
+    /* Null: not asked for. The sizes are sums of the magnitudes of the terms that a result is the sum of. */
+    double *value; /* a number, or with ONEPASS_NONE one for each row */
+    double *row_value;
+    double *row_value_size;
+    double *gradient[2]; /* for the input and the probabilities */
+    double *gradient_size;
+    double *log_sum_exp;
+    int64_t *predicted;
+    double *divided_by;
+} oracle_rows;
+
+/* Returns -1, or the first row that takes part and whose label is no class; nothing is written then. The loss must be
+ * known. */
+int64_t oracle_answer_rows(const oracle_rows *question);
 
 /* -------------------------------------------------------------- a call -- */
 

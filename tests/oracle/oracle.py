@@ -36,6 +36,17 @@ class Question(ctypes.Structure):
                 ("gradient", DOUBLES * OPERANDS)]
 
 
+class Rows(ctypes.Structure):
+    _fields_ = [("loss", ctypes.c_char_p), ("parameter", DOUBLES), ("parameter_count", ctypes.c_int32),
+                ("reduction", ctypes.c_int32), ("over_elements", ctypes.c_int32), ("rows", ctypes.c_int64),
+                ("classes", ctypes.c_int64), ("divisor", ctypes.c_double), ("input", DOUBLES),
+                ("label", ctypes.POINTER(ctypes.c_int64)), ("probability", DOUBLES), ("class_weight", DOUBLES),
+                ("weight", DOUBLES), ("mask", ctypes.POINTER(ctypes.c_ubyte)), ("upstream", DOUBLES),
+                ("value", DOUBLES), ("row_value", DOUBLES), ("row_value_size", DOUBLES), ("gradient", DOUBLES * 2),
+                ("gradient_size", DOUBLES), ("log_sum_exp", DOUBLES), ("predicted", ctypes.POINTER(ctypes.c_int64)),
+                ("divided_by", DOUBLES)]
+
+
 def load():
     path = os.environ.get("ONEPASS_ORACLE") or os.path.join(HERE, "../../build/tests/oracle/libonepass_oracle.so")
     if not os.path.exists(path):
@@ -44,6 +55,8 @@ def load():
     library = ctypes.CDLL(path)
     library.oracle_loss_at.restype = ctypes.POINTER(LossStruct)
     library.oracle_answer.argtypes = [ctypes.POINTER(Question)]
+    library.oracle_answer_rows.argtypes = [ctypes.POINTER(Rows)]
+    library.oracle_answer_rows.restype = ctypes.c_int64
     library.oracle_round.argtypes = [ctypes.c_int32, DOUBLES, ctypes.c_int64]
     return library
 
@@ -129,3 +142,70 @@ def answer(loss, operands, types, reduction="mean", parameters=(), weight=None, 
         value.ctypes.data_as(DOUBLES), (DOUBLES * OPERANDS)(*(array.ctypes.data_as(DOUBLES) for array in gradients))))
     return Answer(round_to(result_type, value), [round_to(name, array) for name, array in zip(types, gradients)],
                   result_type)
+
+
+# ------------------------------------------------------------- losses over rows --
+
+#: Their parameters, in the catalogue's order, with the defaults.
+ROW_LOSSES = {
+    "cross_entropy": {"ignore_index": -100, "label_smoothing": 0, "z_loss": 0, "softcap": 0, "temperature": 1},
+    "cross_entropy_with_probabilities": {"label_smoothing": 0, "z_loss": 0, "softcap": 0, "temperature": 1},
+    "nll": {"ignore_index": -100},
+    "log_prob": {"ignore_index": -100, "softcap": 0, "temperature": 1},
+}
+
+#: Float64's numbers, not rounded to another type. Of each row the value, the sum of its terms' magnitudes, the logarithm
+#: of the sum of exponentials and the predicted class; gradients for the input and, where the target has probabilities,
+#: for these; the sums of the magnitudes of the first one's terms; and what a mean was divided by.
+RowsAnswer = namedtuple("RowsAnswer", "value row_values row_value_sizes gradients gradient_sizes log_sum_exp predicted "
+                        "divided_by")
+
+
+def answer_rows(loss, input, target, axis=None, reduction="mean", class_weight=None, weight=None, mask=None,
+                divisor=None, over_elements=False, upstream=1.0, **parameters):
+    """What a loss over rows must be near, to about 100 bits; axis None is PyTorch's. The target has class indices, or
+    probabilities if the loss is named so. Raises PyTorch's IndexError."""
+    known = ROW_LOSSES[loss]
+    assert set(parameters) <= set(known), f"{loss} has the parameters {', '.join(known)}"
+    axis = (0 if np.ndim(input) == 1 else 1) if axis is None else axis
+    by_row = np.moveaxis(np.asarray(input, np.float64), axis, -1)
+    shape, classes = by_row.shape[:-1], by_row.shape[-1]
+    rows = math.prod(shape)
+    if reduction == "batchmean":
+        divisor = float(shape[0]) if shape else 1.0
+    kept = []  # which the question points to
+
+    def pointer(array, kind=np.float64):
+        if array is None:
+            return None
+        kept.append(np.ascontiguousarray(array, kind))
+        return kept[-1].ctypes.data_as(
+            {np.float64: DOUBLES, np.int64: ctypes.POINTER(ctypes.c_int64)}.get(kind, ctypes.POINTER(ctypes.c_ubyte)))
+
+    def of_rows(array, kind=np.float64):
+        return None if array is None else pointer(np.broadcast_to(np.asarray(array, kind), shape), kind)
+
+    def output(*of_shape, kind=np.float64):
+        return np.empty(of_shape, kind)
+
+    has_labels = loss != "cross_entropy_with_probabilities"
+    given = [parameters.get(name, default) for name, default in known.items()]
+    none = reduction == "none"
+    value, row_values, sizes = output(*(shape if none else ())), output(*shape), output(*shape)
+    gradients = [output(*by_row.shape) for _ in range(1 if has_labels else 2)]
+    gradient_sizes, lse, divided_by = output(*by_row.shape), output(*shape), output()
+    predicted = output(*shape, kind=np.int64)
+    bad = _LIBRARY.oracle_answer_rows(Rows(
+        loss.encode(), (ctypes.c_double * len(given))(*given), len(given), REDUCTIONS[reduction], over_elements, rows,
+        classes, divisor or 0.0, pointer(by_row), of_rows(target, np.int64) if has_labels else None,
+        None if has_labels else pointer(np.moveaxis(np.asarray(target, np.float64), axis, -1)), pointer(class_weight),
+        of_rows(weight), of_rows(None if mask is None else np.asarray(mask) != 0, np.uint8),
+        of_rows(upstream) if none else pointer(upstream), value.ctypes.data_as(DOUBLES),
+        row_values.ctypes.data_as(DOUBLES), sizes.ctypes.data_as(DOUBLES),
+        (DOUBLES * 2)(*(array.ctypes.data_as(DOUBLES) for array in gradients)), gradient_sizes.ctypes.data_as(DOUBLES),
+        lse.ctypes.data_as(DOUBLES), predicted.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)),
+        divided_by.ctypes.data_as(DOUBLES)))
+    if bad >= 0:
+        raise IndexError(f"Target {np.asarray(target).reshape(-1)[bad]} is out of bounds.")
+    back = [np.moveaxis(array, -1, axis) for array in (*gradients, gradient_sizes)]
+    return RowsAnswer(value, row_values, sizes, back[:-1], back[-1], lse, predicted, divided_by)

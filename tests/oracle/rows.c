@@ -1,0 +1,381 @@
+/*
+ * What a loss over rows must be near: its formula in twice double's precision, row by row. Sums that would cancel are
+ * taken apart as one would with a pencil: lse - z of a logit z is (m - z) plus log1p of all exponentials but the
+ * largest one's, and 1 - p of the label is what the others have.
+ */
+#include "doubled.h"
+#include "oracle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ----------------------------------------------------------- parameters -- */
+
+typedef struct row_parameters {
+    double ignore_index, label_smoothing, z_loss, softcap, temperature;
+} row_parameters;
+
+/* A loss's parameters in the order of the catalogue, by where they are in the struct. */
+enum {
+    MOST_PARAMETERS = 5,
+    NONE = -1
+};
+#define AT(name) (int)(offsetof(row_parameters, name) / sizeof(double))
+static const struct {
+    const char *loss;
+    int parameter[MOST_PARAMETERS];
+} row_losses[] = {
+    {"cross_entropy", {AT(ignore_index), AT(label_smoothing), AT(z_loss), AT(softcap), AT(temperature)}},
+    {"cross_entropy_with_probabilities", {AT(label_smoothing), AT(z_loss), AT(softcap), AT(temperature), NONE}},
+    {"nll", {AT(ignore_index), NONE, NONE, NONE, NONE}},
+    {"log_prob", {AT(ignore_index), AT(softcap), AT(temperature), NONE, NONE}},
+};
+
+static row_parameters parameters_of(const oracle_rows *q) {
+    row_parameters all = {-100, 0, 0, 0, 1};
+    double *const number = &all.ignore_index;
+    for (size_t i = 0; i < sizeof row_losses / sizeof row_losses[0]; i++) {
+        if (strcmp(row_losses[i].loss, q->loss) == 0) {
+            for (int k = 0; k < q->parameter_count; k++) {
+                number[row_losses[i].parameter[k]] = q->parameter[k];
+            }
+            return all;
+        }
+    }
+    abort();
+}
+
+/* ------------------------------------------------------------ the rows -- */
+
+static double class_weight(const oracle_rows *q, int64_t c) {
+    return q->class_weight ? q->class_weight[c] : 1;
+}
+
+static double row_weight(const oracle_rows *q, int64_t row) {
+    return q->weight ? q->weight[row] : 1;
+}
+
+static int takes_part(const oracle_rows *q, const row_parameters *p, int64_t row) {
+    return !(q->mask && !q->mask[row]) && !(q->label && (double)q->label[row] == p->ignore_index);
+}
+
+static int64_t first_bad_label(const oracle_rows *q, const row_parameters *p) {
+    for (int64_t row = 0; q->label && row < q->rows; row++) {
+        if (takes_part(q, p, row) && (q->label[row] < 0 || q->label[row] >= q->classes)) {
+            return row;
+        }
+    }
+    return -1;
+}
+
+static double divisor_of(const oracle_rows *q, const row_parameters *p) {
+    if (q->divisor != 0) {
+        return q->divisor;
+    }
+    doubled sum = doubled_of(0);
+    for (int64_t row = 0; row < q->rows; row++) {
+        if (takes_part(q, p, row)) {
+            doubled counts = doubled_of(q->over_elements ? 1 : row_weight(q, row));
+            if (q->label && !q->over_elements) {
+                counts = doubled_multiply(counts, doubled_of(class_weight(q, q->label[row])));
+            }
+            sum = doubled_add(sum, counts);
+        }
+    }
+    return sum.high;
+}
+
+/* The first of the largest; a NaN before all others. */
+static int64_t largest_class(const double *z, int64_t classes) {
+    int64_t found = -1;
+    for (int64_t c = 0; c < classes; c++) {
+        if (z[c] != z[c]) {
+            return c;
+        }
+        if (found < 0 || z[c] > z[found]) {
+            found = c;
+        }
+    }
+    return found;
+}
+
+/* ------------------------------------------------------------- a softmax -- */
+
+/* A row's logits, capped and divided by the temperature, and what comes of them. */
+typedef struct softmax {
+    doubled *x;
+    doubled *e;     /* e^(x - most) */
+    doubled *slope; /* of x in z, without the temperature */
+    doubled most;   /* the largest x */
+    doubled sum;    /* of e */
+    doubled above;  /* lse - most */
+    doubled lse;
+    int is_good; /* neither NaN nor +inf, nor -inf alone */
+} softmax;
+
+static doubled *allocate(int64_t count) {
+    doubled *numbers = malloc((size_t)(count ? count : 1) * sizeof *numbers);
+    if (!numbers) {
+        abort();
+    }
+    return numbers;
+}
+
+static void cap(const row_parameters *p, double z, doubled *x, doubled *slope) {
+    *x = doubled_of(z);
+    *slope = doubled_of(1);
+    if (p->softcap != 0) {
+        const doubled cap = doubled_of(p->softcap);
+        *x = doubled_multiply(cap, doubled_tanh(doubled_divide(doubled_of(z), cap), slope));
+    }
+    *x = p->temperature != 1 ? doubled_divide(*x, doubled_of(p->temperature)) : *x;
+}
+
+static void add_up(const row_parameters *p, const double *z, int64_t classes, softmax *s) {
+    int64_t largest = -1;
+    s->is_good = 1;
+    for (int64_t c = 0; c < classes; c++) {
+        cap(p, z[c], &s->x[c], &s->slope[c]);
+        s->is_good &= s->x[c].high < INFINITY;
+        if (largest < 0 || doubled_subtract(s->x[c], s->x[largest]).high > 0) {
+            largest = c;
+        }
+    }
+    s->is_good &= largest >= 0 && s->x[largest].high > -INFINITY;
+    if (!s->is_good) {
+        return;
+    }
+    s->most = s->x[largest];
+    doubled others = doubled_of(0);
+    for (int64_t c = 0; c < classes; c++) {
+        s->e[c] = doubled_exp(doubled_subtract(s->x[c], s->most));
+        others = c == largest ? others : doubled_add(others, s->e[c]);
+    }
+    s->sum = doubled_add(others, doubled_of(1));
+    s->above = doubled_log1p(others);
+    s->lse = doubled_add(s->most, s->above);
+}
+
+/* lse - x of a class. */
+static doubled distance(const softmax *s, int64_t c) {
+    return doubled_add(doubled_subtract(s->most, s->x[c]), s->above);
+}
+
+static doubled probability(const softmax *s, int64_t c) {
+    return doubled_divide(s->e[c], s->sum);
+}
+
+/* 1 - p of a class. */
+static doubled probability_of_others(const softmax *s, int64_t c, int64_t classes) {
+    doubled others = doubled_of(0);
+    for (int64_t k = 0; k < classes; k++) {
+        others = k == c ? others : doubled_add(others, s->e[k]);
+    }
+    return doubled_divide(others, s->sum);
+}
+
+/* ----------------------------------------------------------------- a row -- */
+
+/* What every loss with a softmax is: sum of u_c (lse - x_c) + z_loss lse^2, where u_c = shared_c + (c == y) own. The
+ * parts are kept apart, so that nothing cancels that need not. */
+typedef struct mixture {
+    doubled *shared;
+    doubled own;
+    doubled total; /* of shared */
+    double z_loss;
+} mixture;
+
+static void mix(const oracle_rows *q, const row_parameters *p, int64_t row, mixture *m) {
+    const doubled s = doubled_of(p->label_smoothing), kept = doubled_subtract(doubled_of(1), s);
+    const doubled share = doubled_divide(s, doubled_of((double)q->classes));
+    m->total = m->own = doubled_of(0);
+    m->z_loss = p->z_loss;
+    for (int64_t c = 0; c < q->classes; c++) {
+        doubled part = share;
+        if (q->probability) {
+            part = doubled_add(doubled_multiply(kept, doubled_of(q->probability[row * q->classes + c])), share);
+        }
+        m->shared[c] = doubled_multiply(doubled_of(class_weight(q, c)), part);
+        m->total = doubled_add(m->total, m->shared[c]);
+    }
+    if (q->label) {
+        m->own = doubled_multiply(kept, doubled_of(class_weight(q, q->label[row])));
+    }
+    if (strcmp(q->loss, "log_prob") == 0) {
+        m->own = doubled_negative(m->own);
+    }
+}
+
+/* A sum and the sum of its terms' magnitudes. */
+typedef struct total {
+    doubled sum;
+    double size;
+} total;
+
+static void add_term(total *t, doubled term) {
+    t->sum = doubled_add(t->sum, term);
+    t->size += fabs(term.high);
+}
+
+/* A class that counts for nothing adds nothing, though its logit be -inf. */
+static total value_of(const oracle_rows *q, const softmax *s, const mixture *m, int64_t label) {
+    total value = {{0, 0}, 0};
+    for (int64_t c = 0; c < q->classes; c++) {
+        if (m->shared[c].high != 0) {
+            add_term(&value, doubled_multiply(m->shared[c], doubled_add(doubled_subtract(s->most, s->x[c]), s->above)));
+        }
+    }
+    if (q->label) {
+        add_term(&value, doubled_multiply(m->own, distance(s, label)));
+    }
+    if (m->z_loss != 0) {
+        add_term(&value, doubled_multiply(doubled_of(m->z_loss), doubled_multiply(s->lse, s->lse)));
+    }
+    return value;
+}
+
+/* The slope in a logit: (sum of u + 2 z_loss lse) p - u. */
+static total slope_of(const oracle_rows *q, const softmax *s, const mixture *m, int64_t label, int64_t c) {
+    total slope = {{0, 0}, 0};
+    const doubled p = probability(s, c), pull = doubled_scale(doubled_multiply(doubled_of(m->z_loss), s->lse), 1);
+    if (q->label && c == label) {
+        add_term(&slope, doubled_negative(doubled_multiply(m->own, probability_of_others(s, c, q->classes))));
+    } else {
+        add_term(&slope, doubled_multiply(m->own, p));
+    }
+    add_term(&slope, doubled_multiply(m->total, p));
+    add_term(&slope, doubled_negative(m->shared[c]));
+    if (m->z_loss != 0) {
+        add_term(&slope, doubled_multiply(pull, p));
+    }
+    return slope;
+}
+
+/* What a row's gradients are multiplied by. */
+static doubled common_factor(const oracle_rows *q, int64_t row, double divisor) {
+    const int is_mean = q->reduction == ONEPASS_MEAN || q->reduction == ONEPASS_BATCHMEAN;
+    const double upstream = q->upstream ? q->upstream[q->reduction == ONEPASS_NONE ? row : 0] : 1;
+    const doubled weighted = doubled_multiply(doubled_of(row_weight(q, row)), doubled_of(upstream));
+    return is_mean ? doubled_divide(weighted, doubled_of(divisor)) : weighted;
+}
+
+static void write_gradients(const oracle_rows *q, const row_parameters *p, int64_t row, const softmax *s,
+                            const mixture *m, double divisor) {
+    const doubled factor = common_factor(q, row, divisor);
+    const doubled for_logits = doubled_divide(factor, doubled_of(p->temperature));
+    const doubled for_target =
+        doubled_multiply(factor, doubled_subtract(doubled_of(1), doubled_of(p->label_smoothing)));
+    for (int64_t c = 0; c < q->classes; c++) {
+        const int64_t at = row * q->classes + c;
+        if (q->gradient[0]) {
+            const total slope = slope_of(q, s, m, q->label ? q->label[row] : -1, c);
+            const doubled scale = doubled_multiply(for_logits, s->slope[c]);
+            q->gradient[0][at] = doubled_multiply(slope.sum, scale).high;
+            if (q->gradient_size) {
+                q->gradient_size[at] = slope.size * fabs(scale.high);
+            }
+        }
+        if (q->gradient[1]) {
+            const doubled weighted = doubled_multiply(doubled_of(class_weight(q, c)), distance(s, c));
+            q->gradient[1][at] = doubled_multiply(weighted, for_target).high;
+        }
+    }
+}
+
+static void fill_gradients(const oracle_rows *q, int64_t row, double number) {
+    double *const all[3] = {q->gradient[0], q->gradient[1], q->gradient_size};
+    for (int k = 0; k < 3; k++) {
+        for (int64_t c = 0; all[k] && c < q->classes; c++) {
+            all[k][row * q->classes + c] = number;
+        }
+    }
+}
+
+/* -w_y z_y, and nothing but the label has a slope. */
+static total picked_row(const oracle_rows *q, int64_t row, double divisor) {
+    const int64_t at = row * q->classes + q->label[row];
+    const double weight = class_weight(q, q->label[row]);
+    total value = {{0, 0}, 0};
+    add_term(&value, doubled_negative(doubled_multiply(doubled_of(weight), doubled_of(q->input[at]))));
+    fill_gradients(q, row, 0);
+    if (q->gradient[0]) {
+        q->gradient[0][at] = doubled_multiply(doubled_of(-weight), common_factor(q, row, divisor)).high;
+        if (q->gradient_size) {
+            q->gradient_size[at] = fabs(q->gradient[0][at]);
+        }
+    }
+    return value;
+}
+
+static total softmax_row(const oracle_rows *q, const row_parameters *p, int64_t row, double divisor, softmax *s,
+                         mixture *m) {
+    add_up(p, q->input + row * q->classes, q->classes, s);
+    if (!s->is_good) {
+        fill_gradients(q, row, NAN);
+        s->lse = doubled_of(NAN);
+        return (total){{NAN, 0}, NAN};
+    }
+    mix(q, p, row, m);
+    if (q->gradient[0] || q->gradient[1]) {
+        write_gradients(q, p, row, s, m, divisor);
+    }
+    return value_of(q, s, m, q->label ? q->label[row] : -1);
+}
+
+/* A row's value, its weight included. */
+static total answer_row(const oracle_rows *q, const row_parameters *p, int64_t row, double divisor, softmax *s,
+                        mixture *m) {
+    const int is_in = takes_part(q, p, row), is_picked = strcmp(q->loss, "nll") == 0;
+    total value = {{0, 0}, 0};
+    s->lse = doubled_of(0);
+    if (!is_in) {
+        fill_gradients(q, row, 0);
+    } else {
+        value = is_picked ? picked_row(q, row, divisor) : softmax_row(q, p, row, divisor, s, m);
+        value.sum = doubled_multiply(value.sum, doubled_of(row_weight(q, row)));
+        value.size = value.size * fabs(row_weight(q, row));
+    }
+    if (q->row_value) {
+        q->row_value[row] = value.sum.high;
+    }
+    if (q->row_value_size) {
+        q->row_value_size[row] = value.size;
+    }
+    if (q->log_sum_exp) {
+        q->log_sum_exp[row] = s->lse.high;
+    }
+    if (q->predicted) {
+        q->predicted[row] = is_in ? largest_class(q->input + row * q->classes, q->classes) : -1;
+    }
+    return value;
+}
+
+int64_t oracle_answer_rows(const oracle_rows *q) {
+    const row_parameters p = parameters_of(q);
+    const int64_t bad = first_bad_label(q, &p);
+    if (bad >= 0) {
+        return bad;
+    }
+    const double divisor = divisor_of(q, &p);
+    softmax s = {.x = allocate(q->classes), .e = allocate(q->classes), .slope = allocate(q->classes)};
+    mixture m = {.shared = allocate(q->classes)};
+    doubled sum = doubled_of(0);
+    for (int64_t row = 0; row < q->rows; row++) {
+        const total value = answer_row(q, &p, row, divisor, &s, &m);
+        sum = doubled_add(sum, value.sum);
+        if (q->value && q->reduction == ONEPASS_NONE) {
+            q->value[row] = value.sum.high;
+        }
+    }
+    if (q->value && q->reduction != ONEPASS_NONE) {
+        *q->value = q->reduction == ONEPASS_SUM ? sum.high : doubled_divide(sum, doubled_of(divisor)).high;
+    }
+    if (q->divided_by) {
+        *q->divided_by = divisor;
+    }
+    free(s.x);
+    free(s.e);
+    free(s.slope);
+    free(m.shared);
+    return -1;
+}
