@@ -337,7 +337,13 @@ ONEPASS_API onepass_status onepass_merge_dimensions(onepass_shape *shape, int64_
  * terms, so all its slices have weights or none has, and the same holds for masks.
  * Their sum is known at the end only: gradients need it beforehand, as the `divisor`
  * of every call. The batch of a batchmean is not known here: give its size as the
- * divisor of a mean.
+ * divisor of a mean. `divisor_tensor` and `divided_by` are null.
+ *
+ * Of a loss over rows, rows are the elements: the total counts them, and a slice begins
+ * at a multiple of ONEPASS_TILE rows. All slices have the same number of classes. A
+ * slice may have log_sum_exp, predicted and row_state, of its own rows, as outputs. A
+ * mean over class indices is divided by the sum of what all rows count for, so its
+ * gradients too need that as the divisor; docs/rows.md says how to have it beforehand.
  */
 typedef struct onepass_accumulator onepass_accumulator;
 

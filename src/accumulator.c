@@ -4,7 +4,7 @@
  * A slice is cut into aligned blocks of tiles. Each is computed like a call of its
  * own and is one node of the tree over the whole, whatever comes before or after
  * it; order.h joins them. Where the mean is over the sum of the weights, each node
- * has that beside its own.
+ * has that beside its own. Of a loss over rows, rows are the elements.
  */
 #include "call.h"
 #include "dtype.h"
@@ -17,13 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A mean's slices have weights or none of them has, and so with masks; the first one that is added says so. */
+/* What a mean is divided by. Its slices have weights or none of them has, and so with masks; the first one that is
+ * added says so. */
 typedef enum divided_by {
-    UNDECIDED,
-    COUNT, /* or the call's divisor */
-    MASKED_COUNT,
-    WEIGHTS,
-    MASKED_WEIGHTS
+    UNDECIDED = 0,
+    COUNT = 1, /* or the call's divisor, unless one of the others says more */
+    MASKED = 2,
+    WEIGHTED = 4,
+    LABELLED = 8 /* by what the rows' class indices count for */
 } divided_by;
 
 struct onepass_accumulator {
@@ -55,6 +56,11 @@ static onepass_status check_place(const onepass_call *call) {
     if (call->flags)
         return onepass_fail(ONEPASS_NOT_SUPPORTED, "flags is %d; an accumulator knows no flags, so it must be 0",
                             call->flags);
+    if (call->divisor_tensor || call->divided_by)
+        return onepass_fail(ONEPASS_NOT_SUPPORTED,
+                            "%s is set; an accumulator takes what a mean is divided by as a number, so it must be null "
+                            "and the number, where it is known, the divisor",
+                            call->divisor_tensor ? "divisor_tensor" : "divided_by");
     if (call->device != ONEPASS_CPU)
         return onepass_fail(ONEPASS_NOT_SUPPORTED,
                             "device is ONEPASS_CUDA; an accumulator adds up on the CPU, so expected ONEPASS_CPU and "
@@ -65,8 +71,6 @@ static onepass_status check_place(const onepass_call *call) {
 static onepass_status check_slice(const onepass_accumulator *accumulator, const onepass_call *call, const job *job,
                                   int64_t first) {
     const struct job *whole = &accumulator->whole;
-    if (call->value)
-        FAIL_ARGUMENT("value is set; expected null, since the value comes from onepass_accumulator_finish");
     if (job->loss != whole->loss || call->reduction != whole->reduction || call->divisor != accumulator->divisor ||
         memcmp(job->parameter, whole->parameter, sizeof job->parameter) != 0)
         FAIL_ARGUMENT("the call's loss, parameters, reduction or divisor are not those that the accumulator "
@@ -84,28 +88,36 @@ static onepass_status check_slice(const onepass_accumulator *accumulator, const 
     return ONEPASS_OK;
 }
 
+static bool has_labels(const job *job) {
+    return job->family == FAMILY_ROWS && job->loss->kind != ROW_PROBABILITIES;
+}
+
 /* What a slice's mean is divided by in the end. The divisor of a call settles that for all slices, as a sum does. */
 static divided_by divided_by_of(const onepass_accumulator *accumulator, const job *job) {
     if (accumulator->whole.reduction != ONEPASS_MEAN || accumulator->divisor != 0)
         return COUNT;
-    if (job->mask.data)
-        return job->weight.data ? MASKED_WEIGHTS : MASKED_COUNT;
-    return job->weight.data ? WEIGHTS : COUNT;
+    return COUNT | (job->mask.data ? MASKED : 0) | (job->weight.data ? WEIGHTED : 0) | (has_labels(job) ? LABELLED : 0);
 }
 
-/* The type that slices are computed in is one, as that of a call is; the first one that is added settles it. */
-static onepass_status check_compute(int32_t before, int32_t own) {
-    if (before == 0 || own == 0 || before == own)
+/* The type that slices are computed in is one, as that of a call is, and so is the number of classes; the first slice
+ * that is added settles them. */
+static onepass_status check_kind(const job *before, const job *own) {
+    if (before->compute == 0 || own->compute == 0)
         return ONEPASS_OK;
-    FAIL_ARGUMENT("what is added is computed in %s, by the types of its operands and weight, but the slices "
-                  "before were in %s; expected one for all",
-                  own == ONEPASS_F64 ? "double" : "float", before == ONEPASS_F64 ? "double" : "float");
+    if (before->compute != own->compute)
+        FAIL_ARGUMENT("what is added is computed in %s, by the types of its operands and weight, but the slices "
+                      "before were in %s; expected one for all",
+                      own->compute == ONEPASS_F64 ? "double" : "float",
+                      before->compute == ONEPASS_F64 ? "double" : "float");
+    if (own->family == FAMILY_ROWS && before->rows.classes != own->rows.classes)
+        FAIL_SHAPE("what is added has %lld classes, but the slices before had %lld; expected the same for all",
+                   (long long)own->rows.classes, (long long)before->rows.classes);
+    return ONEPASS_OK;
 }
 
 static const char *divided_by_text(divided_by which) {
-    static const char *const text[] = {"nothing", "neither weight nor mask", "a mask", "a weight",
-                                       "a weight and a mask"};
-    return text[which];
+    static const char *const text[] = {"neither weight nor mask", "a mask", "a weight", "a weight and a mask"};
+    return text[(which & (MASKED | WEIGHTED)) / MASKED];
 }
 
 static onepass_status check_weight(const onepass_accumulator *accumulator, const job *job, divided_by own) {
@@ -113,9 +125,11 @@ static onepass_status check_weight(const onepass_accumulator *accumulator, const
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
         wants_gradient |= job->gradient[k].data != NULL;
     if (own > COUNT && wants_gradient)
-        FAIL_ARGUMENT("gradients of a weighted or masked mean are divided by the sum of all weights or the number "
-                      "of elements that take part, which is not known before the last slice; expected it as "
-                      "divisor, or no gradients");
+        FAIL_ARGUMENT("gradients of a %s are divided by %s, which is not known before the last slice; expected it as "
+                      "divisor, or no gradients",
+                      own & LABELLED ? "mean over class indices" : "weighted or masked mean",
+                      own & LABELLED ? "the sum of what all rows count for"
+                                     : "the sum of all weights or the number of elements that take part");
     if (accumulator->divided_by != UNDECIDED && accumulator->divided_by != own)
         FAIL_ARGUMENT("the slice has %s, but the slices before had %s; expected the same for every slice of a mean",
                       divided_by_text(own), divided_by_text(accumulator->divided_by));
@@ -145,6 +159,21 @@ static onepass_status run_blocks(const engine *engine, job *job, bool over_weigh
     return ONEPASS_OK;
 }
 
+/* A slice has a value, which goes no further than the accumulator. The plan has to know, since some outputs come with a
+ * value alone. */
+static onepass_status plan_slice(const onepass_accumulator *accumulator, onepass_call *call, job *job) {
+    double place;
+    const onepass_tensor value = {.data = &place, .dtype = ONEPASS_F64};
+    if (call->value)
+        FAIL_ARGUMENT("value is set; expected null, since the value comes from onepass_accumulator_finish");
+    if (call->reduction == accumulator->whole.reduction)
+        call->value = &value;
+    const onepass_status status = onepass_plan(call, job);
+    call->value = NULL;
+    job->value.data = NULL;
+    return status;
+}
+
 ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_call *given, int64_t first) {
     onepass_call call;
     job job;
@@ -153,13 +182,13 @@ ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_ca
     if (!accumulator)
         FAIL_ARGUMENT("accumulator is null; expected one that has begun");
     OK(onepass_read_call(given, &call));
-    OK(onepass_plan(&call, &job));
+    OK(plan_slice(accumulator, &call, &job));
     OK(check_place(&call));
     OK(check_slice(accumulator, &call, &job, first));
     if (job.count == 0)
         return ONEPASS_OK;
     const divided_by own = divided_by_of(accumulator, &job);
-    OK(check_compute(accumulator->whole.compute, job.compute));
+    OK(check_kind(&accumulator->whole, &job));
     OK(check_weight(accumulator, &job, own));
 
     order_forest *known = &accumulator->known;
@@ -167,6 +196,7 @@ ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_ca
     if (order_has_some(known, tile, end))
         FAIL_ARGUMENT("elements %lld to %lld were added already, in whole or in part; expected new ones",
                       (long long)first, (long long)(first + job.count - 1));
+    OK(onepass_check_labels(&job, first)); /* of all blocks, before the first one writes anything */
     job.divisor = accumulator->whole.divisor;
     job.over_weights = false; /* not over those of a block */
     /* The blocks wait at the end of the room, which is not the stack's, until they find their places in front. */
@@ -175,6 +205,8 @@ ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_ca
     OK(run_blocks(onepass_engine(call.device), &job, own > COUNT, tile, end, block, &blocks));
     accumulator->divided_by = own;
     accumulator->whole.compute = job.compute;
+    if (job.family == FAMILY_ROWS)
+        accumulator->whole.rows.classes = job.rows.classes;
     for (int i = 0; i < blocks; i++)
         order_insert(known, block[i]);
     return ONEPASS_OK;
@@ -228,7 +260,7 @@ ARITHMETIC onepass_status merge(onepass_accumulator *into, const onepass_accumul
         FAIL_ARGUMENT("the slices of into have %s and those of from have %s; expected the same for every slice "
                       "of a mean",
                       divided_by_text(into->divided_by), divided_by_text(from->divided_by));
-    OK(check_compute(into->whole.compute, from->whole.compute));
+    OK(check_kind(&into->whole, &from->whole));
     for (int64_t i = 0; i < from->known.count; i++) {
         const order_node *node = &from->known.node[i];
         if (order_has_some(&into->known, node->first, order_node_end(&from->known, node)))
@@ -239,6 +271,7 @@ ARITHMETIC onepass_status merge(onepass_accumulator *into, const onepass_accumul
     if (from->divided_by != UNDECIDED) {
         into->divided_by = from->divided_by;
         into->whole.compute = from->whole.compute;
+        into->whole.rows.classes = from->whole.rows.classes;
     }
     for (int64_t i = 0; i < from->known.count; i++)
         order_insert(&into->known, from->known.node[i]);

@@ -95,6 +95,10 @@ typedef struct engine {
 ONEPASS_INTERNAL extern const engine onepass_cpu_engine;  /* src/cpu/engine.c */
 ONEPASS_INTERNAL extern const engine onepass_cuda_engine; /* src/cuda/engine.c */
 
+/* src/cpu/engine.c: every class index that the CPU will look at is that of a class. The message counts the rows that
+ * come before those of the job, of a whole that arrives in slices. */
+ONEPASS_INTERNAL onepass_status onepass_check_labels(const job *job, int64_t rows_before);
+
 static inline const engine *onepass_engine(int32_t device) {
     return device == ONEPASS_CUDA ? &onepass_cuda_engine : &onepass_cpu_engine;
 }

@@ -251,8 +251,7 @@ static void compute_over_weights(const instruction_set *set, const job *job) {
 
 /* ------------------------------------------------------------------ labels -- */
 
-/* Every class index that will be looked at is that of a class. */
-static onepass_status check_labels(const job *job) {
+onepass_status onepass_check_labels(const job *job, int64_t rows_before) {
     if (job->family != FAMILY_ROWS || job->loss->kind == ROW_PROBABILITIES)
         return ONEPASS_OK;
     const view *labels = &job->operand[1], *mask = &job->mask;
@@ -264,7 +263,7 @@ static onepass_status check_labels(const job *job) {
             return onepass_fail(ONEPASS_OUT_OF_BOUNDS,
                                 "target %lld in row %lld is out of bounds; expected a class from 0 to %lld, or "
                                 "ignore_index (%lld)",
-                                (long long)index, (long long)row, (long long)job->rows.classes - 1,
+                                (long long)index, (long long)(rows_before + row), (long long)job->rows.classes - 1,
                                 (long long)job->rows.ignore_index);
         cursor_step(&label, labels);
     }
@@ -280,7 +279,7 @@ static bool upstream_is_one(const job *job) {
 static onepass_status cpu_run(const job *job) {
     const instruction_set *set;
     OK(choose_instruction_set(&set));
-    OK(check_labels(job));
+    OK(onepass_check_labels(job, 0));
     const bool done_before = job->skip_if_one && upstream_is_one(job);
     if (done_before)
         return ONEPASS_OK;

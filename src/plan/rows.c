@@ -191,6 +191,7 @@ static onepass_status plan_row_state(const onepass_call *call, tensors *all, job
     tensor *state = &all->row_state;
     const onepass_shape expected = {2, {all->common.count, ONEPASS_ROW_STATE}, 0};
     job->rows.state = NULL;
+    job->rows.reads_state = false;
     if (!call->row_state)
         return ONEPASS_OK;
     OK(onepass_read_tensor(call->row_state, "row_state", state));
