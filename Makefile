@@ -58,7 +58,7 @@ test-oldest: ## the Python package's tests with the oldest PyTorch that there is
 	@JOBS=$(JOBS) tests/oldest_torch.sh
 
 wheel: ## the wheel that is handed out, in build-wheel/: kernels for all GPUs, repaired, checked, tried; WHEEL_FLAGS for pip
-	@JOBS=$(JOBS) REPAIR=yes tests/check_wheel.sh python3 build-wheel -C cmake.define.ONEPASS_CUDA=ON \
+	@JOBS=$(JOBS) REPAIR=yes tests/check_wheel.sh python3 build-wheel -C cmake.define.ONEPASS_NATIVE=OFF -C cmake.define.ONEPASS_CUDA=ON \
 		-C cmake.define.ONEPASS_CUDA_ARCHITECTURES=all $(WHEEL_FLAGS)
 
 venv: build-test/venv/installed ## what the Python package's tests need, in build-test/venv

@@ -1,6 +1,7 @@
 # What this machine is, for builds that serve it alone.
 #
 # ONEPASS_NATIVE=ON: every instruction set is left out but the one that src/cpu/engine.c would choose on this machine.
+# ONEPASS_NATIVE=PORTABLE: and the one that every machine of the architecture has, so that the build runs elsewhere, too.
 # Where it cannot be known, nothing is left out.
 
 function(onepass_leave_out_all_but_native)
@@ -24,6 +25,9 @@ function(onepass_leave_out_all_but_native)
     endforeach()
     set(others sse2 avx2 avx512)
     list(REMOVE_ITEM others ${best})
+    if(ONEPASS_NATIVE STREQUAL "PORTABLE")
+      list(REMOVE_ITEM others sse2)
+    endif()
   endif()
   set(ONEPASS_LEAVE_OUT ${ONEPASS_LEAVE_OUT} ${others} PARENT_SCOPE)
 endfunction()

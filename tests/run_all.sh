@@ -7,9 +7,9 @@
 # A step whose tools are not there is left out, and the table says what would add it, as it does of tests that skipped
 # themselves. A step that fails does not stop the others. What runs on a GPU is in tests/gpu.sh.
 #
-# A proof is given once: the release build has every instruction set of this machine and every test; the others have the
-# one set that the library would choose here and quick tests. TEST=full, which is `make test-full`, gives them all sets,
-# every test and every kernel. JOBS is the number of processes; CC the C compiler of the steps that do not name
+# A proof is given once: the release build has every instruction set of this machine and every test, of which those that
+# only repeat themselves with more numbers are quick; the others have the one set that the library would choose here and
+# quick tests. TEST=full, which is `make test-full`, gives them all sets, every test in full and every kernel. JOBS is the number of processes; CC the C compiler of the steps that do not name
 # their own; PYTHON the interpreter of the tests in Python, else that of build-test/venv, which is made if need be.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -92,11 +92,17 @@ can_build() {
 step_release() {
     build $work/release all || return
     sed -n 's/^-- onepass: \(no .*\)/\1/p' $work/release/configure.log | tee -a $work/notes
-    check $work/release
+    # The longest first, so that no core waits for them at the end.
+    long='^(test_simt_|test_transcendental_|terms_are_exact)'
+    (
+        [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1
+        check $work/release -R "$long"
+    ) && check $work/release -E "$long"
 }
 
 # Address and undefined-behaviour sanitizers. With clang libFuzzer is in the same build; with gcc a generator stands in
-# for it. Kernels on the CPU have sanitizers of their own in the release build. The golden cases are run once.
+# for it. Kernels on the CPU have sanitizers of their own in the release build, and the golden bits are of no interest
+# here.
 step_sanitize() {
     echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return (void)d, (void)n, 0; }' >$work/fuzz.c
     if has clang && clang -fsanitize=fuzzer,address,undefined $work/fuzz.c -o $work/fuzz >$work/probe.log 2>&1; then
@@ -111,7 +117,7 @@ step_sanitize() {
     export ONEPASS_TEST_QUICK=1 UBSAN_OPTIONS=print_stacktrace=1
     # A search for leaks takes seconds at the end of each process on some machines. On the CPU only accumulators allocate,
     # and what the CUDA engine keeps is counted by its own tests.
-    ASAN_OPTIONS=detect_leaks=0 check $work/sanitize -E '^golden_|_shared$' &&
+    ASAN_OPTIONS=detect_leaks=0 check $work/sanitize -E '^golden|_shared$' &&
         ASAN_OPTIONS=detect_leaks=1 check $work/sanitize -R '^(test_accumulator|fuzz_driver)$'
 }
 
@@ -136,11 +142,14 @@ step_thread() {
         check $work/thread -R "^test_($(echo "$programs" | tr ' ' '|'))\$"
 }
 
-# The other compiler: no warnings, and the same bits.
+# The other compiler: no warnings, and the same bits. What the sanitize step compiles with it is not compiled again.
 step_clang() {
     need clang clang
-    build $work/clang all $native -DCMAKE_C_COMPILER=clang &&
-        ONEPASS_TEST_QUICK=1 check $work/clang -R '^(golden|golden_shared|test_(arguments|tensors|asking)|packaging)$'
+    programs="golden golden_shared test_arguments test_tensors test_asking"
+    targets="$programs onepass_tool"
+    [ "${TEST:-}" != full ] || targets=all
+    build $work/clang "$targets" $native -DCMAKE_C_COMPILER=clang &&
+        ONEPASS_TEST_QUICK=1 check $work/clang -R "^($(echo "$programs" | tr ' ' '|'))\$"
 }
 
 # What ptxas makes of the kernels: no local memory, few spills.
