@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    COUNT = 1 << 20,
+    COUNT = 1 << 18,
     MOST_OPERANDS = 3
 };
 #define BYTES (COUNT * sizeof(float))
