@@ -15,12 +15,15 @@ del sys.path[0]  # this folder, whose package is without its extension
 
 import onepass
 import onepass.nn
-from onepass._catalog import losses_of
+from onepass._catalog import ROWS, losses_of
 from onepass._contract import contract_of
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "onepass"
 TENSOR, ARRAY, NUMBER, MASK = "Tensor", "_Array", "_Number", "_Mask"
-FLAGS = ("log_input", "full", "log_target", "broadcast_weight")
+LABELS = "_Labels"
+FLAGS = ("log_input", "full", "log_target", "broadcast_weight", "inplace", "return_lse", "return_z_loss",
+         "return_accuracy", "return_entropy")
+NO, YES = "Literal[False]", "Literal[True]"  # flags that tell what comes back
 EACH, ANY = 'Literal["none"]', "str"  # reductions, beside those to a number
 
 
@@ -33,6 +36,11 @@ def type_of(argument, operand, reduction, parameter):
         return "bool | None" if reduction == ANY else "None"
     if name in FLAGS:
         return "bool"
+    if name in ("ignore_index", "labels", "divisor", "dtype", "softcap"):
+        return {"ignore_index": "int", "labels": TENSOR if operand == TENSOR else LABELS,
+                "divisor": f"{TENSOR} | float | None" if operand == TENSOR else "float | None",
+                "dtype": "torch.dtype | None" if operand == TENSOR else "DTypeLike | None",
+                "softcap": f"{parameter} | None"}[name]
     if name == "name":
         return "str"
     if name == "var":
@@ -45,20 +53,23 @@ def type_of(argument, operand, reduction, parameter):
     return operand if required else parameter
 
 
-def signature(arguments, operand, reduction=ANY, parameter="SupportsFloat", asked=None):
-    """Its text. The reduction must be given if that is asked, by name or by position."""
+def signature(arguments, operand, reduction=ANY, parameter="SupportsFloat", asked=None, known=None,
+              needed="reduction"):
+    """Its text. What is needed must be given if that is asked, by name or by position. What is known of an argument
+    comes before what its name tells."""
+    known = known or {}
     words, by_name, is_before = [], False, True
     for argument in arguments:
-        asks = asked and argument.name == "reduction"
+        asks = asked and argument.name == needed
         if not by_name and (asks and asked == "by name" or argument.kind is argument.KEYWORD_ONLY):
             words.append("*")
             by_name = True
         stars = "**" if argument.kind is argument.VAR_KEYWORD else ""
         is_needed = asks or argument.default is argument.empty or (asked == "by position" and is_before)
         default = "" if is_needed else f" = {argument.default!r}".replace("'", '"')
-        annotation = "" if argument.name == "self" else f": {type_of(argument, operand, reduction, parameter)}"
+        annotation = "" if argument.name == "self" else f": {known.get(argument.name) or type_of(argument, operand, reduction, parameter)}"
         words.append(f"{stars}{argument.name}{annotation}{default}")
-        is_before = is_before and argument.name != "reduction"
+        is_before = is_before and argument.name != needed
     return ", ".join(words)
 
 
@@ -111,6 +122,22 @@ def function_stub(name):
     return [line for words, result in kinds for line in ["@overload", *definition(name, words, result)]]
 
 
+def row_function_stub(name):
+    """The same of a loss over rows. Without a flag that asks for more it is one result."""
+    arguments = list(inspect.signature(getattr(onepass, name)).parameters.values())
+    flags = [argument.name for argument in arguments if argument.name.startswith("return_")]
+    kinds = []
+    for operand, result in ((TENSOR, TENSOR), (ARRAY, ARRAY if name == "log_prob" else "Any")):
+        known = {} if operand == TENSOR or name == "log_prob" else {"target": f"{ARRAY} | {LABELS}"}
+        kinds.append((signature(arguments, operand, known={**known, **{flag: NO for flag in flags}}), result))
+        if flags == ["return_entropy"]:
+            kinds.append((signature(arguments, operand, asked="by name", known={flags[0]: YES}, needed=flags[0]),
+                          f"tuple[{result}, {result}]"))
+        elif flags:
+            kinds.append((signature(arguments, operand, known=known), "Any"))
+    return [line for words, result in kinds for line in ["@overload", *definition(name, words, result)]]
+
+
 def module_stub(name):
     module = getattr(onepass.nn, name)
     made = list(inspect.signature(module.__init__).parameters.values())
@@ -121,7 +148,7 @@ def module_stub(name):
     lines += [f"    {argument.name}: {type_of(argument, TENSOR, ANY, parameter)}" for argument in kept]
     lines += definition("__init__", signature(made, TENSOR, parameter=parameter), "None", "    ")
     for method in ("forward", "__call__"):
-        lines += definition(method, signature(forward, TENSOR), TENSOR, "    ")
+        lines += definition(method, signature(forward, TENSOR), "Any" if name == "CrossEntropyLoss" else TENSOR, "    ")
     return lines
 
 
@@ -130,15 +157,17 @@ def stubs():
     made = "# Made by python/make_stubs.py of the package's signatures."
     number = f"{NUMBER}: TypeAlias = numpy.floating[Any]"
     functions = [made, "", "from typing import Any, Literal, SupportsFloat, overload", "", "import numpy",
-                 "from numpy.typing import NDArray", "from torch import Tensor",
+                 "import torch", "from numpy.typing import DTypeLike, NDArray", "from torch import Tensor",
                  "from typing_extensions import TypeAlias", "", *names(onepass.functional.__all__), "", number,
                  f"{ARRAY}: TypeAlias = NDArray[numpy.floating[Any]]",
                  f"{MASK}: TypeAlias = NDArray[numpy.bool_] | NDArray[numpy.uint8]",
+                 f"{LABELS}: TypeAlias = NDArray[numpy.int64] | NDArray[numpy.int32] | NDArray[numpy.uint8]",
                  '_Reduced: TypeAlias = Literal["mean", "sum"]',
                  '_ReducedOrBatch: TypeAlias = Literal["mean", "sum", "batchmean"]', ""]
-    functions += [line for name in onepass.functional.__all__ for line in function_stub(name)]
-    modules = [made, "", "from typing import Any, SupportsFloat", "", "import numpy", "from torch import Tensor",
-               "from torch.nn.modules.loss import _Loss", "from typing_extensions import TypeAlias", "",
+    functions += [line for name in onepass.functional.__all__
+                  for line in (row_function_stub if name in ROWS else function_stub)(name)]
+    modules = [made, "", "from typing import Any, SupportsFloat", "", "import numpy", "import torch",
+               "from torch import Tensor", "from torch.nn.modules.loss import _Loss", "from typing_extensions import TypeAlias", "",
                *names(onepass.nn.__all__), "", number]
     modules += [line for name in onepass.nn.__all__ for line in ["", *module_stub(name)]]
     return {FOLDER / "functional.pyi": functions, FOLDER / "nn.pyi": modules}

@@ -1,6 +1,7 @@
 /* From Python's arguments to onepass_call and back. */
 #include "native.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -20,7 +21,20 @@ enum {
 
 /* ------------------------------------------------------------------ errors -- */
 
+/* PyTorch's words, with the number that the library's have. */
+static void raise_out_of_bounds(void) {
+    long long target = 0;
+    if (sscanf(onepass_message(), "target %lld", &target) == 1)
+        PyErr_Format(PyExc_IndexError, "Target %lld is out of bounds.", target);
+    else
+        PyErr_SetString(PyExc_IndexError, onepass_message());
+}
+
 static void raise_status(onepass_status status) {
+    if (status == ONEPASS_OUT_OF_BOUNDS) {
+        raise_out_of_bounds();
+        return;
+    }
     PyObject *exception = status == ONEPASS_OUT_OF_MEMORY   ? PyExc_MemoryError
                           : status == ONEPASS_NOT_SUPPORTED ? PyExc_NotImplementedError
                           : status == ONEPASS_INVALID_ARGUMENT || status == ONEPASS_INVALID_SHAPE ? PyExc_ValueError
@@ -28,7 +42,7 @@ static void raise_status(onepass_status status) {
     PyErr_SetString(exception, onepass_message());
 }
 
-static bool has_count(Py_ssize_t count, Py_ssize_t expected, const char *function) {
+bool native_has_count(Py_ssize_t count, Py_ssize_t expected, const char *function) {
     if (count == expected)
         return true;
     PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, not %zd", function, expected, count);
@@ -36,7 +50,7 @@ static bool has_count(Py_ssize_t count, Py_ssize_t expected, const char *functio
 }
 
 /* On the CPU others may run meanwhile; a short call, as one on a GPU is, is over before it would pay. */
-static bool run(onepass_status (*function)(const onepass_call *), const onepass_call *call, bool is_short) {
+bool native_run(onepass_status (*function)(const onepass_call *), const onepass_call *call, bool is_short) {
     onepass_status status;
     if (call->device == ONEPASS_CPU && !is_short) {
         PyThreadState *state = PyEval_SaveThread();
@@ -53,7 +67,7 @@ static bool run(onepass_status (*function)(const onepass_call *), const onepass_
 /* --------------------------------------------------------------- arguments -- */
 
 /* What every computation is told first: the loss's name, the reduction's number, the tuple of parameters. */
-static bool read_question(PyObject *const *arguments, onepass_call *call) {
+bool native_read_question(PyObject *const *arguments, onepass_call *call) {
     const char *name = PyUnicode_AsUTF8AndSize(arguments[0], NULL); /* which the caller's reference keeps */
     *call = (onepass_call){.size = sizeof *call, .loss = name};
     if (!name)
@@ -85,7 +99,7 @@ typedef struct operands {
 } operands;
 
 /* f16 with bf16 gives f32, otherwise the larger one's. */
-static int32_t promote(int32_t a, int32_t b) {
+int32_t native_promote(int32_t a, int32_t b) {
     const bool both_small = a < ONEPASS_F32 && b < ONEPASS_F32;
     return a == b ? a : both_small ? ONEPASS_F32 : a > b ? a : b;
 }
@@ -130,11 +144,11 @@ static int32_t type_of(const operands *all, long flags) {
     for (int k = 0; k < deciding; k++) {
         const onepass_tensor *one = &all->at[k].tensor;
         if (numbers_decide || one->ndim > 0)
-            dtype = dtype ? promote(dtype, one->dtype) : one->dtype;
+            dtype = dtype ? native_promote(dtype, one->dtype) : one->dtype;
     }
     const bool weight_decides = all->has_weight && !(flags & TWO_DECIDE);
     if (weight_decides && (all->weight.tensor.ndim > 0 || all->common.ndim == 0))
-        dtype = promote(dtype, all->weight.tensor.dtype);
+        dtype = native_promote(dtype, all->weight.tensor.dtype);
     return dtype;
 }
 
@@ -200,7 +214,7 @@ static PyObject *make_value(const operands *all, const onepass_call *call, long 
 }
 
 /* A tuple with None for what is not there; takes the references. */
-static PyObject *tuple_of(PyObject **made, int count) {
+PyObject *native_tuple_of(PyObject **made, int count) {
     PyObject *tuple = PyTuple_New(count);
     for (int i = 0; i < count; i++) {
         PyObject *item = made[i] ? made[i] : Py_NewRef(Py_None);
@@ -229,7 +243,7 @@ PyObject *native_torch_loss(PyObject *module, PyObject *const *arguments, Py_ssi
     operands all;
     borrowed value, gradient[MOST_OPERANDS];
     PyObject *made[1 + MOST_OPERANDS] = {NULL};
-    if ((count != 8 + EXTRAS && !has_count(count, 8, "torch_loss")) || !read_question(arguments, &call))
+    if ((count != 8 + EXTRAS && !native_has_count(count, 8, "torch_loss")) || !native_read_question(arguments, &call))
         return NULL;
     const long flags = PyLong_AsLong(arguments[5]), outputs = PyLong_AsLong(arguments[6]);
     const outcome result = borrow_operands(arguments + 3, count > 8 ? arguments + 8 : NULL, flags, &all);
@@ -247,9 +261,9 @@ PyObject *native_torch_loss(PyObject *module, PyObject *const *arguments, Py_ssi
             return drop(made);
         call.gradient[k] = &gradient[k].tensor;
     }
-    if (!run(onepass_run, &call, has_few(&all)))
+    if (!native_run(onepass_run, &call, has_few(&all)))
         return drop(made);
-    return outputs ? tuple_of(made, 1 + all.count) : made[0];
+    return outputs ? native_tuple_of(made, 1 + all.count) : made[0];
 }
 
 /* A gradient that is there, or is to be made (True), or is not asked for (None). */
@@ -274,7 +288,8 @@ PyObject *native_torch_gradient(PyObject *module, PyObject *const *arguments, Py
     operands all;
     borrowed upstream, gradient[MOST_OPERANDS];
     PyObject *made[1 + MOST_OPERANDS] = {NULL};
-    if ((count != 7 + EXTRAS && !has_count(count, 7, "torch_gradient")) || !read_question(arguments, &call))
+    if ((count != 7 + EXTRAS && !native_has_count(count, 7, "torch_gradient")) ||
+        !native_read_question(arguments, &call))
         return NULL;
     outcome result = borrow_operands(arguments + 3, count > 7 ? arguments + 7 : NULL, 0, &all);
     if (result == DONE)
@@ -294,11 +309,11 @@ PyObject *native_torch_gradient(PyObject *module, PyObject *const *arguments, Py
         if (result == DONE && argument != Py_True)
             call.flags |= ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
     }
-    return run(onepass_run, &call, has_few(&all)) ? tuple_of(made, all.count) : drop(made);
+    return native_run(onepass_run, &call, has_few(&all)) ? native_tuple_of(made, all.count) : drop(made);
 }
 
 /* Whether the upstream gradient is seen to be 1 at once, as it mostly is. */
-static bool is_one_here(const borrowed *upstream) {
+bool native_is_one_here(const borrowed *upstream) {
     const onepass_tensor *tensor = &upstream->tensor;
     if (upstream->device != ONEPASS_CPU || tensor->ndim > 0)
         return false;
@@ -314,7 +329,7 @@ PyObject *native_torch_scale(PyObject *module, PyObject *const *arguments, Py_ss
     if (count > 1 + MOST_OPERANDS || count < 2)
         return PyErr_Format(PyExc_TypeError, "torch_scale takes 2 to %d arguments, not %zd", 1 + MOST_OPERANDS, count);
     outcome result = torch_borrow(arguments[0], &upstream);
-    if (result == DONE && is_one_here(&upstream))
+    if (result == DONE && native_is_one_here(&upstream))
         Py_RETURN_TRUE;
     for (int k = 0; k < count - 1 && result == DONE; k++) {
         if (arguments[1 + k] == Py_None)
@@ -328,7 +343,7 @@ PyObject *native_torch_scale(PyObject *module, PyObject *const *arguments, Py_ss
     call.device = upstream.device;
     call.device_index = upstream.device_index;
     call.threads = call.device == ONEPASS_CPU ? torch_threads() : 0;
-    if (result == FAILED || torch_stream(&upstream, &call.stream) != DONE || !run(onepass_scale, &call, false))
+    if (result == FAILED || torch_stream(&upstream, &call.stream) != DONE || !native_run(onepass_scale, &call, false))
         return NULL;
     Py_RETURN_TRUE;
 }
@@ -354,7 +369,7 @@ PyObject *native_numpy_run(PyObject *module, PyObject *const *arguments, Py_ssiz
     onepass_call call;
     borrowed tensor[ARRAYS] = {0};
     const onepass_tensor *given[ARRAYS];
-    if (!has_count(count, 3 + ARRAYS + 1, "numpy_run") || !read_question(arguments, &call))
+    if (!native_has_count(count, 3 + ARRAYS + 1, "numpy_run") || !native_read_question(arguments, &call))
         return NULL;
     for (int i = 0; i < ARRAYS; i++) {
         PyObject *array = arguments[3 + i];
@@ -370,7 +385,7 @@ PyObject *native_numpy_run(PyObject *module, PyObject *const *arguments, Py_ssiz
     call.value = given[VALUE];
     call.gradient[ONEPASS_PREDICTION] = given[GRADIENT];
     call.divisor = PyFloat_AsDouble(arguments[3 + ARRAYS]);
-    if (PyErr_Occurred() || !run(onepass_run, &call, false))
+    if (PyErr_Occurred() || !native_run(onepass_run, &call, false))
         return NULL;
     Py_RETURN_NONE;
 }

@@ -12,6 +12,7 @@ enum {
     DLPACK_CPU = 1,
     DLPACK_CUDA = 2,
     DLPACK_CUDA_HOST = 3, /* pinned host memory */
+    DLPACK_INT = 0,
     DLPACK_UINT = 1,
     DLPACK_FLOAT = 2,
     DLPACK_BFLOAT = 4,

@@ -49,17 +49,27 @@ static PyObject *loss_dict(const onepass_loss_info *info) {
                          info->value, "slope", info->slope, "operands", operands, "parameters", parameters);
 }
 
-static PyObject *native_losses(PyObject *module, PyObject *none) {
-    (void)module;
-    (void)none;
+static PyObject *list_of(const onepass_loss_info *(*loss_at)(int32_t index)) {
     PyObject *list = PyList_New(0);
-    for (int32_t i = 0; list && onepass_loss_at(i); i++) {
-        PyObject *one = loss_dict(onepass_loss_at(i));
+    for (int32_t i = 0; list && loss_at(i); i++) {
+        PyObject *one = loss_dict(loss_at(i));
         if (!one || PyList_Append(list, one) != 0)
             Py_CLEAR(list);
         Py_XDECREF(one);
     }
     return list;
+}
+
+static PyObject *native_losses(PyObject *module, PyObject *none) {
+    (void)module;
+    (void)none;
+    return list_of(onepass_loss_at);
+}
+
+static PyObject *native_row_losses(PyObject *module, PyObject *none) {
+    (void)module;
+    (void)none;
+    return list_of(onepass_row_loss_at);
 }
 
 static PyObject *native_machine(PyObject *module, PyObject *none) {
@@ -84,9 +94,13 @@ static PyMethodDef methods[] = {
     FAST(torch_gradient),
     FAST(torch_scale),
     FAST(numpy_run),
+    FAST(torch_rows),
+    FAST(torch_rows_gradient),
+    FAST(numpy_rows),
     {"learn_torch", native_learn_torch, METH_O, "Tells the module of PyTorch, once."},
     {"use_exchange_api", native_use_exchange_api, METH_O, "Whether DLPack's exchange API may be used; what it was."},
     {"losses", native_losses, METH_NOARGS, NULL},
+    {"row_losses", native_row_losses, METH_NOARGS, NULL},
     {"machine", native_machine, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

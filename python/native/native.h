@@ -48,6 +48,9 @@ outcome torch_borrow_made(PyObject *object, borrowed *into);
 /* The same of bool or uint8. */
 outcome torch_borrow_mask(PyObject *object, borrowed *into);
 
+/* The same of int64, int32 or uint8. */
+outcome torch_borrow_labels(PyObject *object, borrowed *into);
+
 /* A new dense tensor of the given shape and type, where `like` is. Fills in `into` and returns the object. */
 PyObject *torch_make(const borrowed *like, int32_t dtype, int32_t ndim, const int64_t *shape, borrowed *into);
 
@@ -72,11 +75,38 @@ outcome numpy_borrow(PyObject *object, const char *name, borrowed *into);
 /* The same of bool or uint8. */
 outcome numpy_borrow_mask(PyObject *object, const char *name, borrowed *into);
 
+/* The same of int64, int32 or uint8. */
+outcome numpy_borrow_labels(PyObject *object, const char *name, borrowed *into);
+
 /* ---------------------------------------------------------------- calls.c -- */
+
+/* Whether a function got as many arguments as it takes; else an exception. */
+bool native_has_count(Py_ssize_t count, Py_ssize_t expected, const char *function);
+
+/* What every computation is told first: the loss's name, the reduction's number, the tuple of parameters. */
+bool native_read_question(PyObject *const *arguments, onepass_call *call);
+
+/* On the CPU others may run meanwhile; a short call, as one on a GPU is, is over before it would pay. */
+bool native_run(onepass_status (*function)(const onepass_call *), const onepass_call *call, bool is_short);
+
+/* The common type of two, as PyTorch has it. */
+int32_t native_promote(int32_t a, int32_t b);
+
+/* A tuple with None for what is not there; takes the references. */
+PyObject *native_tuple_of(PyObject **made, int count);
+
+/* Whether the upstream gradient is seen to be 1 at once, as it mostly is. */
+bool native_is_one_here(const borrowed *upstream);
 
 PyObject *native_torch_loss(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *native_torch_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *native_torch_scale(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *native_numpy_run(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+
+/* ----------------------------------------------------------------- rows.c -- */
+
+PyObject *native_torch_rows(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *native_torch_rows_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *native_numpy_rows(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 
 #endif

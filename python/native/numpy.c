@@ -35,6 +35,21 @@ static int32_t mask_type(const char *text, const char *name) {
     return 0;
 }
 
+/* Whole numbers of this machine. */
+static int32_t label_type(const char *text, const char *name) {
+    const char own = PY_LITTLE_ENDIAN ? '<' : '>';
+    const int32_t dtype = !text                         ? 0
+                          : strcmp(text + 1, "u1") == 0 ? ONEPASS_U8
+                          : text[0] != own              ? 0
+                          : strcmp(text + 1, "i8") == 0 ? ONEPASS_I64
+                          : strcmp(text + 1, "i4") == 0 ? ONEPASS_I32
+                                                        : 0;
+    if (!dtype)
+        PyErr_Format(PyExc_TypeError, "%s has elements of type %s; expected int64, int32 or uint8 of this machine",
+                     name, text ? text : "unknown");
+    return dtype;
+}
+
 static bool read_numbers(PyObject *tuple, int64_t *numbers, Py_ssize_t count, int64_t unit, const char *name) {
     for (Py_ssize_t i = 0; i < count; i++) {
         const long long number = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
@@ -104,4 +119,8 @@ outcome numpy_borrow(PyObject *object, const char *name, borrowed *into) {
 
 outcome numpy_borrow_mask(PyObject *object, const char *name, borrowed *into) {
     return borrow(object, name, mask_type, into);
+}
+
+outcome numpy_borrow_labels(PyObject *object, const char *name, borrowed *into) {
+    return borrow(object, name, label_type, into);
 }

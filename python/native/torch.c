@@ -10,7 +10,7 @@ enum {
 /* What has been learnt of PyTorch. References are kept for good, as the module is. */
 static struct {
     PyObject *tensor, *parameter; /* the two types whose objects are plain tensors */
-    PyObject *dtype[ONEPASS_BOOL + 1], *uint8;
+    PyObject *dtype[ONEPASS_U8 + 1];
     PyObject *empty, *empty_like, *strided;
     PyObject *raw_stream; /* null: no CUDA in this build */
     PyObject *get_num_threads;
@@ -46,13 +46,13 @@ static PyObject *find(PyObject *module, const char *first, const char *second) {
 }
 
 outcome torch_learn(PyObject *module) {
-    static const char *const dtypes[] = {NULL, "float16", "bfloat16", "float32", "float64", "bool"};
+    static const char *const dtypes[] = {NULL,   "float16", "bfloat16", "float32", "float64",
+                                         "bool", "int64",   "int32",    "uint8"};
     if (torch.tensor)
         return DONE;
-    for (int i = ONEPASS_F16; i <= ONEPASS_BOOL; i++)
+    for (int i = ONEPASS_F16; i <= ONEPASS_U8; i++)
         if (!(torch.dtype[i] = PyObject_GetAttrString(module, dtypes[i])))
             return FAILED;
-    torch.uint8 = PyObject_GetAttrString(module, "uint8");
     PyObject *nn = PyObject_GetAttrString(module, "nn");
     torch.parameter = nn ? PyObject_GetAttrString(nn, "Parameter") : NULL;
     Py_XDECREF(nn);
@@ -62,8 +62,8 @@ outcome torch_learn(PyObject *module) {
     PyObject *tensor = PyObject_GetAttrString(module, "Tensor");
     torch.get_num_threads = PyObject_GetAttrString(module, "get_num_threads");
     torch.is_neg = tensor ? PyObject_GetAttrString(tensor, "is_neg") : NULL;
-    if (!torch.uint8 || !torch.get_num_threads || !torch.is_neg || !torch.parameter || !torch.empty ||
-        !torch.empty_like || !torch.strided || !tensor)
+    if (!torch.get_num_threads || !torch.is_neg || !torch.parameter || !torch.empty || !torch.empty_like ||
+        !torch.strided || !tensor)
         return FAILED;
     torch.raw_stream = find(module, "_C", "_cuda_getCurrentRawStream");
     torch.exchange = find_exchange(tensor);
@@ -87,12 +87,16 @@ static void point_at_own(borrowed *into) {
 
 static outcome from_dlpack(const dlpack_tensor *from, borrowed *into) {
     const bool is_float = from->type.code == DLPACK_FLOAT, is_bfloat = from->type.code == DLPACK_BFLOAT;
-    const bool is_byte = from->type.code == DLPACK_BOOL || from->type.code == DLPACK_UINT;
+    const bool is_int = from->type.code == DLPACK_INT;
     into->tensor.dtype = is_float && from->type.bits == 64    ? ONEPASS_F64
                          : is_float && from->type.bits == 32  ? ONEPASS_F32
                          : is_float && from->type.bits == 16  ? ONEPASS_F16
                          : is_bfloat && from->type.bits == 16 ? ONEPASS_BF16
-                         : is_byte && from->type.bits == 8    ? ONEPASS_BOOL
+                         : is_int && from->type.bits == 64    ? ONEPASS_I64
+                         : is_int && from->type.bits == 32    ? ONEPASS_I32
+                         : from->type.bits != 8               ? 0
+                         : from->type.code == DLPACK_BOOL     ? ONEPASS_BOOL
+                         : from->type.code == DLPACK_UINT     ? ONEPASS_U8
                                                               : 0;
     const bool on_cpu = from->device.type == DLPACK_CPU || from->device.type == DLPACK_CUDA_HOST;
     if (!into->tensor.dtype || from->type.lanes != 1 || from->ndim > ONEPASS_MAX_DIMENSIONS ||
@@ -139,8 +143,8 @@ static outcome read_numbers(PyObject *sequence, int64_t *numbers, int32_t *count
 static outcome read_type(PyObject *object, borrowed *into) {
     PyObject *dtype = PyObject_GetAttrString(object, "dtype"), *layout = PyObject_GetAttrString(object, "layout");
     const bool strided = layout == torch.strided;
-    into->tensor.dtype = dtype == torch.uint8 ? ONEPASS_BOOL : 0;
-    for (int i = ONEPASS_F16; i <= ONEPASS_BOOL; i++)
+    into->tensor.dtype = 0;
+    for (int i = ONEPASS_F16; i <= ONEPASS_U8; i++)
         if (dtype == torch.dtype[i])
             into->tensor.dtype = i;
     Py_XDECREF(dtype);
@@ -212,7 +216,7 @@ outcome torch_borrow(PyObject *object, borrowed *into) {
     const outcome result = torch_borrow_made(object, into);
     if (result != DONE)
         return result;
-    if (into->tensor.dtype == ONEPASS_BOOL)
+    if (into->tensor.dtype > ONEPASS_F64)
         return OTHERWISE;
     PyObject *answer = PyObject_CallFunctionObjArgs(torch.is_neg, object, NULL);
     Py_XDECREF(answer);
@@ -221,7 +225,16 @@ outcome torch_borrow(PyObject *object, borrowed *into) {
 
 outcome torch_borrow_mask(PyObject *object, borrowed *into) {
     const outcome result = torch_borrow_made(object, into);
-    return result == DONE && into->tensor.dtype != ONEPASS_BOOL ? OTHERWISE : result;
+    if (result != DONE)
+        return result;
+    const bool is_byte = into->tensor.dtype == ONEPASS_BOOL || into->tensor.dtype == ONEPASS_U8;
+    into->tensor.dtype = ONEPASS_BOOL;
+    return is_byte ? DONE : OTHERWISE;
+}
+
+outcome torch_borrow_labels(PyObject *object, borrowed *into) {
+    const outcome result = torch_borrow_made(object, into);
+    return result == DONE && into->tensor.dtype < ONEPASS_I64 ? OTHERWISE : result;
 }
 
 /* -------------------------------------------------------------------- make -- */

@@ -16,12 +16,18 @@ from .functional import *  # noqa: F403: its __all__, in which the losses are th
 from .patch import patch_torch
 
 __version__ = _native.version
-__all__ = [*functional.__all__, "losses", "machine", "nn", "patch_torch"]
+__all__ = [*functional.__all__, "losses", "machine", "nn", "patch_torch", "row_losses"]
 
 
 def losses():
-    """The losses of the library: a list of dicts with name, meaning, formulas, operands and parameters."""
+    """The losses of the library whose every element has a value: a list of dicts with name, meaning, formulas, operands
+    and parameters."""
     return _native.losses()
+
+
+def row_losses():
+    """The library's losses over rows, such as cross-entropy: the same."""
+    return _native.row_losses()
 
 
 def machine():

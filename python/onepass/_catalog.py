@@ -6,6 +6,7 @@ import numbers
 from . import _native
 
 CATALOG = {loss["name"]: loss for loss in _native.losses()}
+ROW_CATALOG = {loss["name"]: loss for loss in _native.row_losses()}
 
 #: Of each function that is written out in functional.py: the library's losses, and when it computes which; None for
 #: what is but a faster way.
@@ -28,10 +29,17 @@ WRITTEN = {
     "kl_div": {"kl_div": "", "kl_div_log_target": "with log_target=True"},
 }
 
+#: The same of losses over rows.
+ROWS = {
+    "cross_entropy": {"cross_entropy": "", "cross_entropy_with_probabilities": "where target has the shape of input"},
+    "nll_loss": {"nll": ""},
+    "log_prob": {"log_prob": ""},
+}
+
 #: The losses whose functions and modules are generated: all others.
 GENERATED = [name for name in CATALOG if not any(name in losses for losses in WRITTEN.values())]
 
-_FUNCTIONS = {name: function for function, losses in WRITTEN.items() for name in losses}
+_FUNCTIONS = {name: function for function, losses in (WRITTEN | ROWS).items() for name in losses}
 
 
 def function_of(name):
@@ -41,6 +49,8 @@ def function_of(name):
 
 def losses_of(function):
     """What a function of the package computes: entries of the catalogue, and when it is which."""
+    if function in ROWS:
+        return [(ROW_CATALOG[name], when) for name, when in ROWS[function].items()]
     losses = WRITTEN.get(function, {function.removesuffix("_loss"): ""})
     return [(CATALOG[name], when) for name, when in losses.items() if when is not None]
 

@@ -23,6 +23,11 @@ Given = namedtuple("Given", "third weight mask broadcast_weight size_average red
                    defaults=(None, None, None, False, None, None))
 NOTHING = Given()
 
+# What a loss over rows may have that PyTorch's function has not.
+RowGiven = namedtuple("RowGiven", "z_loss softcap temperature row_weight mask divisor dtype inplace returns",
+                      defaults=(0.0, None, 1.0, None, None, None, None, False, ()))
+NOTHING_OVER_ROWS = RowGiven()
+
 # ----------------------------------------------------------------- the losses --
 
 # Operands of different sizes are broadcast with a warning or quietly, or the target's must be broadcast to the input's,
@@ -81,7 +86,7 @@ def warn(message):
     warnings.warn(message, stacklevel=level)
 
 
-_OURS = {f"{__package__}.{name}" for name in ("_numpy", "_torch", "functional", "patch")}
+_OURS = {f"{__package__}.{name}" for name in ("_numpy", "_rows", "_torch", "functional", "patch")}
 
 
 def check_sizes(sizes, input, target, third):

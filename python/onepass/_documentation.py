@@ -25,6 +25,27 @@ _ARGUMENTS = {
     "broadcast_weight": "whether weight may broadcast to the size of the loss instead",
 }
 
+# Of losses over rows, where it is another.
+_ROW_ARGUMENTS = {
+    "input": "the logits, a PyTorch tensor or a NumPy array",
+    "target": "class indices (int64, int32 or uint8), of the shape of input without the classes; or a probability for each "
+              "class, of the shape of input",
+    "labels": "class indices (int64, int32 or uint8), of the shape of logits without the last dimension",
+    "weight": "a weight for each class; beside class indices a mean is over the weights of the rows' classes",
+    "ignore_index": "rows with this class index take no part",
+    "reduction": "'mean', 'sum', 'none' or 'batchmean', the sum over the first extent of the rows",
+    "row_weight": "multiplies each row's loss; broadcasts to the rows; a mean is over the sum of the weights",
+    "mask": "which rows take part, of bool or uint8; broadcasts to the rows",
+    "divisor": "what a mean is divided by instead: a number, or a tensor of one element on the device",
+    "dtype": "the type of the loss, whatever that of the input",
+    "inplace": "whether backward may write the gradient over the input's memory",
+    "softcap": "logits z become softcap*tanh(z/softcap); None: they stay as they are",
+    "return_lse": "whether to return each row's log-sum-exp, too",
+    "return_z_loss": "whether to return the part of the loss that z_loss has, too",
+    "return_accuracy": "whether to return the share of rows whose largest logit is the target's, too",
+    "return_entropy": "whether to return each row's entropy, too",
+}
+
 # The functions of formulas that Python's math does not have.
 _DEFINITIONS = {"softplus": "softplus = lambda z: log1p(exp(z))", "sigmoid": "sigmoid = lambda z: 1 / (1 + exp(-z))"}
 
@@ -36,6 +57,37 @@ def documentation_of(sentences, losses, function, module=None):
     about = [f"{one.name}: {meaning_of(one, [loss for loss, _ in losses])}" for one in arguments]
     lines = [line.strip() for line in sentences.strip().splitlines()]
     return "\n".join([*lines, "", *formulas(losses, function), *([""] if about else []), *about]) + "\n"
+
+
+def row_documentation_of(sentences, losses, function, module=None):
+    """The same of a loss over rows. Its formulas are of one row, in NumPy's functions."""
+    arguments = inspect.signature(module or function).parameters.values()
+    about = [f"{one.name}: {row_meaning_of(one, losses)}" for one in arguments]
+    lines = [line.strip() for line in sentences.strip().splitlines()]
+    return "\n".join([*lines, "", *row_formulas(losses, function), *([""] if about else []), *about]) + "\n"
+
+
+def row_formulas(losses, function):
+    first, second, *others = inspect.signature(function).parameters
+    text = " ".join(loss["value"] for loss, _ in losses)
+    names = {"z": first, "y": second, "q": second, "w": "weight" if "weight" in others else "ones_like(z)",
+             "s": "label_smoothing", "C": "len(z)", "lse": "log(sum(exp(z)))"}
+    before = [f"{name} = {meaning}" for name, meaning in names.items() if re.search(rf"\b{name}\b", text)]
+    lines = [f"loss = {loss['value']}" + (f"  # {when}" if when else "") for loss, when in losses]
+    return ["    " + line for line in before + lines]
+
+
+def row_meaning_of(argument, losses):
+    name = argument.name
+    known = {known["name"]: known for loss, _ in losses for known in loss["parameters"]}.get(name)
+    if name == "input" and losses[0][0]["name"] == "nll":
+        meaning = "the log-probabilities, a PyTorch tensor or a NumPy array"
+    elif name in _ROW_ARGUMENTS:
+        meaning = _ROW_ARGUMENTS[name]
+    else:
+        meaning = f"{known['meaning']}; {range_of(known)}" if known else _ARGUMENTS.get(name, _ARGUMENTS["inputs"])
+    given = "" if argument.default in (argument.empty, None) else f"; {argument.default!r} if not given"
+    return meaning + given
 
 
 def formulas(losses, function):

@@ -32,3 +32,6 @@ TORCH_NAMES = {
     "kl_div": TorchName("kl_div", {"log_target": False}),
     "kl_div_log_target": TorchName("kl_div", {"log_target": True}),
 }
+
+#: Its functions of losses over rows, whose names are ours, too.
+ROW_NAMES = {"cross_entropy", "nll_loss"}

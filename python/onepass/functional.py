@@ -5,9 +5,9 @@ Those that PyTorch has stand here with its signatures. The others are made out o
 
 import sys
 
-from ._catalog import CATALOG, GENERATED, WRITTEN, losses_of
-from ._contract import Given
-from ._documentation import documentation_of
+from ._catalog import CATALOG, GENERATED, ROW_CATALOG, ROWS, WRITTEN, losses_of
+from ._contract import NOTHING_OVER_ROWS, Given, RowGiven
+from ._documentation import documentation_of, row_documentation_of
 
 # ------------------------------------------------------- what PyTorch has, too --
 
@@ -168,6 +168,57 @@ def _kl_div_name(log_target=False):
     return "kl_div_log_target" if log_target else "kl_div"
 
 
+# --------------------------------------------------------------- losses over rows --
+
+
+def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
+                  label_smoothing=0.0, *, z_loss=0.0, softcap=None, temperature=1.0, row_weight=None, mask=None,
+                  divisor=None, dtype=None, inplace=False, return_lse=False, return_z_loss=False,
+                  return_accuracy=False):
+    """The cross-entropy of rows of logits with class indices, or with a probability for each class where target has the
+    shape of input, as torch.nn.functional.cross_entropy has it. The classes are dimension 1, or the only one.
+
+    With return_lse, return_z_loss or return_accuracy it is a tuple of the loss and these, in this order; nothing flows
+    back from them."""
+    if _overridden(input, target, weight, row_weight, mask, divisor) and _enabled():
+        return _override(cross_entropy, input, target, weight, size_average, ignore_index, reduce, reduction,
+                         label_smoothing, z_loss, softcap, temperature, row_weight, mask, divisor, dtype, inplace,
+                         return_lse, return_z_loss, return_accuracy)
+    returns = _returns(return_lse, return_z_loss, return_accuracy)
+    given = RowGiven(z_loss, softcap, temperature, row_weight, mask, divisor, dtype, inplace, returns)
+    return _row_side(input, target).cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction,
+                                                  label_smoothing, given)
+
+
+def _returns(lse, z_loss, accuracy):
+    if not (lse or z_loss or accuracy):
+        return ()
+    return tuple([name for name, wanted in (("lse", lse), ("z_loss", z_loss), ("accuracy", accuracy)) if wanted])
+
+
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", *,
+             row_weight=None, mask=None, divisor=None, dtype=None):
+    """Minus the log-probability of class indices, as torch.nn.functional.nll_loss has it. The classes are dimension 1,
+    or the only one."""
+    if _overridden(input, target, weight, row_weight, mask, divisor) and _enabled():
+        return _override(nll_loss, input, target, weight, size_average, ignore_index, reduce, reduction, row_weight,
+                         mask, divisor, dtype)
+    given = RowGiven(row_weight=row_weight, mask=mask, divisor=divisor, dtype=dtype)
+    return _row_side(input, target).nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction,
+                                             given)
+
+
+def log_prob(logits, labels, temperature=1.0, softcap=None, ignore_index=-100, return_entropy=False, *, dtype=None,
+             inplace=False):
+    """The logarithm of the probability that each row of logits, over the last dimension, gives to its label; with
+    return_entropy a tuple of it and the rows' entropy. Both have gradients for the logits; both are 0 where the label is
+    ignore_index."""
+    if _overridden(logits, labels) and _enabled():
+        return _override(log_prob, logits, labels, temperature, softcap, ignore_index, return_entropy, dtype, inplace)
+    return _row_side(logits, labels).log_prob(logits, labels, temperature, softcap, ignore_index, return_entropy, dtype,
+                                              inplace)
+
+
 # --------------------------------------------------------------- value_and_grad --
 
 
@@ -178,8 +229,9 @@ def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=
     name is one of onepass.losses(), with its parameters by name, or that of a function ('mse_loss',
     'binary_cross_entropy_with_logits'), with that function's: 'poisson_nll_loss' has log_input and full, 'kl_div'
     log_target.
-    third is the third operand of those losses that have one: a variance, say. reduction is 'mean', 'sum' or
-    'batchmean'. The gradient has the shape and the type of input. Weight and mask are those of the loss's function.
+    third is the third operand of those losses that have one: a variance, say; of a loss over rows the weights of the
+    classes, if there are any, while weight and mask are over the rows. reduction is 'mean', 'sum' or 'batchmean'. The
+    gradient has the shape and the type of input. Weight and mask are those of the loss's function.
 
         loss, gradient = onepass.value_and_grad("smooth_l1", prediction, target, beta=0.5)
     """
@@ -187,22 +239,26 @@ def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=
         return _override(value_and_grad, name, input, target, third, reduction, weight, mask, broadcast_weight,
                          **parameters)
     loss = _library_name(name, third, parameters) if isinstance(name, str) else None
-    known = CATALOG.get(loss)
+    if loss == "cross_entropy" and getattr(target, "shape", None) == getattr(input, "shape", None):
+        loss = "cross_entropy_with_probabilities"
+    over_rows = loss in ROW_CATALOG
+    known = ROW_CATALOG[loss] if over_rows else CATALOG.get(loss)
     if known is None:
-        raise ValueError(f"there is no loss {name!r}; there are {', '.join(map(repr, CATALOG))}")
+        raise ValueError(f"there is no loss {name!r}; there are {', '.join(map(repr, CATALOG | ROW_CATALOG))}")
     standards = {parameter["name"]: parameter["default"] for parameter in known["parameters"]}
     for given in parameters:
         if given not in standards:
             has = f"it has {', '.join(standards)}" if standards else "it has none"
             raise TypeError(f"{loss} has no parameter {given!r}; {has}")
-    if (third is not None) != (len(known["operands"]) == 3):
+    if not over_rows and (third is not None) != (len(known["operands"]) == 3):
         raise TypeError(f"{loss} has the operands {', '.join(known['operands'])}; {2 + (third is not None)} were given")
     if reduction not in ("mean", "sum", "batchmean"):
         raise ValueError(f"reduction is {reduction!r}; value_and_grad needs 'mean', 'sum' or 'batchmean', since only a "
                          "number has one gradient")
     values = tuple(parameters.get(key, standard) for key, standard in standards.items())
     given = Given(third, weight, mask, broadcast_weight)
-    return _side(input, target).value_and_grad(loss, input, target, values, reduction, given)
+    side = (_row_side if over_rows else _side)(input, target)
+    return side.value_and_grad(loss, input, target, values, reduction, given)
 
 
 def _library_name(name, third, parameters):
@@ -254,7 +310,10 @@ for _name in WRITTEN:
 
 globals().update({f"{name}_loss": function_of(CATALOG[name]) for name in GENERATED})
 
-__all__ = [*WRITTEN, "value_and_grad", *(f"{name}_loss" for name in GENERATED)]
+for _name in ROWS:
+    globals()[_name].__doc__ = row_documentation_of(globals()[_name].__doc__, losses_of(_name), globals()[_name])
+
+__all__ = [*WRITTEN, *ROWS, "value_and_grad", *(f"{name}_loss" for name in GENERATED)]
 
 # ------------------------------------------------------------- who overrides a call --
 
@@ -312,6 +371,17 @@ def _side(input, target):
         return _numpy
     names = " and ".join(type(operand).__name__ for operand in (input, target))
     raise TypeError(f"input and target are {names}; expected two PyTorch tensors or two NumPy arrays")
+
+
+def _row_side(input, target):
+    """The same for losses over rows."""
+    if _side(input, target) is _torch:
+        from . import _rows
+
+        return _rows
+    from . import _numpy_rows
+
+    return _numpy_rows
 
 
 def speaks_torch(operand):

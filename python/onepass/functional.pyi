@@ -3,21 +3,23 @@
 from typing import Any, Literal, SupportsFloat, overload
 
 import numpy
-from numpy.typing import NDArray
+import torch
+from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 from typing_extensions import TypeAlias
 
 __all__ = [
     "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "hinge_loss", "soft_margin_loss", "hinge_embedding_loss",
     "margin_ranking_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "sigmoid_focal_loss",
-    "poisson_nll_loss", "gaussian_nll_loss", "kl_div", "value_and_grad", "log_cosh_loss", "charbonnier_loss",
-    "tukey_biweight_loss", "quantile_loss", "epsilon_insensitive_loss", "mape_loss", "msle_loss", "squared_hinge_loss",
-    "gamma_deviance_loss", "tweedie_deviance_loss"
+    "poisson_nll_loss", "gaussian_nll_loss", "kl_div", "cross_entropy", "nll_loss", "log_prob", "value_and_grad",
+    "log_cosh_loss", "charbonnier_loss", "tukey_biweight_loss", "quantile_loss", "epsilon_insensitive_loss",
+    "mape_loss", "msle_loss", "squared_hinge_loss", "gamma_deviance_loss", "tweedie_deviance_loss"
 ]
 
 _Number: TypeAlias = numpy.floating[Any]
 _Array: TypeAlias = NDArray[numpy.floating[Any]]
 _Mask: TypeAlias = NDArray[numpy.bool_] | NDArray[numpy.uint8]
+_Labels: TypeAlias = NDArray[numpy.int64] | NDArray[numpy.int32] | NDArray[numpy.uint8]
 _Reduced: TypeAlias = Literal["mean", "sum"]
 _ReducedOrBatch: TypeAlias = Literal["mean", "sum", "batchmean"]
 
@@ -376,6 +378,77 @@ def kl_div(
     input: _Array, target: _Array, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", log_target: bool = False, *, weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number | _Array: ...
+@overload
+def cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+    label_smoothing: SupportsFloat = 0.0, *, z_loss: SupportsFloat = 0.0, softcap: SupportsFloat | None = None,
+    temperature: SupportsFloat = 1.0, row_weight: Tensor | None = None, mask: Tensor | None = None,
+    divisor: Tensor | float | None = None, dtype: torch.dtype | None = None, inplace: bool = False,
+    return_lse: Literal[False] = False, return_z_loss: Literal[False] = False, return_accuracy: Literal[False] = False
+) -> Tensor: ...
+@overload
+def cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+    label_smoothing: SupportsFloat = 0.0, *, z_loss: SupportsFloat = 0.0, softcap: SupportsFloat | None = None,
+    temperature: SupportsFloat = 1.0, row_weight: Tensor | None = None, mask: Tensor | None = None,
+    divisor: Tensor | float | None = None, dtype: torch.dtype | None = None, inplace: bool = False,
+    return_lse: bool = False, return_z_loss: bool = False, return_accuracy: bool = False
+) -> Any: ...
+@overload
+def cross_entropy(
+    input: _Array, target: _Array | _Labels, weight: _Array | None = None, size_average: bool | None = None,
+    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+    label_smoothing: SupportsFloat = 0.0, *, z_loss: SupportsFloat = 0.0, softcap: SupportsFloat | None = None,
+    temperature: SupportsFloat = 1.0, row_weight: _Array | None = None, mask: _Mask | None = None,
+    divisor: float | None = None, dtype: DTypeLike | None = None, inplace: bool = False,
+    return_lse: Literal[False] = False, return_z_loss: Literal[False] = False, return_accuracy: Literal[False] = False
+) -> Any: ...
+@overload
+def cross_entropy(
+    input: _Array, target: _Array | _Labels, weight: _Array | None = None, size_average: bool | None = None,
+    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+    label_smoothing: SupportsFloat = 0.0, *, z_loss: SupportsFloat = 0.0, softcap: SupportsFloat | None = None,
+    temperature: SupportsFloat = 1.0, row_weight: _Array | None = None, mask: _Mask | None = None,
+    divisor: float | None = None, dtype: DTypeLike | None = None, inplace: bool = False, return_lse: bool = False,
+    return_z_loss: bool = False, return_accuracy: bool = False
+) -> Any: ...
+@overload
+def nll_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean", *, row_weight: Tensor | None = None,
+    mask: Tensor | None = None, divisor: Tensor | float | None = None, dtype: torch.dtype | None = None
+) -> Tensor: ...
+@overload
+def nll_loss(
+    input: _Array, target: _Array | _Labels, weight: _Array | None = None, size_average: bool | None = None,
+    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean", *, row_weight: _Array | None = None,
+    mask: _Mask | None = None, divisor: float | None = None, dtype: DTypeLike | None = None
+) -> Any: ...
+@overload
+def log_prob(
+    logits: Tensor, labels: Tensor, temperature: SupportsFloat = 1.0, softcap: SupportsFloat | None = None,
+    ignore_index: int = -100, return_entropy: Literal[False] = False, *, dtype: torch.dtype | None = None,
+    inplace: bool = False
+) -> Tensor: ...
+@overload
+def log_prob(
+    logits: Tensor, labels: Tensor, temperature: SupportsFloat = 1.0, softcap: SupportsFloat | None = None,
+    ignore_index: int = -100, *, return_entropy: Literal[True], dtype: torch.dtype | None = None,
+    inplace: bool = False
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def log_prob(
+    logits: _Array, labels: _Labels, temperature: SupportsFloat = 1.0, softcap: SupportsFloat | None = None,
+    ignore_index: int = -100, return_entropy: Literal[False] = False, *, dtype: DTypeLike | None = None,
+    inplace: bool = False
+) -> _Array: ...
+@overload
+def log_prob(
+    logits: _Array, labels: _Labels, temperature: SupportsFloat = 1.0, softcap: SupportsFloat | None = None,
+    ignore_index: int = -100, *, return_entropy: Literal[True], dtype: DTypeLike | None = None, inplace: bool = False
+) -> tuple[_Array, _Array]: ...
 @overload
 def value_and_grad(
     name: str, input: Tensor, target: Tensor, third: Tensor | None = None, *, reduction: str = "mean",

@@ -5,9 +5,9 @@ import re
 from torch.nn.modules.loss import _Loss, _WeightedLoss
 
 from . import functional
-from ._catalog import CATALOG, GENERATED, check_parameters, losses_of
+from ._catalog import CATALOG, GENERATED, ROWS, check_parameters, losses_of
 from ._contract import check_reduction
-from ._documentation import documentation_of
+from ._documentation import documentation_of, row_documentation_of
 from ._torch_checks import checked_parameters
 
 
@@ -193,6 +193,45 @@ class KLDivLoss(_Loss):
                                  mask=mask)
 
 
+class CrossEntropyLoss(_WeightedLoss):
+    """torch.nn.CrossEntropyLoss by onepass.cross_entropy. weight is a buffer; a weight for each row, a mask and a divisor
+    may be given with the operands."""
+
+    __constants__ = ["ignore_index", "reduction", "label_smoothing"]
+
+    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
+                 label_smoothing=0.0, *, z_loss=0.0, softcap=None, temperature=1.0, dtype=None, inplace=False,
+                 return_lse=False, return_z_loss=False, return_accuracy=False):
+        super().__init__(weight, size_average, reduce, reduction)
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+        self.z_loss, self.softcap, self.temperature = z_loss, softcap, temperature
+        self.dtype, self.inplace = dtype, inplace
+        self.return_lse, self.return_z_loss, self.return_accuracy = return_lse, return_z_loss, return_accuracy
+
+    def forward(self, input, target, *, row_weight=None, mask=None, divisor=None):
+        return functional.cross_entropy(input, target, self.weight, ignore_index=self.ignore_index,
+                                        reduction=self.reduction, label_smoothing=self.label_smoothing,
+                                        z_loss=self.z_loss, softcap=self.softcap, temperature=self.temperature,
+                                        row_weight=row_weight, mask=mask, divisor=divisor, dtype=self.dtype,
+                                        inplace=self.inplace, return_lse=self.return_lse,
+                                        return_z_loss=self.return_z_loss, return_accuracy=self.return_accuracy)
+
+
+class NLLLoss(_WeightedLoss):
+    """torch.nn.NLLLoss by onepass.nll_loss. weight is a buffer; a weight for each row, a mask and a divisor may be given
+    with the operands."""
+
+    __constants__ = ["ignore_index", "reduction"]
+
+    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+        super().__init__(weight, size_average, reduce, reduction)
+        self.ignore_index = ignore_index
+
+    def forward(self, input, target, *, row_weight=None, mask=None, divisor=None):
+        return functional.nll_loss(input, target, self.weight, ignore_index=self.ignore_index,
+                                   reduction=self.reduction, row_weight=row_weight, mask=mask, divisor=divisor)
+
+
 # ----------------------------------------------------- what the catalogue offers --
 
 _TEMPLATE = '''
@@ -227,12 +266,12 @@ def module_of(loss):
 
 globals().update({module_name(name): module_of(CATALOG[name]) for name in GENERATED})
 
-__all__ = ["BCELoss", "BCEWithLogitsLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss", "HuberLoss",
-           "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "PoissonNLLLoss", "SigmoidFocalLoss", "SmoothL1Loss",
-           "SoftMarginLoss", *map(module_name, GENERATED)]
+__all__ = ["BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss",
+           "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "NLLLoss", "PoissonNLLLoss",
+           "SigmoidFocalLoss", "SmoothL1Loss", "SoftMarginLoss", *map(module_name, GENERATED)]
 
 for _name in __all__:
     _module = globals()[_name]
     _function = re.search(r"onepass\.(\w+)", _module.__doc__)[1]  # which its first sentence names
-    _module.__doc__ = documentation_of(_module.__doc__, losses_of(_function),
-                                       getattr(functional, _function), _module)
+    _module.__doc__ = (row_documentation_of if _function in ROWS else documentation_of)(
+        _module.__doc__, losses_of(_function), getattr(functional, _function), _module)

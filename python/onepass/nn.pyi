@@ -3,15 +3,17 @@
 from typing import Any, SupportsFloat
 
 import numpy
+import torch
 from torch import Tensor
 from torch.nn.modules.loss import _Loss
 from typing_extensions import TypeAlias
 
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss",
-    "L1Loss", "MSELoss", "MarginRankingLoss", "PoissonNLLLoss", "SigmoidFocalLoss", "SmoothL1Loss", "SoftMarginLoss",
-    "LogCoshLoss", "CharbonnierLoss", "TukeyBiweightLoss", "QuantileLoss", "EpsilonInsensitiveLoss", "MapeLoss",
-    "MsleLoss", "SquaredHingeLoss", "GammaDevianceLoss", "TweedieDevianceLoss"
+    "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss",
+    "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "NLLLoss", "PoissonNLLLoss",
+    "SigmoidFocalLoss", "SmoothL1Loss", "SoftMarginLoss", "LogCoshLoss", "CharbonnierLoss", "TukeyBiweightLoss",
+    "QuantileLoss", "EpsilonInsensitiveLoss", "MapeLoss", "MsleLoss", "SquaredHingeLoss", "GammaDevianceLoss",
+    "TweedieDevianceLoss"
 ]
 
 _Number: TypeAlias = numpy.floating[Any]
@@ -34,6 +36,34 @@ class BCEWithLogitsLoss(_Loss):
     ) -> None: ...
     def forward(self, input: Tensor, target: Tensor, *, mask: Tensor | None = None) -> Tensor: ...
     def __call__(self, input: Tensor, target: Tensor, *, mask: Tensor | None = None) -> Tensor: ...
+
+class CrossEntropyLoss(_Loss):
+    weight: Tensor | None
+    ignore_index: int
+    label_smoothing: SupportsFloat
+    z_loss: SupportsFloat
+    softcap: SupportsFloat | None
+    temperature: SupportsFloat
+    dtype: torch.dtype | None
+    inplace: bool
+    return_lse: bool
+    return_z_loss: bool
+    return_accuracy: bool
+    def __init__(
+        self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+        reduce: bool | None = None, reduction: str = "mean", label_smoothing: SupportsFloat = 0.0, *,
+        z_loss: SupportsFloat = 0.0, softcap: SupportsFloat | None = None, temperature: SupportsFloat = 1.0,
+        dtype: torch.dtype | None = None, inplace: bool = False, return_lse: bool = False, return_z_loss: bool = False,
+        return_accuracy: bool = False
+    ) -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, *, row_weight: Tensor | None = None, mask: Tensor | None = None,
+        divisor: Tensor | float | None = None
+    ) -> Any: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, *, row_weight: Tensor | None = None, mask: Tensor | None = None,
+        divisor: Tensor | float | None = None
+    ) -> Any: ...
 
 class GaussianNLLLoss(_Loss):
     full: bool
@@ -135,6 +165,22 @@ class MarginRankingLoss(_Loss):
     def __call__(
         self, input1: Tensor, input2: Tensor, target: Tensor, weight: Tensor | None = None, *,
         mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class NLLLoss(_Loss):
+    weight: Tensor | None
+    ignore_index: int
+    def __init__(
+        self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+        reduce: bool | None = None, reduction: str = "mean"
+    ) -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, *, row_weight: Tensor | None = None, mask: Tensor | None = None,
+        divisor: Tensor | float | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, *, row_weight: Tensor | None = None, mask: Tensor | None = None,
+        divisor: Tensor | float | None = None
     ) -> Tensor: ...
 
 class PoissonNLLLoss(_Loss):

@@ -3,9 +3,9 @@
 import functools
 
 from . import functional
-from ._torch_names import TORCH_NAMES
+from ._torch_names import ROW_NAMES, TORCH_NAMES
 
-_NAMES = sorted({name.function for name in TORCH_NAMES.values()})
+_NAMES = sorted({name.function for name in TORCH_NAMES.values()} | ROW_NAMES)
 _originals = {}
 _patches = 0
 
@@ -29,7 +29,7 @@ class Patch:
         global _patches
         import torch.nn.functional as F
 
-        from . import _fallback  # which keeps PyTorch's own
+        from . import _fallback, _rows_fallback  # which keep PyTorch's own
 
         self._in_force = True
         _patches += 1

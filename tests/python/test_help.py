@@ -11,14 +11,17 @@ np = pytest.importorskip("numpy")
 import onepass
 
 LOSSES = [name for name in onepass.functional.__all__ if name != "value_and_grad"]
+OVER_ROWS = ["cross_entropy", "nll_loss", "log_prob"]
 BETWEEN_0_AND_1 = {"binary_cross_entropy", "binary_cross_entropy_with_logits", "sigmoid_focal_loss", "poisson_nll_loss",
                    "gaussian_nll_loss", "kl_div", "msle_loss", "gamma_deviance_loss", "tweedie_deviance_loss"}
 FORMULA = re.compile(r"^    (\w+ = .*)$", re.MULTILINE)
 
 
 def formulas():
-    """Every formula of every function, with the arguments for which it holds."""
+    """Every formula of every function of elements, with the arguments for which it holds."""
     for name in LOSSES:
+        if name in OVER_ROWS:
+            continue
         for line in FORMULA.findall(getattr(onepass, name).__doc__):
             if line.startswith("loss = "):
                 words, _, when = line.partition("  # with ")
@@ -57,6 +60,26 @@ def test_formulas_are_python_and_compute_the_loss(name, formula, when):
         arrays = {operand: np.array([value]) for operand, value in values.items()}
         found = function(**arrays, **given, reduction="none")
         assert math.isclose(found[0], scope["loss"], rel_tol=1e-9, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["labels", "probabilities"])
+@pytest.mark.parametrize("name", OVER_ROWS)
+def test_formulas_over_rows_are_numpys_and_compute_the_loss(name, kind):
+    function, rng = getattr(onepass, name), np.random.default_rng(94)
+    lines = FORMULA.findall(function.__doc__)
+    found = [line for line in lines if line.startswith("loss = ") and ("#" in line) == (kind == "probabilities")]
+    assert len(found) == (name == "cross_entropy" or kind == "labels")
+    before = [line for line in lines if not line.startswith("loss = ")]
+    given = {"z_loss": 0.25, "label_smoothing": 0.125} if name == "cross_entropy" else {}
+    for formula in found:
+        for _ in range(20):
+            row, weight = rng.normal(size=7), rng.uniform(size=7) if name != "log_prob" else None
+            target = rng.uniform(size=7) if kind == "probabilities" else np.asarray(rng.integers(7))
+            scope = {**vars(np), **given, "input": row, "logits": row, "target": target, "labels": target,
+                     "weight": weight}
+            exec("\n".join([*before, formula]), scope)
+            more = {} if weight is None else {"weight": weight, "reduction": "none"}
+            assert math.isclose(function(row, target, **more, **given), scope["loss"], rel_tol=1e-9, abs_tol=1e-12)
 
 
 @pytest.mark.parametrize("name", LOSSES)

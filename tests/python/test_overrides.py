@@ -14,7 +14,8 @@ import onepass
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
-LOSSES = [name for name in onepass.functional.__all__ if name != "value_and_grad"]
+OVER_ROWS = ["cross_entropy", "nll_loss", "log_prob"]
+LOSSES = [name for name in onepass.functional.__all__ if name not in ("value_and_grad", "log_prob")]
 PATCHED = [name for name in LOSSES if hasattr(F, name)]
 ORIGINAL = {name: getattr(F, name) for name in PATCHED}
 
@@ -23,6 +24,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:reduction. 'mean' divides", "ign
 
 def operands_of(name):
     """Tensors for the arguments that have no default."""
+    if name in OVER_ROWS:
+        return [torch.rand(3, 4), torch.tensor([0, 3, 1])]
     count = sum(one.default is one.empty for one in inspect.signature(getattr(onepass, name)).parameters.values())
     return [torch.rand(3, 4) * 0.9 + 0.05 for _ in range(count)]
 
@@ -66,7 +69,8 @@ def calls_in(function, count):
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_mode_sees_one_call(name):
     function, operands = getattr(onepass, name), operands_of(name)
-    mask, wanted = torch.ones(3, 4, dtype=torch.bool), getattr(onepass, name)(*operands)
+    mask = torch.ones(3 if name in OVER_ROWS else (3, 4), dtype=torch.bool)
+    wanted = function(*operands)
     with Watching() as mode:
         plain, masked = function(*operands), function(*operands, reduction="sum", mask=mask)
     (first, arguments, given), (second, _, more) = mode.seen
@@ -88,6 +92,26 @@ def test_a_subclass_sees_one_call(monkeypatch, name):
         function(*operands, **{called: tensor})
         assert calls.pop()[1][called] is tensor
     assert calls == []
+
+
+def test_log_prob(monkeypatch):
+    logits, labels = operands_of("log_prob")
+    with Watching() as mode:
+        onepass.log_prob(logits, labels, return_entropy=True)
+    (function, arguments, given), = mode.seen
+    assert function is onepass.log_prob and given == {"return_entropy": True} and arguments[1] is labels
+    calls = answering(monkeypatch, onepass.log_prob)
+    onepass.log_prob(logits.as_subclass(Answering), labels)
+    (node,) = calls_in(lambda p, t: onepass.log_prob(p, t, 2.0), 2)
+    assert len(calls) == 1 and node.target is onepass.log_prob and node.kwargs == {"temperature": 2.0}
+
+
+@pytest.mark.parametrize("called", ["row_weight", "divisor"])
+def test_other_tensors_of_cross_entropy_are_operands(monkeypatch, called):
+    calls = answering(monkeypatch, onepass.cross_entropy)
+    tensor = torch.ones(()).as_subclass(Answering)
+    onepass.cross_entropy(*operands_of("cross_entropy"), **{called: tensor})
+    assert calls[0][1][called] is tensor
 
 
 def test_pos_weight_is_an_operand(monkeypatch):

@@ -1,0 +1,87 @@
+"""One computation of a loss over rows, as the extension, the operators and the fallback are told it alike."""
+
+from collections import namedtuple
+
+import torch
+
+from ._catalog import ROW_CATALOG, as_number, check_range
+from ._torch_checks import TYPES
+
+#: name: of the row catalogue. code: the reduction. parameters: in the catalogue's order. axis: of the classes, as
+#: onepass_call has it. dtype: the value's, or None for PyTorch's choice. divisor: a number, or None.
+Request = namedtuple("Request", "name code parameters axis dtype divisor")
+
+#: The tensors of one, each but the first two may be None.
+Tensors = namedtuple("Tensors", "input target weight row_weight mask divisor", defaults=(None,) * 4)
+
+LABELS = (torch.int64, torch.int32, torch.uint8)
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+MASKS = (torch.bool, torch.uint8)
+NUMBERS = {dtype: number for number, dtype in enumerate(FLOATS, 1)}  # the library's for them
+MOST_IGNORED = 2**53  # whole numbers up to which a double has every one
+
+# What may come with a value, as python/native/rows.c has it.
+FOR_INPUT, FOR_TARGET, STATE, LSE, PREDICTED, DIVIDED_BY = 1, 2, 4, 8, 16, 32
+STATE_SIZE = 5  # doubles a row
+LONG_ROWS = 1024  # classes up to which a row is summed again sooner than its state is written and read
+
+WITH_PROBABILITIES = "cross_entropy_with_probabilities"
+
+
+def parameters_of(name, **given):
+    """In the catalogue's order, checked, as Python's numbers; what the loss does not have is left out, and None is the
+    default."""
+    found = []
+    for known in ROW_CATALOG[name]["parameters"]:
+        value = given.get(known["name"])
+        value = known["default"] if value is None else as_number_of_row(name, known, value)
+        check_range(name, known, value)
+        found.append(value)
+    return tuple(found)
+
+
+def as_number_of_row(name, known, value):
+    return float(value) if isinstance(value, (float, int, torch.SymFloat, torch.SymInt)) else as_number(name, known,
+                                                                                                         value)
+
+
+def named(request):
+    """The parameters by their names."""
+    return dict(zip([known["name"] for known in ROW_CATALOG[request.name]["parameters"]], request.parameters))
+
+
+def class_axis(input, axis):
+    """Counted from 0."""
+    return axis % input.dim() if axis < 0 else axis - 1 if axis else min(1, input.dim() - 1)
+
+
+def rows_shape(input, axis):
+    axis = class_axis(input, axis)
+    return input.shape[:axis] + input.shape[axis + 1:]
+
+
+def keeps_state(request, input):
+    """Whether backward needs the rows' state to read each logit once."""
+    return request.name != "nll" and input.shape[class_axis(input, request.axis)] > LONG_ROWS
+
+
+def has_labels(request):
+    return request.name != WITH_PROBABILITIES
+
+
+def result_type(request, tensors, in_single):
+    """The value's type, as the extension has it."""
+    if request.dtype is not None:
+        return request.dtype
+    input, target, weight, row_weight, *_ = tensors
+    deciding = [] if has_labels(request) else [x for x in (target, weight) if x is not None]
+    if row_weight is not None and row_weight.dim() > 0:
+        deciding.append(row_weight)
+    dtype = input.dtype
+    for tensor in deciding:
+        dtype = torch.promote_types(dtype, tensor.dtype)
+    return torch.float32 if in_single and dtype in (torch.float16, torch.bfloat16) else dtype
+
+
+def are_plain(tensors):
+    return all(tensor is None or type(tensor) in TYPES for tensor in tensors)

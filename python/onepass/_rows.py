@@ -1,0 +1,317 @@
+"""Losses over rows of PyTorch's tensors. What is plain goes to the C library, with its gradient in the same pass if one
+will be needed and the upstream gradient is likely to be 1; anything else falls back to PyTorch."""
+
+import torch
+from torch.nn import _reduction
+
+from . import _contract, _native, _rows_fallback, _rows_operators, _torch, _upstream_habit
+from ._catalog import ROW_CATALOG, is_number
+from ._contract import BATCHMEAN, CODES, MEAN, NONE
+from ._row_request import (DIVIDED_BY, FLOATS, FOR_INPUT, FOR_TARGET, LABELS, LSE, MASKS, MOST_IGNORED, NUMBERS,
+                           PREDICTED, STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, class_axis, keeps_state,
+                           named, parameters_of, rows_shape)
+from ._rows_autograd import attach_gradients
+from ._torch_checks import check_reach
+from ._torch_state import is_any_autocast, is_compiling, is_in_single, is_plain_here
+
+assert _torch  # which has told the extension of PyTorch
+
+_torch_rows, _is_grad_enabled = _native.torch_rows, torch.is_grad_enabled
+_IN_SINGLE = -1
+
+
+# ----------------------------------------------------------------- the functions --
+
+
+def cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing, given):
+    whole = weight, size_average, ignore_index, reduce, reduction, label_smoothing
+    return loss("cross_entropy", input, target, whole, given)
+
+
+def nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction, given):
+    return loss("nll_loss", input, target, (weight, size_average, ignore_index, reduce, reduction), given)
+
+
+def loss(function, input, target, whole, given):
+    """One of PyTorch's functions; `whole` are its further arguments, `given` those that only ours has."""
+    check_kinds(input, target, whole[0], given)
+    plain = given == _contract.NOTHING_OVER_ROWS
+    if plain and not are_plain((input, target, whole[0])):
+        return _rows_fallback.answer(function, input, target, *whole)
+    weight, size_average, ignore_index, reduce, reduction, *more = whole
+    if size_average is not None or reduce is not None:
+        reduction = _reduction.legacy_get_string(size_average, reduce)
+    smoothing = more[0] if more else 0.0
+    name = name_of(function, input, target)
+    if not (is_known(reduction) and is_well_formed(name, input, target, weight, given, ignore_index, smoothing)):
+        return _rows_fallback.answer(function, input, target, weight, None, ignore_index, None, reduction, *more)
+    request, tensors = checked_request(name, input, target, weight, ignore_index, reduction, max(smoothing, 0), given)
+    value, *extras = dispatch(request, tensors, asked_outputs(request, given), given.inplace)
+    return value if not given.returns else (value, *returned(request, tensors, given, *extras))
+
+
+def log_prob(logits, labels, temperature, softcap, ignore_index, return_entropy, dtype, inplace):
+    given = _contract.RowGiven(softcap=softcap, temperature=temperature, dtype=dtype, inplace=inplace)
+    check_kinds(logits, labels, None, given)
+    if logits.dim() == 0 or labels.shape != logits.shape[:-1]:
+        raise ValueError(f"labels of size {tuple(labels.shape)} beside logits of size {tuple(logits.shape)}; expected "
+                         "a label for each row of the last dimension")
+    check_log_prob_types(logits, labels, ignore_index)
+    parameters = parameters_of("log_prob", ignore_index=ignore_index, softcap=softcap, temperature=temperature)
+    request = Request("log_prob", NONE, parameters, -1, checked_type(dtype), None)
+    value, *_ = dispatch(request, Tensors(logits, labels), 0, inplace)
+    if not return_entropy:
+        return value
+    entropy = _rows_fallback.entropy(logits, labels == ignore_index, softcap, temperature)
+    return value, entropy.to(value.dtype)
+
+
+def value_and_grad(name, input, target, parameters, reduction, given):
+    """Both from one pass; by PyTorch where the operands are not plain."""
+    row_given = _contract.RowGiven(row_weight=given.weight, mask=given.mask)
+    check_kinds(input, target, given.third, row_given)
+    by_name = dict(zip([known["name"] for known in ROW_CATALOG[name]["parameters"]], parameters))
+    axis = -1 if name == "log_prob" else 0
+    tensors = Tensors(input, target, given.third, given.weight, given.mask)
+    if not are_in_order(name, tensors, axis):
+        raise ValueError(f"input of size {tuple(input.shape)} and {input.dtype}, target of size {tuple(target.shape)} "
+                         f"and {target.dtype}: no rows with {'labels' if name != WITH_PROBABILITIES else 'probabilities'}"
+                         f"{'' if given.third is None else ' and class weights'}")
+    check_row_tensors(row_given, rows_shape(input, axis))
+    code = BATCHMEAN if reduction == "batchmean" else CODES[reduction]
+    request = Request(name, code, parameters_of(name, **by_name), axis, None, None)
+    tensors = Tensors(*(None if x is None else x.detach() for x in tensors))
+    computed = None
+    if are_plain(tensors) and is_plain_here():
+        computed = run(request, tensors, FOR_INPUT)
+    if computed is not None:
+        return computed[:2]
+    with torch.enable_grad():
+        leaf = tensors.input.requires_grad_()
+        value = _rows_fallback.loss(request, tensors._replace(input=leaf))
+        gradient, = torch.autograd.grad(value, (leaf,))
+    return value.detach(), gradient
+
+
+# -------------------------------------------------------------------- the checks --
+
+
+def check_kinds(input, target, weight, given):
+    named = ((input, "input"), (target, "target"), (weight, "weight"), (given.row_weight, "row_weight"),
+             (given.mask, "mask"))
+    for operand, called in named:
+        if not hasattr(type(operand), "__torch_function__") and (operand is not None or called in ("input", "target")):
+            raise TypeError(f"{called} is {type(operand).__name__}; expected a tensor, as the other operand is one "
+                            "(PyTorch's tensors and NumPy's arrays do not mix)")
+
+
+def check_log_prob_types(logits, labels, ignore_index):
+    if logits.dtype not in FLOATS:
+        raise TypeError(f"logits are of {logits.dtype}; expected a floating point type")
+    if labels.dtype not in LABELS:
+        raise TypeError(f"labels are of {labels.dtype}; expected torch.int64, torch.int32 or torch.uint8")
+    if not is_index(ignore_index):
+        raise TypeError(f"ignore_index is {ignore_index!r}; expected an int")
+
+
+def name_of(function, input, target):
+    """PyTorch decides by the shapes alone what a target is."""
+    if function == "nll_loss":
+        return "nll"
+    return WITH_PROBABILITIES if input.shape == target.shape else "cross_entropy"
+
+
+def is_known(reduction):
+    return reduction in CODES or reduction == "batchmean"
+
+
+def is_index(number):
+    return isinstance(number, (int, torch.SymInt)) and -MOST_IGNORED <= number <= MOST_IGNORED
+
+
+def is_well_formed(name, input, target, weight, given, ignore_index, smoothing):
+    """Whether PyTorch would compute that, but for its types of labels; it says what is wrong with all others."""
+    if not is_index(ignore_index) or not isinstance(smoothing, (float, int, torch.SymFloat)) or not smoothing <= 1:
+        return False
+    if not are_in_order(name, Tensors(input, target, weight), 0) or (name == WITH_PROBABILITIES and ignore_index >= 0):
+        return False
+    return weight is None or name == WITH_PROBABILITIES or is_weight_of_labels(input, weight, given)
+
+
+def are_in_order(name, tensors, axis):
+    """Whether shapes and types of input, target and class weights are those of a loss over rows."""
+    input, target, weight, *_ = tensors
+    if input.dtype not in FLOATS or input.dim() == 0:
+        return False
+    classes = input.shape[class_axis(input, axis)]
+    types, shape = (FLOATS, input.shape) if name == WITH_PROBABILITIES else (LABELS, rows_shape(input, axis))
+    return classes > 0 and target.dtype in types and target.shape == shape and \
+        (weight is None or (weight.dtype in FLOATS and tuple(weight.shape) == (classes,)))
+
+
+def is_weight_of_labels(input, weight, given):
+    """PyTorch gives it no gradient, and wants the input's type, unless autocast makes one of them."""
+    if weight.requires_grad and _is_grad_enabled():
+        return False
+    casts = given.dtype is not None or is_in_single(input.device.type)
+    return weight.dtype == input.dtype or (casts and weight.dtype != torch.float64)
+
+
+def checked_request(name, input, target, weight, ignore_index, reduction, smoothing, given):
+    """The call, once what PyTorch knows of it is in order."""
+    parameters = parameters_of(name, ignore_index=ignore_index, label_smoothing=smoothing, z_loss=given.z_loss,
+                               softcap=given.softcap, temperature=given.temperature)
+    check_row_tensors(given, rows_shape(input, 0))
+    number, tensor = checked_divisor(given.divisor, reduction, input)
+    if name == WITH_PROBABILITIES and "accuracy" in given.returns:
+        raise ValueError("return_accuracy is set, but target has class probabilities; expected class indices")
+    code = BATCHMEAN if reduction == "batchmean" else CODES[reduction]
+    return (Request(name, code, parameters, 0, checked_type(given.dtype), number),
+            Tensors(input, target, weight, given.row_weight, given.mask, tensor))
+
+
+def check_row_tensors(given, rows):
+    if given.row_weight is not None:
+        if given.row_weight.dtype not in FLOATS:
+            raise TypeError(f"row_weight is of {given.row_weight.dtype}; expected a floating point type")
+        check_reach("row_weight", given.row_weight, rows)
+    if given.mask is not None:
+        if given.mask.dtype not in MASKS:
+            raise TypeError(f"mask is of {given.mask.dtype}; expected torch.bool or torch.uint8")
+        check_reach("mask", given.mask, rows)
+
+
+def checked_type(dtype):
+    if dtype is not None and dtype not in FLOATS:
+        raise TypeError(f"dtype is {dtype!r}; expected torch.float32 or another floating point type")
+    return dtype
+
+
+def checked_divisor(divisor, reduction, input):
+    """A number or a tensor of one element where the input is; nobody waits for a GPU to tell a number."""
+    if divisor is None:
+        return None, None
+    if reduction != "mean":
+        raise ValueError(f"divisor is set, but reduction is {reduction!r}; expected 'mean', which it takes the place "
+                         "of the number of rows in")
+    if is_number(divisor):
+        if not 0 < divisor < float("inf"):
+            raise ValueError(f"divisor is {divisor}; expected a positive number")
+        return float(divisor), None
+    if not isinstance(divisor, torch.Tensor) or divisor.numel() != 1:
+        raise TypeError(f"divisor is {divisor!r}; expected a number or a tensor of one element")
+    divisor = divisor.detach()
+    if divisor.is_cpu and not input.is_cpu and not is_compiling() and is_plain_here():
+        return checked_divisor(divisor.item(), reduction, input)
+    return None, divisor.reshape(()) if divisor.is_floating_point() else divisor.reshape(()).double()
+
+
+def check_inplace(input):
+    """What autograd says to a change in place, and that the memory is the input's own."""
+    if not (_is_grad_enabled() and input.requires_grad):
+        return False
+    base = input._base if input._is_view() else None
+    if input.is_leaf or (base is not None and base.is_leaf and base.requires_grad):
+        raise RuntimeError(f"a {'view of a ' if base is not None else ''}leaf Variable that requires grad is being used "
+                           "in an in-place operation.")
+    if any(stride == 0 and size > 1 for stride, size in zip(input.stride(), input.shape)):
+        raise RuntimeError("inplace is set, but elements of input share their memory; expected one that was not "
+                           "expanded, or inplace=False")
+    return True
+
+
+# ------------------------------------------------------------------- who computes --
+
+
+def asked_outputs(request, given):
+    outputs = 0
+    if "lse" in given.returns or "z_loss" in given.returns:
+        outputs |= LSE
+    if "z_loss" in given.returns and request.code == MEAN:
+        outputs |= DIVIDED_BY
+    return outputs | PREDICTED if "accuracy" in given.returns else outputs
+
+
+def dispatch(request, tensors, outputs, inplace):
+    """(value, log-sum-exp, prediction, divisor), by us or by PyTorch; None for what is not asked for."""
+    if is_compiling():
+        return _rows_operators.loss(request, tensors, outputs)
+    found = None
+    if are_plain(tensors) and is_plain_here():
+        found = compute(request, tensors, outputs, inplace)
+    if found is None:
+        found = _rows_fallback.loss(request, tensors), *_rows_fallback.extras(request, tensors, outputs)
+    return found
+
+
+def compute(request, tensors, outputs, inplace):
+    """With its way back if one is needed; None if that is not for us."""
+    input, target, weight, row_weight, *_ = tensors
+    needed = 0
+    if _is_grad_enabled():
+        if (weight is not None and weight.requires_grad) or (row_weight is not None and row_weight.requires_grad):
+            return None
+        needed = FOR_INPUT * input.requires_grad | FOR_TARGET * target.requires_grad
+    if needed:
+        return compute_with_gradient(request, tensors, outputs, needed, inplace and check_inplace(input))
+    computed = run(request, tensors, outputs)
+    if computed is None:
+        return None
+    value, _, _, _, *extras = computed
+    return value, *extras
+
+
+def run(request, tensors, outputs):
+    """(value, gradients for input and target, row state, log-sum-exp, prediction, divisor), or None."""
+    dtype = NUMBERS[request.dtype] if request.dtype is not None else 0
+    if not dtype and is_any_autocast() and is_in_single(tensors.input.device.type):
+        dtype = _IN_SINGLE
+    by = request.divisor if tensors.divisor is None else tensors.divisor
+    computed = _torch_rows(*request[:4], *tensors[:5], by, dtype, outputs)
+    return computed if outputs or computed is None else (computed, *(None,) * 6)
+
+
+def compute_with_gradient(request, tensors, outputs, needed, inplace):
+    """The gradient is computed with the value if the upstream gradient is likely to be 1; else backward computes it.
+    Without a reduction each row has its own, and that of nll_loss costs nothing but its zeros."""
+    input, kind = tensors.input, None
+    if request.name != "nll" and request.code != NONE and not inplace:
+        kind = _upstream_habit.kind_of(request, input, input.shape[class_axis(input, request.axis)])
+        if _upstream_habit.expects_one(kind):
+            outputs |= needed
+    if keeps_state(request, input):
+        outputs |= STATE
+    computed = run(request, tensors, outputs)
+    if computed is None:
+        return None
+    value, for_input, for_target, state, *extras = computed
+    question = request._replace(dtype=value.dtype), kind, inplace
+    return attach_gradients(question, (value, state, for_input, for_target), *tensors), *extras
+
+
+def returned(request, tensors, given, lse, predicted, divided_by):
+    """What Liger's users know: the log-sum-exp a row, the part of the loss that z_loss has, and how often the largest
+    logit is the target's. Nothing flows back from them."""
+    with torch.no_grad():
+        for name in given.returns:
+            if name == "lse":
+                yield lse
+            elif name == "z_loss":
+                yield z_loss_of(request, tensors, lse, divided_by)
+            else:
+                yield accuracy_of(request, tensors, predicted)
+
+
+def z_loss_of(request, tensors, lse, divided_by):
+    each = named(request)["z_loss"] * lse * lse
+    if tensors.row_weight is not None:
+        each = torch.where(lse == 0, 0, each * tensors.row_weight)
+    if request.code == MEAN:
+        return (each.sum(dtype=torch.float64) / divided_by).to(lse.dtype)
+    return _rows_fallback.reduced(each, request.code)
+
+
+def accuracy_of(request, tensors, predicted):
+    takes_part = predicted >= 0
+    right = (predicted == tensors.target) & takes_part
+    return right.float() if request.code == NONE else right.sum() / takes_part.sum()

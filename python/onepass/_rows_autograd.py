@@ -1,0 +1,63 @@
+"""The way back of a loss over rows: a gradient that was computed with the value, or that is computed when it is asked
+for, of the rows' state where that spares a read of the logits."""
+
+import torch
+
+from . import _native, _rows_fallback, _upstream_habit
+from ._row_request import Tensors
+from ._torch_state import is_plain_here
+
+_is_grad_enabled, _torch_rows_gradient = torch.is_grad_enabled, _native.torch_rows_gradient
+
+
+class RowLoss(torch.autograd.Function):
+    """The value, computed before; its gradients, computed with it or to be computed.
+
+    The gradients are not saved tensors of the graph: whoever runs backward first gets the only reference, so that
+    PyTorch need not copy them.
+    """
+
+    @staticmethod
+    def forward(ctx, question, computed, *tensors):
+        ctx.question = question
+        value, state, *ctx.kept = computed
+        ctx.save_for_backward(*tensors, state)
+        return value
+
+    @staticmethod
+    def backward(ctx, upstream):
+        *tensors, state = ctx.saved_tensors  # once: checkpointing computes them; and it says so if one was changed
+        request, kind, inplace = ctx.question
+        needed = ctx.needs_input_grad[2:4]
+        if _is_grad_enabled():
+            found = _rows_fallback.gradients(request, Tensors(*tensors), upstream, needed, create_graph=True)
+            return None, None, *found, None, None, None, None
+        if kind is not None:
+            _upstream_habit.remember(kind, upstream, tensors[0].numel())
+        kept = ctx.__dict__.pop("kept", None)  # in one step, should two threads run backward at once
+        if not kept or kept == [None, None]:
+            kept = [need or None for need in needed]
+        if inplace:
+            kept[0] = tensors[0]
+        found = compute(request, tensors, upstream, state, tuple(kept))
+        if found is None:
+            found = _rows_fallback.gradients(request, Tensors(*tensors), upstream, needed, create_graph=False)
+        elif inplace:
+            torch.autograd.graph.increment_version(tensors[0])
+            found = found[0].detach(), found[1]
+        return None, None, *found, None, None, None, None
+
+
+def compute(request, tensors, upstream, state, gradients):
+    """Each gradient that is True, or that was kept for an upstream gradient of 1 and is computed anew if that is
+    another, or that is written over its operand; None if that is not for us."""
+    if not is_plain_here():
+        return None
+    *operands, divisor = tensors
+    return _torch_rows_gradient(*request[:4], *operands, request.divisor if divisor is None else divisor, upstream,
+                                state, gradients)
+
+
+# Without what torch.autograd.Function.apply asks first, and the caller has asked; see _autograd.py.
+attach_gradients = super(torch.autograd.Function, RowLoss).apply
+RowLoss._backward_cls.apply = RowLoss.backward

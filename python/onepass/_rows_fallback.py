@@ -1,0 +1,131 @@
+"""Losses over rows in PyTorch's operations, for whatever is not for us: rare tensors, transforms, second derivatives.
+
+PyTorch's own functions are taken when this module is loaded, before anybody can have patched them by ours. They answer
+for all that PyTorch refuses.
+"""
+
+import torch
+import torch.nn.functional as F
+
+from ._contract import BATCHMEAN, MEAN, NAMES, NONE, SUM
+from ._row_request import LABELS, Tensors, class_axis, has_labels, named, result_type
+
+_FUNCTIONS = {"cross_entropy": F.cross_entropy, "nll_loss": F.nll_loss}
+
+
+def answer(function, input, target, *arguments):
+    """The whole of PyTorch's function, so that it warns and refuses as it does. Its targets are int64."""
+    if getattr(target, "dtype", None) in LABELS and target.shape != input.shape:
+        target = target.long()
+    return _FUNCTIONS[function](input, target, *arguments)
+
+
+def loss(request, tensors):
+    """The value, differentiable in every way. Rows that take no part have no gradient, whatever stands in them."""
+    input, target, weight, row_weight, mask, divisor = tensors
+    dtype = result_type(request, tensors, in_single=False)
+    wide = torch.promote_types(dtype, torch.float32)
+    takes_part = None if mask is None else mask != 0
+    if has_labels(request):
+        counts = target != int(named(request)["ignore_index"])
+        takes_part = counts if takes_part is None else counts & takes_part
+        target = torch.where(takes_part, target, 0).long()
+    each = each_row(request, input.to(wide), target if has_labels(request) else target.to(wide),
+                    None if weight is None else weight.to(wide), takes_part)
+    counted = row_weight
+    if row_weight is not None:
+        each = each * row_weight
+    if takes_part is not None:
+        takes_part = takes_part.expand(each.shape)
+        each = torch.where(takes_part, each, 0)
+    if request.code == MEAN:
+        divisor = request.divisor if divisor is None else divisor
+        divisor = count(request, each, target, weight, counted, takes_part) if divisor is None else divisor
+        return (each.sum() / divisor).to(dtype)
+    return reduced(each, request.code).to(dtype)
+
+
+def reduced(each, code):
+    if code == NONE:
+        return each
+    total = each.sum()
+    if code == SUM:
+        return total
+    assert code == BATCHMEAN, NAMES[code]
+    return total / (each.shape[0] if each.dim() else 1)
+
+
+def count(request, each, target, weight, row_weight, takes_part):
+    """What a mean is divided by."""
+    counted = None
+    if has_labels(request) and weight is not None:
+        counted = weight.double()[target]
+    if row_weight is not None:
+        counted = row_weight.expand(each.shape).double() if counted is None else counted * row_weight
+    if counted is None:
+        return each.numel() if takes_part is None else takes_part.sum()
+    return (counted if takes_part is None else torch.where(takes_part, counted, 0)).sum()
+
+
+def capped(logits, given):
+    """What the softmax is of."""
+    if given.get("softcap"):
+        logits = given["softcap"] * torch.tanh(logits / given["softcap"])
+    return logits / given["temperature"] if given.get("temperature", 1) != 1 else logits
+
+
+def each_row(request, logits, target, weight, takes_part):
+    """Every row's loss; those of rows that take no part mean nothing."""
+    given = named(request)
+    axis = class_axis(logits, request.axis)
+    if takes_part is not None:
+        logits = torch.where(takes_part.unsqueeze(axis) if takes_part.dim() else takes_part, logits, 0)
+    logits = capped(logits, given).movedim(axis, min(1, logits.dim() - 1))
+    if request.name == "nll":
+        return _FUNCTIONS["nll_loss"](logits, target, weight, reduction="none", ignore_index=-1)
+    each = _FUNCTIONS["cross_entropy"](logits, target, weight, reduction="none", ignore_index=-1,
+                                       label_smoothing=given.get("label_smoothing", 0.0))
+    if request.name == "log_prob":
+        return -each
+    if given["z_loss"]:
+        each = each + given["z_loss"] * torch.logsumexp(logits, min(1, logits.dim() - 1)) ** 2
+    return each
+
+
+def extras(request, tensors, outputs):
+    """Log-sum-exp, prediction and divisor, where they are asked for; of rows that take no part 0 and -1."""
+    if not outputs:
+        return None, None, None
+    input, target, weight, row_weight, mask, divisor = tensors
+    with torch.no_grad():
+        axis, dtype = class_axis(input, request.axis), torch.promote_types(input.dtype, torch.float32)
+        logits = capped(input.to(dtype), named(request))
+        lse = torch.logsumexp(logits, axis)
+        takes_part = torch.ones_like(lse, dtype=torch.bool) if mask is None else (mask != 0).expand(lse.shape)
+        if has_labels(request):
+            takes_part = takes_part & (target != int(named(request)["ignore_index"]))
+            target = torch.where(takes_part, target, 0).long()
+        if request.code == MEAN:
+            divisor = request.divisor if divisor is None else divisor
+            divisor = count(request, lse, target, weight, row_weight, takes_part) if divisor is None else divisor
+        return torch.where(takes_part, lse, 0), torch.where(takes_part, input.argmax(axis), -1), divisor
+
+
+def gradients(request, tensors, upstream, needed, create_graph):
+    """Those for input and target where they are needed, else None."""
+    with torch.enable_grad():
+        operands = tensors[:2]
+        if not create_graph:
+            operands = [operand.detach().requires_grad_(need) for operand, need in zip(operands, needed)]
+        leaves = [operand for operand, need in zip(operands, needed) if need]
+        value = loss(request, Tensors(*operands, *tensors[2:]))
+        found = iter(torch.autograd.grad(value, leaves, upstream.to(value.dtype), create_graph=create_graph,
+                                         allow_unused=True, materialize_grads=True))
+    return [next(found) if need else None for need in needed]
+
+
+def entropy(logits, ignored, softcap, temperature):
+    """Of the softmax over the last dimension; 0 of rows that are ignored, without a gradient for them."""
+    logits = torch.where(ignored.unsqueeze(-1), 0, logits.float() if logits.dtype != torch.float64 else logits)
+    logs = torch.log_softmax(capped(logits, {"softcap": softcap, "temperature": temperature}), -1)
+    return torch.where(ignored, 0, torch.special.entr(logs.exp()).sum(-1))
