@@ -78,7 +78,7 @@ find_python() {
 # run_pytest FOLDER...: pytest on all cores.
 run_pytest() {
     export ONEPASS_ORACLE=$work/release/tests/oracle/libonepass_oracle.so
-    "$python" -m pytest -q -rs -p no:cacheprovider -n "$jobs" "$@"
+    "$python" -m pytest -q -rs --durations=10 --durations-min=5 -p no:cacheprovider -n "$jobs" "$@"
 }
 
 # can_build COMMAND...: whether a compiler with these options makes a program that runs.
