@@ -67,7 +67,8 @@ def signature(arguments, operand, reduction=ANY, parameter="SupportsFloat", aske
         stars = "**" if argument.kind is argument.VAR_KEYWORD else ""
         is_needed = asks or argument.default is argument.empty or (asked == "by position" and is_before)
         default = "" if is_needed else f" = {argument.default!r}".replace("'", '"')
-        annotation = "" if argument.name == "self" else f": {known.get(argument.name) or type_of(argument, operand, reduction, parameter)}"
+        type_name = known.get(argument.name) or type_of(argument, operand, reduction, parameter)
+        annotation = "" if argument.name == "self" else f": {type_name}"
         words.append(f"{stars}{argument.name}{annotation}{default}")
         is_before = is_before and argument.name != needed
     return ", ".join(words)
@@ -167,7 +168,8 @@ def stubs():
     functions += [line for name in onepass.functional.__all__
                   for line in (row_function_stub if name in ROWS else function_stub)(name)]
     modules = [made, "", "from typing import Any, SupportsFloat", "", "import numpy", "import torch",
-               "from torch import Tensor", "from torch.nn.modules.loss import _Loss", "from typing_extensions import TypeAlias", "",
+               "from torch import Tensor", "from torch.nn.modules.loss import _Loss",
+               "from typing_extensions import TypeAlias", "",
                *names(onepass.nn.__all__), "", number]
     modules += [line for name in onepass.nn.__all__ for line in ["", *module_stub(name)]]
     return {FOLDER / "functional.pyi": functions, FOLDER / "nn.pyi": modules}

@@ -28,8 +28,8 @@ _ARGUMENTS = {
 # Of losses over rows, where it is another.
 _ROW_ARGUMENTS = {
     "input": "the logits, a PyTorch tensor or a NumPy array",
-    "target": "class indices (int64, int32 or uint8), of the shape of input without the classes; or a probability for each "
-              "class, of the shape of input",
+    "target": "class indices (int64, int32 or uint8), of the shape of input without the classes; or a probability for "
+              "each class, of the shape of input",
     "labels": "class indices (int64, int32 or uint8), of the shape of logits without the last dimension",
     "weight": "a weight for each class; beside class indices a mean is over the weights of the rows' classes",
     "ignore_index": "rows with this class index take no part",

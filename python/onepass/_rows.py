@@ -74,9 +74,9 @@ def value_and_grad(name, input, target, parameters, reduction, given):
     axis = -1 if name == "log_prob" else 0
     tensors = Tensors(input, target, given.third, given.weight, given.mask)
     if not are_in_order(name, tensors, axis):
-        raise ValueError(f"input of size {tuple(input.shape)} and {input.dtype}, target of size {tuple(target.shape)} "
-                         f"and {target.dtype}: no rows with {'labels' if name != WITH_PROBABILITIES else 'probabilities'}"
-                         f"{'' if given.third is None else ' and class weights'}")
+        targets = "a probability for each class" if name == WITH_PROBABILITIES else "a class index for each row"
+        raise ValueError(f"input has size {tuple(input.shape)} and {input.dtype}, target size {tuple(target.shape)} and "
+                         f"{target.dtype}; expected {targets}, and as many weights as classes if there are any")
     check_row_tensors(row_given, rows_shape(input, axis))
     code = BATCHMEAN if reduction == "batchmean" else CODES[reduction]
     request = Request(name, code, parameters_of(name, **by_name), axis, None, None)
@@ -212,8 +212,8 @@ def check_inplace(input):
         return False
     base = input._base if input._is_view() else None
     if input.is_leaf or (base is not None and base.is_leaf and base.requires_grad):
-        raise RuntimeError(f"a {'view of a ' if base is not None else ''}leaf Variable that requires grad is being used "
-                           "in an in-place operation.")
+        what = "a leaf Variable" if base is None else "a view of a leaf Variable"
+        raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
     if any(stride == 0 and size > 1 for stride, size in zip(input.stride(), input.shape)):
         raise RuntimeError("inplace is set, but elements of input share their memory; expected one that was not "
                            "expanded, or inplace=False")

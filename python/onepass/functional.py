@@ -211,8 +211,8 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 def log_prob(logits, labels, temperature=1.0, softcap=None, ignore_index=-100, return_entropy=False, *, dtype=None,
              inplace=False):
     """The logarithm of the probability that each row of logits, over the last dimension, gives to its label; with
-    return_entropy a tuple of it and the rows' entropy. Both have gradients for the logits; both are 0 where the label is
-    ignore_index."""
+    return_entropy a tuple of it and the rows' entropy. Both have gradients for the logits, and are 0 where the label
+    is ignore_index."""
     if _overridden(logits, labels) and _enabled():
         return _override(log_prob, logits, labels, temperature, softcap, ignore_index, return_entropy, dtype, inplace)
     return _row_side(logits, labels).log_prob(logits, labels, temperature, softcap, ignore_index, return_entropy, dtype,

@@ -194,8 +194,8 @@ class KLDivLoss(_Loss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """torch.nn.CrossEntropyLoss by onepass.cross_entropy. weight is a buffer; a weight for each row, a mask and a divisor
-    may be given with the operands."""
+    """torch.nn.CrossEntropyLoss by onepass.cross_entropy. weight is a buffer; a weight for each row, a mask and a
+    divisor may be given with the operands."""
 
     __constants__ = ["ignore_index", "reduction", "label_smoothing"]
 
@@ -218,8 +218,8 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class NLLLoss(_WeightedLoss):
-    """torch.nn.NLLLoss by onepass.nll_loss. weight is a buffer; a weight for each row, a mask and a divisor may be given
-    with the operands."""
+    """torch.nn.NLLLoss by onepass.nll_loss. weight is a buffer; a weight for each row, a mask and a divisor may be
+    given with the operands."""
 
     __constants__ = ["ignore_index", "reduction"]
 

@@ -6,6 +6,7 @@ A goal is about the time as a share of a peer's, at most, or about the share of 
   sizes     the usual losses over the number of elements, compared with everybody
   losses    every loss with data that suit it; weights and masks
   types     16-bit types
+  rows      cross-entropy over rows of logits, and with a gradient that is scaled
   shapes    broadcast targets, padded, transposed and unaligned operands
   plain     the library in C compared with plain C loops (CPU)
   host      what a call costs the host
@@ -13,13 +14,15 @@ A goal is about the time as a share of a peer's, at most, or about the share of 
 """
 
 import dataclasses
+import math
 import re
 from typing import Callable, Optional
 
 from .._catalog import CATALOG
+from . import rows
 from .contenders import NAMES
 
-SECTIONS = ("memory", "sizes", "losses", "types", "shapes", "plain", "host", "accuracy")  # memory: before all calls
+SECTIONS = ("memory", "sizes", "losses", "types", "rows", "shapes", "plain", "host", "accuracy")  # memory comes first
 USUAL = ("mse", "smooth_l1", "hinge")
 MOST_SETS = 8  # of operands that the calls of a graph go through
 
@@ -73,6 +76,8 @@ class Case:
     unit: str = "s"
     figure: Optional[Callable[[], dict]] = None
     on_host: bool = False
+    ours: Optional[Callable] = None  # the functions, where the loss's name does not tell them
+    theirs: Optional[Callable] = None
 
     def words(self):
         return " ".join(filter(None, (self.loss, self.mode, self.type, count_text(self.elements), self.variant)))
@@ -208,6 +213,27 @@ class Cases:
                     yield Case("types", loss, mode, count, lambda loss=loss, type=type: Operands(
                         [self.tensors(loss, count, type)]), type, peers=("torch.compile",) if mode == "forward" else (),
                         others=wide, goals=goals, seconds=0.3)
+
+    # -------------------------------------------------------------------------- rows --
+
+    def rows(self):
+        """On a GPU also what a step has allocated at its peak."""
+        for work in rows.works(self.on_gpu, self.options.quick):
+            type = getattr(self.torch, NAMES[work.type])
+            operands = lambda work=work, type=type: rows.operands_of(self.torch, self.stage.device, work, type)
+            ours, theirs = rows.ours(work), rows.theirs(self.torch, work)
+            for mode in (*self.options.modes, *(["scaled"] if "step" in self.options.modes else [])):
+                found = [rows.scaled(ours), rows.scaled(theirs)] if mode == "scaled" else [ours, theirs]
+                yield Case("rows", "cross_entropy", mode, math.prod(work.shape),
+                           lambda operands=operands: Operands([operands()]), work.type, work.words(),
+                           peers=(*FRAMEWORKS, "liger") if rows.is_for_liger(work, mode) else FRAMEWORKS,
+                           goals=work.goals.get(mode, {}), ours=found[0],
+                           theirs=found[1], seconds=0.4 if self.on_gpu else 2.0)
+            if self.on_gpu:
+                yield Case("rows", "cross_entropy", "step", math.prod(work.shape), type=work.type,
+                           variant=f"{work.words()}, memory", unit="B",
+                           figure=lambda ours=ours, theirs=theirs, operands=operands: self.stage.peaks(
+                               ours, theirs, operands()))
 
     # ------------------------------------------------------------------------ shapes --
 

@@ -18,7 +18,7 @@ from . import formula
 from .clock import Absent, Contender
 from .machine import installed
 
-PEERS = ("numpy", "torch eager", "torch.compile", "torch.compile(grad_and_value)", "jax")
+PEERS = ("numpy", "torch eager", "torch.compile", "torch.compile(grad_and_value)", "jax", "liger")
 NAMES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}  # as the frameworks have them
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 TOLERANCE = {"f16": 1e-2, "bf16": 2e-2, "f32": 1e-3, "f64": 1e-3}  # of a peer's mean; some add up in 16 bits
@@ -84,14 +84,14 @@ class Contenders:
     def named(self, name, case, operands):
         """A contender for a case, on operands of these."""
         makers = {"numpy": self.numpy_peer, "torch eager": self.eager, "torch.compile": self.compiled,
-                  "torch.compile(grad_and_value)": self.grad_and_value, "jax": self.jax}
+                  "torch.compile(grad_and_value)": self.grad_and_value, "jax": self.jax, "liger": self.liger}
         return makers[name](case, operands)
 
     # ------------------------------------------------------------------------ ours --
 
     def ours(self, case, operands, name="onepass"):
         def make():
-            function = our_function(case.loss)
+            function = case.ours or our_function(case.loss)
             given = {key: tensor for key, tensor in (("weight", operands.weight), ("mask", operands.mask))
                      if tensor is not None}
             if given:
@@ -116,6 +116,8 @@ class Contenders:
         """Of the operands, and after them weight and mask."""
         if not self.torch:
             raise Absent("it is not installed")
+        if case.theirs:
+            return case.theirs
         if case.by_hand:
             sums = getattr(self.reference, case.by_hand)
             return lambda *tensors: (lambda total, divisor: total / divisor)(*sums(*tensors))
@@ -140,6 +142,20 @@ class Contenders:
             return [lambda tensors=tensors: both(*tensors)[1] for tensors in operands.all_sets()]
 
         return Contender("torch.compile(grad_and_value)", make)
+
+    def liger(self, case, operands):
+        """It writes the gradient over its logits, so that it has some of its own, and its value is not compared."""
+        def make():
+            liger = installed("liger_kernel.transformers.functional")
+            if not liger:
+                raise Absent("liger-kernel is not installed")
+            smoothing = (case.ours.keywords or {}).get("label_smoothing", 0.0)
+            function = functools.partial(liger.liger_cross_entropy, label_smoothing=smoothing)
+            logits, labels = operands.sets[0]
+            run, = self.used(function, case.mode, [[logits.clone(), labels]])
+            return [lambda: (run(), None)[1]]
+
+        return Contender("liger", make)
 
     # --------------------------------------------------------------- NumPy and JAX --
 

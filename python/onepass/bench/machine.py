@@ -8,7 +8,7 @@ import platform
 import re
 import subprocess
 
-LIBRARIES = ("torch", "triton", "numpy", "jax")
+LIBRARIES = ("torch", "triton", "numpy", "jax", "liger-kernel")
 
 
 def installed(name):

@@ -4,6 +4,7 @@ import math
 
 import onepass
 
+from . import rows
 from .clock import Absent, Clock, Contender, GpuClock, reason_of
 from .contenders import PARAMETERS, TOLERANCE, Contenders, our_function, stepping
 from .limits import Limits
@@ -180,6 +181,16 @@ class Stage:
             step()
             torch.cuda.synchronize()
             found[name] = max(0, torch.cuda.max_memory_allocated() - before - tensors[0].numel() * 4)
+        return found
+
+    def peaks(self, ours, theirs, tensors):
+        """The same of a loss over rows, and of PyTorch compiled."""
+        found = {"onepass": rows.peak_memory(self.torch, ours, tensors),
+                 "torch eager": rows.peak_memory(self.torch, theirs, tensors)}
+        if "torch.compile" in self.options.peers:
+            compiled = self.torch.compile(theirs, dynamic=False, fullgraph=True)
+            found["torch.compile"] = rows.peak_memory(self.torch, compiled, tensors)
+        self.contenders.forget_compiled()
         return found
 
     def sum_errors(self, loss, tensors):
