@@ -182,8 +182,8 @@ ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_ca
     if (!accumulator)
         FAIL_ARGUMENT("accumulator is null; expected one that has begun");
     OK(onepass_read_call(given, &call));
-    OK(plan_slice(accumulator, &call, &job));
     OK(check_place(&call));
+    OK(plan_slice(accumulator, &call, &job));
     OK(check_slice(accumulator, &call, &job, first));
     if (job.count == 0)
         return ONEPASS_OK;
