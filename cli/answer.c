@@ -1,5 +1,6 @@
 #include "answer.h"
 #include "json_write.h"
+#include "operands.h"
 #include "option_values.h"
 
 #include <math.h>
@@ -38,11 +39,23 @@ static void print_parameters(const onepass_loss_info *loss, const onepass_call *
 static void print_gradients(const onepass_loss_info *loss, const loss_options *options) {
     printf(", \"gradients\": {");
     for (int32_t k = 0; k < loss->operand_count; k++) {
+        if (!has_gradient(loss, k))
+            continue;
         if (k > 0)
             printf(", ");
         print_file(loss->operand[k], options->gradient[k]);
     }
     printf("}");
+}
+
+/* What only a loss over rows has. */
+static void print_rows(const task *task, const loss_options *options) {
+    if (!task->loss->over_rows)
+        return;
+    printf(", \"classes\": %lld, ", (long long)task->classes);
+    print_file("lse", options->log_sum_exp);
+    printf(", ");
+    print_file("predicted", options->predicted);
 }
 
 static void print_json(const task *task, const onepass_loss_info *loss, const loss_options *options, double seconds) {
@@ -65,6 +78,7 @@ static void print_json(const task *task, const onepass_loss_info *loss, const lo
     printf(", ");
     print_file("none", options->losses);
     print_gradients(loss, options);
+    print_rows(task, options);
     puts("}");
 }
 

@@ -2,7 +2,7 @@
 # the tool itself (a few milliseconds), a line a loss, so that a new loss needs no edit here.
 
 # The losses, a line each: the name, and after it the options that are its own, a gradient for each operand but the
-# first and its parameters.
+# first, what only losses over rows have, and its parameters.
 _onepass_losses() {
     local text name options
     text=$("${1/#\~/$HOME}" list --json 2>/dev/null) || return
@@ -12,13 +12,19 @@ _onepass_losses() {
         text=${text#*"${BASH_REMATCH[0]}"}
         if [[ $text =~ \"operands\":\ *\[\"[^\"]*\"([^]]*)\] ]]; then
             options=${BASH_REMATCH[1]//[\",]/}
+            [[ $text == *'"target": "class indices"'* ]] && options=
+            options=${options/ class_weight/}
             options=${options// / --grad-}
+        fi
+        if [[ $text == *'"over_rows": true'* ]]; then
+            options+=' --axis --class-weight --predicted'
+            [[ ${text%%'"slope":'*} == *lse* ]] && options+=' --lse'
         fi
         while [[ $text =~ \"name\":\ *\"([^\"]*)\" ]]; do
             options+=" --${BASH_REMATCH[1]}"
             text=${text#*"${BASH_REMATCH[0]}"}
         done
-        printf '%s\n' "$name$options"
+        printf '%s\n' "$name${options//_/-}"
     done <<<"$text"
 }
 
@@ -55,8 +61,8 @@ _onepass() {
     case $command/$previous in
         */--reduction) _onepass_words 'mean sum none batchmean' ;;
         */--device) _onepass_words 'auto cpu cuda' ;;
-        */--grad | */--grad-* | */--none) _onepass_files npy ;;
-        */--weight | */--mask) _onepass_files npy safetensors ;;
+        */--grad | */--grad-* | */--none | */--lse | */--predicted) _onepass_files npy ;;
+        */--weight | */--mask | */--class-weight) _onepass_files npy safetensors ;;
         */--threads) ;; # a number
         *)
             own=$(sed -n "s/^$command //p" <<<"$losses")

@@ -3,8 +3,11 @@
 
 #include "pass.h"
 
-/* Where weights or a mask decide what the gradients of a mean are divided by, finds it out and lets the pass's call
- * have it. */
+/* Where weights, a mask or labels decide what the gradients of a mean are divided by, finds it out and lets the pass's
+ * call have it. */
 int find_divisor(pass *pass);
+
+/* That every label of a loss over rows is that of a class, or of a row that takes no part. */
+int check_labels(task *task);
 
 #endif

@@ -9,7 +9,7 @@ static void print_loss_names(void) {
     const onepass_loss_info *loss;
     char names[2048] = "";
     size_t used = 0;
-    for (int32_t i = 0; (loss = onepass_loss_at(i)) != NULL && used < sizeof names; i++)
+    for (int32_t i = 0; (loss = any_loss_at(i)) != NULL && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", loss->name);
     fputs("  ", stdout);
     print_wrapped(2, names);
@@ -31,13 +31,16 @@ void print_help(void) {
     print_loss_names();
     fputs("\nPREDICTION and TARGET are .npy files, or tensors of .safetensors files (file.safetensors:name); a few "
           "losses\n"
-          "take a third file. Files may be larger than memory. The answer has the same bits on every machine.\n\n"
+          "take a third file, and losses over rows, such as cross_entropy, class indices as the target. Files may be "
+          "larger\n"
+          "than memory. The answer has the same bits on every machine.\n\n"
           "  onepass mse pred.npy target.npy                          the mean squared error, with all its digits\n"
           "  onepass smooth_l1 pred.npy target.npy --beta 0.5         a loss's own parameters are options\n"
           "  onepass mse pred.npy target.npy --grad gradient.npy      the gradient too, from the same pass\n"
           "  onepass hinge run.safetensors:logits target.npy --json   the answer for programs\n"
           "  onepass mse pred.npy target.npy --reduction sum --hex    the sum, as its bits\n"
-          "  onepass bce pred.npy target.npy --mask mask.npy          only where the mask is not 0\n\n"
+          "  onepass bce pred.npy target.npy --mask mask.npy          only where the mask is not 0\n"
+          "  onepass cross_entropy logits.npy labels.npy              rows of logits, and a class index for each\n\n"
           "  onepass LOSS --help      the loss: its formula, its parameters, all options\n"
           "  onepass list             the losses\n"
           "  onepass info             this machine, as the library sees it\n\n"
@@ -54,6 +57,20 @@ static void print_symbols(const onepass_loss_info *loss) {
     printf(" and x = p - t");
 }
 
+/* "z a row of the input, y its class index, w the class weights ...". */
+static void print_row_symbols(const onepass_loss_info *loss) {
+    char text[512];
+    const bool has_labels = loss->over_rows == ONEPASS_CLASS_INDEX;
+    snprintf(text, sizeof text,
+             "For each row, with z its numbers in the input, %s, w the class weights (1 unless they are given)%s%s%s:",
+             has_labels ? "y its class index in the target" : "q its probabilities in the target",
+             strstr(loss->value, "C") ? ", C the number of classes" : "",
+             strstr(loss->value, "s)") ? ", s label_smoothing" : "",
+             has_log_sum_exp(loss) ? " and lse = log(sum(exp(z)))" : "");
+    print_wrapped(0, text);
+    printf("\n\n");
+}
+
 static void print_formula(const char *name, const char *formula) {
     printf("  %-5s  ", name);
     print_wrapped(9, formula);
@@ -62,6 +79,11 @@ static void print_formula(const char *name, const char *formula) {
 
 /* The names that the examples give to files: pred.npy, target.npy, variance.npy. */
 static void print_files(const onepass_loss_info *loss, const char *first) {
+    if (loss->over_rows) {
+        printf(" %s %s.npy", first ? first : "logits.npy",
+               loss->over_rows == ONEPASS_CLASS_INDEX ? "labels" : "probabilities");
+        return;
+    }
     for (int32_t k = 0; k < loss->operand_count; k++)
         if (k == 0 && first)
             printf(" %s", first);
@@ -73,6 +95,15 @@ static void print_example(const onepass_loss_info *loss, const char *first, cons
     printf("  onepass %s", loss->name);
     print_files(loss, first);
     puts(options);
+}
+
+static void print_row_examples(const onepass_loss_info *loss) {
+    const bool has_labels = loss->over_rows == ONEPASS_CLASS_INDEX;
+    print_example(loss, NULL, "");
+    print_example(loss, NULL,
+                  has_labels ? " --ignore-index 0 --reduction sum" : " --label-smoothing 0.1 --reduction sum");
+    print_example(loss, "model.safetensors:logits", " --axis -1 --grad g.npy");
+    print_example(loss, NULL, " --class-weight class_weight.npy --json");
 }
 
 static void print_examples(const onepass_loss_info *loss) {
@@ -94,15 +125,28 @@ void print_loss_help(const onepass_loss_info *loss) {
     write_operands_as_files(files, loss);
     print_wrapped(printf("onepass %s: ", loss->name), loss->meaning);
     printf("\n\nusage: onepass %s %s [OPTION...]\n\n", loss->name, files);
-    printf("For each element, with ");
-    print_symbols(loss);
-    printf(":\n\n");
+    if (loss->over_rows) {
+        print_row_symbols(loss);
+    } else {
+        printf("For each element, with ");
+        print_symbols(loss);
+        printf(":\n\n");
+    }
     print_formula("loss", loss->value);
     print_formula("slope", loss->slope);
     printf("\nThe files are .npy files (f2, f4, f8, bfloat16 as V2), or tensors of .safetensors files\n"
-           "(file.safetensors:name); - is standard input. Their types may differ, their shapes are broadcast.\n\n"
-           "options:\n");
+           "(file.safetensors:name); - is standard input. ");
+    if (loss->over_rows == ONEPASS_CLASS_INDEX)
+        puts("The target has a class index (i8, i4 or u1) for each row.");
+    else if (loss->over_rows)
+        puts("The target has the shape of the input.");
+    else
+        puts("Their types may differ, their shapes are broadcast.");
+    printf("\noptions:\n");
     print_loss_options(loss);
     printf("\nexamples:\n");
-    print_examples(loss);
+    if (loss->over_rows)
+        print_row_examples(loss);
+    else
+        print_examples(loss);
 }

@@ -28,13 +28,20 @@ static void print_parameter(const onepass_parameter_info *parameter) {
     printf("}");
 }
 
+static const char *target_of(const onepass_loss_info *loss) {
+    return loss->over_rows == ONEPASS_CLASS_INDEX ? "class indices"
+           : loss->over_rows                      ? "class probabilities"
+                                                  : "numbers";
+}
+
 static void print_as_json(const onepass_loss_info *loss) {
     printf("  {\"name\": \"%s\", \"meaning\": ", loss->name);
     json_write_string(stdout, loss->meaning);
     printf(", \"operands\": [");
     for (int32_t k = 0; k < loss->operand_count; k++)
         printf("%s\"%s\"", k ? ", " : "", loss->operand[k]);
-    printf("], \"value\": ");
+    printf("], \"over_rows\": %s, \"target\": \"%s\", \"value\": ", loss->over_rows ? "true" : "false",
+           target_of(loss));
     json_write_string(stdout, loss->value);
     printf(", \"slope\": ");
     json_write_string(stdout, loss->slope);
@@ -50,7 +57,7 @@ static void print_as_json(const onepass_loss_info *loss) {
 static void print_all_as_json(void) {
     const onepass_loss_info *loss;
     puts("[");
-    for (int32_t i = 0; (loss = onepass_loss_at(i)) != NULL; i++) {
+    for (int32_t i = 0; (loss = any_loss_at(i)) != NULL; i++) {
         if (i > 0)
             puts(",");
         print_as_json(loss);
@@ -123,12 +130,32 @@ static bool is_first_of_its_operands(int32_t index, char operands[OPERANDS_TEXT]
     return true;
 }
 
+/* Losses over rows have more parameters than fit beside a meaning. */
+static void print_row_losses(void) {
+    const onepass_loss_info *loss;
+    char parameters[PARAMETERS_TEXT], files[OPERANDS_TEXT];
+    int name = 0;
+    for (int32_t i = 0; (loss = onepass_row_loss_at(i)) != NULL; i++)
+        name = (int)strlen(loss->name) > name ? (int)strlen(loss->name) : name;
+    write_operands_as_files(files, onepass_row_loss_at(0));
+    printf("\nonepass LOSS %s, over rows\n\n", files);
+    for (int32_t i = 0; (loss = onepass_row_loss_at(i)) != NULL; i++) {
+        write_parameters(parameters, loss);
+        printf("  %-*s  ", name, loss->name);
+        print_wrapped(name + 4, loss->meaning);
+        printf("\n%*s", name + 4, "");
+        print_wrapped(name + 4, parameters);
+        putchar('\n');
+    }
+}
+
 static void print_all_as_text(void) {
     char operands[OPERANDS_TEXT];
     const widths widths = measure();
     for (int32_t i = 0; onepass_loss_at(i) != NULL; i++)
         if (is_first_of_its_operands(i, operands))
             print_group(i, operands, &widths);
+    print_row_losses();
     puts("\nonepass LOSS --help shows the formula of a loss, what its parameters mean, and all options.");
 }
 
@@ -137,8 +164,11 @@ static void print_all_as_text(void) {
 int list_command(int argc, char **argv) {
     const bool as_json = argc == 2 && strcmp(argv[1], "--json") == 0;
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-        puts("usage: onepass list [--json]\n\nThe losses, by their operands: name, parameters as they are unless said "
-             "otherwise, and meaning.\nThe JSON has the formulas too, with p, t and v the operands and x = p - t.");
+        puts(
+            "usage: onepass list [--json]\n\nThe losses, by their operands: name, parameters as they are unless said "
+            "otherwise, and meaning.\nThe JSON has the formulas too, with p, t and v the operands and x = p - t; of a "
+            "loss over rows with z the row, y its\nclass index, q its probabilities, w the class weights, C the number "
+            "of classes and lse = log(sum(exp(z))).");
         return close_output();
     }
     if (argc > 1 && !as_json)

@@ -4,13 +4,14 @@
 #include "stop.h"
 #include "task_files.h"
 
-/* The CPU reads weights and masks twice where their sum has to be known first. */
+/* The CPU reads weights, masks and labels twice where their sum has to be known first. */
 static uint64_t count_bytes(const task *task) {
     uint64_t bytes = 0;
     for (int k = 0; k < INPUTS; k++)
         bytes += input_bytes(task, k);
     if (task->call.device == ONEPASS_CPU && task_sums_first(task))
-        bytes += input_bytes(task, WEIGHT) + input_bytes(task, MASK);
+        bytes += input_bytes(task, WEIGHT) + input_bytes(task, MASK) +
+                 (task_has_labels(task) ? input_bytes(task, ONEPASS_TARGET) : 0);
     for (int k = 0; k < OUTPUTS; k++)
         bytes += output_bytes(task, k);
     return bytes;
@@ -52,7 +53,7 @@ int loss_command(const onepass_loss_info *loss, int argc, char **argv) {
     }
     if (status != RIGHT)
         return status;
-    task task = {.call = options.call};
+    task task = {.loss = loss, .call = options.call};
     for (int k = 0; k < INPUTS; k++)
         task.input[k].file = -1;
     for (int k = 0; k < OUTPUTS; k++)

@@ -16,6 +16,10 @@ typedef enum option_name {
     MASK,
     GRAD,
     NONE,
+    AXIS, /* from here ... */
+    CLASS_WEIGHT_FILE,
+    LOG_SUM_EXP_FILE,
+    PREDICTED_FILE, /* ... to here of losses over rows alone */
     BF16,
     DEVICE,
     THREADS,
@@ -36,6 +40,12 @@ static const struct {
     [MASK] = {"mask", "FILE", "booleans: elements where it is 0 take no part; broadcast to the others' shape"},
     [GRAD] = {"grad", "FILE", NULL},
     [NONE] = {"none", "FILE", "writes the loss of each element, as .npy"},
+    [AXIS] =
+        {"axis", "N",
+         "the dimension of the classes, from 0 on or, as -1, from the end; 1, or the only one, unless said otherwise"},
+    [CLASS_WEIGHT_FILE] = {"class-weight", "FILE", "a weight for each class"},
+    [LOG_SUM_EXP_FILE] = {"lse", "FILE", "writes the logarithm of the sum of exponentials of each row, as .npy"},
+    [PREDICTED_FILE] = {"predicted", "FILE", "writes the class of the largest number of each row, as .npy"},
     [BF16] = {"bf16", NULL, "16-bit unsigned integers in .npy files are bfloat16 numbers"},
     [DEVICE] = {"device", "WHERE", "auto (the default: the CPU), cpu, cuda, or cuda:N for the GPU number N"},
     [THREADS] = {"threads", "N", "at most N threads on the CPU"},
@@ -49,8 +59,8 @@ enum {
     LONGEST_NAME = 64
 };
 
-/* Of any option, the loss's own included. */
-static const char *name_option(char text[LONGEST_NAME], const onepass_loss_info *loss, int name) {
+/* Of any option, the loss's own included, as the library spells its part of it. */
+static const char *spell_option(char text[LONGEST_NAME], const onepass_loss_info *loss, int name) {
     if (name > FIRST_GRADIENT)
         snprintf(text, LONGEST_NAME, "grad-%s", loss->operand[name - FIRST_GRADIENT]);
     else
@@ -59,12 +69,23 @@ static const char *name_option(char text[LONGEST_NAME], const onepass_loss_info 
     return text;
 }
 
+/* Words joined by dashes, as a command's are. */
+static const char *name_option(char text[LONGEST_NAME], const onepass_loss_info *loss, int name) {
+    spell_option(text, loss, name);
+    for (char *c = text; *c; c++)
+        *c = (char)(*c == '_' ? '-' : *c);
+    return text;
+}
+
 static bool is_there(const onepass_loss_info *loss, int name) {
+    if (name == LOG_SUM_EXP_FILE)
+        return has_log_sum_exp(loss);
     if (name < LISTED)
-        return options_list[name].name != NULL;
+        return options_list[name].name != NULL && (loss->over_rows || name < AXIS || name > PREDICTED_FILE);
     if (name < FIRST_GRADIENT)
         return name - FIRST_PARAMETER < loss->parameter_count;
-    return name > FIRST_GRADIENT && name - FIRST_GRADIENT < loss->operand_count;
+    return name > FIRST_GRADIENT && name - FIRST_GRADIENT < loss->operand_count &&
+           has_gradient(loss, name - FIRST_GRADIENT);
 }
 
 /* ------------------------------------------------------------------------ help -- */
@@ -79,7 +100,8 @@ static void print_option(const onepass_loss_info *loss, int name, const char *va
 
 /* "; above 0", "; from 0 to 1"; nothing where any number will do. */
 static void write_range(char *text, size_t size, const onepass_parameter_info *parameter) {
-    const bool has_least = isfinite(parameter->minimum), has_greatest = isfinite(parameter->maximum);
+    const double most = 0x1p53; /* beyond it there are no whole numbers in between */
+    const bool has_least = fabs(parameter->minimum) < most, has_greatest = fabs(parameter->maximum) < most;
     text[0] = '\0';
     if (has_least && has_greatest && parameter->minimum_excluded && parameter->maximum_excluded)
         snprintf(text, size, "; above %g and below %g", parameter->minimum, parameter->maximum);
@@ -107,6 +129,8 @@ static void print_parameters(const onepass_loss_info *loss) {
 static void print_gradients(const onepass_loss_info *loss) {
     char meaning[128];
     for (int32_t k = 0; k < loss->operand_count; k++) {
+        if (!has_gradient(loss, k))
+            continue;
         snprintf(meaning, sizeof meaning, "writes the gradient for the %s, as .npy, in the same pass",
                  loss->operand[k]);
         print_option(loss, k == 0 ? GRAD : FIRST_GRADIENT + k, "FILE", meaning);
@@ -118,45 +142,65 @@ void print_loss_options(const onepass_loss_info *loss) {
     for (int i = REDUCTION; i < LISTED; i++)
         if (i == GRAD)
             print_gradients(loss);
-        else
+        else if (is_there(loss, i))
             print_option(loss, i, options_list[i].value, options_list[i].meaning);
 }
 
 /* ---------------------------------------------------------------------- reading -- */
 
-/* What getopt is to know. */
+/* What getopt is to know. Names of several words have two spellings. */
 typedef struct known {
-    struct option option[END];
-    char name[END][LONGEST_NAME];
+    struct option option[2 * END];
+    char name[2 * END][LONGEST_NAME];
 } known;
 
 static void fill_known(const onepass_loss_info *loss, known *known) {
     int count = 0;
-    for (int i = REDUCTION; i < END; i++)
-        if (is_there(loss, i))
-            known->option[count++] =
-                (struct option){.name = name_option(known->name[i], loss, i),
+    for (int i = REDUCTION; i < END; i++) {
+        if (!is_there(loss, i))
+            continue;
+        struct option option = {.name = name_option(known->name[2 * i], loss, i),
                                 .has_arg = i >= LISTED || options_list[i].value ? required_argument : no_argument,
                                 .val = i};
+        known->option[count++] = option;
+        option.name = spell_option(known->name[2 * i + 1], loss, i);
+        if (strcmp(option.name, known->name[2 * i]) != 0)
+            known->option[count++] = option;
+    }
     known->option[count] = (struct option){0};
 }
 
-/* Whether the option, with its dashes and perhaps its value, is called so. */
+/* Whether the option, with its dashes and perhaps its value, is called so, in either spelling. */
 static bool is_called(const char *given, const char *name) {
     const size_t length = strcspn(given, "=");
-    return strncmp(given, "--", 2) == 0 && length == strlen(name) + 2 && strncmp(given + 2, name, length - 2) == 0;
+    bool same = strncmp(given, "--", 2) == 0 && length == strlen(name) + 2;
+    for (size_t i = 2; same && i < length; i++)
+        same = given[i] == name[i - 2] || (given[i] == '-' && name[i - 2] == '_');
+    return same;
 }
 
 /* A parameter or an operand of another loss is the likeliest mistake. */
-static int complain_of_unknown(const onepass_loss_info *loss, const char *given) {
+static int complain_of_unknown(const onepass_loss_info *loss, const char *option) {
     const onepass_loss_info *other;
-    char operands[OPERANDS_TEXT];
-    for (int32_t i = 0; (other = onepass_loss_at(i)) != NULL; i++)
+    char operands[OPERANDS_TEXT], given[4096];
+    write_printable(given, sizeof given, option);
+    if (loss->over_rows && is_called(given, options_list[LOG_SUM_EXP_FILE].name))
+        return complain(WRONG, "%s: %s has no sum of exponentials (onepass %s --help lists the options)", given,
+                        loss->name, loss->name);
+    for (int i = AXIS; i <= PREDICTED_FILE; i++)
+        if (!loss->over_rows && is_called(given, options_list[i].name))
+            return complain(WRONG, "%s: is for losses over rows, such as %s; %s has no classes", given,
+                            onepass_row_loss_at(0)->name, loss->name);
+    for (int32_t i = 0; (other = any_loss_at(i)) != NULL; i++)
         for (int32_t k = 0; k < other->parameter_count; k++)
             if (is_called(given, other->parameter[k].name))
                 return complain(WRONG, "%s: %s has no such parameter, %s has (onepass %s --help lists the options)",
                                 given, loss->name, other->name, loss->name);
     write_operands(operands, loss);
+    if (strncmp(given, "--grad-", 7) == 0 && loss->over_rows)
+        return complain(WRONG, "%s: %s has gradients for the %s alone (onepass %s --help lists the options)", given,
+                        loss->name, has_gradient(loss, ONEPASS_TARGET) ? operands : loss->operand[ONEPASS_PREDICTION],
+                        loss->name);
     if (strncmp(given, "--grad-", 7) == 0)
         return complain(WRONG, "%s: the operands of %s are %s (onepass %s --help lists the options)", given, loss->name,
                         operands, loss->name);
@@ -191,6 +235,17 @@ static int take_option(loss_options *options, const onepass_loss_info *loss, int
     case NONE:
         options->losses = value;
         return RIGHT;
+    case AXIS:
+        return read_axis(value, call);
+    case CLASS_WEIGHT_FILE:
+        options->operand[ONEPASS_CLASS_WEIGHT] = value;
+        return RIGHT;
+    case LOG_SUM_EXP_FILE:
+        options->log_sum_exp = value;
+        return RIGHT;
+    case PREDICTED_FILE:
+        options->predicted = value;
+        return RIGHT;
     case BF16:
         options->integers_are_bf16 = true;
         return RIGHT;
@@ -214,14 +269,18 @@ static int take_option(loss_options *options, const onepass_loss_info *loss, int
 
 static int check_outputs(const loss_options *options, const onepass_loss_info *loss) {
     char one[LONGEST_NAME], other[LONGEST_NAME];
-    const char *path[ONEPASS_MAX_OPERANDS + 1]; /* the losses come last */
-    int name[ONEPASS_MAX_OPERANDS + 1], count = 0;
+    const char *path[ONEPASS_MAX_OPERANDS + 3]; /* the gradients come first */
+    int name[ONEPASS_MAX_OPERANDS + 3], count = 0;
     for (int32_t k = 0; k < loss->operand_count; k++) {
         path[count] = options->gradient[k];
         name[count++] = k == 0 ? GRAD : FIRST_GRADIENT + k;
     }
     path[count] = options->losses;
     name[count++] = NONE;
+    path[count] = options->log_sum_exp;
+    name[count++] = LOG_SUM_EXP_FILE;
+    path[count] = options->predicted;
+    name[count++] = PREDICTED_FILE;
     bool any = false;
     for (int i = 0; i < count; i++) {
         any = any || path[i];
@@ -247,13 +306,13 @@ static int take_files(loss_options *options, const onepass_loss_info *loss, int 
     char operands[OPERANDS_TEXT], usage[OPERANDS_TEXT];
     write_operands(operands, loss);
     write_operands_as_files(usage, loss);
-    if (count != loss->operand_count)
+    if (count != file_operands(loss))
         return complain(WRONG, "%d file%s given; expected %s, %s: onepass %s %s", count, count == 1 ? " is" : "s are",
-                        count_in_words(loss->operand_count), operands, loss->name, usage);
+                        count_in_words(file_operands(loss)), operands, loss->name, usage);
     for (int k = 0; k < count; k++) {
         if (files[k][0] == '\0')
             return complain(WRONG, "a file's name is empty; expected %s, %s: onepass %s %s",
-                            count_in_words(loss->operand_count), operands, loss->name, usage);
+                            count_in_words(file_operands(loss)), operands, loss->name, usage);
         options->operand[k] = files[k];
     }
     if (options->as_hex && options->as_json)

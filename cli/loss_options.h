@@ -10,7 +10,7 @@ typedef struct loss_options {
     const char *operand[ONEPASS_MAX_OPERANDS];
     const char *weight, *mask;
     const char *gradient[ONEPASS_MAX_OPERANDS]; /* by operand */
-    const char *losses;
+    const char *losses, *log_sum_exp, *predicted;
     bool integers_are_bf16, as_hex, as_json, wants_help;
 } loss_options;
 

@@ -1,4 +1,5 @@
 /* onepass: losses of files, and what the library and this machine can do. Each command has a file of its own. */
+#include "operands.h"
 #include "tool.h"
 
 #include <ctype.h>
@@ -58,13 +59,14 @@ static void plain_word(const char *given, char word[LONGEST_NAME + 2]) {
     }
 }
 
-static int complain_of_command(const char *given) {
+static int complain_of_command(const char *name) {
     const onepass_loss_info *loss;
     const char *nearest = NULL;
-    char word[LONGEST_NAME + 2];
+    char word[LONGEST_NAME + 2], given[4096];
     int least = 3; /* further off is another word */
-    plain_word(given, word);
-    for (int32_t i = 0; (loss = onepass_loss_at(i)) != NULL; i++)
+    plain_word(name, word);
+    write_printable(given, sizeof given, name);
+    for (int32_t i = 0; (loss = any_loss_at(i)) != NULL; i++)
         compare(word, loss->name, &nearest, &least);
     for (int i = 0; i < COMMANDS; i++)
         compare(word, commands[i].name, &nearest, &least);

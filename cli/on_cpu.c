@@ -2,6 +2,7 @@
  * depend on the files' sizes. */
 #include "divisor.h"
 #include "pass.h"
+#include "rows.h"
 #include "stop.h"
 #include "tool.h"
 
@@ -65,7 +66,8 @@ static int finish(pass *pass) {
 }
 
 static int run_pieces(pass *pass) {
-    const uint64_t each = bytes_of_an_element(pass->task);
+    const bool over_rows = pass->task->loss->over_rows;
+    const uint64_t each = over_rows ? bytes_of_a_row(pass->task) : bytes_of_an_element(pass->task);
     onepass_shape piece;
     int status = RIGHT;
     if (pass->call.reduction != ONEPASS_NONE) {
@@ -75,7 +77,7 @@ static int run_pieces(pass *pass) {
             return complain_of_library(begun);
     }
     for (int64_t first = 0; status == RIGHT && next_piece(pass, first, &piece); first += piece.count) {
-        status = stop_wanted() ? FAILED : run_piece(pass, first, &piece);
+        status = stop_wanted() ? FAILED : over_rows ? run_rows(pass, first, &piece) : run_piece(pass, first, &piece);
         step_forward(pass, (uint64_t)piece.count * each);
     }
     return status == RIGHT && pass->accumulator ? finish(pass) : status;

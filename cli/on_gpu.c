@@ -1,4 +1,5 @@
 /* The computation on a GPU: the files' arrays are copied there as they are, one call, and the outputs come back. */
+#include "divisor.h"
 #include "gpu.h"
 #include "progress.h"
 #include "stop.h"
@@ -34,7 +35,7 @@ static uint64_t needed_bytes(const task *task) {
 
 /* ----------------------------------------------------------------- up and down -- */
 
-static void step_forward(residence *at, uint64_t bytes) {
+static void count_copied(residence *at, uint64_t bytes) {
     at->done_bytes += bytes;
     progress_update(&at->progress, at->done_bytes);
 }
@@ -58,7 +59,7 @@ static int upload(residence *at, int k) {
         }
         if (!gpu_upload((char *)at->input[k] + first, window, (size_t)count))
             return complain_of_gpu();
-        step_forward(at, count);
+        count_copied(at, count);
     }
     return RIGHT;
 }
@@ -73,7 +74,7 @@ static int download(residence *at, int k) {
         if (!gpu_download(at->buffer, (const char *)at->output[k] + first, (size_t)count))
             return complain_of_gpu();
         status = output_write(&at->task->output[k], at->buffer, (size_t)count);
-        step_forward(at, count);
+        count_copied(at, count);
     }
     return status;
 }
@@ -88,8 +89,13 @@ static onepass_tensor tensor_of(const input *input, void *data) {
                             .strides = input->layout.stride};
 }
 
-static onepass_tensor dense(const task *task, void *data, int32_t dtype) {
-    return (onepass_tensor){.data = data, .dtype = dtype, .ndim = task->common.ndim, .shape = task->common.extent};
+static onepass_tensor dense(const onepass_shape *shape, void *data, int32_t dtype) {
+    return (onepass_tensor){.data = data, .dtype = dtype, .ndim = shape->ndim, .shape = shape->extent};
+}
+
+/* The losses are also there where nobody wants them: other outputs of a row come with them alone. */
+static bool needs_losses(const task *task) {
+    return task_wants(task, LOSSES) || (task->loss->over_rows && task->call.reduction == ONEPASS_NONE);
 }
 
 static int run(residence *at) {
@@ -98,9 +104,9 @@ static int run(residence *at) {
     for (int k = 0; k < INPUTS; k++)
         input[k] = tensor_of(&task->input[k], at->input[k]);
     for (int k = 0; k < OUTPUTS; k++)
-        output[k] = dense(task, at->output[k], output_dtype(task, k));
+        output[k] = dense(output_shape(task, k), at->output[k], output_dtype(task, k));
     const onepass_tensor value = {.data = at->value, .dtype = task->value_dtype};
-    const onepass_tensor *losses = task_wants(task, LOSSES) ? &output[LOSSES] : NULL;
+    const onepass_tensor *losses = needs_losses(task) ? &output[LOSSES] : NULL;
     const bool is_reduced = task->call.reduction != ONEPASS_NONE;
     onepass_call call = task->call;
     point_call(task, input, output, &call);
@@ -108,6 +114,7 @@ static int run(residence *at) {
     onepass_status status = onepass_run(&call);
     if (status == ONEPASS_OK && is_reduced && losses) {
         call.reduction = ONEPASS_NONE;
+        call.log_sum_exp = call.predicted = NULL;
         for (int k = 0; k < ONEPASS_MAX_OPERANDS; k++)
             call.gradient[k] = NULL;
         call.value = losses;
@@ -135,8 +142,9 @@ static int make_room(residence *at) {
     at->value = gpu_allocate(sizeof(double));
     bool lacks = !at->value;
     for (int k = 0; k < OUTPUTS && !lacks; k++)
-        if (task_wants(task, k))
-            lacks = !(at->output[k] = gpu_allocate((size_t)output_bytes(task, k) + 1));
+        if (task_wants(task, k) || (k == LOSSES && needs_losses(task)))
+            lacks = !(at->output[k] = gpu_allocate(
+                          (size_t)output_shape(task, k)->count * onepass_dtype_size(output_dtype(task, k)) + 1));
     return lacks ? complain_of_gpu() : RIGHT;
 }
 
@@ -176,7 +184,9 @@ int compute_on_gpu(task *task) {
     if (!gpu_open(task->call.device_index))
         return complain_of_gpu();
     progress_begin(&at.progress, needed_bytes(task));
-    const int status = work(&at);
+    int status = task_has_labels(task) ? check_labels(task) : RIGHT; /* a GPU would say NaN */
+    if (status == RIGHT)
+        status = work(&at);
     progress_end(&at.progress);
     for (int k = 0; k < INPUTS; k++)
         gpu_release(at.input[k]);

@@ -34,7 +34,22 @@ bool read_count(const char *text, long least, long most, int32_t *count) {
 int read_threads(const char *text, onepass_call *call) {
     if (read_count(text, 1, INT32_MAX, &call->threads))
         return RIGHT;
+    if (text[0] >= '1' && text[0] <= '9' && text[strspn(text, "0123456789")] == '\0') {
+        call->threads = INT32_MAX; /* as many as there are */
+        return RIGHT;
+    }
     return complain(WRONG, "--threads is \"%s\"; expected a number from 1 on", text);
+}
+
+/* As NumPy counts dimensions; the library begins at 1. */
+int read_axis(const char *text, onepass_call *call) {
+    int32_t axis;
+    const bool from_end = text[0] == '-';
+    if (!read_count(text + from_end, from_end, ONEPASS_MAX_DIMENSIONS, &axis))
+        return complain(
+            WRONG, "--axis is \"%s\"; expected a dimension, counted from 0 on, or from the end by -1, -2, ...", text);
+    call->axis = from_end ? -axis : axis + 1;
+    return RIGHT;
 }
 
 int read_device(const char *text, onepass_call *call) {

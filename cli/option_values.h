@@ -10,6 +10,7 @@ bool read_count(const char *text, long least, long most, int32_t *count);
 
 int read_reduction(const char *text, onepass_call *call);
 int read_threads(const char *text, onepass_call *call);
+int read_axis(const char *text, onepass_call *call);
 int read_device(const char *text, onepass_call *call);
 
 /* Whether the library will take the number is for the library to say. */

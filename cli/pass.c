@@ -1,6 +1,7 @@
 /* A pass over the files, piece by piece: how large a piece is, what it reads and writes, and how far the pass has come.
  */
 #include "pass.h"
+#include "rows.h"
 #include "tool.h"
 
 #include <stdlib.h>
@@ -63,10 +64,9 @@ static uint64_t count_bytes(const task *task) {
     return (uint64_t)task->common.count * each;
 }
 
-int open_pass(pass *pass, task *task) {
-    *pass = (struct pass){.task = task};
+static int open_elements(pass *pass) {
+    task *task = pass->task;
     progress_begin(&pass->progress, count_bytes(task));
-    choose_call(pass);
     source *sources[INPUTS];
     int count = 0;
     for (int k = 0; k < INPUTS; k++) {
@@ -85,11 +85,18 @@ int open_pass(pass *pass, task *task) {
     return RIGHT;
 }
 
+int open_pass(pass *pass, task *task) {
+    *pass = (struct pass){.task = task};
+    choose_call(pass);
+    return task->loss->over_rows ? open_rows(pass) : open_elements(pass);
+}
+
 void close_pass(pass *pass) {
     progress_end(&pass->progress);
     for (int k = 0; k < INPUTS; k++)
         source_close(&pass->source[k]);
     for (int k = 0; k < OUTPUTS; k++)
         free(pass->output[k]);
+    free(pass->row_state);
     onepass_accumulator_destroy(pass->accumulator);
 }

@@ -12,7 +12,10 @@ typedef struct pass {
     source source[INPUTS];
     unsigned char *output[OUTPUTS];   /* of a piece; null: not wanted */
     onepass_accumulator *accumulator; /* null: the reduction is none */
-    bool nothing_takes_part;          /* the mask leaves no element */
+    bool nothing_takes_part;          /* mask and labels leave no element */
+    bool is_whole;                    /* a loss over rows in one piece */
+    int64_t gradient_rows;            /* of a loss over rows: gradients are computed for so many rows at a time */
+    double *row_state;                /* of those of a piece, where they are fewer; or null */
     progress progress;
     uint64_t done_bytes;
 } pass;

@@ -19,13 +19,37 @@ bool task_wants_gradient(const task *task) {
     return false;
 }
 
+bool task_has_labels(const task *task) {
+    return task->loss->over_rows == ONEPASS_CLASS_INDEX;
+}
+
 bool task_sums_first(const task *task) {
-    return (task_has(task, WEIGHT) || task_has(task, MASK)) && task_wants_gradient(task) &&
+    return (task_has(task, WEIGHT) || task_has(task, MASK) || task_has_labels(task)) && task_wants_gradient(task) &&
            task->call.reduction == ONEPASS_MEAN && task->common.count > 0;
 }
 
+int32_t compute_dtype(const task *task) {
+    for (int k = 0; k < INPUTS; k++)
+        if (task_has(task, k) && task->input[k].layout.dtype == ONEPASS_F64)
+            return ONEPASS_F64;
+    return ONEPASS_F32;
+}
+
 int32_t output_dtype(const task *task, int output) {
-    return output == LOSSES ? task->value_dtype : task->input[output].layout.dtype;
+    switch (output) {
+    case LOSSES:
+        return task->value_dtype;
+    case LOG_SUM_EXP:
+        return compute_dtype(task); /* 16 bits would leave it no digits behind the point */
+    case PREDICTED:
+        return ONEPASS_I64;
+    default:
+        return task->input[output].layout.dtype;
+    }
+}
+
+const onepass_shape *output_shape(const task *task, int output) {
+    return output < ONEPASS_MAX_OPERANDS ? &task->full : &task->common;
 }
 
 uint64_t input_bytes(const task *task, int input) {
@@ -34,7 +58,9 @@ uint64_t input_bytes(const task *task, int input) {
 }
 
 uint64_t output_bytes(const task *task, int output) {
-    return task_wants(task, output) ? (uint64_t)task->common.count * onepass_dtype_size(output_dtype(task, output)) : 0;
+    return task_wants(task, output)
+               ? (uint64_t)output_shape(task, output)->count * onepass_dtype_size(output_dtype(task, output))
+               : 0;
 }
 
 void point_call(const task *task, const onepass_tensor input[INPUTS], const onepass_tensor output[OUTPUTS],
@@ -45,6 +71,8 @@ void point_call(const task *task, const onepass_tensor input[INPUTS], const onep
     }
     call->weight = task_has(task, WEIGHT) ? &input[WEIGHT] : NULL;
     call->mask = task_has(task, MASK) ? &input[MASK] : NULL;
+    call->log_sum_exp = task_wants(task, LOG_SUM_EXP) ? &output[LOG_SUM_EXP] : NULL;
+    call->predicted = task_wants(task, PREDICTED) ? &output[PREDICTED] : NULL;
 }
 
 int task_threads(const task *task) {

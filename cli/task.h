@@ -12,17 +12,23 @@ enum {
     INPUTS
 };
 
-/* The outputs: the operands' gradients, and then the elements' losses. */
+/* The outputs: the operands' gradients, and then those of each element or row. */
 enum {
     LOSSES = ONEPASS_MAX_OPERANDS,
+    LOG_SUM_EXP,
+    PREDICTED,
     OUTPUTS
 };
 
 typedef struct task {
+    const onepass_loss_info *loss;
     onepass_call call;      /* the loss, its parameters, the reduction, the threads, the device; no tensors yet */
     input input[INPUTS];    /* a file of -1: there is none */
     output output[OUTPUTS]; /* a name of null: not wanted */
-    onepass_shape common;
+    onepass_shape common;   /* of the elements or, of a loss over rows, of the rows */
+    onepass_shape full;     /* of the gradients: the same, with the classes */
+    int32_t axis;           /* the dimension of the classes, from 0 on */
+    int64_t classes;
     int32_t value_dtype; /* of the answer and of the elements' losses */
 
     number value;   /* the answer, unless the reduction is none */
@@ -32,12 +38,18 @@ typedef struct task {
 bool task_has(const task *task, int input);
 bool task_wants(const task *task, int output);
 bool task_wants_gradient(const task *task); /* of any operand */
+bool task_has_labels(const task *task);     /* its target has class indices */
 
-/* Whether weights or a mask have to be added up before the gradients, which are divided by their sum. */
+/* Whether weights, a mask or what labels count for have to be added up before the gradients, which are divided by their
+ * sum. */
 bool task_sums_first(const task *task);
+
+/* float or double, as the library will compute. */
+int32_t compute_dtype(const task *task);
 
 /* The type of an output: a gradient has its operand's. */
 int32_t output_dtype(const task *task, int output);
+const onepass_shape *output_shape(const task *task, int output);
 
 /* Bytes of an input's or an output's elements. */
 uint64_t input_bytes(const task *task, int input);

@@ -27,6 +27,62 @@ static int complain_of_shapes(const task *task, int last) {
     return status;
 }
 
+/* The rows of a loss over rows: the input without the dimension of its classes. */
+static int find_rows(task *task) {
+    const input *input = &task->input[ONEPASS_PREDICTION];
+    const int32_t ndim = input->layout.ndim, given = task->call.axis;
+    const onepass_tensor tensor = layout_tensor(&input->layout);
+    char shape[256];
+    write_shape(shape, sizeof shape, ndim, input->layout.shape);
+    if (ndim == 0)
+        return complain(WRONG, "%s: has shape (); expected at least one dimension, that of the classes", input->path);
+    task->axis = given == 0 ? ndim > 1 : given > 0 ? given - 1 : ndim + given;
+    if (task->axis < 0 || task->axis >= ndim)
+        return complain(WRONG, "%s: has shape %s, and --axis is %d; expected 0 to %d, or -%d to -1", input->path, shape,
+                        given > 0 ? given - 1 : given, ndim - 1, ndim);
+    task->call.axis = task->axis + 1;
+    task->classes = input->layout.shape[task->axis];
+    onepass_broadcast(&task->full, &tensor);
+    for (int32_t d = 0; d < ndim; d++) {
+        if (d == task->axis)
+            continue;
+        const int64_t extent = input->layout.shape[d];
+        task->common.extent[task->common.ndim++] = extent;
+        if (__builtin_mul_overflow(task->common.count, extent, &task->common.count))
+            return complain(WRONG, "%s: has shape %s, which are more rows than can be counted", input->path, shape);
+    }
+    return RIGHT;
+}
+
+static bool has_shape(const input *input, int32_t ndim, const int64_t *extent) {
+    return input->layout.ndim == ndim && memcmp(input->layout.shape, extent, (size_t)ndim * sizeof *extent) == 0;
+}
+
+/* Labels and class weights are not broadcast. One label may have a dimension where there is one row without any. */
+static int check_row_shapes(const task *task) {
+    const input *target = &task->input[ONEPASS_TARGET], *weight = &task->input[ONEPASS_CLASS_WEIGHT];
+    const onepass_shape *expected = task_has_labels(task) ? &task->common : &task->full;
+    const bool is_one = expected->ndim == 0 && target->layout.count == 1;
+    char own[256], other[256];
+    write_shape(own, sizeof own, target->layout.ndim, target->layout.shape);
+    write_shape(other, sizeof other, expected->ndim, expected->extent);
+    if (!has_shape(target, expected->ndim, expected->extent) && !is_one && task_has_labels(task))
+        return complain(WRONG,
+                        "%s: has shape %s; expected a class index for each row, of shape %s: that of %s without "
+                        "axis %d, the classes",
+                        target->path, own, other, task->input[ONEPASS_PREDICTION].path, task->axis);
+    if (!has_shape(target, expected->ndim, expected->extent) && !is_one)
+        return complain(WRONG,
+                        "%s: has shape %s; expected a probability for each class of each row, of shape %s: that "
+                        "of %s",
+                        target->path, own, other, task->input[ONEPASS_PREDICTION].path);
+    write_shape(own, sizeof own, weight->layout.ndim, weight->layout.shape);
+    if (task_has(task, ONEPASS_CLASS_WEIGHT) && !has_shape(weight, 1, &task->classes))
+        return complain(WRONG, "%s: has shape %s; expected a weight for each class, of shape (%lld,)", weight->path,
+                        own, (long long)task->classes);
+    return RIGHT;
+}
+
 /* Of a weight or a mask, which have no say in the common shape. */
 static int check_reach(const task *task, int k) {
     const onepass_tensor tensor = layout_tensor(&task->input[k].layout);
@@ -41,13 +97,20 @@ static int check_reach(const task *task, int k) {
 }
 
 static int join_shapes(task *task) {
-    task->common = (onepass_shape)ONEPASS_SHAPE_INIT;
-    for (int k = 0; k < ONEPASS_MAX_OPERANDS && task_has(task, k); k++) {
+    task->common = task->full = (onepass_shape)ONEPASS_SHAPE_INIT;
+    int status = task->loss->over_rows ? find_rows(task) : RIGHT;
+    if (status == RIGHT && task->loss->over_rows)
+        status = check_row_shapes(task);
+    if (status != RIGHT)
+        return status;
+    for (int k = 0; k < ONEPASS_MAX_OPERANDS && task_has(task, k) && !task->loss->over_rows; k++) {
         const onepass_tensor tensor = layout_tensor(&task->input[k].layout);
         if (onepass_broadcast(&task->common, &tensor) != ONEPASS_OK)
             return complain_of_shapes(task, k);
     }
-    const int status = check_reach(task, WEIGHT);
+    if (!task->loss->over_rows)
+        task->full = task->common;
+    status = check_reach(task, WEIGHT);
     return status == RIGHT ? check_reach(task, MASK) : status;
 }
 
@@ -62,8 +125,12 @@ static int32_t promote(int32_t a, int32_t b) {
 static void choose_type(task *task) {
     task->value_dtype = task->input[ONEPASS_PREDICTION].layout.dtype;
     for (int k = 0; k <= WEIGHT; k++)
-        if (task_has(task, k))
+        if (task_has(task, k) && suits(task->input[k].layout.dtype, FOR_NUMBERS))
             task->value_dtype = promote(task->value_dtype, task->input[k].layout.dtype);
+}
+
+static purpose purpose_of(const task *task, int input, purpose numbers) {
+    return input == MASK ? FOR_MASK : input == ONEPASS_TARGET && task_has_labels(task) ? FOR_LABELS : numbers;
 }
 
 int open_inputs(task *task, const loss_options *options) {
@@ -73,7 +140,7 @@ int open_inputs(task *task, const loss_options *options) {
     memcpy(path, options->operand, sizeof options->operand);
     for (int k = 0; k < INPUTS && status == RIGHT; k++)
         if (path[k])
-            status = input_open(&task->input[k], k, path[k], k == MASK ? FOR_MASK : numbers);
+            status = input_open(&task->input[k], k, path[k], purpose_of(task, k, numbers));
     if (status == RIGHT && !stop_wanted())
         status = join_shapes(task);
     choose_type(task);
@@ -92,7 +159,8 @@ static int check_apart(const task *task, int k) {
 }
 
 int check_outputs(task *task, const loss_options *options) {
-    const char *path[OUTPUTS] = {[LOSSES] = options->losses};
+    const char *path[OUTPUTS] = {
+        [LOSSES] = options->losses, [LOG_SUM_EXP] = options->log_sum_exp, [PREDICTED] = options->predicted};
     const input *inputs[INPUTS];
     int status = RIGHT;
     memcpy(path, options->gradient, sizeof options->gradient);
@@ -112,7 +180,7 @@ int begin_outputs(task *task) {
     int status = RIGHT;
     for (int k = 0; k < OUTPUTS && status == RIGHT; k++)
         if (task_wants(task, k))
-            status = output_begin(&task->output[k], output_dtype(task, k), &task->common);
+            status = output_begin(&task->output[k], output_dtype(task, k), output_shape(task, k));
     return status;
 }
 

@@ -43,6 +43,15 @@ int close_output(void) {
     return complain(FAILED, "standard output: %s", errno ? strerror(errno) : "could not be written");
 }
 
+void write_printable(char *text, size_t size, const char *from) {
+    size_t used = 0;
+    for (; from[used] && used + 1 < size; used++) {
+        const unsigned char byte = (unsigned char)from[used];
+        text[used] = (char)(byte < ' ' || byte == 0x7f ? '?' : byte);
+    }
+    text[used] = '\0';
+}
+
 enum {
     LINE = 118 /* columns */
 };

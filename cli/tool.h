@@ -5,6 +5,7 @@
 #include <onepass.h>
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Exit statuses. */
 enum {
@@ -33,6 +34,10 @@ int info_command(int argc, char **argv);
 void print_usage(bool to_error);
 void print_help(void);
 void print_loss_help(const onepass_loss_info *loss);
+
+/* Text as a terminal may show it: a question mark in the place of each byte that would move its cursor. Cut short where
+ * it does not fit. */
+void write_printable(char *text, size_t size, const char *from);
 
 /* Writes text that begins at this column of a line, and goes on there on the next lines where it is too long for one.
  * Without the last line's end. */

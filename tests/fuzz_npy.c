@@ -61,9 +61,10 @@ static built build(const choice *choice, const uint8_t *data, size_t size) {
     return file;
 }
 
-/* Only numbers are ever written. */
+/* Only numbers, and class indices of 64 bits, are ever written. */
 static void check_written(const layout *array) {
-    if (array->dtype == ONEPASS_BOOL)
+    const purpose purpose = array->dtype == ONEPASS_I64 ? FOR_LABELS : FOR_NUMBERS;
+    if (!suits(array->dtype, purpose))
         return;
     char header[NPY_MOST_HEADER];
     const size_t size = npy_write_header(header, array->dtype, array->ndim, array->shape);
@@ -71,7 +72,7 @@ static void check_written(const layout *array) {
     layout again;
     problem problem;
     const uint64_t bytes = (uint64_t)array->count * onepass_dtype_size(array->dtype);
-    const bool good = npy_parse((const unsigned char *)header, size, size + bytes, FOR_NUMBERS, &again, &problem);
+    const bool good = npy_parse((const unsigned char *)header, size, size + bytes, purpose, &again, &problem);
     fuzz_check(good, "what was written cannot be read");
     fuzz_check(!good || (again.dtype == array->dtype && !again.swapped && again.ndim == array->ndim &&
                          again.count == array->count && again.offset == size &&
@@ -83,14 +84,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const choice choice = choose(data, size);
     const built file = build(&choice, data, size);
     const uint64_t file_size = choose_file_size(&choice, file.size);
-    const purpose purpose = choice.option & 2 ? FOR_MASK : choice.option & 1 ? FOR_NUMBERS_OR_BITS : FOR_NUMBERS;
+    static const purpose purposes[] = {FOR_NUMBERS, FOR_NUMBERS_OR_BITS, FOR_MASK, FOR_LABELS};
+    const purpose purpose = purposes[choice.option % 4];
     layout layout;
     problem problem;
     memset(&layout, 0x5a, sizeof layout);
     memset(&problem, 0x5a, sizeof problem);
     npy_is_meant(file.bytes, file.size);
     if (npy_parse(file.bytes, file.size, file_size, purpose, &layout, &problem)) {
-        fuzz_check((layout.dtype == ONEPASS_BOOL) == (purpose == FOR_MASK), "an array is not what was wanted");
+        fuzz_check(suits(layout.dtype, purpose), "an array is not what was wanted");
         check_layout(&layout, file_size);
         fuzz_check(layout.offset <= file.size, "a header is longer than what was read");
         fuzz_check(layout.offset + (uint64_t)layout.count * onepass_dtype_size(layout.dtype) == file_size,

@@ -82,14 +82,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const choice choice = choose(data, size);
     const built file = build(&choice, data, size);
     const uint64_t file_size = choose_file_size(&choice, file.size);
-    const purpose purpose = choice.option & 8 ? FOR_MASK : FOR_NUMBERS;
+    const purpose purpose = !(choice.option & 8) ? FOR_NUMBERS : choice.amount & 1 ? FOR_LABELS : FOR_MASK;
     layout layout;
     problem problem;
     memset(&layout, 0x5a, sizeof layout);
     memset(&problem, 0x5a, sizeof problem);
     safetensors_is_meant(file.bytes, file.size);
     if (safetensors_parse(file.bytes, file.size, file_size, names[choice.option % 8], purpose, &layout, &problem)) {
-        fuzz_check((layout.dtype == ONEPASS_BOOL) == (purpose == FOR_MASK), "a tensor is not what was wanted");
+        fuzz_check(suits(layout.dtype, purpose), "a tensor is not what was wanted");
         check_layout(&layout, file_size);
         fuzz_check(layout.ndim == 0 || layout.count == 0 || is_dense(&layout, false), "strides are not of C order");
     } else {

@@ -69,6 +69,11 @@ static const struct good_npy {
     {"{'descr': '|u1', 'fortran_order': True, 'shape': (3, 4), }\n", 1, '=', FOR_MASK, 12, "bool (3, 4) by (1, 3)"},
     {"{'descr': '>b1', 'fortran_order': False, 'shape': (), }\n", 1, '=', FOR_MASK, 1, "bool () by ()"},
     {"{'descr': 'u1', 'fortran_order': False, 'shape': (0, 4), }\n", 2, '=', FOR_MASK, 0, "bool (0, 4) by (0, 0)"},
+
+    /* Class indices. */
+    {"{'descr': '<i8', 'fortran_order': False, 'shape': (3, 4), }\n", 1, '<', FOR_LABELS, 96, "i64 (3, 4) by (4, 1)"},
+    {"{'descr': '>i4', 'fortran_order': True, 'shape': (3, 4), }\n", 1, '>', FOR_LABELS, 48, "i32 (3, 4) by (1, 3)"},
+    {"{'descr': '|u1', 'fortran_order': False, 'shape': (), }\n", 1, '=', FOR_LABELS, 1, "u8 () by ()"},
 };
 
 /* A dictionary of version 1.0, followed by so many bytes. */
@@ -179,6 +184,18 @@ static const struct bad_npy bad_masks[] = {
      "absurd|(4294967296, 4294967296) of bool|63 bits"},
 };
 
+static const struct bad_npy bad_labels[] = {
+    {"numbers", "{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}", 12,
+     "holds floating-point numbers (type '<f4')|i8, i4 or u1|class indices"},
+    {"bytes with a sign", "{'descr': '|i1', 'fortran_order': False, 'shape': (3,)}", 3,
+     "integers of another size|i1'|i8"},
+    {"unsigned integers", "{'descr': '<u8', 'fortran_order': False, 'shape': (3,)}", 24,
+     "unsigned integers of another size|'<u8'|i8"},
+    {"booleans", "{'descr': '|b1', 'fortran_order': False, 'shape': (3,)}", 3, "booleans|i8"},
+    {"a byte too few", "{'descr': '<i8', 'fortran_order': False, 'shape': (3,)}", 23,
+     "cut short|(3,) of i8 needs 24|23 are"},
+};
+
 /* Files that go wrong before the dictionary begins. */
 static const bad_beginning bad_beginnings[] = {
     {"", 0, 0, "not a .npy file|0x93"},
@@ -221,6 +238,13 @@ static void test_npy(void) {
         const struct bad_npy *bad = &bad_masks[i];
         file file = npy_file(1, bad->dictionary);
         const bool parsed = npy_parse(file.bytes, file.size, file.size + bad->data, FOR_MASK, &layout, &problem);
+        check_refusal(bad->what, parsed, &problem, bad->words);
+        free(file.bytes);
+    }
+    for (size_t i = 0; i < COUNT(bad_labels); i++) {
+        const struct bad_npy *bad = &bad_labels[i];
+        file file = npy_file(1, bad->dictionary);
+        const bool parsed = npy_parse(file.bytes, file.size, file.size + bad->data, FOR_LABELS, &layout, &problem);
         check_refusal(bad->what, parsed, &problem, bad->words);
         free(file.bytes);
     }

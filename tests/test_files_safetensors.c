@@ -225,10 +225,12 @@ static void test_safetensors(void) {
     CHECK(!safetensors_is_meant((const unsigned char *)"[1, 2, 3{", 9), "text is taken for a safetensors file");
 }
 
-/* Masks beside numbers: each is taken for what it is, and for nothing else. */
+/* Masks, class indices and numbers in one file: each is taken for what it is, and for nothing else. */
 static void test_masks_in_safetensors(void) {
     file file = safetensors_file("{" TENSOR("p", "F32", "[2]", 0, 8) "," TENSOR("m", "BOOL", "[3,1]", 8, 11) "," TENSOR(
-        "b", "U8", "[2]", 11, 13) "," TENSOR("i", "I8", "[2]", 13, 15) "}");
+        "b", "U8", "[2]", 11, 13) "," TENSOR("i", "I8", "[2]", 13, 15) "," TENSOR("l", "I64", "[1]", 15,
+                                                                                  23) "," TENSOR("k", "I32", "[1]", 23,
+                                                                                                 27) "}");
     static const struct {
         const char *name;
         purpose purpose;
@@ -240,12 +242,18 @@ static void test_masks_in_safetensors(void) {
         {"p", FOR_MASK, 0, "'p'|type F32|BOOL or U8"},
         {"i", FOR_MASK, 0, "'i'|type I8|BOOL or U8"},
         {"m", FOR_NUMBERS, 0, "'m'|type BOOL|F16, BF16, F32 or F64"},
+        {"l", FOR_LABELS, 15, "i64 (1,) by (1,)"},
+        {"k", FOR_LABELS, 23, "i32 (1,) by (1,)"},
+        {"b", FOR_LABELS, 11, "u8 (2,) by (1,)"},
+        {"i", FOR_LABELS, 0, "'i'|type I8|I64, I32 or U8"},
+        {"p", FOR_LABELS, 0, "'p'|type F32|I64, I32 or U8"},
+        {"l", FOR_NUMBERS, 0, "'l'|type I64|F16, BF16, F32 or F64"},
         {"b", FOR_NUMBERS_OR_BITS, 0, "'b'|type U8|F16, BF16, F32 or F64"},
     };
     layout layout;
     problem problem;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        const bool parsed = safetensors_parse(file.bytes, file.size, file.size + 15, cases[i].name, cases[i].purpose,
+        const bool parsed = safetensors_parse(file.bytes, file.size, file.size + 27, cases[i].name, cases[i].purpose,
                                               &layout, &problem);
         if (cases[i].begin > 0)
             check_array(cases[i].name, parsed, &layout, &problem, cases[i].expected, false, file.size + cases[i].begin);

@@ -16,8 +16,25 @@ const char *dtype_name(int32_t dtype) {
         return "f64";
     case ONEPASS_BOOL:
         return "bool";
+    case ONEPASS_I64:
+        return "i64";
+    case ONEPASS_I32:
+        return "i32";
+    case ONEPASS_U8:
+        return "u8";
     }
     return "?";
+}
+
+bool suits(int32_t dtype, purpose purpose) {
+    switch (purpose) {
+    case FOR_MASK:
+        return dtype == ONEPASS_BOOL;
+    case FOR_LABELS:
+        return dtype == ONEPASS_I64 || dtype == ONEPASS_I32 || dtype == ONEPASS_U8;
+    default:
+        return dtype >= ONEPASS_F16 && dtype <= ONEPASS_F64;
+    }
 }
 
 bool machine_is_big_endian(void) {

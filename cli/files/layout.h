@@ -22,8 +22,12 @@ typedef struct layout {
 typedef enum purpose {
     FOR_NUMBERS,         /* floating-point numbers */
     FOR_NUMBERS_OR_BITS, /* and, in a .npy file, 16-bit unsigned integers: the bits of bfloat16 numbers */
-    FOR_MASK             /* booleans, or 8-bit unsigned integers */
+    FOR_MASK,            /* booleans, or 8-bit unsigned integers */
+    FOR_LABELS           /* whole numbers: of 64 or 32 bits, or 8-bit unsigned ones */
 } purpose;
+
+/* Whether an array of the type may be had for the purpose. */
+bool suits(int32_t dtype, purpose purpose);
 
 /* What is wrong with a file, to follow its name and a colon: "its header is cut short: ...". */
 typedef struct problem {

@@ -219,11 +219,12 @@ static const char *kind_of_type(char letter, purpose purpose) {
     case '?':
         return "booleans";
     case 'i':
-        return "integers";
+        return purpose == FOR_LABELS ? "integers of another size" : "integers";
     case 'u':
-        return "unsigned integers";
+        return purpose == FOR_LABELS ? "unsigned integers of another size" : "unsigned integers";
     case 'f':
-        return purpose == FOR_MASK ? "floating-point numbers" : "floating-point numbers of another size";
+        return purpose == FOR_MASK || purpose == FOR_LABELS ? "floating-point numbers"
+                                                            : "floating-point numbers of another size";
     case 'c':
         return "complex numbers";
     case 'O':
@@ -255,6 +256,9 @@ static bool refuse_type(slice descr, purpose purpose, problem *problem) {
     if (purpose == FOR_MASK)
         return fail(problem, "holds %s (type '%.*s'), and b1 (booleans) or u1 (bytes) is expected of a mask", kind,
                     shown(descr), descr.text);
+    if (purpose == FOR_LABELS)
+        return fail(problem, "holds %s (type '%.*s'), and i8, i4 or u1 is expected of class indices", kind,
+                    shown(descr), descr.text);
     return fail(problem, "holds %s (type '%.*s'), and f2, f4, f8 or V2 (bfloat16) is expected%s", kind, shown(descr),
                 descr.text, slice_is(type, "u2") ? "; if they are the bits of bfloat16 numbers, say --bf16" : "");
 }
@@ -264,11 +268,12 @@ static bool understand_type(slice descr, purpose purpose, layout *layout, proble
         const char *name;
         int32_t dtype;
     } types[] = {{"f2", ONEPASS_F16},  {"f4", ONEPASS_F32},  {"f8", ONEPASS_F64},
-                 {"V2", ONEPASS_BF16}, {"b1", ONEPASS_BOOL}, {"u1", ONEPASS_BOOL}};
+                 {"V2", ONEPASS_BF16}, {"b1", ONEPASS_BOOL}, {"u1", ONEPASS_BOOL},
+                 {"i8", ONEPASS_I64},  {"i4", ONEPASS_I32},  {"u1", ONEPASS_U8}};
     const slice type = without_order(descr);
     layout->dtype = 0;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (slice_is(type, types[i].name) && (types[i].dtype == ONEPASS_BOOL) == (purpose == FOR_MASK))
+        if (slice_is(type, types[i].name) && suits(types[i].dtype, purpose))
             layout->dtype = types[i].dtype;
     if (slice_is(type, "u2") && purpose == FOR_NUMBERS_OR_BITS)
         layout->dtype = ONEPASS_BF16;
@@ -352,6 +357,8 @@ static const char *type_to_write(int32_t dtype) {
         return "V2";
     case ONEPASS_F32:
         return "f4";
+    case ONEPASS_I64:
+        return "i8";
     }
     return "f8";
 }

@@ -20,34 +20,34 @@ enum {
     SHOWN_TOGETHER = 280 /* and of a list of names */
 };
 
-/* Those of the format of which arrays can be read here have a dtype. */
+/* Those of the format of which arrays can be read here have a dtype, or one for each purpose. */
 static const struct element_type {
     const char *name;
     int32_t bits;
-    int32_t dtype;
+    int32_t dtype, other_dtype;
 } element_types[] = {
-    {"F64", 64, ONEPASS_F64},
-    {"F32", 32, ONEPASS_F32},
-    {"F16", 16, ONEPASS_F16},
-    {"BF16", 16, ONEPASS_BF16},
-    {"I64", 64, 0},
-    {"I32", 32, 0},
-    {"I16", 16, 0},
-    {"I8", 8, 0},
-    {"U64", 64, 0},
-    {"U32", 32, 0},
-    {"U16", 16, 0},
-    {"U8", 8, ONEPASS_BOOL},
-    {"BOOL", 8, ONEPASS_BOOL},
-    {"C64", 64, 0},
-    {"F8_E4M3", 8, 0},
-    {"F8_E5M2", 8, 0},
-    {"F8_E8M0", 8, 0},
-    {"F8_E4M3FNUZ", 8, 0},
-    {"F8_E5M2FNUZ", 8, 0},
-    {"F6_E2M3", 6, 0},
-    {"F6_E3M2", 6, 0},
-    {"F4", 4, 0},
+    {"F64", 64, ONEPASS_F64, 0},
+    {"F32", 32, ONEPASS_F32, 0},
+    {"F16", 16, ONEPASS_F16, 0},
+    {"BF16", 16, ONEPASS_BF16, 0},
+    {"I64", 64, ONEPASS_I64, 0},
+    {"I32", 32, ONEPASS_I32, 0},
+    {"I16", 16, 0, 0},
+    {"I8", 8, 0, 0},
+    {"U64", 64, 0, 0},
+    {"U32", 32, 0, 0},
+    {"U16", 16, 0, 0},
+    {"U8", 8, ONEPASS_BOOL, ONEPASS_U8},
+    {"BOOL", 8, ONEPASS_BOOL, 0},
+    {"C64", 64, 0, 0},
+    {"F8_E4M3", 8, 0, 0},
+    {"F8_E5M2", 8, 0, 0},
+    {"F8_E8M0", 8, 0, 0},
+    {"F8_E4M3FNUZ", 8, 0, 0},
+    {"F8_E5M2FNUZ", 8, 0, 0},
+    {"F6_E2M3", 6, 0, 0},
+    {"F6_E3M2", 6, 0, 0},
+    {"F4", 4, 0, 0},
 };
 
 /* What the header says of a tensor. Its bytes are counted from the end of the header. */
@@ -363,21 +363,29 @@ static bool check_choice(const catalog *catalog) {
     return true;
 }
 
+/* 0 if the type is not known, or nothing for the purpose. */
+static int32_t dtype_for(const struct element_type *type, purpose purpose) {
+    if (!type)
+        return 0;
+    return suits(type->dtype, purpose) ? type->dtype : suits(type->other_dtype, purpose) ? type->other_dtype : 0;
+}
+
 static bool describe(const catalog *catalog, purpose purpose, layout *layout) {
     const tensor *tensor = &catalog->found;
     const struct element_type *type = find_type(tensor->type);
-    const bool is_known = type != NULL && type->dtype != 0;
-    if (!is_known || (type->dtype == ONEPASS_BOOL) != (purpose == FOR_MASK)) {
+    layout->dtype = dtype_for(type, purpose);
+    if (layout->dtype == 0) {
         char name[SHOWN];
         write_name(name, sizeof name, tensor->type);
         return fail_tensor(catalog, tensor->name, "is of type %s, and %s is expected", name,
-                           purpose == FOR_MASK ? "BOOL or U8, for a mask," : "F16, BF16, F32 or F64");
+                           purpose == FOR_MASK     ? "BOOL or U8, for a mask,"
+                           : purpose == FOR_LABELS ? "I64, I32 or U8, for class indices,"
+                                                   : "F16, BF16, F32 or F64");
     }
     if (tensor->ndim > ONEPASS_MAX_DIMENSIONS)
         return fail_tensor(catalog, tensor->name, "has %lld dimensions, and at most %d can be read",
                            (long long)tensor->ndim, ONEPASS_MAX_DIMENSIONS);
-    layout->dtype = type->dtype;
-    layout->swapped = machine_is_big_endian() && onepass_dtype_size(type->dtype) > 1;
+    layout->swapped = machine_is_big_endian() && onepass_dtype_size(layout->dtype) > 1;
     layout->ndim = (int32_t)tensor->ndim;
     memcpy(layout->shape, tensor->shape, sizeof layout->shape);
     if (!count_elements(layout, catalog->problem))

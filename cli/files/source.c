@@ -8,18 +8,41 @@
 
 /* ------------------------------------------------------------------- the view -- */
 
+/* By the strides for the dimensions of a shape. */
+static void merge_view(source *source, const onepass_shape *shape) {
+    view *view = &source->view;
+    onepass_shape merged = *shape;
+    memcpy(view->stride, source->common_stride, sizeof view->stride);
+    onepass_merge_dimensions(&merged, view->stride);
+    view->ndim = merged.ndim;
+    memcpy(view->shape, merged.extent, sizeof view->shape);
+}
+
 void source_open(source *source, input *input, const onepass_shape *common) {
     *source = (struct source){.view = {.input = input}};
     if (common->count == 0)
         return; /* nobody will take anything */
     const onepass_tensor tensor = layout_tensor(&input->layout);
-    view *view = &source->view;
-    onepass_shape merged = *common;
     onepass_broadcast_strides(&tensor, common, source->common_stride);
-    memcpy(view->stride, source->common_stride, sizeof view->stride);
-    onepass_merge_dimensions(&merged, view->stride);
-    view->ndim = merged.ndim;
-    memcpy(view->shape, merged.extent, sizeof view->shape);
+    merge_view(source, common);
+}
+
+void source_open_moved(source *source, input *input, int32_t last) {
+    const layout *layout = &input->layout;
+    onepass_shape shape = {.count = layout->count};
+    *source = (struct source){.view = {.input = input}};
+    if (layout->count == 0)
+        return;
+    for (int32_t d = 0; d < layout->ndim; d++)
+        if (d != last) {
+            source->common_stride[shape.ndim] = layout->stride[d];
+            shape.extent[shape.ndim++] = layout->shape[d];
+        }
+    if (last >= 0) {
+        source->common_stride[shape.ndim] = layout->stride[last];
+        shape.extent[shape.ndim++] = layout->shape[last];
+    }
+    merge_view(source, &shape);
 }
 
 void source_close(source *source) {
@@ -57,6 +80,24 @@ static void try_rows(const onepass_shape *common, int64_t most, pieces *pieces) 
     *pieces = (struct pieces){.elements = most / (unit * row) * unit * row, .row = row, .first = first};
 }
 
+/* Room for a copy where there has to be one. */
+static bool make_room(source *source, int64_t elements) {
+    const input *input = source->view.input;
+    if (source->is_direct)
+        return true;
+    source->buffer = malloc((size_t)elements * onepass_dtype_size(input->layout.dtype));
+    if (!source->buffer)
+        complain(FAILED, "%s: no memory to copy a part of it", input->path);
+    return source->buffer != NULL;
+}
+
+bool source_prepare(source *source, int64_t elements) {
+    if (elements == 0)
+        return true;
+    source->is_direct = is_readable(&source->view) && is_plain(&source->view);
+    return make_room(source, elements);
+}
+
 bool choose_pieces(source *const *sources, int count, const onepass_shape *common, int64_t most, pieces *pieces) {
     bool wants_rows = false;
     *pieces = (struct pieces){.elements = most};
@@ -69,14 +110,8 @@ bool choose_pieces(source *const *sources, int count, const onepass_shape *commo
     for (int k = 0; k < count; k++) {
         const view *view = &sources[k]->view;
         sources[k]->is_direct = is_readable(view) && (is_plain(view) || pieces->row > 0);
-        if (sources[k]->is_direct)
-            continue;
-        const size_t size = onepass_dtype_size(view->input->layout.dtype);
-        sources[k]->buffer = malloc((size_t)LEAST(pieces->elements, common->count) * size);
-        if (!sources[k]->buffer) {
-            complain(FAILED, "%s: no memory to copy a part of it", view->input->path);
+        if (!make_room(sources[k], LEAST(pieces->elements, common->count)))
             return false;
-        }
     }
     return true;
 }

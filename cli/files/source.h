@@ -23,6 +23,13 @@ typedef struct source {
 /* The input at the common shape, which it must be part of. */
 void source_open(source *source, input *input, const onepass_shape *common);
 
+/* The input at its own shape, one dimension of which, unless it is -1, comes last. */
+void source_open_moved(source *source, input *input, int32_t last);
+
+/* Says whether the library takes pieces of so many elements from the file, and makes room for a copy if not. False: it
+ * has complained. */
+bool source_prepare(source *source, int64_t elements);
+
 /* Chooses pieces of at most so many elements (a power of two) that suit all sources, and says which of them need a
  * copy. False: there is no memory for that, and it has complained. */
 bool choose_pieces(source *const *sources, int count, const onepass_shape *common, int64_t most, pieces *pieces);

@@ -16,11 +16,16 @@ INFO = {
     info["name"]: info
     for info in json.loads(subprocess.run([os.environ["ONEPASS_TOOL"], "list", "--json"], capture_output=True).stdout)
 }
-LOSSES = list(INFO)
+#: those whose every element has a value, and those whose every row has one
+LOSSES = [loss for loss, info in INFO.items() if not info["over_rows"]]
+ROW_LOSSES = [loss for loss, info in INFO.items() if info["over_rows"]]
 #: values of each parameter, of which the first is its default
 PARAMETERS = {
-    loss: {parameter["name"]: [parameter["default"], *oracle.other_values(parameter)] for parameter in info["parameters"]}
-    for loss, info in INFO.items()
+    loss: {
+        parameter["name"]: [parameter["default"], *oracle.other_values(parameter)]
+        for parameter in INFO[loss]["parameters"]
+    }
+    for loss in LOSSES
 }
 
 #: a few losses, for tests that need not try them all
@@ -48,6 +53,21 @@ def options(given):
 
 def operand_names(loss):
     return INFO[loss]["operands"]
+
+
+def file_names(loss):
+    """The operands that a command names as files."""
+    return operand_names(loss)[:2] if loss in ROW_LOSSES else operand_names(loss)
+
+
+def own_options(loss):
+    """The options that a loss has and others need not have: its parameters, the gradients but for the first, and what
+    losses over rows have."""
+    own = {f"--{parameter['name'].replace('_', '-')}" for parameter in INFO[loss]["parameters"]}
+    if loss in LOSSES:
+        return own | {f"--grad-{name.replace('_', '-')}" for name in operand_names(loss)[1:]}
+    own |= {"--axis", "--class-weight", "--predicted"} | ({"--lse"} if loss != "nll" else set())
+    return own | ({"--grad-target"} if INFO[loss]["target"] == "class probabilities" else set())
 
 
 def gradient_options(loss, prefix="g"):

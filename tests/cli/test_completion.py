@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from expected import INFO, LOSSES, operand_names
+from expected import INFO, own_options
 from folder import tool
 
 COMPLETION = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir, "cli", "completion.bash")
@@ -48,13 +48,13 @@ def test_commands(folder):
     assert complete(folder, "x") == []
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", INFO)
 def test_the_options_of_a_loss(folder, loss):
-    own = {f"--{parameter['name']}" for parameter in INFO[loss]["parameters"]}
-    own |= {f"--grad-{name}" for name in operand_names(loss)[1:]}
+    own = own_options(loss)
     offered = set(complete(folder, loss, "p.npy", "--"))
     assert own <= offered and "--grad" in offered and "--mask" in offered
-    assert not offered & ({"--beta", "--margin", "--grad-prediction", "--grad-input2"} - own)
+    others = {"--beta", "--margin", "--grad-prediction", "--grad-input2", "--grad-target", "--axis", "--lse"}
+    assert not offered & (others - own)
 
 
 def test_the_options_of_other_commands(folder):
@@ -89,6 +89,9 @@ def test_values(files, words, wanted):
         (["mse", "a.npy", "--mask", ""], ["a.npy", "b.safetensors", "d e.npy", "sub"]),
         (["mse", "--grad", ""], ["a.npy", "d e.npy", "sub"]),
         (["mse", "--grad-target", ""], ["a.npy", "d e.npy", "sub"]),
+        (["cross_entropy", "--class-weight", ""], ["a.npy", "b.safetensors", "d e.npy", "sub"]),
+        (["cross_entropy", "--predicted", ""], ["a.npy", "d e.npy", "sub"]),
+        (["cross_entropy", "--axis", ""], []),
         (["mse", "--none", "=", "a"], ["a.npy"]),
         (["mse", "b.safetensors", ":"], []),
         (["mse", "b.safetensors", ":", "a"], []),

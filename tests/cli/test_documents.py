@@ -6,7 +6,7 @@ import shlex
 import numpy as np
 import pytest
 
-from expected import INFO, operand_names
+from expected import INFO, LOSSES, ROW_LOSSES, operand_names
 from folder import strict_json
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir)
@@ -29,11 +29,22 @@ def files(folder):
     """The README's four numbers, under the names of every operand."""
     p, t = np.float32([2.5, 0, 2, 8]), np.float32([3, -0.5, 2, 7])
     folder.save("mask.npy", np.array([True, False, True, True]))
-    for name in {name for loss in INFO for name in operand_names(loss)} | {"pred", "weight"}:
+    for name in {name for loss in LOSSES for name in operand_names(loss)} | {"pred", "weight"}:
         folder.save(f"{name}.npy", {"pred": p, "target": t}.get(name, np.ones(4, "f4")))
-    for name in ("run", "model"):
-        folder.save_tensors(f"{name}.safetensors", logits=p)
+    folder.save_tensors("run.safetensors", logits=p)
+    # of losses over rows: four rows of three classes
+    rows = np.outer(p, t[:3])
+    folder.save("logits.npy", rows), folder.save("labels.npy", np.array([0, 2, 1, 2]))
+    folder.save("probabilities.npy", np.full((4, 3), 1 / 3, "f4")), folder.save("class_weight.npy", t[[0, 2, 3]])
     return folder
+
+
+def run(files, command):
+    """A tensor of a model has the loss's own shape."""
+    words = shlex.split(command)[1:]
+    logits = files.load("logits.npy" if words[0] in ROW_LOSSES else "pred.npy")
+    files.save_tensors("model.safetensors", logits=logits)
+    return files.run(*words)
 
 
 @pytest.mark.parametrize("path", ["README.md", "docs/tool.md"])
@@ -41,8 +52,8 @@ def test_documents(files, path):
     commands = shown_in(path)
     assert len(commands) >= 3
     for command in commands:
-        done = files.run(*shlex.split(command)[1:])
-        assert done.status == 0 and done.err == "", command
+        done = run(files, command)
+        assert done.status == 0 and done.err == "", (command, done.err)
 
 
 def test_the_number_of_the_readme(files):
@@ -54,7 +65,7 @@ def test_help(files, command):
     commands = commands_in(files.run(*command.split(), "--help").out)
     assert len(commands) >= 3
     for command in commands:
-        done = files.run(*shlex.split(command)[1:])
+        done = run(files, command)
         assert done.status == 0, (command, done.err)
         if "--json" in command:
             assert strict_json(done.out)["loss"] == shlex.split(command)[1]

@@ -119,7 +119,7 @@ def test_an_output_is_an_input_of_the_next_run(folder):
     assert folder.json("mse", "g.npy", "t.npy")["type"] == "bf16"
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 8, 100])
+@pytest.mark.parametrize("threads", [1, 2, 3, 8, 100, "99999999999999999999"])
 def test_the_same_bytes_with_any_number_of_threads(folder, threads):
     save_pair(folder, shapes=((300, 701), (300, 701)))
     wanted = folder.hex("hinge", "p.npy", "t.npy", "--grad", "g.npy", "--none", "n.npy")

@@ -9,7 +9,7 @@ import numpy as np
 import oracle
 import pytest
 
-from expected import INFO, LOSSES, numbers, operand_names
+from expected import INFO, LOSSES, ROW_LOSSES, file_names, numbers, operand_names, own_options
 from test_completion import complete
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), os.pardir, os.pardir))
@@ -33,12 +33,6 @@ def table_options(title):
     rows = [line for line in section(title).splitlines() if line.startswith("| `--")]
     cells = [row if "--grad-" in row else row.split("|")[1] for row in rows]  # whose other names are in the second cell
     return {option for cell in cells for option in OPTION.findall(cell)}
-
-
-def own_options(loss):
-    """The options that a loss has and others need not have: its parameters, and the gradients but for the first."""
-    parameters = {f"--{parameter['name']}" for parameter in INFO[loss]["parameters"]}
-    return parameters | {f"--grad-{name}" for name in operand_names(loss)[1:]}
 
 
 def shared_options():
@@ -73,13 +67,13 @@ def test_help(folder):
 @pytest.mark.parametrize("loss", INFO)
 def test_the_help_of_a_loss(folder, loss):
     text, info = help_of(folder, loss), INFO[loss]
-    assert f"usage: onepass {loss} {' '.join(operand_names(loss)).upper()} [OPTION...]\n" in text
+    assert f"usage: onepass {loss} {' '.join(file_names(loss)).upper()} [OPTION...]\n" in text
     unwrapped = re.sub(r"\s+", " ", text)
     assert info["value"] in unwrapped and info["slope"] in unwrapped and info["meaning"] in unwrapped
-    for symbol, name in zip("ptv", operand_names(loss)):
+    for symbol, name in zip("ptv", operand_names(loss) if loss in LOSSES else ""):
         assert f"{symbol} the {name}" in text
     for parameter in info["parameters"]:
-        assert f"--{parameter['name']} X" in text and parameter["meaning"] in unwrapped
+        assert f"--{parameter['name'].replace('_', '-')} X" in text and parameter["meaning"] in unwrapped
         assert f"({parameter['default']:g} unless said otherwise" in unwrapped
 
 
@@ -117,13 +111,20 @@ def test_version(folder):
 
 def test_list(folder):
     found = {info["name"]: info for info in folder.json("list")}
-    assert set(found) == set(oracle.LOSSES)
+    assert set(found) == set(oracle.LOSSES) | set(oracle.ROW_LOSSES)
     assert found["mse"]["value"] == "x*x" and found["mse"]["slope"] == "2*x" and found["mse"]["parameters"] == []
     assert found["mse"]["operands"] == ["prediction", "target"]
     for name in LOSSES:
         info = found[name]
         assert len(info["operands"]) == len(oracle.LOSSES[name].domains)
         assert tuple(parameter["default"] for parameter in info["parameters"]) == oracle.LOSSES[name].defaults
+        assert info["over_rows"] is False and info["target"] == "numbers"
+    for name in ROW_LOSSES:
+        info = found[name]
+        assert info["operands"] == ["input", "target", "class_weight"] and info["over_rows"] is True
+        assert {parameter["name"]: parameter["default"] for parameter in info["parameters"]} == oracle.ROW_LOSSES[name]
+        probabilities = name == "cross_entropy_with_probabilities"
+        assert info["target"] == ("class probabilities" if probabilities else "class indices")
     (beta,) = found["smooth_l1"]["parameters"]
     assert beta["default"] == 1 and beta["minimum"] == 0 and beta["minimum_excluded"] is False
     assert beta["maximum"] is None and beta["maximum_excluded"] is False
@@ -134,15 +135,23 @@ def test_list_as_text(folder):
     result = folder.run("list")
     assert result.status == 0 and result.err == ""
     assert all(len(line) <= 120 for line in result.out.splitlines())
-    columns = set()
-    for name, info in INFO.items():
+    columns, row_columns = set(), set()
+    for name in LOSSES:
+        info = INFO[name]
         head, after = result.out.split(f"\n  {name} ")
         assert head.rsplit("onepass LOSS ")[-1].split("\n")[0] == " ".join(info["operands"]).upper()
         row = f"  {name} {after}"
         parameters = ", ".join(f"{parameter['name']}={parameter['default']:g}" for parameter in info["parameters"])
         columns.add(re.match(rf"  {name} +{re.escape(parameters)} +", row).end())
         assert info["meaning"] in re.sub(r"\s+", " ", row)
-    assert len(columns) == 1
+    for name in ROW_LOSSES:
+        head, after = result.out.split(f"\n  {name} ")
+        assert head.rsplit("onepass LOSS ")[-1].split("\n")[0] == "INPUT TARGET, over rows"
+        meaning, parameters = after.split("\n")[:2]
+        assert meaning.strip() == INFO[name]["meaning"]
+        assert parameters.strip() == ", ".join(f"{p['name']}={p['default']:g}" for p in INFO[name]["parameters"])
+        row_columns |= {len(f"  {name} {meaning}") - len(meaning.strip()), len(parameters) - len(parameters.lstrip())}
+    assert len(columns) == len(row_columns) == 1
 
 
 def test_info(folder):
@@ -217,10 +226,11 @@ def test_the_examples_of_the_document(folder):
     """The commands at the top of docs/tool.md, with files of those names."""
     folder.save("pred.npy", numbers(1, (4, 5))), folder.save("target.npy", numbers(2, (4, 5)))
     folder.save("mask.npy", np.eye(4, 5) > 0), folder.save("variance.npy", np.ones(5))
+    folder.save("logits.npy", numbers(4, (4, 5))), folder.save("labels.npy", np.arange(4))
     folder.save_tensors("run.safetensors", logits=numbers(3, (4, 5)), other=np.zeros(3))
     block = re.search(r"```sh\n(.*?)```", text_of("docs", "tool.md"), re.DOTALL)[1]
     commands = [line.split("#")[0].split() for line in block.splitlines()]
-    assert len(commands) == 6
+    assert len(commands) == 7
     for name, *arguments in commands:
         if arguments[0] not in INFO:
             continue
