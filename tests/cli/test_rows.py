@@ -111,6 +111,7 @@ def test_weights_and_masks(folder, loss, reduction):
         (PROBABILITIES, {"label_smoothing": 0.25, "z_loss": 0.125}),
         ("nll", {"ignore_index": 2}),
         ("log_prob", {"temperature": 4.0, "ignore_index": 0}),
+        ("poly_cross_entropy", {"eps": 0.75, "temperature": 2.0}),
     ],
     ids=str,
 )
@@ -372,3 +373,26 @@ def test_weights_without_a_sum(files):
 def test_a_name_that_others_use(folder):
     folder.refuse("CrossEntropyLoss", "z.npy", "y.npy", says='did you mean "cross_entropy"')
     folder.refuse("cross\x1b[31m\n", "z.npy", says="cross?[31m?")
+
+
+# -------------------------------------------------------------- known results --
+
+
+@pytest.mark.parametrize(
+    "loss, options, value, gradient",
+    [
+        ("cross_entropy", [], np.log(2), [-0.5, 0.5]),
+        ("cross_entropy", ["--z-loss", "1"], np.log(2) + np.log(2) ** 2, [np.log(2) - 0.5, np.log(2) + 0.5]),
+        ("cross_entropy", ["--label-smoothing", "0.5"], np.log(2), [-0.25, 0.25]),
+        ("log_prob", [], -np.log(2), [0.5, -0.5]),
+        ("nll", [], 0, [-1, 0]),
+        ("poly_cross_entropy", [], np.log(2) + 1, [-1, 1]),
+        ("poly_cross_entropy", ["--eps", "0"], np.log(2), [-0.5, 0.5]),
+    ],
+    ids=str,
+)
+def test_two_equal_logits(folder, loss, options, value, gradient):
+    """Worked out by hand: both classes have the probability 1/2."""
+    folder.save("z.npy", np.zeros((1, 2), "f8")), folder.save("y.npy", np.zeros(1, "i8"))
+    assert float(folder.answer(loss, "z.npy", "y.npy", *options, "--grad", "g.npy")) == pytest.approx(value, rel=1e-15)
+    np.testing.assert_allclose(folder.load("g.npy"), [gradient], rtol=1e-15)

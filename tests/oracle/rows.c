@@ -12,7 +12,7 @@
 /* ----------------------------------------------------------- parameters -- */
 
 typedef struct row_parameters {
-    double ignore_index, label_smoothing, z_loss, softcap, temperature;
+    double ignore_index, label_smoothing, z_loss, softcap, temperature, eps;
 } row_parameters;
 
 /* A loss's parameters in the order of the catalogue, by where they are in the struct. */
@@ -29,10 +29,14 @@ static const struct {
     {"cross_entropy_with_probabilities", {AT(label_smoothing), AT(z_loss), AT(softcap), AT(temperature), NONE}},
     {"nll", {AT(ignore_index), NONE, NONE, NONE, NONE}},
     {"log_prob", {AT(ignore_index), AT(softcap), AT(temperature), NONE, NONE}},
+    {"poly_cross_entropy", {AT(ignore_index), AT(eps), AT(softcap), AT(temperature), NONE}},
 };
 
 static row_parameters parameters_of(const oracle_rows *q) {
-    row_parameters all = {-100, 0, 0, 0, 1};
+    row_parameters all = {-100, 0, 0, 0, 1, 0};
+    if (strcmp(q->loss, "poly_cross_entropy") == 0) {
+        all.eps = 2;
+    }
     double *const number = &all.ignore_index;
     for (size_t i = 0; i < sizeof row_losses / sizeof row_losses[0]; i++) {
         if (strcmp(row_losses[i].loss, q->loss) == 0) {
@@ -176,13 +180,13 @@ static doubled probability_of_others(const softmax *s, int64_t c, int64_t classe
 
 /* ----------------------------------------------------------------- a row -- */
 
-/* What every loss with a softmax is: sum of u_c (lse - x_c) + z_loss lse^2, where u_c = shared_c + (c == y) own. The
- * parts are kept apart, so that nothing cancels that need not. */
+/* What every loss with a softmax is: sum of u_c (lse - x_c) + own eps (1 - p_y) + z_loss lse^2, where u_c = shared_c +
+ * (c == y) own. The parts are kept apart, so that nothing cancels that need not. */
 typedef struct mixture {
     doubled *shared;
     doubled own;
     doubled total; /* of shared */
-    double z_loss;
+    double z_loss, eps;
 } mixture;
 
 static void mix(const oracle_rows *q, const row_parameters *p, int64_t row, mixture *m) {
@@ -190,6 +194,7 @@ static void mix(const oracle_rows *q, const row_parameters *p, int64_t row, mixt
     const doubled share = doubled_divide(s, doubled_of((double)q->classes));
     m->total = m->own = doubled_of(0);
     m->z_loss = p->z_loss;
+    m->eps = p->eps;
     for (int64_t c = 0; c < q->classes; c++) {
         doubled part = share;
         if (q->probability) {
@@ -228,20 +233,28 @@ static total value_of(const oracle_rows *q, const softmax *s, const mixture *m, 
     if (q->label) {
         add_term(&value, doubled_multiply(m->own, distance(s, label)));
     }
+    if (m->eps != 0) {
+        const doubled others = probability_of_others(s, label, q->classes);
+        add_term(&value, doubled_multiply(doubled_multiply(m->own, doubled_of(m->eps)), others));
+    }
     if (m->z_loss != 0) {
         add_term(&value, doubled_multiply(doubled_of(m->z_loss), doubled_multiply(s->lse, s->lse)));
     }
     return value;
 }
 
-/* The slope in a logit: (sum of u + 2 z_loss lse) p - u. */
+/* The slope in a logit: (sum of u + 2 z_loss lse) p - u, own being 1 + eps p_y times itself. */
 static total slope_of(const oracle_rows *q, const softmax *s, const mixture *m, int64_t label, int64_t c) {
     total slope = {{0, 0}, 0};
+    doubled own = m->own;
+    if (m->eps != 0) {
+        own = doubled_add(own, doubled_multiply(doubled_multiply(own, doubled_of(m->eps)), probability(s, label)));
+    }
     const doubled p = probability(s, c), pull = doubled_scale(doubled_multiply(doubled_of(m->z_loss), s->lse), 1);
     if (q->label && c == label) {
-        add_term(&slope, doubled_negative(doubled_multiply(m->own, probability_of_others(s, c, q->classes))));
+        add_term(&slope, doubled_negative(doubled_multiply(own, probability_of_others(s, c, q->classes))));
     } else {
-        add_term(&slope, doubled_multiply(m->own, p));
+        add_term(&slope, doubled_multiply(own, p));
     }
     add_term(&slope, doubled_multiply(m->total, p));
     add_term(&slope, doubled_negative(m->shared[c]));
