@@ -33,6 +33,7 @@ typedef struct row {
     int64_t index;
     const char *first[2]; /* of the operands */
     int64_t label;
+    int64_t predicted;
     double weight; /* of the row */
     real upstream;
     row_facts facts;
@@ -196,7 +197,7 @@ static bool sum_row(const rows *rows, row *row, row_buffers *buffers) {
     joined joined;
     joined.others.depth = joined.weights.depth = joined.weighted.depth = 0;
     joined.others.tiles = joined.weights.tiles = joined.weighted.tiles = 0;
-    double own_exponent = 0;
+    double own_exponent = -WIDE_INFINITY; /* without a label its exponential is 0, whatever the row's exponent */
     const bool can_wait = tiles <= MOST_WAITING;
     row->facts.row.own = 0;
     row->facts.label_logit = -REAL_INFINITY;
@@ -343,14 +344,14 @@ static int64_t predict(const rows *rows, const row *row, row_buffers *buffers) {
     return found;
 }
 
-static void write_outputs(const rows *rows, const row *row, double value, bool takes_part, row_buffers *buffers) {
+static void write_outputs(const rows *rows, const row *row, double value, bool takes_part) {
     const row_job *of = rows->of;
     if (rows->job->reduction == ONEPASS_NONE)
         write_number(&rows->job->value, row->index, value);
     write_number(&of->log_sum_exp, row->index, takes_part ? row->facts.row.lse : 0);
     if (of->predicted.data)
-        *(int64_t *)address_of(&of->predicted, row->index) = takes_part ? predict(rows, row, buffers) : -1;
-    if (of->state)
+        *(int64_t *)address_of(&of->predicted, row->index) = row->predicted;
+    if (of->state && !of->reads_state)
         memcpy(of->state + row->index * ONEPASS_ROW_STATE, &row->facts.row, sizeof row->facts.row);
 }
 
@@ -446,14 +447,14 @@ static rows rows_of(const job *job) {
 /* The row's numbers, and what it adds to the sum. */
 static real term_of(const rows *rows, int64_t index, row_buffers *buffers) {
     const job *job = rows->job;
-    row row = {.index = index, .upstream = 1};
+    row row = {.index = index, .predicted = -1, .upstream = 1};
     for (int k = 0; k < 2; k++)
         row.first[k] = address_of(&job->operand[k], index);
     row.label = has_labels(job) ? label_of(job, index) : -1;
     if (!takes_part(job, index)) {
         if (rows->has_gradient)
             fill_gradients(rows, &row, 0, buffers);
-        write_outputs(rows, &row, 0, false, buffers);
+        write_outputs(rows, &row, 0, false);
         return 0;
     }
     row.weight = element_of(&job->weight, index, 1);
@@ -462,9 +463,11 @@ static real term_of(const rows *rows, int64_t index, row_buffers *buffers) {
     if (job->upstream.data)
         row.upstream = (real)(job->reduction == ONEPASS_NONE ? element_of(&job->upstream, index, 1)
                                                              : load_scalar(job->upstream.data, job->upstream.dtype));
+    if (rows->of->predicted.data)
+        row.predicted = predict(rows, &row, buffers); /* before a gradient takes the logits' place */
     const double value = run_row(rows, &row, buffers);
     if (!rows->of->reads_state || !rows->of->state)
-        write_outputs(rows, &row, value, true, buffers);
+        write_outputs(rows, &row, value, true);
     return canonical((real)value);
 }
 
