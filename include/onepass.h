@@ -57,7 +57,7 @@
 #define ONEPASS_TILE 1024
 
 /* Bytes of stack that a call takes at most, on the caller's thread as on others. */
-#define ONEPASS_STACK_SIZE 98304
+#define ONEPASS_STACK_SIZE 102400
 
 /* Bytes of a caller's own workspace on a GPU that serve every call. */
 #define ONEPASS_WORKSPACE_SIZE 262400

@@ -24,6 +24,7 @@
 #define ANY           -INFINITY, INFINITY, 0, 0
 #define AT_LEAST(x)   x, INFINITY, 0, 0
 #define ABOVE(x)      x, INFINITY, 1, 0
+#define FINITE(x)     x, INFINITY, 0, 1
 #define WITHIN(a, b)  a, b, 1, 1
 #define BETWEEN(a, b) a, b, 0, 0
 
@@ -77,7 +78,7 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
 #define Z_LOSS                                                                                                         \
     { "z_loss", "what the square of the logarithm of the sum of exponentials is added with", 0, AT_LEAST(0) }
 #define SOFTCAP                                                                                                        \
-    { "softcap", "logits z become softcap*tanh(z/softcap); 0: they stay as they are", 0, AT_LEAST(0) }
+    { "softcap", "logits z become softcap*tanh(z/softcap); 0: they stay as they are", 0, FINITE(0) }
 #define TEMPERATURE                                                                                                    \
     { "temperature", "logits are divided by it", 1, BETWEEN(1e-30, 1e30) }
 

@@ -19,7 +19,15 @@ static const argument_case call_cases[] = {
 
     /* The size field. */
     {"size 0", ONEPASS_INVALID_ARGUMENT, "size|0", {INTEGER(call.size, 0)}},
-    {"size too small", ONEPASS_INVALID_ARGUMENT, "size", {INTEGER(call.size, sizeof(onepass_call) - 8)}},
+    {"size too small",
+     ONEPASS_INVALID_ARGUMENT,
+     "size",
+     {INTEGER(call.size, offsetof(onepass_call, divisor_tensor) - 8)}},
+    {"the size of version 0.1.0", ONEPASS_OK, "", {INTEGER(call.size, offsetof(onepass_call, divisor_tensor))}},
+    {"the size of version 0.1.0, and something behind",
+     ONEPASS_OK,
+     "",
+     {INTEGER(call.size, offsetof(onepass_call, divisor_tensor)), INTEGER(call.axis, 7), INTEGER(call.reserved, 1)}},
     {"size implausible", ONEPASS_INVALID_ARGUMENT, "size|4097", {INTEGER(call.size, 4097)}},
     {"size garbage", ONEPASS_INVALID_ARGUMENT, "size", {INTEGER(call.size, SIZE_MAX)}},
     {"size larger, zero tail", ONEPASS_OK, "", {INTEGER(call.size, sizeof(onepass_call) + 16)}},
@@ -31,7 +39,7 @@ static const argument_case call_cases[] = {
     /* The loss and its parameters. */
     {"loss null", ONEPASS_INVALID_ARGUMENT, "loss|null", {TEXT(call.loss, NULL)}},
     {"loss empty", ONEPASS_INVALID_ARGUMENT, "loss|mse|smooth_l1|hinge", {TEXT(call.loss, "")}},
-    {"loss unknown", ONEPASS_INVALID_ARGUMENT, "loss|mze|mse|smooth_l1|hinge", {TEXT(call.loss, "mze")}},
+    {"loss unknown", ONEPASS_INVALID_ARGUMENT, "loss|mze|mse|smooth_l1|hinge|cross_entropy", {TEXT(call.loss, "mze")}},
     {"loss in capitals", ONEPASS_INVALID_ARGUMENT, "loss|MSE", {TEXT(call.loss, "MSE")}},
     {"loss, only the beginning of a name", ONEPASS_INVALID_ARGUMENT, "loss", {TEXT(call.loss, "smooth")}},
     {"loss with something behind", ONEPASS_INVALID_ARGUMENT, "loss", {TEXT(call.loss, "mse ")}},

@@ -186,9 +186,9 @@ static void test_sizes(void) {
     static const struct {
         int32_t dtype;
         size_t size;
-    } known[] = {
-        {ONEPASS_F16, 2}, {ONEPASS_BF16, 2}, {ONEPASS_F32, 4}, {ONEPASS_F64, 8}, {ONEPASS_BOOL, 1}, {0, 0}, {6, 0},
-        {-1, 0}};
+    } known[] = {{ONEPASS_F16, 2}, {ONEPASS_BF16, 2}, {ONEPASS_F32, 4}, {ONEPASS_F64, 8}, {ONEPASS_BOOL, 1},
+                 {ONEPASS_I64, 8}, {ONEPASS_I32, 4},  {ONEPASS_U8, 1},  {0, 0},           {9, 0},
+                 {-1, 0}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         CHECK(onepass_dtype_size(known[i].dtype) == known[i].size, "type %d: expected %zu bytes, got %zu",
               known[i].dtype, known[i].size, onepass_dtype_size(known[i].dtype));

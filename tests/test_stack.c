@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "cases.h"
 #include "check.h"
+#include "row_case.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -127,22 +128,35 @@ static void *make_slice(void *argument) {
 /* What a thread takes that does nothing is not the library's: descriptor and thread-local variables lie there too. */
 static size_t depth_of_nothing;
 
-static void test_case_on_stack(const test_case *c, int as_slice, unsigned char *painted, unsigned char *exact,
-                               size_t *deepest) {
-    prepared_case *prepared = case_prepare(c);
-    char text[512];
-    case_describe(c, text, sizeof text);
-    void *(*const function)(void *) = as_slice ? make_slice : make_call;
-    const size_t depth = measure(painted, function, &prepared->call) - depth_of_nothing;
+static void test_call_on_stack(onepass_call *call, const char *text, void *(*function)(void *), unsigned char *painted,
+                               unsigned char *exact, size_t *deepest) {
+    const size_t depth = measure(painted, function, call) - depth_of_nothing;
     const int fits = CHECK(depth <= ONEPASS_STACK_SIZE, "expected at most %d bytes of stack, got %zu: %s",
                            ONEPASS_STACK_SIZE, depth, text);
     if (fits && depth > *deepest) {
         const size_t page = (size_t)sysconf(_SC_PAGESIZE);
         const size_t size = (ONEPASS_STACK_SIZE + depth_of_nothing + page - 1) / page * page;
-        CHECK_OK((onepass_status)(uintptr_t)run_on_stack(exact, size, function, &prepared->call), text);
+        CHECK_OK((onepass_status)(uintptr_t)run_on_stack(exact, size, function, call), text);
     }
     *deepest = depth > *deepest ? depth : *deepest;
+}
+
+static void test_case_on_stack(const test_case *c, int as_slice, unsigned char *painted, unsigned char *exact,
+                               size_t *deepest) {
+    prepared_case *prepared = case_prepare(c);
+    char text[512];
+    case_describe(c, text, sizeof text);
+    test_call_on_stack(&prepared->call, text, as_slice ? make_slice : make_call, painted, exact, deepest);
     case_free(prepared);
+}
+
+static void test_rows_on_stack(const row_case *c, unsigned char *painted, unsigned char *exact, size_t *deepest) {
+    prepared_rows *prepared = row_case_prepare(c);
+    char text[512];
+    row_case_describe(c, text, sizeof text);
+    prepared->call.threads = 64;
+    test_call_on_stack(&prepared->call, text, make_call, painted, exact, deepest);
+    row_case_free(prepared);
 }
 
 int main(void) {
@@ -164,6 +178,11 @@ int main(void) {
             const test_case c = case_of(onepass_loss_at(i)->name, kind | THREADS);
             test_case_on_stack(&c, 0, painted, exact, &deepest);
         }
+    }
+    size_t count;
+    const row_case *cases = row_case_list(&count);
+    for (size_t i = 0; i < count; i++) {
+        test_rows_on_stack(&cases[i], painted, exact, &deepest);
     }
     printf("the deepest call took %zu bytes of stack\n", deepest);
     return check_finish();

@@ -36,8 +36,6 @@ static onepass_status plan_parameters(job *job) {
     rows->ignore_index = (int64_t)index;
     rows->smoothing = named(job, "label_smoothing", 0);
     rows->scale.softcap = named(job, "softcap", 0);
-    if (!isfinite(rows->scale.softcap))
-        FAIL_ARGUMENT("softcap of %s is infinite; expected a finite number, or 0 for none", job->loss->info.name);
     plan_softmax(rows, named(job, "temperature", 1));
     return ONEPASS_OK;
 }
