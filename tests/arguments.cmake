@@ -1,6 +1,7 @@
 # Bad input: the tables of cases, and a fuzzer that makes up more of them; and what the library says when it is asked.
 
 onepass_test(test_arguments)
+onepass_test(test_rows_arguments)
 onepass_test(test_tensors)
 onepass_test(test_shapes)
 onepass_test(test_asking)

@@ -42,6 +42,7 @@ typedef struct scene {
     onepass_call call;
     unsigned char tail[16]; /* what a call of a later version would have behind ours */
     part prediction, target, third, weight, mask, upstream, value, gradient_p, gradient_t, gradient_v;
+    part log_sum_exp, predicted, row_state, divisor, divided_by;
 } scene;
 
 static scene stage, before;

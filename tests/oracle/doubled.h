@@ -56,6 +56,12 @@ static inline doubled doubled_divide(doubled a, doubled b) {
     return doubled_normal(first, (rest.high + rest.low) / b.high);
 }
 
+/* By a small whole number, which is quicker. */
+static inline doubled doubled_share(doubled a, double n) {
+    const double first = a.high / n;
+    return doubled_normal(first, (fma(-first, n, a.high) + a.low) / n);
+}
+
 /* Times a power of two. */
 static inline doubled doubled_scale(doubled a, int exponent) {
     return (doubled){ldexp(a.high, exponent), ldexp(a.low, exponent)};
@@ -65,8 +71,8 @@ static inline doubled doubled_scale(doubled a, int exponent) {
 static inline doubled doubled_small_expm1(doubled x) {
     const doubled r = doubled_scale(x, -9);
     doubled sum = doubled_of(0);
-    for (int n = 12; n >= 1; n--) {
-        sum = doubled_divide(doubled_multiply(r, doubled_add(doubled_of(1), sum)), doubled_of(n));
+    for (int n = 10; n >= 1; n--) {
+        sum = doubled_share(doubled_multiply(r, doubled_add(doubled_of(1), sum)), n);
     }
     for (int i = 0; i < 9; i++) {
         sum = doubled_add(doubled_scale(sum, 1), doubled_multiply(sum, sum));

@@ -165,6 +165,11 @@ static doubled distance(const softmax *s, int64_t c) {
     return doubled_add(doubled_subtract(s->most, s->x[c]), s->above);
 }
 
+/* The terms of lse may cancel, too: the largest logit, and the logarithm of a sum of 1 and more. */
+static double size_of_lse(const softmax *s) {
+    return fabs(s->most.high) + fmax(s->above.high, 1);
+}
+
 static doubled probability(const softmax *s, int64_t c) {
     return doubled_divide(s->e[c], s->sum);
 }
@@ -238,7 +243,9 @@ static total value_of(const oracle_rows *q, const softmax *s, const mixture *m, 
         add_term(&value, doubled_multiply(doubled_multiply(m->own, doubled_of(m->eps)), others));
     }
     if (m->z_loss != 0) {
-        add_term(&value, doubled_multiply(doubled_of(m->z_loss), doubled_multiply(s->lse, s->lse)));
+        const doubled square = doubled_multiply(s->lse, s->lse);
+        value.sum = doubled_add(value.sum, doubled_multiply(doubled_of(m->z_loss), square));
+        value.size += 2 * m->z_loss * fabs(s->lse.high) * size_of_lse(s);
     }
     return value;
 }
@@ -259,7 +266,8 @@ static total slope_of(const oracle_rows *q, const softmax *s, const mixture *m, 
     add_term(&slope, doubled_multiply(m->total, p));
     add_term(&slope, doubled_negative(m->shared[c]));
     if (m->z_loss != 0) {
-        add_term(&slope, doubled_multiply(pull, p));
+        slope.sum = doubled_add(slope.sum, doubled_multiply(pull, p));
+        slope.size += 2 * m->z_loss * size_of_lse(s) * p.high;
     }
     return slope;
 }
