@@ -5,8 +5,8 @@
     python3 docs/make_losses.py --check [LIBRARY]    says what is not what the library says, and ends with 1
 
 LIBRARY is the shared library, build/src/libonepass.so unless said otherwise. What is made stands between the lines
-`<!-- docs/make_losses.py: NAME -->` and `<!-- end -->` of docs/losses.md, a part for each loss and the `table` of all,
-and in docs/pictures/loss-NAME.svg. A loss that has no part in docs/losses.md gets one, after that of the
+`<!-- docs/make_losses.py: NAME -->` and `<!-- end -->` of docs/losses.md, a part for each loss, the `table` of all
+and that of the losses over `rows`, and in docs/pictures/loss-NAME.svg. A loss that has no part in docs/losses.md gets one, after that of the
 loss before it: its paragraph, which is the catalogue's word for the loss at first, is for a person to write.
 docs/make_losses/notes.py has what else the catalogue does not know; a loss can do without.
 """
@@ -70,11 +70,21 @@ def part_of(library, loss):
     if loss.operands != ["prediction", "target"]:
         words = [f"{letter} is `{name}`" for letter, name in zip("ptv", loss.operands)]
         lines += ["", f"Operands: {', '.join(words)}."]
-    if loss.parameters:
-        lines += ["", "| parameter | unless given | allowed | |", "|---|---|---|---|"]
-        lines += [f"| `{parameter.name}` | {parameter.default_value:g} | {range_of(parameter)} | {parameter.meaning} |"
-                  for parameter in loss.parameters]
-    return lines + ["", *accuracy_of(loss, note), "", *names_of(loss, note)]
+    return lines + [*parameters_of(loss), "", *accuracy_of(loss, note), "", *names_of(loss, note)]
+
+
+def part_of_rows(loss):
+    """That of a loss over rows, which has no picture."""
+    lines = laid_out({"value": loss.value, "slope in z[c]": loss.slope}, {})
+    return lines + [*parameters_of(loss), "", *names_of(loss, note_of(loss))]
+
+
+def parameters_of(loss):
+    if not loss.parameters:
+        return []
+    return ["", "| parameter | unless given | allowed | |", "|---|---|---|---|",
+            *(f"| `{parameter.name}` | {parameter.default_value:g} | {range_of(parameter)} | {parameter.meaning} |"
+              for parameter in loss.parameters)]
 
 
 def accuracy_of(loss, note):
@@ -93,7 +103,7 @@ def range_of(parameter):
     """What a parameter may be, in words."""
     low = f"{'above' if parameter.minimum_excluded else 'at least'} {parameter.minimum:g}"
     high = f"{'below' if parameter.maximum_excluded else 'at most'} {parameter.maximum:g}"
-    ends = [words for words, end in ((low, parameter.minimum), (high, parameter.maximum)) if math.isfinite(end)]
+    ends = [words for words, end in ((low, parameter.minimum), (high, parameter.maximum)) if abs(end) < 2**53]
     return ", ".join(ends) or "any number"
 
 
@@ -105,7 +115,7 @@ def names_of(loss, note):
                  (("PyTorch", note.torch), ("optax", note.optax), ("Keras", note.keras)) if name]
     if not elsewhere and loss.name in NOTES:
         elsewhere = ["PyTorch, optax and Keras have none"]
-    ours = f"In Python `onepass.{function}`, `onepass.nn.{module}`"
+    ours = f"In Python `onepass.{function}`" + (f", `onepass.nn.{module}`" if module else "")
     words = "; ".join([ours, ", ".join(elsewhere)] if elsewhere else [ours]) + "."
     return textwrap.wrap(words, COLUMNS, break_long_words=False, break_on_hyphens=False)
 
@@ -114,9 +124,9 @@ def picture_path(loss):
     return os.path.join(DOCS, "pictures", f"loss-{loss.name}.svg")
 
 
-def table(losses):
+def table(losses, called):
     """A row for each loss, or for those that share one."""
-    lines = [f"{len(losses)} losses, by their names in `torch.nn.functional`, `optax.losses` and `keras.losses`:", "",
+    lines = [f"{len(losses)} {called}, by their names in `torch.nn.functional`, `optax.losses` and `keras.losses`:", "",
              "| loss | PyTorch | optax | Keras | better here |", "|---|---|---|---|---|"]
     for loss in losses:
         note = note_of(loss)
@@ -138,7 +148,7 @@ def table(losses):
 
 def with_sections(text, losses):
     """The page, with a section for each loss that has none yet, and a complaint about sections without a loss."""
-    for name in {found[1] for found in MARKED.findall(text)} - {loss.name for loss in losses} - {"table"}:
+    for name in {found[1] for found in MARKED.findall(text)} - {loss.name for loss in losses} - {"table", "rows"}:
         sys.exit(f"docs/losses.md: there is no loss {name}; take its part out, and docs/pictures/loss-{name}.svg")
     at = len(text)
     for loss in losses:
@@ -171,9 +181,10 @@ def main():
     if options not in ([], ["--check"]) or len(paths) > 1:
         sys.exit(__doc__.strip())
     library = Library(paths[0] if paths else os.path.join(ROOT, "build", "src", "libonepass.so"))
-    losses = library.losses()
-    parts = {loss.name: part_of(library, loss) for loss in losses} | {"table": table(losses)}
-    files = {PAGE: refilled(with_sections(read(PAGE), losses), parts)}
+    losses, row_losses = library.losses(), library.row_losses()
+    parts = {loss.name: part_of(library, loss) for loss in losses} | {"table": table(losses, "losses")}
+    parts |= {loss.name: part_of_rows(loss) for loss in row_losses} | {"rows": table(row_losses, "losses over rows")}
+    files = {PAGE: refilled(with_sections(read(PAGE), losses + row_losses), parts)}
     files.update({picture_path(loss): draw(library, loss, note_of(loss).picture) for loss in losses})
     for path in set(glob.glob(os.path.join(DOCS, "pictures", "loss-*.svg"))) - set(files):
         sys.exit(f"{os.path.relpath(path, ROOT)}: there is no such loss; take it out")
@@ -186,7 +197,7 @@ def main():
             with open(path, "w", encoding="utf-8") as file:
                 file.write(files[path])
             print(f"{name}: written")
-    print(f"{len(losses)} losses")
+    print(f"{len(losses) + len(row_losses)} losses")
     sys.exit(1 if options and stale else 0)
 
 

@@ -7,6 +7,19 @@
 
 #include <onepass.h>
 
+static void print_loss(const onepass_loss_info *loss) {
+    printf("%s of %s", loss->name, loss->operand[0]);
+    for (int32_t k = 1; k < loss->operand_count; k++)
+        printf(", %s", loss->operand[k]);
+    printf(": %s\n    value  %s\n    slope  %s\n", loss->meaning, loss->value, loss->slope);
+    for (int32_t k = 0; k < loss->parameter_count; k++) {
+        const onepass_parameter_info *parameter = &loss->parameter[k];
+        printf("    %-6s %s; %s %g, %s %g, %g if not given\n", parameter->name, parameter->meaning,
+               parameter->minimum_excluded ? "above" : "from", parameter->minimum,
+               parameter->maximum_excluded ? "below" : "up to", parameter->maximum, parameter->default_value);
+    }
+}
+
 int main(void) {
     onepass_machine_info machine = {.size = sizeof machine};
     if (onepass_machine(&machine) != ONEPASS_OK) {
@@ -21,18 +34,11 @@ int main(void) {
         printf("no GPU: %s\n\n", machine.gpu_reason);
 
     const onepass_loss_info *loss;
-    for (int32_t i = 0; (loss = onepass_loss_at(i)); i++) {
-        printf("%s of %s", loss->name, loss->operand[0]);
-        for (int32_t k = 1; k < loss->operand_count; k++)
-            printf(", %s", loss->operand[k]);
-        printf(": %s\n    value  %s\n    slope  %s\n", loss->meaning, loss->value, loss->slope);
-        for (int32_t k = 0; k < loss->parameter_count; k++) {
-            const onepass_parameter_info *parameter = &loss->parameter[k];
-            printf("    %-6s %s; %s %g, %s %g, %g if not given\n", parameter->name, parameter->meaning,
-                   parameter->minimum_excluded ? "above" : "from", parameter->minimum,
-                   parameter->maximum_excluded ? "below" : "up to", parameter->maximum, parameter->default_value);
-        }
-    }
+    for (int32_t i = 0; (loss = onepass_loss_at(i)); i++)
+        print_loss(loss);
+    printf("\nOver rows, with z a row of the input and y its class index:\n\n");
+    for (int32_t i = 0; (loss = onepass_row_loss_at(i)); i++)
+        print_loss(loss);
     printf("\nThat is all.\n");
     return 0;
 }

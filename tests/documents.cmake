@@ -38,6 +38,7 @@ endfunction()
 
 add_document(${PROJECT_SOURCE_DIR}/README.md readme_program)
 add_document(${PROJECT_SOURCE_DIR}/docs/api.md api_piece)
+add_document(${PROJECT_SOURCE_DIR}/docs/rows.md rows_piece)
 
 # What they say of the losses, pictures included, is what the library says. Python cannot load a library with a
 # sanitizer in it, nor one for another machine.

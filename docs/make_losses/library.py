@@ -28,7 +28,7 @@ class AccuracyInfo(ctypes.Structure):
 class LossInfo(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("meaning", c_char_p), ("value", c_char_p), ("slope", c_char_p),
                 ("operand_count", c_int32), ("parameter_count", c_int32), ("parameter", POINTER(ParameterInfo)),
-                ("operand", POINTER(c_char_p)), ("accuracy", POINTER(AccuracyInfo))]
+                ("operand", POINTER(c_char_p)), ("accuracy", POINTER(AccuracyInfo)), ("over_rows", c_int32)]
 
 
 class Tensor(ctypes.Structure):
@@ -49,14 +49,16 @@ class Library:
     def __init__(self, path):
         self._library = ctypes.CDLL(path)
         self._library.onepass_loss_at.restype = POINTER(LossInfo)
+        self._library.onepass_row_loss_at.restype = POINTER(LossInfo)
         self._library.onepass_message.restype = c_char_p
 
     def losses(self):
-        """The catalogue, in its order."""
-        found = []
-        while info := self._library.onepass_loss_at(c_int32(len(found))):
-            found.append(loss_of(info.contents))
-        return found
+        """The catalogue, in its order, of losses whose every element has a value."""
+        return listed(self._library.onepass_loss_at)
+
+    def row_losses(self):
+        """That of losses over rows."""
+        return listed(self._library.onepass_row_loss_at)
 
     def evaluate(self, loss, parameters, *operands, dtype="f64"):
         """Lists of the values and of the slopes in each operand, at the points that the operands are lists of."""
@@ -76,6 +78,13 @@ class Library:
         if self._library.onepass_run(ctypes.byref(call)) != 0:
             raise ValueError(f"{loss.name}: {self._library.onepass_message().decode()}")
         return [list(numbers) for numbers in results]
+
+
+def listed(at):
+    found = []
+    while info := at(c_int32(len(found))):
+        found.append(loss_of(info.contents))
+    return found
 
 
 def loss_of(info):

@@ -6,7 +6,7 @@ from collections import namedtuple
 
 from .picture import STANDARD, Picture
 
-#: python: our function and module, if they are not made of the loss's name.
+#: python: our function and module, if they are not made of the loss's name; None for no module.
 #: torch, optax, keras: the names elsewhere, as the tables show them; "" for none.
 #: better: what is better here than there, in a few words.
 #: slopes: the slope in t, and that in v, in the catalogue's vocabulary and with the names of `names`. Not needed where
@@ -152,6 +152,19 @@ NOTES = {
     "gamma_deviance": Note(
         better="they have none", slopes=("2*(1/p - 1/t)",),
         picture=Picture((0.1, 6), [{"t": 1}, {"t": 2}, {"t": 4}], value=(0, 8), slope=(-8, 2))),
+    # ------------------------------------------------------------------------------------------------------ over rows --
+    "cross_entropy": Note(
+        python=("cross_entropy", "CrossEntropyLoss"), torch="`cross_entropy`",
+        optax="`softmax_cross_entropy_with_integer_labels`", keras="`SparseCategoricalCrossentropy(from_logits=True)`",
+        better="sure rows keep their digits; the divisor is a double; z-loss, softcap"),
+    "cross_entropy_with_probabilities": Note(
+        python=("cross_entropy", "CrossEntropyLoss"), torch="`cross_entropy`", optax="`softmax_cross_entropy`",
+        keras="`CategoricalCrossentropy(from_logits=True)`", better="no NaN where a probability is 0"),
+    "nll": Note(
+        python=("nll_loss", "NLLLoss"), torch="`nll_loss`", better="int32 and uint8 labels of every shape"),
+    "log_prob": Note(python=("log_prob", None), better="they have none"),
+    "poly_cross_entropy": Note(
+        python=("value_and_grad", None), optax="`poly_loss_cross_entropy`", better="a gradient from the same pass"),
 }
 
 
