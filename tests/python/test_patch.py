@@ -23,6 +23,8 @@ NAMES = {
     "poisson_nll_loss": "PoissonNLLLoss",
     "gaussian_nll_loss": "GaussianNLLLoss",
     "kl_div": "KLDivLoss",
+    "cross_entropy": "CrossEntropyLoss",
+    "nll_loss": "NLLLoss",
 }
 ORIGINAL = {name: getattr(F, name) for name in NAMES}
 
@@ -69,13 +71,16 @@ def test_functions_and_modules():
 def test_every_function_and_its_module(name):
     count = 3 if name in ("margin_ranking_loss", "gaussian_nll_loss") else 2
     operands = [torch.rand(3, 4) * 0.9 + 0.05 for _ in range(count)]
+    over_rows = name in ("cross_entropy", "nll_loss")
+    if over_rows:
+        operands[1] = torch.tensor([0, 3, 2])
     wanted = ORIGINAL[name](*operands)
     with onepass.patch_torch():
         assert_same_bits(getattr(F, name)(*operands), getattr(onepass, name)(*operands))
         assert_same_bits(getattr(torch.nn, NAMES[name])()(*operands), getattr(onepass, name)(*operands))
         leaf = operands[0].clone().requires_grad_()
         value = getattr(F, name)(leaf, *operands[1:])
-        assert type(value.grad_fn).__name__ == "LossBackward"
+        assert type(value.grad_fn).__name__ == ("RowLossBackward" if over_rows else "LossBackward")
         double = torch.autograd.grad(value, leaf, create_graph=True)[0]  # by PyTorch's own, which is not ours again
         assert double.shape == (3, 4)
     assert_near_pytorch(value.detach(), wanted, tolerance=1e-5)
@@ -152,6 +157,10 @@ def test_what_we_hand_over_to_pytorch_does_not_come_back():
         tensor = p.as_subclass(type("Subclass", (torch.Tensor,), {}))
         assert_near_pytorch(F.mse_loss(tensor, t).as_subclass(torch.Tensor), wanted)
         assert_same_outcome(Outcome(F.mse_loss, *complex_pair), refusal)
+        labels = torch.tensor([0, 3, 2])
+        assert torch.func.vmap(F.cross_entropy)(p.unsqueeze(0), labels.unsqueeze(0)).shape == (1,)
+        assert_near_pytorch(F.cross_entropy(tensor, labels).as_subclass(torch.Tensor),
+                            ORIGINAL["cross_entropy"](p, labels))
         model = torch.nn.Linear(4, 4).double()
         torch.nn.MSELoss()(model(p), t).backward()
         assert model.weight.grad is not None
