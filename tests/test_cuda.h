@@ -46,4 +46,10 @@ int test_cuda_contexts(bool reduced);
 int test_cuda_refusals(bool reduced);
 int test_cuda_workspace(bool reduced);
 
+/* test_cuda_rows.c */
+int test_cuda_rows(bool reduced);
+int test_cuda_rows_graphs(bool reduced);
+int test_cuda_rows_threads(bool reduced);
+int test_cuda_rows_beyond(bool reduced);
+
 #endif

@@ -79,6 +79,9 @@ static void call_kernel(void *argument) {
         break;
     case kind_direct:
         call->kernel.direct(call->launch->parameter.direct);
+        break;
+    default:
+        CHECK(0, "expected a kernel of pairwise losses"); /* test_simt_rows has the others */
     }
 }
 

@@ -215,7 +215,8 @@ static bool sum_row(const rows *rows, row *row, row_buffers *buffers) {
     facts->largest = largest;
     facts->row.exponent = exponent;
     facts->row.others = order_top(&joined.others);
-    facts->row.own = facts->row.own * wide_exp2(own_exponent - exponent);
+    if (row->label >= 0)
+        facts->row.own = facts->row.own * wide_exp2(own_exponent - exponent);
     facts->row.weights = order_top(&joined.weights);
     facts->weighted = order_top(&joined.weighted);
     return true;
@@ -351,8 +352,12 @@ static void write_outputs(const rows *rows, const row *row, double value, bool t
     write_number(&of->log_sum_exp, row->index, takes_part ? row->facts.row.lse : 0);
     if (of->predicted.data)
         *(int64_t *)address_of(&of->predicted, row->index) = row->predicted;
-    if (of->state && !of->reads_state)
-        memcpy(of->state + row->index * ONEPASS_ROW_STATE, &row->facts.row, sizeof row->facts.row);
+    if (of->state && !of->reads_state) { /* number by number, since a NaN has one face */
+        const softmax_row *state = &row->facts.row;
+        const double number[] = {state->exponent, state->others, state->own, state->lse, state->weights};
+        for (int i = 0; i < ONEPASS_ROW_STATE; i++)
+            store_scalar(of->state + row->index * ONEPASS_ROW_STATE + i, ONEPASS_F64, number[i]);
+    }
 }
 
 /* -------------------------------------------------------------------- rows -- */

@@ -1,7 +1,7 @@
 /*
  * The CUDA engine around the kernels: every pointer is known to be memory of the GPU
  * before anything is launched, and a job is one launch on the caller's stream, for which
- * nobody waits; two, if it is divided by the sum of its weights.
+ * nobody waits, or a few: what a mean is divided by may have to be found out first, and the terms of rows be added up.
  */
 #include "cuda/context.h"
 #include "cuda/image.h"
@@ -34,88 +34,116 @@ static onepass_status check_view(const cuda_scope *scope, const view *view, cons
     return view->data && count > 0 ? check_pointer(scope, view->data, name) : ONEPASS_OK;
 }
 
+/* What only a loss over rows has. */
+static onepass_status check_row_pointers(const cuda_scope *scope, const job *job) {
+    const row_job *rows = &job->rows;
+    if (job->family != FAMILY_ROWS)
+        return ONEPASS_OK;
+    OK(check_view(scope, &rows->log_sum_exp, "log_sum_exp", job->count));
+    OK(check_view(scope, &rows->predicted, "predicted", job->count));
+    return rows->state && job->count > 0 ? check_pointer(scope, rows->state, "row_state") : ONEPASS_OK;
+}
+
+/* How many elements a loss has, and how many its k-th operand: rows have one for each class, labels one a row, class
+ * weights one a class. */
+static int64_t elements_of(const job *job) {
+    return job->family == FAMILY_ROWS && job->rows.classes == 0 ? 0 : job->count;
+}
+
+static int64_t elements_of_operand(const job *job, int32_t k) {
+    if (job->family != FAMILY_ROWS || k == 0)
+        return elements_of(job);
+    if (k == 1)
+        return job->loss->kind == ROW_PROBABILITIES ? elements_of(job) : job->count;
+    return job->rows.classes;
+}
+
 /* All that the kernels will touch. */
 static onepass_status check_pointers(const cuda_scope *scope, const job *job) {
     const int64_t reduced = job->reduction == ONEPASS_NONE ? job->count : 1;
     for (int32_t k = 0; k < job->operand_count; k++)
-        OK(check_view(scope, &job->operand[k], onepass_operand_name(job, k), job->count));
+        OK(check_view(scope, &job->operand[k], onepass_operand_name(job, k), elements_of_operand(job, k)));
     OK(check_view(scope, &job->weight, "weight", job->count));
     OK(check_view(scope, &job->mask, "mask", job->count));
     OK(check_view(scope, &job->upstream, "upstream", reduced));
     OK(check_view(scope, &job->value, "value", reduced));
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
-        OK(check_view(scope, &job->gradient[k], onepass_gradient_name[k], job->count));
+        OK(check_view(scope, &job->gradient[k], onepass_gradient_name[k], elements_of(job)));
+    OK(check_view(scope, &job->divisor_tensor, "divisor_tensor", 1));
+    OK(check_view(scope, &job->divided_by, "divided_by", 1));
+    OK(check_row_pointers(scope, job));
     return job->workspace ? check_pointer(scope, job->workspace, "workspace") : ONEPASS_OK;
 }
 
 /* --------------------------------------------------------------------- run -- */
 
 static onepass_status find_workspace(const job *job, const cuda_scope *scope, cuda_state *state, size_t size,
-                                     cuda_loan *loan) {
+                                     bool alone, cuda_loan *loan) {
     *loan = (cuda_loan){0};
     if (size == 0)
         return ONEPASS_OK;
     if (!job->workspace)
-        return onepass_cuda_borrow(scope->driver, &state->workspaces, job->stream, size, job->over_weights, loan);
+        return onepass_cuda_borrow(scope->driver, &state->workspaces, job->stream, size, alone, loan);
     if (job->workspace_size < size)
         return onepass_fail(ONEPASS_INVALID_ARGUMENT,
                             "workspace_size is %zu; this call needs %zu bytes, and ONEPASS_WORKSPACE_SIZE (%d) is "
-                            "enough for every call",
-                            job->workspace_size, size, ONEPASS_WORKSPACE_SIZE);
+                            "enough for every call%s",
+                            job->workspace_size, size, ONEPASS_WORKSPACE_SIZE,
+                            job->family == FAMILY_ROWS ? ", with 8 bytes a row more for a loss over rows" : "");
     loan->memory = (cuda_pointer)job->workspace;
     return ONEPASS_OK;
 }
 
-/* A launch with its kernel. */
-typedef struct step {
-    cuda_launch launch;
-    cuda_function kernel;
-} step;
+/* The kernels of a job's launches. */
+typedef struct steps {
+    cuda_function kernel[CUDA_MOST_STEPS];
+    int count;
+    size_t workspace;
+} steps;
 
-static onepass_status plan_step(const job *job, const cuda_scope *scope, cuda_state *state, step *step) {
-    onepass_cuda_plan(job, state->multiprocessors, &step->launch);
-    return step->launch.blocks ? onepass_cuda_kernel(scope, state, &step->launch, &step->kernel) : ONEPASS_OK;
+/* Looks up every kernel, and leaves the plan of the last launch. */
+static onepass_status plan_steps(const job *job, const cuda_scope *scope, cuda_state *state, steps *steps,
+                                 cuda_launch *launch) {
+    *steps = (struct steps){0};
+    while (onepass_cuda_plan_step(job, steps->count, state->multiprocessors, launch)) {
+        if (launch->blocks)
+            OK(onepass_cuda_kernel(scope, state, launch, &steps->kernel[steps->count]));
+        if (steps->workspace < launch->workspace)
+            steps->workspace = launch->workspace;
+        steps->count++;
+    }
+    return ONEPASS_OK;
 }
 
-static onepass_status plan_weights(const job *job, const cuda_scope *scope, cuda_state *state, step *step) {
-    struct job weights;
-    onepass_plan_weights(job, &weights);
-    return plan_step(&weights, scope, state, step);
-}
-
-static onepass_status take_step(const cuda_driver *driver, step *step, cuda_pointer workspace, cuda_stream stream) {
-    cuda_launch *launch = &step->launch;
+static onepass_status take_step(const cuda_driver *driver, cuda_launch *launch, cuda_function kernel,
+                                cuda_pointer workspace, cuda_stream stream) {
+    if (launch->blocks == 0)
+        return ONEPASS_OK;
     onepass_cuda_give_workspace(launch, (void *)workspace);
     return onepass_cuda_check(
         driver,
-        driver->cuLaunchKernel(step->kernel, launch->blocks, 1, 1, launch->threads, 1, 1, launch->shared_memory, stream,
+        driver->cuLaunchKernel(kernel, launch->blocks, 1, 1, launch->threads, 1, 1, launch->shared_memory, stream,
                                (void *[]){&launch->parameter}, NULL),
         "launching the kernel onepass_%s_%s", launch->loss->info.name, onepass_cuda_variant[launch->variant].name);
 }
 
-/* Whatever can be refused is so before the first launch. If then the second fails, the first has written nothing but
- * the workspace. */
+/* Whatever can be refused is so before the first launch. If then a later one fails, those before have written nothing
+ * but the workspace, or a gradient. A launch that is the only one is planned once. */
 static onepass_status run_here(const job *job, const cuda_scope *scope) {
     cuda_state *state;
-    step whole, weights;
+    steps steps;
+    cuda_launch launch;
     cuda_loan loan;
     OK(check_pointers(scope, job));
     OK(onepass_cuda_state(scope, &state));
-    OK(plan_step(job, scope, state, &whole));
-    if (whole.launch.blocks == 0)
-        return ONEPASS_OK;
-    size_t workspace = whole.launch.workspace;
-    if (job->over_weights) {
-        OK(plan_weights(job, scope, state, &weights));
-        if (workspace < weights.launch.workspace)
-            workspace = weights.launch.workspace;
-    }
-    OK(find_workspace(job, scope, state, workspace, &loan));
+    OK(plan_steps(job, scope, state, &steps, &launch));
+    OK(find_workspace(job, scope, state, steps.workspace, steps.count > 1, &loan));
     onepass_status status = ONEPASS_OK;
-    if (job->over_weights)
-        status = take_step(scope->driver, &weights, loan.memory, job->stream);
-    if (status == ONEPASS_OK)
-        status = take_step(scope->driver, &whole, loan.memory, job->stream);
+    for (int i = 0; i < steps.count && status == ONEPASS_OK; i++) {
+        if (steps.count > 1)
+            onepass_cuda_plan_step(job, i, state->multiprocessors, &launch);
+        status = take_step(scope->driver, &launch, steps.kernel[i], loan.memory, job->stream);
+    }
     onepass_cuda_return(scope->driver, &state->workspaces, job->stream, &loan);
     return status;
 }

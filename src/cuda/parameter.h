@@ -16,9 +16,10 @@
 #include "engine.h"
 
 /* A workspace: a counter, alone on its cache line, then the sum of the weights, which one launch leaves to the next,
- * and behind this head a double for each block. */
+ * and behind this head a double for each block; for losses over rows also a count of rows and, last, a term a row. */
 #define CUDA_WORKSPACE_HEAD 256
 #define CUDA_WEIGHTS_AT     128
+#define CUDA_COUNT_AT       192
 #define CUDA_MOST_BLOCKS    ((ONEPASS_WORKSPACE_SIZE - CUDA_WORKSPACE_HEAD) / 8)
 
 /* The first workspace is part of a module: a driver hands out memory in steps of 2 MiB, and the kernels
@@ -154,5 +155,73 @@ typedef struct cuda_general {
     int32_t over_weights; /* 1: divide by the sum of the weights in the workspace as well; the head then divides by 1 */
     int32_t weight_buffer; /* the tile of shared memory that the weight has, behind all others */
 } cuda_general;
+
+/* ------------------------------------------------------------ losses over rows -- */
+
+/* The tensors of a loss over rows that have something for each row. Views lead to a row's first class. */
+enum {
+    CUDA_ROW_INPUT,
+    CUDA_ROW_TARGET,
+    CUDA_ROW_WEIGHT,
+    CUDA_ROW_MASK,
+    CUDA_ROW_UPSTREAM,
+    CUDA_ROW_VALUE,
+    CUDA_ROW_LOG_SUM_EXP,
+    CUDA_ROW_PREDICTED,
+    CUDA_ROW_GRADIENT, /* for the logits; that for the target is next */
+    CUDA_ROW_TENSORS = CUDA_ROW_GRADIENT + 2
+};
+
+/* Tiles of a row, or of the rows that a block has at a time, whose sums wait in shared memory to be joined. */
+#define CUDA_MOST_ROW_TILES 512
+
+/* A lane describes a row: so many have a block, or a warp, at most. */
+#define CUDA_MOST_GROUP 32
+
+/* Rows of no more classes can be had by a thread each. */
+#define CUDA_FEW_CLASSES 32
+
+/* Warps of a block that goes through shared memory: each has a tile of it. */
+#define CUDA_ANY_WARPS(size) ((size) == 8 ? 2 : 4)
+
+typedef struct cuda_row {
+    cuda_total total;             /* of which the workspace alone is used */
+    void *data[CUDA_ROW_TENSORS]; /* null: absent */
+    void *class_weight;
+    double *state;
+    int64_t terms_at; /* where the rows' terms are in the workspace; 0: nobody wants them */
+    int64_t rows;
+    int64_t classes;
+    int64_t tiles; /* of a row */
+    int64_t class_stride[MOST_OPERANDS];
+    int64_t gradient_stride[2];
+    int64_t ignore_index;
+    uint8_t dtype[CUDA_ROW_TENSORS];
+    uint8_t class_weight_dtype;
+    uint8_t reduction;
+    uint8_t skip_if_one;
+    uint8_t reads_state;
+    uint8_t over_weights;  /* a mean is divided by what is in the workspace */
+    uint8_t over_elements; /* rows count as 1 there, though they have weights */
+    uint8_t weighs;        /* u_c are needed */
+    uint8_t needs_lse;     /* slopes depend on it */
+    uint8_t finishes;      /* rows have values or states to be written */
+    int32_t group;         /* rows of a block */
+    softmax_scale scale;
+    double smoothing;
+    double divisor; /* of a mean, or 1 */
+    double parameter[ONEPASS_MAX_PARAMETERS];
+    cuda_view view[CUDA_ROW_TENSORS];
+} cuda_row;
+
+/* Where to say what a mean was divided by. */
+typedef struct cuda_divided_by {
+    cuda_total total; /* the value is what is written */
+    void *upstream;
+    int32_t upstream_dtype;
+    int32_t in_double; /* the compute type is */
+    int32_t skip_if_one;
+    int32_t over_weights;
+} cuda_divided_by;
 
 #endif

@@ -29,7 +29,7 @@ static const loss *loss_of(const job *job) {
 
 /* ---------------------------------------------------------------- parameter -- */
 
-static void general_view(const view *view, cuda_view *general) {
+void onepass_cuda_plan_view(const view *view, cuda_view *general) {
     general->ndim = view->ndim;
     for (int32_t d = 0; d < view->ndim; d++) {
         general->extent[d] = view->shape[d];
@@ -53,7 +53,7 @@ static int32_t unweighted_buffers(const job *job) {
 static void plan_general(const job *job, cuda_general *general) {
     for (int which = 0; which < CUDA_GENERAL_TENSORS; which++)
         if (tensor_of(job, which)->data)
-            general_view(tensor_of(job, which), &general->view[which]);
+            onepass_cuda_plan_view(tensor_of(job, which), &general->view[which]);
     general->weight = job->weight.data;
     general->weight_dtype = job->weight.data ? job->weight.dtype : 0;
     general->weight_buffer = unweighted_buffers(job);
@@ -138,6 +138,7 @@ static void plan_tiny(const job *job, cuda_tiny *tiny) {
 void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *launch) {
     launch->loss = loss_of(job);
     launch->compute = job->compute;
+    launch->sums_terms = false;
     launch->variant = onepass_cuda_choose_variant(job, &launch->parameter.direct);
     if (onepass_cuda_variant[launch->variant].kind != kind_tiny)
         plan_total(job, &launch->parameter.total);
@@ -154,7 +155,7 @@ void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *lau
     case kind_direct:
         plan_head(job, &launch->parameter.head);
         break;
-    case kind_general:
+    default:
         plan_head(job, &launch->parameter.head);
         plan_general(job, &launch->parameter.general);
     }
@@ -167,4 +168,7 @@ void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace) {
     launch->parameter.total.workspace = workspace;
     if (launch->loss->family == FAMILY_WEIGHTS)
         launch->parameter.total.value = (char *)workspace + CUDA_WEIGHTS_AT;
+    if (launch->sums_terms)
+        launch->parameter.head.data[CUDA_PREDICTION] =
+            (char *)workspace + (uintptr_t)launch->parameter.head.data[CUDA_PREDICTION];
 }

@@ -15,13 +15,21 @@ typedef enum cuda_kind {
     kind_weighted,
     kind_small,
     kind_tiny,
-    kind_general
+    kind_general,
+    kind_row,
+    kind_divided_by
 } cuda_kind;
 
-/* The kernels of a loss, and those that scale. */
+/* Every kernel that there may be: those of a loss, those that scale, and those of losses over rows. */
+#define CUDA_EVERY_ROW_KERNEL(KERNEL)                                                                                  \
+    CUDA_ROW_KERNELS_LABEL_F32(KERNEL, )                                                                               \
+    CUDA_ROW_KERNELS_PICKED_F32(KERNEL, )                                                                              \
+    CUDA_ROW_KERNELS_NO_LOSS(KERNEL, )
+
 #define CUDA_ENUMERATOR(loss, variant, ...) variant_##variant,
 typedef enum cuda_variant {
-    CUDA_KERNELS_2_F32(CUDA_ENUMERATOR, ) CUDA_KERNELS_0_F32(CUDA_ENUMERATOR, ) CUDA_VARIANTS
+    CUDA_KERNELS_2_F32(CUDA_ENUMERATOR, )
+    CUDA_KERNELS_0_F32(CUDA_ENUMERATOR, ) CUDA_EVERY_ROW_KERNEL(CUDA_ENUMERATOR) CUDA_VARIANTS
 } cuda_variant;
 #undef CUDA_ENUMERATOR
 
@@ -34,12 +42,16 @@ typedef struct cuda_variant_info {
 /* src/cuda/variant.c */
 ONEPASS_INTERNAL extern const cuda_variant_info onepass_cuda_variant[CUDA_VARIANTS];
 ONEPASS_INTERNAL bool onepass_cuda_has_variant(int32_t operands, int32_t compute, cuda_variant variant);
+ONEPASS_INTERNAL bool onepass_cuda_has_row_variant(row_kind kind, int32_t compute, cuda_variant variant);
 
 /* The fastest that can do the job. Fills in what only a direct one is told. */
 ONEPASS_INTERNAL cuda_variant onepass_cuda_choose_variant(const job *job, cuda_direct *direct);
 
 /* src/cuda/plan.c: those whose kernels serve every loss. */
 ONEPASS_INTERNAL extern const loss onepass_cuda_weights, onepass_cuda_gradient;
+
+/* src/cuda/rows.c: those of losses over rows that do. */
+ONEPASS_INTERNAL extern const loss onepass_cuda_rows, onepass_cuda_terms;
 
 /* ----------------------------------------------------------------- launch -- */
 
@@ -53,6 +65,8 @@ typedef struct cuda_launch {
         cuda_small small;
         cuda_tiny tiny;
         cuda_general general;
+        cuda_row row;
+        cuda_divided_by divided_by;
     } parameter;
     const loss *loss;
     cuda_variant variant;
@@ -61,6 +75,7 @@ typedef struct cuda_launch {
     uint32_t threads;       /* of a block */
     uint32_t shared_memory; /* of a block, in bytes */
     size_t workspace;       /* bytes that parameter.total.workspace must have; 0 if none is needed */
+    bool sums_terms;        /* its operand is in the workspace: the address is one within */
 } cuda_launch;
 
 /* Tests set these to try other kernels and launch shapes than the plan would choose; 0 leaves it the choice. */
@@ -80,9 +95,15 @@ ONEPASS_INTERNAL extern cuda_shape onepass_cuda_shape;
 /* src/cuda/shape.c: blocks and threads of a launch that is planned otherwise. */
 ONEPASS_INTERNAL void onepass_cuda_plan_shape(const job *job, int32_t multiprocessors, cuda_launch *launch);
 
-/* src/cuda/plan.c. A job that is over its weights needs a launch of onepass_plan_weights before, in the same workspace.
- */
+/* src/cuda/plan.c: the launch that has the elements of a job which is not over rows. */
 ONEPASS_INTERNAL void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *launch);
+ONEPASS_INTERNAL void onepass_cuda_plan_view(const view *view, cuda_view *general);
+
+/* src/cuda/rows.c: all launches of a job, one after the other, in the same workspace; false: there is none of this
+ * number. What a mean is divided by may be found out in some before the one that has the elements or rows, and the
+ * terms of rows are added up in one behind it. */
+#define CUDA_MOST_STEPS 5
+ONEPASS_INTERNAL bool onepass_cuda_plan_step(const job *job, int step, int32_t multiprocessors, cuda_launch *launch);
 
 /* What was planned gets its workspace: `launch->workspace` bytes. */
 ONEPASS_INTERNAL void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace);

@@ -14,8 +14,9 @@
 /* ----------------------------------------------------------------- kernels -- */
 
 #define VARIANT(loss, variant, parameter, direction, ...) {#variant, kind_##parameter, direction},
-const cuda_variant_info onepass_cuda_variant[CUDA_VARIANTS] = {CUDA_KERNELS_2_F32(VARIANT, )
-                                                                   CUDA_KERNELS_0_F32(VARIANT, )};
+#define ROW_VARIANT(loss, variant, parameter, ...)        {#variant, kind_##parameter, ANY_OUTPUT},
+const cuda_variant_info onepass_cuda_variant[CUDA_VARIANTS] = {
+    CUDA_KERNELS_2_F32(VARIANT, ) CUDA_KERNELS_0_F32(VARIANT, ) CUDA_EVERY_ROW_KERNEL(ROW_VARIANT)};
 
 /* The variants that there are for so many operands in a compute type, a bit each. */
 #define BIT(loss, variant, ...)  | UINT32_C(1) << variant_##variant
@@ -27,6 +28,19 @@ static const uint32_t variants_f64[MOST_OPERANDS + 1] = EACH_COUNT(F64);
 
 bool onepass_cuda_has_variant(int32_t operands, int32_t compute, cuda_variant variant) {
     return (compute == ONEPASS_F64 ? variants_f64 : variants_f32)[operands] >> variant & 1;
+}
+
+/* The same by how a loss over rows looks at them. */
+#define EACH_KIND(real)                                                                                                \
+    {                                                                                                                  \
+        0 CUDA_ROW_KERNELS_LABEL_##real(BIT, ), 0 CUDA_ROW_KERNELS_PROBABILITIES_##real(BIT, ),                        \
+            0 CUDA_ROW_KERNELS_PICKED_##real(BIT, )                                                                    \
+    }
+static const uint32_t row_variants_f32[] = EACH_KIND(F32);
+static const uint32_t row_variants_f64[] = EACH_KIND(F64);
+
+bool onepass_cuda_has_row_variant(row_kind kind, int32_t compute, cuda_variant variant) {
+    return (compute == ONEPASS_F64 ? row_variants_f64 : row_variants_f32)[kind] >> variant & 1;
 }
 
 static bool has_variant(const job *job, cuda_variant variant) {
@@ -173,7 +187,7 @@ cuda_variant onepass_cuda_choose_variant(const job *job, cuda_direct *direct) {
         return kernels == CUDA_GENERAL_KERNELS ? variant_scale_general : scale_variant(job, direct);
     if (kernels == CUDA_GENERAL_KERNELS)
         return variant_general;
-    if (job->weight.data || job->mask.data || counts_mask(job))
+    if (job->weight.data || job->mask.data || counts_mask(job) || job->over_weights)
         return weighted_variant(job);
     if (kernels == 0 && is_tiny(job))
         return variant_tiny_forward;

@@ -31,6 +31,11 @@ static onepass_status allocate(const cuda_driver *driver, cuda_stream stream, si
     return status;
 }
 
+static onepass_status allocate_slot(const cuda_driver *driver, cuda_workspaces *workspaces, size_t size,
+                                    cuda_pointer *slot) {
+    return allocate(driver, workspaces->stream, size, "the workspace of a captured call", slot);
+}
+
 static onepass_status allocate_slab(const cuda_driver *driver, cuda_workspaces *workspaces) {
     OK(allocate(driver, workspaces->stream, SLAB_SIZE, "the workspaces of captured calls", &workspaces->slab));
     workspaces->slab_left = SLAB_SIZE;
@@ -53,12 +58,17 @@ void onepass_cuda_drop_workspaces(const cuda_driver *driver, cuda_workspaces *wo
 
 /* ----------------------------------------------------------- captured calls -- */
 
-/* Slots are never used again: a graph may be replayed as long as the context lives. */
+/* Slots are never used again: a graph may be replayed as long as the context lives. One that would take much of a slab,
+ * as those of many rows do, is memory of its own. */
 static onepass_status take_slot(const cuda_driver *driver, cuda_workspaces *workspaces, size_t size,
                                 cuda_pointer *slot) {
     size = (size + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+    int mode;
+    if (size > SLAB_SIZE / 2) {
+        OK(onepass_cuda_relax(driver, &mode));
+        return onepass_cuda_unrelax(driver, &mode, allocate_slot(driver, workspaces, size, slot));
+    }
     if (workspaces->slab_left < size) {
-        int mode;
         OK(onepass_cuda_relax(driver, &mode));
         OK(onepass_cuda_unrelax(driver, &mode, allocate_slab(driver, workspaces)));
     }
@@ -111,11 +121,25 @@ static onepass_status find_memory(const cuda_driver *driver, cuda_workspaces *wo
     return ONEPASS_OK;
 }
 
+/* Calls over many rows need more. What was there before stays, since launches may still use it: at least twice the
+ * size each time, all of that together is no more than what is used. */
+static onepass_status grow(const cuda_driver *driver, cuda_workspaces *workspaces, size_t size,
+                           stream_workspace *workspace) {
+    const size_t grown = size > 2 * workspace->size ? size : 2 * workspace->size;
+    int mode;
+    OK(onepass_cuda_relax(driver, &mode));
+    OK(onepass_cuda_unrelax(driver, &mode,
+                            allocate(driver, workspaces->stream, grown, "a stream's workspace", &workspace->memory)));
+    workspace->size = grown;
+    return ONEPASS_OK;
+}
+
 static onepass_status add_workspace(const cuda_driver *driver, cuda_workspaces *workspaces, stream_workspace **added) {
     stream_workspace new = {0};
     OK(make_room(workspaces));
     if (workspaces->count >= STREAMS_FOR_GOOD)
         OK(onepass_cuda_check(driver, driver->cuEventCreate(&new.done, CU_EVENT_DISABLE_TIMING), "making an event"));
+    new.size = ONEPASS_WORKSPACE_SIZE;
     const onepass_status status = find_memory(driver, workspaces, &new.memory);
     if (status == ONEPASS_OK) {
         *added = &workspaces->of_stream[workspaces->count++];
@@ -168,8 +192,10 @@ onepass_status onepass_cuda_borrow(const cuda_driver *driver, cuda_workspaces *w
     if (!captured)
         OK(onepass_cuda_check(driver, driver->cuStreamGetId(stream, &identity), "asking for the stream's identity"));
     pthread_mutex_lock(&workspaces->lock);
-    const onepass_status status = captured ? take_slot(driver, workspaces, size, &loan->memory)
-                                           : workspace_of_stream(driver, workspaces, identity, &workspace);
+    onepass_status status = captured ? take_slot(driver, workspaces, size, &loan->memory)
+                                     : workspace_of_stream(driver, workspaces, identity, &workspace);
+    if (status == ONEPASS_OK && workspace && workspace->size < size)
+        status = grow(driver, workspaces, size, workspace);
     if (status == ONEPASS_OK && workspace) {
         loan->memory = workspace->memory;
         loan->recycled = workspace->done ? workspace : NULL;

@@ -13,6 +13,7 @@
 typedef struct stream_workspace {
     unsigned long long stream; /* the identity of the stream that has it: handles are reused, identities are not */
     cuda_pointer memory;
+    size_t size;
     cuda_event done; /* recorded after each launch; null: the stream keeps it for good */
 } stream_workspace;
 

@@ -7,7 +7,8 @@
 /* A smoothed label gives the share s of itself to all classes alike; z_loss draws the logarithm of the sum to 0. */
 ROW_FUNCTION cross_entropy_row(const row_sums *row, const double *parameter, row_slopes *out) {
     const double s = parameter[1], z_loss = parameter[2], w = row->weight;
-    const double share = s / row->classes, kept = (1 - s) * w, pull = 2 * z_loss * row->lse;
+    const double share = s / row->classes, kept = (1 - s) * w;
+    const double pull = z_loss != 0 ? 2 * z_loss * row->lse : 0;
     out->value = kept * row->nll;
     if (s != 0)
         out->value = out->value + share * row->weighted;
@@ -20,7 +21,7 @@ ROW_FUNCTION cross_entropy_row(const row_sums *row, const double *parameter, row
 
 /* Probabilities q_c come smoothed: u_c = w_c ((1 - s) q_c + s / classes). */
 ROW_FUNCTION cross_entropy_with_probabilities_row(const row_sums *row, const double *parameter, row_slopes *out) {
-    const double z_loss = parameter[1], pull = 2 * z_loss * row->lse;
+    const double z_loss = parameter[1], pull = z_loss != 0 ? 2 * z_loss * row->lse : 0;
     out->value = row->weighted;
     if (z_loss != 0)
         out->value = out->value + z_loss * row->lse * row->lse;

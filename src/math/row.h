@@ -61,13 +61,19 @@ ALWAYS_INLINE row_sums row_sums_of_state(const softmax_scale *scale, const row_f
     return sums;
 }
 
-/* From what the tiles came to; this completes the state. */
-ALWAYS_INLINE row_sums row_sums_of(const softmax *softmax, const softmax_scale *scale, row_facts *facts) {
+/* From what the tiles came to: this completes the state. Returns lse - largest. */
+ALWAYS_INLINE double row_complete(const softmax *softmax, const softmax_scale *scale, row_facts *facts) {
     softmax_row *row = &facts->row;
     const softmax_shift shift = softmax_shift_of(softmax, scale, facts->largest);
     const double most = (double)softmax_exponential(softmax, &shift, facts->largest - shift.anchor);
-    const double above = wide_log1p(((row->others + row->own) - most) / most); /* lse - largest */
+    const double above = wide_log1p(((row->others + row->own) - most) / most);
     row->lse = wide_fused((double)facts->largest, scale->per_temperature, above);
+    return above;
+}
+
+ALWAYS_INLINE row_sums row_sums_of(const softmax *softmax, const softmax_scale *scale, row_facts *facts) {
+    const softmax_row *row = &facts->row;
+    const double above = row_complete(softmax, scale, facts);
     return row_sums_of_state(scale, facts, row->weights * above + facts->weighted * scale->per_temperature);
 }
 

@@ -60,8 +60,9 @@ typedef struct softmax_shift {
     double exponent; /* E; -inf: no logit is larger than -inf; NaN: one is NaN or +inf */
 } softmax_shift;
 
-/* `largest` is the largest logit, or NaN if one is. */
+/* `largest` is the largest logit, or NaN if one is. Of equal zeros it may be either: adding one makes it +0. */
 ALWAYS_INLINE softmax_shift softmax_shift_of(const softmax *softmax, const softmax_scale *scale, real largest) {
+    largest = largest + 0;
     softmax_shift shift = {0, largest, 0, 0, 0};
     const real product = largest * softmax->factor;
     if (!(largest < REAL_INFINITY)) { /* +inf or NaN */
@@ -74,8 +75,8 @@ ALWAYS_INLINE softmax_shift softmax_shift_of(const softmax *softmax, const softm
         shift.anchor = largest;
         shift.exponent = (double)largest * scale->factor;
     } else {
-        shift.n = sizeof(real) == sizeof(float) ? (real)__builtin_ceilf((float)product)
-                                                : (real)__builtin_ceil((double)product);
+        shift.n = (sizeof(real) == sizeof(float) ? (real)__builtin_ceilf((float)product)
+                                                 : (real)__builtin_ceil((double)product)) + 0;
         shift.exponent = (double)shift.n;
     }
     shift.lowest = (shift.n - SOFTMAX_RANGE) * softmax->per_factor;
@@ -108,9 +109,18 @@ ALWAYS_INLINE real softmax_polynomial(real f) {
 #endif
 }
 
+/* The larger of two, and the second if the first is NaN: one instruction of a GPU. */
+ALWAYS_INLINE real softmax_larger(real z, real lowest) {
+#if defined(__CUDACC__)
+    return sizeof(real) == sizeof(float) ? (real)fmaxf((float)z, (float)lowest) : (real)fmax((double)z, (double)lowest);
+#else
+    return choose(z > lowest, z, lowest);
+#endif
+}
+
 /* 2^(z L - n) for a logit that the anchor has been taken off. A NaN gives 0: the tile's shift knows of it. */
 ALWAYS_INLINE real softmax_exponential(const softmax *softmax, const softmax_shift *shift, real z) {
-    const real above = choose(z > shift->lowest, z, shift->lowest), rounder = SOFTMAX_ROUNDER - shift->n;
+    const real above = softmax_larger(z, shift->lowest), rounder = SOFTMAX_ROUNDER - shift->n;
     const real shifted = fused(above, softmax->factor, rounder), whole = shifted - rounder;
     const real f = fused(above, softmax->factor_low, fused(above, softmax->factor, -whole));
     /* The last bits of `shifted` are k + n - n = k, from -127 to 0: with the bias, the exponent of 2^k, or 0. */

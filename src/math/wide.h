@@ -41,6 +41,9 @@ ALWAYS_INLINE double wide_exp2(double x) {
     if (!(x >= -1000))
         return 0;
     const double rounder = 0x1.8p52, shifted = x + rounder, f = x - (shifted - rounder);
+    const double power = wide_of((wide_bits(shifted) << 52) + (UINT64_C(1023) << 52));
+    if (f == 0) /* as nearly always; the polynomial is 1 there */
+        return power;
     double p = 0x1.e79938f6b8e0ap-32;
     p = wide_fused(p, f, 0x1.e61de754e7e88p-28);
     p = wide_fused(p, f, 0x1.b52681fb34686p-24);
@@ -53,7 +56,7 @@ ALWAYS_INLINE double wide_exp2(double x) {
     p = wide_fused(p, f, 0x1.ebfbdff82c5a5p-3);
     p = wide_fused(p, f, 0x1.62e42fefa39efp-1);
     p = wide_fused(p, f, 1);
-    return p * wide_of((wide_bits(shifted) << 52) + (UINT64_C(1023) << 52));
+    return p * power;
 }
 
 /* log(1 + x) for x >= 0, infinity and NaN. 1 + x = 2^k (1 + f) with f between sqrt(1/2) - 1 and sqrt(2) - 1; what the

@@ -1,0 +1,69 @@
+/*
+ * From kernels.def to the kernels of losses over rows: the twin of kernel.h. Which one serves a job is for
+ * src/cuda/rows.c to say.
+ *
+ * --fmad=false is part of the meaning here too.
+ */
+#ifndef ONEPASS_CUDA_ROW_KERNEL_H
+#define ONEPASS_CUDA_ROW_KERNEL_H
+
+#include "cuda/kernels.def"
+#include "cuda/rows/few.h"
+#include "cuda/rows/picked.h"
+
+#if defined(ONEPASS_REAL_F64)
+#define ROW_KERNELS_OF(kind) PASTE(PASTE(CUDA_ROW_KERNELS_, kind), _F64)
+#else
+#define ROW_KERNELS_OF(kind) PASTE(PASTE(CUDA_ROW_KERNELS_, kind), _F32)
+#endif
+
+/* A loss as the templates take it. */
+#define ROW_LOSS_TYPE(name, target)                                                                                    \
+    struct name##_rows {                                                                                               \
+        static constexpr row_kind KIND = ROW_##target;                                                                 \
+        ALWAYS_INLINE void row(const row_sums *row, const double *parameter, row_slopes *slopes) {                     \
+            name##_row(row, parameter, slopes);                                                                        \
+        }                                                                                                              \
+    };
+
+template <typename loss> ALWAYS_INLINE void run_rows_forward(const cuda_row *job) {
+    run_forward<loss, false>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_both(const cuda_row *job) {
+    run_both<loss, false>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_both_long(const cuda_row *job) {
+    run_both_long<loss, false>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_backward(const cuda_row *job) {
+    run_backward<loss, false>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_weighed_forward(const cuda_row *job) {
+    run_forward<loss, true>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_weighed_both(const cuda_row *job) {
+    run_both<loss, true>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_few_forward(const cuda_row *job) {
+    run_few<loss, false>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_few_both(const cuda_row *job) {
+    run_few<loss, true>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_any(const cuda_row *job) {
+    run_any<loss>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_picked(const cuda_row *job) {
+    run_picked<loss>(job);
+}
+
+#define MAKE_ROW_KERNEL(loss, variant, parameter, warps, blocks)                                                       \
+    extern "C" __global__ void __launch_bounds__((warps)*ORDER_WARP, blocks)                                           \
+        onepass_##loss##_##variant(const __grid_constant__ cuda_##parameter job) {                                     \
+        run_##variant<loss##_rows>(&job);                                                                              \
+    }
+
+/* All those of a loss that looks at rows in such a way. */
+#define MAKE_ROW_KERNELS(loss, target) ROW_KERNELS_OF(target)(MAKE_ROW_KERNEL, loss)
+
+#endif

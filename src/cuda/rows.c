@@ -1,0 +1,342 @@
+/*
+ * From a job over rows to its launches: which kernel has the rows, and what comes before and after it. Pure arithmetic,
+ * as in plan.c.
+ */
+#include "cuda/image.h"
+#include "cuda/job.h"
+#include "cuda/plan.h"
+#include "dtype.h"
+#include "math/softmax.h"
+#include "order.h"
+
+#include <string.h>
+
+#define WARP 32
+
+const loss onepass_cuda_rows = {
+    .info = {.name = "rows"}, .family = FAMILY_ROW_WEIGHTS, .cuda = &onepass_cuda_images_every_loss};
+
+/* The sum of the rows' terms, which is that of their weights but goes to the value. */
+const loss onepass_cuda_terms = {.info = {.name = "weights", .operand_count = 1},
+                                 .family = FAMILY_PAIRWISE,
+                                 .cuda = &onepass_cuda_images_every_loss};
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+static int64_t tiles_of(int64_t count) {
+    return count / ORDER_TILE + (count % ORDER_TILE != 0);
+}
+
+/* ---------------------------------------------------------------- workspace -- */
+
+/* Behind the partial sums of a launch that adds up the terms: it has a block a tile at most. */
+static int64_t terms_at(const job *job) {
+    const int64_t blocks = least((tiles_of(job->count) + 31) / 32 * 32, CUDA_MOST_BLOCKS);
+    return CUDA_WORKSPACE_HEAD + 8 * blocks;
+}
+
+static size_t workspace_with_terms(const job *job) {
+    return (size_t)terms_at(job) + (size_t)job->count * dtype_size(job->compute);
+}
+
+/* ---------------------------------------------------------------- parameter -- */
+
+static const view *row_tensor(const job *job, int which) {
+    switch (which) {
+    case CUDA_ROW_INPUT:
+    case CUDA_ROW_TARGET:
+        return &job->operand[which];
+    case CUDA_ROW_WEIGHT:
+        return &job->weight;
+    case CUDA_ROW_MASK:
+        return &job->mask;
+    case CUDA_ROW_UPSTREAM:
+        return &job->upstream;
+    case CUDA_ROW_VALUE:
+        return &job->value;
+    case CUDA_ROW_LOG_SUM_EXP:
+        return &job->rows.log_sum_exp;
+    case CUDA_ROW_PREDICTED:
+        return &job->rows.predicted;
+    default:
+        return &job->gradient[which - CUDA_ROW_GRADIENT];
+    }
+}
+
+/* Whether slopes are made of logarithms, which take long and are else left for later: asked of the loss itself. */
+static bool needs_lse(const job *job) {
+    const double nan = (double)NAN;
+    const row_sums sums = {nan, nan, 0.5, 0.5, 1, nan, 1, (double)job->rows.classes};
+    row_slopes slopes = {0};
+    job->loss->row(&sums, job->parameter, &slopes);
+    return isnan(slopes.exponentials) || isnan(slopes.weights) || isnan(slopes.own);
+}
+
+static void plan_row(const job *job, cuda_row *row) {
+    const row_job *rows = &job->rows;
+    memset(row, 0, sizeof *row);
+    for (int which = 0; which < CUDA_ROW_TENSORS; which++) {
+        const view *view = row_tensor(job, which);
+        row->data[which] = view->data;
+        if (!view->data)
+            continue;
+        row->dtype[which] = (uint8_t)view->dtype;
+        onepass_cuda_plan_view(view, &row->view[which]);
+    }
+    row->class_weight = job->operand[2].data;
+    row->class_weight_dtype = (uint8_t)job->operand[2].dtype;
+    row->state = rows->state;
+    row->rows = job->count;
+    row->classes = rows->classes;
+    row->tiles = most(tiles_of(rows->classes), 1);
+    memcpy(row->class_stride, rows->class_stride, sizeof row->class_stride);
+    memcpy(row->gradient_stride, rows->gradient_stride, sizeof row->gradient_stride);
+    row->ignore_index = rows->ignore_index;
+    row->reduction = (uint8_t)job->reduction;
+    row->skip_if_one = job->skip_if_one;
+    row->reads_state = rows->reads_state;
+    row->over_weights = job->over_weights;
+    row->over_elements = job->over_elements;
+    row->scale = rows->scale;
+    row->smoothing = rows->smoothing;
+    row->divisor = job->reduction == ONEPASS_MEAN ? job->divisor : 1;
+    memcpy(row->parameter, job->parameter, sizeof row->parameter);
+    if (job->family != FAMILY_ROWS) {
+        row->terms_at = terms_at(job);
+        return;
+    }
+    row->weighs = job->loss->kind == ROW_PROBABILITIES || rows->smoothing != 0;
+    row->needs_lse = job->loss->kind != ROW_PICKED && needs_lse(job);
+    row->terms_at = wants_sum(job) ? terms_at(job) : 0;
+    row->finishes = row->terms_at || job->value.data || rows->log_sum_exp.data || (rows->state && !rows->reads_state);
+}
+
+/* ------------------------------------------------------------------ variant -- */
+
+/* Rows whose classes can be moved four at a time: without gaps, aligned, in float or a 16-bit type. */
+static bool is_vectors(const view *view, int64_t class_stride, int64_t classes) {
+    const int64_t size = (int64_t)dtype_size(view->dtype), alignment = 4 * size;
+    if (view->dtype == ONEPASS_F64 || class_stride != 1 || classes % 4 != 0 || !is_aligned(view, (uintptr_t)alignment))
+        return false;
+    bool aligned = true;
+    for (int32_t d = 0; d < view->ndim; d++)
+        aligned &= view->shape[d] == 1 || view->stride[d] % 4 == 0;
+    return aligned;
+}
+
+static bool has_vectors(const job *job) {
+    const row_job *rows = &job->rows;
+    const view *weight = &job->operand[2];
+    const bool probabilities = job->loss->kind == ROW_PROBABILITIES;
+    return is_vectors(&job->operand[0], rows->class_stride[0], rows->classes) &&
+           (!probabilities || is_vectors(&job->operand[1], rows->class_stride[1], rows->classes)) &&
+           (!job->gradient[0].data || is_vectors(&job->gradient[0], rows->gradient_stride[0], rows->classes)) &&
+           (!weight->data || !(probabilities || rows->smoothing != 0) ||
+            is_vectors(weight, rows->class_stride[2], rows->classes));
+}
+
+/* Tensors whose rows of few classes lie one behind the other. */
+static bool is_one_piece(const view *view, int64_t class_stride, int64_t classes) {
+    return class_stride == 1 && view->ndim == 1 && view->stride[0] == classes;
+}
+
+/* A thread a row: classes fit into registers, and neighbouring rows lie side by side, or all of them in one piece. */
+static bool is_few(const job *job, bool *in_one_piece) {
+    const row_job *rows = &job->rows;
+    const view *input = &job->operand[0], *gradient = &job->gradient[0];
+    *in_one_piece = is_one_piece(input, rows->class_stride[0], rows->classes) &&
+                    (!gradient->data || is_one_piece(gradient, rows->gradient_stride[0], rows->classes));
+    return rows->classes > 0 && rows->classes <= CUDA_FEW_CLASSES;
+}
+
+static cuda_variant row_variant(const job *job, bool *in_one_piece) {
+    const row_job *rows = &job->rows;
+    const bool gradient = job->gradient[0].data, weighs = job->loss->kind == ROW_PROBABILITIES || rows->smoothing != 0;
+    const int64_t tiles = tiles_of(rows->classes);
+    if (job->loss->kind == ROW_PICKED)
+        return variant_rows_picked;
+    if (job->compute == ONEPASS_F64 || job->gradient[1].data || rows->predicted.data || rows->scale.softcap != 0 ||
+        rows->classes == 0 || onepass_cuda_shape.kernels == CUDA_GENERAL_KERNELS)
+        return variant_rows_any;
+    if (!weighs && is_few(job, in_one_piece))
+        return gradient ? variant_rows_few_both : variant_rows_few_forward;
+    if (!has_vectors(job) || tiles > CUDA_MOST_ROW_TILES)
+        return variant_rows_any;
+    if (!gradient)
+        return weighs ? variant_rows_weighed_forward : variant_rows_forward;
+    if (rows->state && rows->reads_state)
+        return weighs ? variant_rows_any : variant_rows_backward;
+    if (tiles <= CUDA_MOST_WARPS)
+        return weighs ? variant_rows_weighed_both : variant_rows_both;
+    return weighs ? variant_rows_any : variant_rows_both_long;
+}
+
+/* -------------------------------------------------------------------- shape -- */
+
+/* A block's warps, and its rows. */
+typedef struct row_block {
+    int64_t warps, rows;
+} row_block;
+
+static row_block row_block_of(const job *job, cuda_variant variant, int64_t tiles) {
+    switch (variant) {
+    case variant_rows_picked:
+        return (row_block){4, least(128, most(1, 4096 / most(job->rows.classes, 1)))};
+    case variant_rows_few_forward:
+    case variant_rows_few_both:
+        return (row_block){4, 128};
+    case variant_rows_any:
+        return (row_block){CUDA_ANY_WARPS((int)dtype_size(job->compute)), 1 + (job->count >> 30)};
+    case variant_rows_both:
+    case variant_rows_weighed_both:
+        return (row_block){tiles, 2};
+    case variant_rows_both_long:
+        return (row_block){8, 1};
+    default: /* a few tiles a warp */
+        return (row_block){tiles <= 4 ? 4 : 8, most(1, 32 / tiles)};
+    }
+}
+
+static void plan_row_shape(const job *job, cuda_launch *launch) {
+    cuda_row *row = &launch->parameter.row;
+    row_block block = row_block_of(job, launch->variant, row->tiles);
+    const bool fixed = launch->variant == variant_rows_few_forward || launch->variant == variant_rows_few_both;
+    const bool one_tile_a_warp = launch->variant == variant_rows_both || launch->variant == variant_rows_weighed_both;
+    if (onepass_cuda_shape.tiles_per_block && !fixed)
+        block.rows = least(onepass_cuda_shape.tiles_per_block, CUDA_MOST_GROUP);
+    if (onepass_cuda_shape.warps && !fixed && !one_tile_a_warp && launch->variant != variant_rows_picked)
+        block.warps = least(onepass_cuda_shape.warps, launch->variant == variant_rows_any ? block.warps : CUDA_MOST_WARPS);
+    if (!fixed && launch->variant != variant_rows_any && launch->variant != variant_rows_picked)
+        block.rows = most(1, least(block.rows, CUDA_MOST_ROW_TILES / row->tiles));
+    launch->blocks = (uint32_t)((job->count + block.rows - 1) / block.rows);
+    launch->threads = (uint32_t)(block.warps * WARP);
+    if (!fixed)
+        row->group = (int32_t)block.rows;
+}
+
+/* -------------------------------------------------------------------- steps -- */
+
+static void begin_launch(const job *job, const loss *loss, cuda_variant variant, cuda_launch *launch) {
+    launch->loss = loss;
+    launch->variant = variant;
+    launch->compute = job->compute;
+    launch->shared_memory = 0;
+    launch->blocks = 0;
+    launch->workspace = 0;
+    launch->sums_terms = false;
+}
+
+static void plan_rows(const job *job, cuda_launch *launch) {
+    bool in_one_piece = false;
+    begin_launch(job, job->loss, row_variant(job, &in_one_piece), launch);
+    plan_row(job, &launch->parameter.row);
+    if (launch->variant == variant_rows_few_both || launch->variant == variant_rows_few_forward) {
+        launch->parameter.row.group = in_one_piece;
+        if (job->rows.reads_state) /* the row is at hand: what it comes to is computed anew, with the same bits */
+            launch->parameter.row.state = NULL;
+    }
+    plan_row_shape(job, launch);
+    launch->workspace = launch->parameter.row.terms_at ? workspace_with_terms(job)
+                        : job->over_weights            ? CUDA_WORKSPACE_HEAD
+                                                       : 0;
+}
+
+/* What the rows count for, or their number where all count as 1. */
+static bool counts_rows(const job *job) {
+    return job->over_elements || (!job->weight.data && !job->operand[2].data);
+}
+
+static void plan_row_weights(const job *job, cuda_launch *launch) {
+    const bool counts = counts_rows(job);
+    const int64_t blocks = (job->count + 255) / 256;
+    begin_launch(job, &onepass_cuda_rows, counts ? variant_row_count : variant_row_weights, launch);
+    plan_row(job, &launch->parameter.row);
+    launch->blocks = (uint32_t)(counts ? least(blocks, 1024) : blocks);
+    launch->threads = 256;
+    launch->workspace = counts ? CUDA_WORKSPACE_HEAD : workspace_with_terms(job);
+}
+
+/* The sum of the terms, or of the weights, that lie in the workspace. */
+static void plan_sum_of_terms(const job *job, bool of_weights, int32_t multiprocessors, cuda_launch *launch) {
+    struct job sum = {.family = of_weights ? FAMILY_WEIGHTS : FAMILY_PAIRWISE,
+                      .loss = &onepass_cuda_terms,
+                      .operand_count = 1,
+                      .reduction = of_weights ? ONEPASS_SUM : job->reduction,
+                      .compute = job->compute,
+                      .count = job->count,
+                      .operand = {{(void *)(uintptr_t)terms_at(job), job->compute, 1, {job->count}, {1}}},
+                      .divisor = of_weights ? 1 : job->divisor,
+                      .over_weights = !of_weights && job->over_weights};
+    if (!of_weights)
+        sum.value = job->value;
+    onepass_cuda_plan(&sum, multiprocessors, launch);
+    launch->sums_terms = true;
+    if (launch->workspace < workspace_with_terms(job))
+        launch->workspace = workspace_with_terms(job);
+}
+
+static void plan_divided_by(const job *job, cuda_launch *launch) {
+    cuda_divided_by *divided_by = &launch->parameter.divided_by;
+    begin_launch(job, &onepass_cuda_rows, variant_divided_by, launch);
+    *divided_by = (cuda_divided_by){
+        .total = {.value = job->divided_by.data, .number = job->divisor, .dtype = (uint8_t)job->divided_by.dtype},
+        .upstream = job->upstream.data,
+        .upstream_dtype = job->upstream.dtype,
+        .in_double = job->compute == ONEPASS_F64,
+        .skip_if_one = job->skip_if_one,
+        .over_weights = job->over_weights};
+    launch->compute = ONEPASS_F32;
+    launch->blocks = 1;
+    launch->threads = WARP;
+    launch->workspace = job->over_weights ? CUDA_WORKSPACE_HEAD : 0;
+}
+
+/* What comes before: where the divisor is found out. */
+static bool plan_before(const job *job, int step, int32_t multiprocessors, cuda_launch *launch) {
+    struct job weights;
+    onepass_plan_weights(job, &weights);
+    if (weights.family != FAMILY_ROW_WEIGHTS) {
+        onepass_cuda_plan(&weights, multiprocessors, launch);
+        return step == 0;
+    }
+    if (step == 0)
+        plan_row_weights(&weights, launch);
+    else if (step == 1 && !counts_rows(&weights))
+        plan_sum_of_terms(&weights, true, multiprocessors, launch);
+    else
+        return false;
+    return true;
+}
+
+static int steps_before(const job *job) {
+    if (!job->over_weights)
+        return 0;
+    const bool by_rows =
+        job->family == FAMILY_ROWS && job->loss->kind != ROW_PROBABILITIES && !job->divisor_tensor.data;
+    return by_rows && !counts_rows(job) ? 2 : 1;
+}
+
+bool onepass_cuda_plan_step(const job *job, int step, int32_t multiprocessors, cuda_launch *launch) {
+    const bool rows = job->family == FAMILY_ROWS;
+    const int before = steps_before(job);
+    if (step < before)
+        return plan_before(job, step, multiprocessors, launch);
+    step -= before;
+    if (step == 0 && rows)
+        plan_rows(job, launch);
+    else if (step == 0)
+        onepass_cuda_plan(job, multiprocessors, launch);
+    else if (step == 1 && rows && wants_sum(job))
+        plan_sum_of_terms(job, false, multiprocessors, launch);
+    else if (step == 1 + (rows && wants_sum(job)) && job->divided_by.data)
+        plan_divided_by(job, launch);
+    else
+        return false;
+    return true;
+}

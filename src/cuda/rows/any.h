@@ -1,0 +1,297 @@
+/*
+ * Rows of any types and strides, of any number of classes, with all outputs: a block has a row at a time, and its tiles
+ * go through shared memory.
+ */
+#ifndef ONEPASS_CUDA_ROWS_ANY_H
+#define ONEPASS_CUDA_ROWS_ANY_H
+
+#include "cuda/rows/dense.h"
+
+
+/* Logits of a tile, capped. */
+ALWAYS_INLINE void gather_capped(const cuda_row *job, const row_rules *rules, const row *row, const tile *tile,
+                                 own_numbers x, own_numbers tangent) {
+    gather_logits<ROW_ANYHOW>(job, row, tile, x);
+    if (rules->base.softcap != 0)
+        cap_logits(rules, tile, x, tangent);
+}
+
+/* ------------------------------------------------------------------- sums -- */
+
+/* The sums of the tiles from `first` on, as many as can wait. */
+template <row_kind kind>
+ALWAYS_INLINE void sum_span(const cuda_row *job, const row_rules *rules, const row *row, int64_t first, int tiles,
+                            real *buffer, const waiting *waiting) {
+    const place_in_block at = here_in_block();
+#pragma unroll 1
+    for (int t = at.warp; t < tiles; t += at.warps) {
+        const tile tile = row_tile_at(first + t, job->classes, at.thread, buffer);
+        own_numbers x, u, tangent;
+        tile_sums sums;
+        gather_capped(job, rules, row, &tile, x, tangent);
+        if (job->weighs)
+            gather_weights<kind, ROW_ANYHOW>(job, rules, row, &tile, u);
+        sum_tile(job, rules, row, &tile, job->weighs, x, u, &sums);
+        leave_tile(waiting, t, at.thread, job->weighs, &sums);
+    }
+}
+
+/* The largest logit of a row of more tiles than can wait, in a pass of its own. `largest` has a place for each warp. */
+ALWAYS_INLINE real largest_of_row(const cuda_row *job, const row_rules *rules, const row *row, real *buffer,
+                                  real *largest) {
+    const place_in_block at = here_in_block();
+    real own = -REAL_INFINITY;
+#pragma unroll 1
+    for (int64_t t = at.warp; t < job->tiles; t += at.warps) {
+        const tile tile = row_tile_at(t, job->classes, at.thread, buffer);
+        own_numbers x, tangent;
+        gather_capped(job, rules, row, &tile, x, tangent);
+        own = larger_or_nan(own, largest_of_tile(&tile, x));
+    }
+    if (at.thread == 0)
+        largest[at.warp] = own;
+    __syncthreads();
+    own = -REAL_INFINITY;
+    for (int w = 0; w < at.warps; w++)
+        own = larger_or_nan(own, largest[w]);
+    __syncthreads();
+    return own;
+}
+
+/* A row of more tiles than can wait: its spans are joined one after the other, and then their nodes. The label's tile
+ * tells its largest logit when it comes by. By all warps; the first one has the result. */
+template <row_kind kind>
+ALWAYS_INLINE void sum_spans(const cuda_row *job, const row_rules *rules, const row *row, real *buffer,
+                             const waiting *waiting, order_stack *stack, row_result *result) {
+    const place_in_block at = here_in_block();
+    row_facts *facts = &result->facts;
+    begin_facts(job, row, facts);
+    result->good = begin_join(job, rules, largest_of_row(job, rules, row, buffer, waiting->largest), facts);
+    facts->row.own = 0;
+    if (threadIdx.x == 0)
+        for (int k = 0; k < 3; k++)
+            stack[k].depth = 0, stack[k].tiles = 0;
+#pragma unroll 1
+    for (int64_t first = 0; first < job->tiles; first += CUDA_MOST_ROW_TILES) {
+        const int64_t left = job->tiles - first;
+        const int tiles = left < CUDA_MOST_ROW_TILES ? (int)left : CUDA_MOST_ROW_TILES;
+        sum_span<kind>(job, rules, row, first, tiles, buffer, waiting);
+        __syncthreads();
+        if (at.warp == 0) {
+            const tile_parts sums = join_tiles(job, rules, waiting, 0, tiles, at.thread, job->weighs, facts);
+            const int64_t label_tile = row->label / ORDER_TILE - first;
+            if (kind == ROW_LABEL && label_tile >= 0 && label_tile < tiles)
+                facts->row.own =
+                    own_part(job, rules, waiting->largest[label_tile], row->label_logit, facts->row.exponent);
+            if (at.thread == 0) {
+                order_push(&stack[0], sums.others);
+                order_push(&stack[1], sums.weights);
+                order_push(&stack[2], sums.weighted);
+            }
+        }
+        __syncthreads();
+    }
+    facts->row.others = order_top(&stack[0]);
+    facts->row.weights = job->weighs ? order_top(&stack[1]) : 0;
+    facts->weighted = job->weighs ? order_top(&stack[2]) : 0;
+}
+
+/* ---------------------------------------------------------------- gradients -- */
+
+/* The label's slope takes its place among the others. */
+ALWAYS_INLINE void place_label(const row *row, const tile *tile, real own_slope, own_numbers x) {
+    const int64_t place = row->label - tile->index * ORDER_TILE;
+    EACH_NUMBER if (own_element(tile, line, own) == place) x[line][own] = own_slope;
+}
+
+ALWAYS_INLINE void logit_gradient(const cuda_row *job, const row_rules *rules, const row *row, const tile *tile,
+                                  const joined_row *joined, own_numbers x, const own_numbers u,
+                                  const own_numbers tangent) {
+    const softmax_shift shift = softmax_shift_of(&rules->base, &job->scale, largest_of_tile(tile, x));
+    const real f = row_tile_factor(&joined->factors, shift.exponent, joined->exponent);
+    exponentiate(rules, &shift, tile, x);
+    if (job->weighs)
+        EACH_NUMBER x[line][own] = canonical(x[line][own] * f - u[line][own] * joined->factors.of_weights);
+    else
+        EACH_NUMBER x[line][own] = canonical(x[line][own] * f);
+    place_label(row, tile, canonical(joined->factors.own), x);
+    if (rules->base.softcap != 0)
+        EACH_NUMBER {
+            const real t = tangent[line][own];
+            x[line][own] = canonical(x[line][own] * fused(-t, t, 1));
+        }
+    scale_gradient(row->upstream, false, x);
+    scatter_gradient<ROW_ANYHOW>(job, row->gradient, 0, tile, x);
+}
+
+/* slope of q_c = (1 - s) w_c (lse - z_c). */
+ALWAYS_INLINE void probability_gradient(const cuda_row *job, const row_rules *rules, const row *row, int64_t offset,
+                                        const tile *tile, double exponent, double log2_sum, const own_numbers x) {
+    own_numbers w;
+    const double common = row->weight * rules->per_divisor * (1 - job->smoothing);
+    gather_class_weights<ROW_ANYHOW>(job, tile, w);
+    EACH_NUMBER {
+        const double distance = row_distance(&job->scale, exponent, log2_sum, (double)x[line][own]);
+        w[line][own] = canonical((real)(distance * (double)w[line][own] * common));
+    }
+    scale_gradient(row->upstream, false, w);
+    scatter_gradient<ROW_ANYHOW>(job, offset, 1, tile, w);
+}
+
+/* Every class of a row that has no softmax, or takes no part, gets one number. */
+ALWAYS_INLINE void fill_gradients(const cuda_row *job, const row *row, int64_t target_gradient, real number,
+                                  real *buffer) {
+    const place_in_block at = here_in_block();
+#pragma unroll 1
+    for (int64_t t = at.warp; t < job->tiles; t += at.warps) {
+        const tile tile = row_tile_at(t, job->classes, at.thread, buffer);
+        if (job->data[CUDA_ROW_GRADIENT])
+            fill_gradient<ROW_ANYHOW>(job, row->gradient, 0, &tile, number);
+        if (job->data[CUDA_ROW_GRADIENT + 1])
+            fill_gradient<ROW_ANYHOW>(job, target_gradient, 1, &tile, number);
+    }
+}
+
+template <row_kind kind>
+ALWAYS_INLINE void write_gradients(const cuda_row *job, const row_rules *rules, const row *row, int64_t target_gradient,
+                                   const joined_row *joined, double log2_sum, real *buffer) {
+    const place_in_block at = here_in_block();
+#pragma unroll 1
+    for (int64_t t = at.warp; t < job->tiles; t += at.warps) {
+        const tile tile = row_tile_at(t, job->classes, at.thread, buffer);
+        own_numbers x, u, tangent;
+        if (kind == ROW_PROBABILITIES && job->data[CUDA_ROW_GRADIENT + 1]) {
+            gather_capped(job, rules, row, &tile, x, tangent);
+            probability_gradient(job, rules, row, target_gradient, &tile, joined->exponent, log2_sum, x);
+        }
+        if (job->data[CUDA_ROW_GRADIENT]) {
+            gather_capped(job, rules, row, &tile, x, tangent);
+            if (job->weighs)
+                gather_weights<kind, ROW_ANYHOW>(job, rules, row, &tile, u);
+            logit_gradient(job, rules, row, &tile, joined, x, u, tangent);
+        }
+    }
+}
+
+/* --------------------------------------------------------------- prediction -- */
+
+/* The class of the largest number, the first of equals, or of the first NaN: by all threads of the block. */
+typedef struct candidate {
+    real z;
+    int64_t index; /* -1: none */
+} candidate;
+
+ALWAYS_INLINE bool is_better(real z, int64_t index, const candidate *than) {
+    if (index < 0 || than->index < 0)
+        return index >= 0;
+    const bool nan = z != z, than_nan = than->z != than->z;
+    if (nan != than_nan)
+        return nan;
+    if (!nan && z != than->z)
+        return z > than->z;
+    return index < than->index;
+}
+
+ALWAYS_INLINE int64_t predict(const cuda_row *job, const row *row, candidate *of_warp) {
+    const place_in_block at = here_in_block();
+    const int32_t dtype = job->dtype[CUDA_ROW_INPUT];
+    const char *input = (const char *)job->data[CUDA_ROW_INPUT];
+    candidate best = {0, -1};
+#pragma unroll 1
+    for (int64_t c = threadIdx.x; c < job->classes; c += blockDim.x) {
+        const int64_t place = row->input + c * job->class_stride[0];
+        const real z = (real)load_scalar(input + place * (int64_t)dtype_size(dtype), dtype);
+        if (is_better(z, c, &best))
+            best = (candidate){z, c};
+    }
+    for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2) {
+        const real z = __shfl_xor_sync(~0u, best.z, distance);
+        const int64_t index = __shfl_xor_sync(~0u, (long long)best.index, distance);
+        if (is_better(z, index, &best))
+            best = (candidate){z, index};
+    }
+    if (at.thread == 0)
+        of_warp[at.warp] = best;
+    __syncthreads();
+    for (int w = 0; w < at.warps; w++)
+        if (is_better(of_warp[w].z, of_warp[w].index, &best))
+            best = of_warp[w];
+    __syncthreads();
+    return best.index;
+}
+
+/* ---------------------------------------------------------------------- rows -- */
+
+/* What the block's first warp has found out of a row, for all of it. */
+template <typename loss>
+ALWAYS_INLINE void sum_row(const cuda_row *job, const row_rules *rules, const row *row, int64_t index, real *buffer,
+                           const waiting *waiting, order_stack *stack, row_result *result) {
+    const place_in_block at = here_in_block();
+    if (job->reads_state && job->state) {
+        begin_facts(job, row, &result->facts);
+        read_state(job, index, result);
+    } else if (job->tiles <= CUDA_MOST_ROW_TILES) {
+        sum_span<loss::KIND>(job, rules, row, 0, (int)job->tiles, buffer, waiting);
+        __syncthreads();
+        if (at.warp == 0)
+            join_row<loss::KIND>(job, rules, waiting, 0, (int)job->tiles, at.thread, job->weighs, row, result);
+    } else {
+        sum_spans<loss::KIND>(job, rules, row, buffer, waiting, stack, result);
+    }
+}
+
+template <typename loss>
+ALWAYS_INLINE void run_any_row(const cuda_row *job, const row_rules *rules, int64_t index, real *buffer,
+                               const waiting *waiting, order_stack *stack, joined_row *told, double *told_sum,
+                               candidate *of_warp) {
+    const place_in_block at = here_in_block();
+    const row row = describe_row_of<loss::KIND>(job, rules, index);
+    const bool has_gradient = job->data[CUDA_ROW_GRADIENT] || job->data[CUDA_ROW_GRADIENT + 1];
+    const int64_t target_gradient =
+        job->data[CUDA_ROW_GRADIENT + 1] ? row_offset(job, CUDA_ROW_GRADIENT + 1, index) : 0;
+    row_result result = {};
+    int64_t predicted = -1;
+    __syncthreads(); /* nobody writes a gradient before all have read what it may lie over */
+    if (job->data[CUDA_ROW_PREDICTED] && row.part != ROW_IGNORED)
+        predicted = predict(job, &row, of_warp);
+    if (row.part == ROW_COUNTS) {
+        sum_row<loss>(job, rules, &row, index, buffer, waiting, stack, &result);
+        if (at.warp == 0 && at.thread == 0) {
+            const bool from_state = job->reads_state && job->state;
+            told->factors = from_state ? slopes_of_row<loss>(job, rules, &row, &result.facts)
+                                       : factors_of_row<loss>(job, rules, &row, &result.facts);
+            told->exponent = result.facts.row.exponent;
+            told->good = result.good;
+            *told_sum = loss::KIND == ROW_PROBABILITIES ? wide_log2(result.facts.row.others + result.facts.row.own) : 0;
+        }
+        __syncthreads();
+    }
+    if (has_gradient && (row.part != ROW_COUNTS || !told->good))
+        fill_gradients(job, &row, target_gradient, row.part == ROW_IGNORED ? 0 : REAL_NAN, buffer);
+    else if (has_gradient)
+        write_gradients<loss::KIND>(job, rules, &row, target_gradient, told, *told_sum, buffer);
+    if (threadIdx.x == 0 && !(job->reads_state && job->state))
+        finish_row<loss>(job, rules, &row, index, &result);
+    if (threadIdx.x == 0 && job->data[CUDA_ROW_PREDICTED])
+        *(int64_t *)row_address(job, CUDA_ROW_PREDICTED, index) = predicted;
+    __syncthreads();
+}
+
+template <typename loss> ALWAYS_INLINE void run_any(const cuda_row *job) {
+    WAITING_TILES(CUDA_MOST_ROW_TILES, true);
+    __shared__ joined_row told;
+    __shared__ double told_sum;
+    __shared__ order_stack stack[3];
+    __shared__ candidate of_warp[CUDA_ANY_WARPS(sizeof(real))];
+    __shared__ __align__(16) real buffers[CUDA_ANY_WARPS(sizeof(real))][ORDER_TILE];
+    if (is_done_before(job))
+        return;
+    const row_rules rules = row_rules_of(job);
+    const row_group group = group_of_block(job);
+    real *buffer = buffers[threadIdx.x / ORDER_WARP];
+#pragma unroll 1
+    for (int i = 0; i < group.count; i++)
+        run_any_row<loss>(job, &rules, group.first + i, buffer, &waiting, stack, &told, &told_sum, of_warp);
+}
+
+#endif

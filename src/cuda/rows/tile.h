@@ -1,0 +1,329 @@
+/*
+ * A tile of a row's classes in the registers of a warp: logits come in, exponentials and their sums are made of them,
+ * and gradients go out.
+ */
+#ifndef ONEPASS_CUDA_ROWS_TILE_H
+#define ONEPASS_CUDA_ROWS_TILE_H
+
+#include "cuda/rows/row.h"
+
+/* How a row's classes lie in memory. */
+typedef enum row_access {
+    ROW_VECTORS, /* without gaps, four at a time at an aligned address, in float or a 16-bit type */
+    ROW_ANYHOW   /* through shared memory */
+} row_access;
+
+typedef real own_numbers[ORDER_LINES][ORDER_OWN_LANES];
+
+#define EACH_NUMBER EACH_LINE EACH_OWN
+
+/* Stands for classes beyond the last. Not -inf, which a look for NaN would stop at. */
+#define ROW_NO_LOGIT (-(real)(sizeof(real) == sizeof(float) ? 0x1.fffffep127 : 0x1.fffffffffffffp1023))
+
+ALWAYS_INLINE tile row_tile_at(int64_t index, int64_t classes, int thread, real *buffer) {
+    const int64_t left = classes - index * ORDER_TILE;
+    return tile_at(index, left < ORDER_TILE ? (int)left : ORDER_TILE, thread, buffer);
+}
+
+ALWAYS_INLINE bool is_in(const tile *tile, int line, int own) {
+    return own_element(tile, line, own) < tile->count;
+}
+
+/* ----------------------------------------------------------------- gather -- */
+
+#if !defined(ONEPASS_REAL_F64)
+ALWAYS_INLINE void unpack_rows(bool f16, const uint2 *half, own_numbers x) {
+    if (f16)
+        EACH_LINE unpack_half(true, apart(half[line]), x[line]);
+    else
+        EACH_LINE unpack_half(false, half[line], x[line]);
+}
+
+/* The number of classes is a multiple of four. */
+ALWAYS_INLINE void gather_vectors(const tile *tile, const void *from, int32_t dtype, real otherwise, own_numbers x) {
+    const bool whole = tile->count == ORDER_TILE;
+    if (dtype == ONEPASS_F32) {
+        vector read[ORDER_LINES];
+        if (whole) {
+            EACH_LINE read[line] = *(const vector *)own_place(tile, (const real *)from, line, 0);
+        } else {
+            EACH_LINE {
+                read[line] = make_float4(otherwise, otherwise, otherwise, otherwise);
+                if (is_in(tile, line, 0))
+                    read[line] = *(const vector *)own_place(tile, (const real *)from, line, 0);
+            }
+        }
+        EACH_LINE unpack_vector(read[line], x[line]);
+        return;
+    }
+    uint2 read[ORDER_LINES];
+    if (whole) {
+        EACH_LINE read[line] = *(const uint2 *)own_place(tile, (const uint16_t *)from, line, 0);
+        unpack_rows(dtype == ONEPASS_F16, read, x);
+    } else {
+        EACH_LINE {
+            read[line] = make_uint2(0, 0);
+            if (is_in(tile, line, 0))
+                read[line] = *(const uint2 *)own_place(tile, (const uint16_t *)from, line, 0);
+        }
+        unpack_rows(dtype == ONEPASS_F16, read, x);
+        EACH_LINE if (!is_in(tile, line, 0)) EACH_OWN x[line][own] = otherwise;
+    }
+}
+#endif
+
+ONCE_A_ROW void fill_anyhow(const tile *tile, const void *from, int32_t dtype, int64_t stride) {
+    __syncwarp();
+    fill_from_row(tile, dtype, from, stride, tile->buffer);
+    __syncwarp();
+}
+
+ONCE_A_ROW void empty_anyhow(const tile *tile, void *to, int32_t dtype, int64_t stride) {
+    __syncwarp();
+#pragma unroll 1
+    for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
+        store_one(dtype, to, i * stride, tile->buffer[i]);
+}
+
+/* Some numbers of a row, from the tile's first on. */
+template <row_access access>
+ALWAYS_INLINE void gather_row(const tile *tile, const void *row, int32_t dtype, int64_t offset, int64_t stride,
+                              real otherwise, own_numbers x) {
+    const int64_t first = offset + tile->index * ORDER_TILE * stride;
+    const void *from = (const char *)row + first * (int64_t)dtype_size(dtype);
+#if !defined(ONEPASS_REAL_F64)
+    if (access == ROW_VECTORS) {
+        gather_vectors(tile, from, dtype, otherwise, x);
+        return;
+    }
+#endif
+    const struct tile copy = *tile;
+    fill_anyhow(&copy, from, dtype, stride);
+    EACH_LINE read_line(tile, tile->buffer, line, x[line]);
+    EACH_NUMBER x[line][own] = is_in(tile, line, own) ? x[line][own] : otherwise;
+}
+
+template <row_access access>
+ALWAYS_INLINE void gather_logits(const cuda_row *job, const row *row, const tile *tile, own_numbers x) {
+    gather_row<access>(tile, job->data[CUDA_ROW_INPUT], job->dtype[CUDA_ROW_INPUT], row->input, job->class_stride[0],
+                       ROW_NO_LOGIT, x);
+}
+
+/* softcap * tanh(z / softcap) takes the place of z. */
+ALWAYS_INLINE void cap_logits(const row_rules *rules, const tile *tile, own_numbers x, own_numbers tangent) {
+    EACH_NUMBER {
+        tangent[line][own] = softmax_tangent(&rules->base, x[line][own]);
+        x[line][own] = is_in(tile, line, own) ? rules->base.softcap * tangent[line][own] : ROW_NO_LOGIT;
+    }
+}
+
+/* Class weights; 1 where there are none. */
+template <row_access access>
+ALWAYS_INLINE void gather_class_weights(const cuda_row *job, const tile *tile, own_numbers w) {
+    EACH_NUMBER w[line][own] = 1;
+    if (job->class_weight)
+        gather_row<access>(tile, job->class_weight, job->class_weight_dtype, 0, job->class_stride[2], 0, w);
+}
+
+/* u_c of a tile; 0 beyond the last class. */
+template <row_kind kind, row_access access>
+ALWAYS_INLINE void gather_weights(const cuda_row *job, const row_rules *rules, const row *row, const tile *tile,
+                                  own_numbers u) {
+    if (kind == ROW_PROBABILITIES) {
+        gather_row<access>(tile, job->data[CUDA_ROW_TARGET], job->dtype[CUDA_ROW_TARGET], row->target,
+                           job->class_stride[1], 0, u);
+        EACH_NUMBER u[line][own] = u[line][own] * rules->kept + rules->share;
+        if (job->class_weight) {
+            own_numbers w;
+            gather_class_weights<access>(job, tile, w);
+            EACH_NUMBER u[line][own] = w[line][own] * u[line][own];
+        }
+    } else {
+        gather_class_weights<access>(job, tile, u);
+    }
+    if (tile->count < ORDER_TILE)
+        EACH_NUMBER u[line][own] = is_in(tile, line, own) ? u[line][own] : 0;
+}
+
+/* ------------------------------------------------------------------- sums -- */
+
+ALWAYS_INLINE real warp_largest(real x) {
+    for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2)
+        x = softmax_larger(__shfl_xor_sync(~0u, x, distance), x);
+    return x;
+}
+
+/* The largest logit, or NaN if one is. The maximum loses NaN; a sum of zeros times logits does not, nor does it lose
+ * -inf, which is as it should be, and so is looked at again. */
+ALWAYS_INLINE real largest_of_tile(const tile *tile, const own_numbers x) {
+    real largest = -REAL_INFINITY, nothing = 0;
+    EACH_NUMBER {
+        largest = softmax_larger(x[line][own], largest);
+        nothing = fused(x[line][own], 0, nothing);
+    }
+    largest = warp_largest(largest);
+    if (__any_sync(~0u, nothing != nothing)) {
+        bool has_nan = false;
+        largest = -REAL_INFINITY;
+        EACH_NUMBER if (is_in(tile, line, own)) {
+            largest = softmax_larger(x[line][own], largest);
+            has_nan |= x[line][own] != x[line][own];
+        }
+        largest = warp_largest(largest);
+        largest = __any_sync(~0u, has_nan) ? REAL_NAN : largest;
+    }
+    return largest;
+}
+
+/* The label's exponential is left out of the sum: its logit becomes -inf. */
+ALWAYS_INLINE void leave_label_out(const tile *tile, int64_t label, own_numbers x) {
+    const int64_t place = label - tile->index * ORDER_TILE;
+    if (place < 0 || place >= ORDER_TILE)
+        return;
+    const int its_line = (int)place / ORDER_LANES, its_lane = (int)place % ORDER_LANES;
+    EACH_LINE if (line == its_line) EACH_OWN x[line][own] =
+        order_lane(tile->thread, own) == its_lane ? -REAL_INFINITY : x[line][own];
+}
+
+ALWAYS_INLINE void exponentiate(const row_rules *rules, const softmax_shift *shift, const tile *tile, own_numbers x) {
+    const softmax softmax = rules->base;
+    const softmax_shift own_shift = *shift;
+    if (shift->anchor != 0)
+        EACH_NUMBER x[line][own] = is_in(tile, line, own) ? x[line][own] - own_shift.anchor : -REAL_INFINITY;
+    EACH_NUMBER x[line][own] = softmax_exponential(&softmax, &own_shift, x[line][own]);
+}
+
+ALWAYS_INLINE double sum_of_tile(int thread, const own_numbers x) {
+    real sum[ORDER_OWN_LANES];
+    EACH_OWN sum[own] =
+        ((x[0][own] + x[1][own]) + (x[2][own] + x[3][own])) + ((x[4][own] + x[5][own]) + (x[6][own] + x[7][own]));
+    return order_lanes(thread, sum);
+}
+
+/* What a tile leaves to be joined. Its exponent follows from its largest logit. */
+typedef struct tile_sums {
+    real largest;
+    double others, weights, weighted;
+} tile_sums;
+
+ALWAYS_INLINE void sum_weights(const tile *tile, const softmax_shift *shift, const own_numbers x, const own_numbers u,
+                               tile_sums *sums) {
+    own_numbers term;
+    sums->weights = sum_of_tile(tile->thread, u);
+    EACH_NUMBER term[line][own] = u[line][own] == 0 ? 0 : u[line][own] * (x[line][own] - shift->largest);
+    sums->weighted = sum_of_tile(tile->thread, term);
+}
+
+/* Logits become exponentials, the label's 0. */
+ALWAYS_INLINE void sum_tile(const cuda_row *job, const row_rules *rules, const row *row, const tile *tile, bool weighs,
+                            own_numbers x, const own_numbers u, tile_sums *sums) {
+    sums->largest = largest_of_tile(tile, x);
+    const softmax_shift shift = softmax_shift_of(&rules->base, &job->scale, sums->largest);
+    if (weighs)
+        sum_weights(tile, &shift, x, u, sums);
+    leave_label_out(tile, row->label, x);
+    exponentiate(rules, &shift, tile, x);
+    sums->others = sum_of_tile(tile->thread, x);
+}
+
+/* ---------------------------------------------------------------- scatter -- */
+
+#if !defined(ONEPASS_REAL_F64)
+/* A NaN is the canonical one, whose last bits are 0: it rounds to itself. */
+ALWAYS_INLINE uint32_t pair_of_bf16(real low, real high) {
+    const uint32_t a = bits_of(low), b = bits_of(high);
+    const uint32_t first = a + 0x7fffu + (a >> 16 & 1u), second = b + 0x7fffu + (b >> 16 & 1u);
+    return first >> 16 | (second & 0xffff0000u);
+}
+
+ALWAYS_INLINE uint2 pack_row_half(bool f16, const real *x) {
+    return f16 ? apart(pack_half(true, x)) : make_uint2(pair_of_bf16(x[0], x[1]), pair_of_bf16(x[2], x[3]));
+}
+
+ALWAYS_INLINE void scatter_vectors(const tile *tile, void *to, int32_t dtype, const own_numbers x) {
+    if (dtype == ONEPASS_F32)
+        EACH_LINE {
+            if (is_in(tile, line, 0))
+                *(vector *)own_place(tile, (real *)to, line, 0) = pack_vector(x[line]);
+        }
+    else
+        EACH_LINE {
+            if (is_in(tile, line, 0))
+                *(uint2 *)own_place(tile, (uint16_t *)to, line, 0) = pack_row_half(dtype == ONEPASS_F16, x[line]);
+        }
+}
+#endif
+
+/* Numbers that are canonical. */
+template <row_access access>
+ALWAYS_INLINE void scatter_row(const tile *tile, void *row, int32_t dtype, int64_t offset, int64_t stride,
+                               const own_numbers x) {
+    const int64_t first = offset + tile->index * ORDER_TILE * stride;
+    char *to = (char *)row + first * (int64_t)dtype_size(dtype);
+#if !defined(ONEPASS_REAL_F64)
+    if (access == ROW_VECTORS) {
+        scatter_vectors(tile, to, dtype, x);
+        return;
+    }
+#endif
+    __syncwarp();
+    EACH_LINE write_line(tile, tile->buffer, line, x[line]);
+    const struct tile copy = *tile;
+    empty_anyhow(&copy, to, dtype, stride);
+}
+
+template <row_access access>
+ALWAYS_INLINE void scatter_gradient(const cuda_row *job, int64_t offset, int k, const tile *tile, const own_numbers x) {
+    const int which = CUDA_ROW_GRADIENT + k;
+    scatter_row<access>(tile, job->data[which], job->dtype[which], offset, job->gradient_stride[k], x);
+}
+
+/* Every class of the row gets one number. */
+template <row_access access>
+ALWAYS_INLINE void fill_gradient(const cuda_row *job, int64_t offset, int k, const tile *tile, real number) {
+    own_numbers x;
+    EACH_NUMBER x[line][own] = number;
+    scatter_gradient<access>(job, offset, k, tile, x);
+}
+
+/* The upstream gradient comes last. What may be NaN gets its one face. */
+ALWAYS_INLINE void scale_gradient(real upstream, bool calm, own_numbers x) {
+    if (!calm)
+        EACH_NUMBER x[line][own] = canonical(x[line][own]);
+    if (upstream != 1) {
+        EACH_NUMBER x[line][own] = x[line][own] * upstream;
+        if (!calm)
+            EACH_NUMBER x[line][own] = canonical(x[line][own]);
+    }
+}
+
+/* The label's own slope stands by itself: whoever has written its place does so again. */
+template <row_access access>
+ALWAYS_INLINE void put_label(const cuda_row *job, const row *row, const tile *tile, real own) {
+    const int64_t place = row->label - tile->index * ORDER_TILE;
+    if (place < 0 || place >= ORDER_TILE)
+        return;
+    const real slope = row->upstream != 1 ? canonical(canonical(own) * row->upstream) : canonical(own);
+    const int lane = (int)place % ORDER_LANES;
+    const bool is_mine =
+        access == ROW_VECTORS ? lane / ORDER_OWN_LANES == tile->thread : (int)place % ORDER_WARP == tile->thread;
+    if (is_mine)
+        store_one(job->dtype[CUDA_ROW_GRADIENT], job->data[CUDA_ROW_GRADIENT],
+                  row->gradient + row->label * job->gradient_stride[0], slope);
+}
+
+/* From exponentials to gradients, without softcap. */
+template <row_access access>
+ALWAYS_INLINE void write_gradient(const cuda_row *job, const row *row, const tile *tile, const row_factors *factors,
+                                  real f, bool weighs, own_numbers x, const own_numbers u) {
+    const bool calm = is_finite(f) && is_finite(row->upstream) && !weighs;
+    if (weighs)
+        EACH_NUMBER x[line][own] = x[line][own] * f - u[line][own] * factors->of_weights;
+    else
+        EACH_NUMBER x[line][own] = x[line][own] * f;
+    scale_gradient(row->upstream, calm, x);
+    scatter_gradient<access>(job, row->gradient, 0, tile, x);
+    put_label<access>(job, row, tile, factors->own);
+}
+
+#endif

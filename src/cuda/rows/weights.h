@@ -1,0 +1,63 @@
+/*
+ * What a mean over rows is divided by: what each row counts for, or how many rows do.
+ */
+#ifndef ONEPASS_CUDA_ROWS_WEIGHTS_H
+#define ONEPASS_CUDA_ROWS_WEIGHTS_H
+
+#include "cuda/rows/row.h"
+
+/* What each row counts for goes to the place of the rows' terms. */
+ALWAYS_INLINE void run_row_weights(const cuda_row *job) {
+    const int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= job->rows)
+        return;
+    int64_t label;
+    const int part = row_part_of<ROW_LABEL>(job, row, &label);
+    double weight = part != ROW_IGNORED;
+    if (part == ROW_COUNTS && !job->over_elements)
+        weight = row_class_weight(job, label) * row_number(job, CUDA_ROW_WEIGHT, row, 1);
+    ((real *)((char *)job->total.workspace + job->terms_at))[row] = canonical((real)weight);
+}
+
+/* Rows that count as 1 are counted, in any order. The last block leaves the number to the next launch. */
+ALWAYS_INLINE void run_row_count(const cuda_row *job) {
+    __shared__ unsigned of_warp[CUDA_MOST_WARPS];
+    const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP, warps = blockDim.x / ORDER_WARP;
+    unsigned own = 0;
+    for (int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; row < job->rows;
+         row += (int64_t)gridDim.x * blockDim.x) {
+        int64_t label;
+        own += row_part_of<ROW_LABEL>(job, row, &label) != ROW_IGNORED;
+    }
+    for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2)
+        own += __shfl_xor_sync(~0u, own, distance);
+    if (thread == 0)
+        of_warp[warp] = own;
+    __syncthreads();
+    if (threadIdx.x != 0)
+        return;
+    char *workspace = (char *)job->total.workspace;
+    unsigned long long *count = (unsigned long long *)(workspace + CUDA_COUNT_AT), sum = 0;
+    for (int w = 0; w < warps; w++)
+        sum += of_warp[w];
+    atomicAdd(count, sum);
+    if (take_ticket((unsigned *)workspace) != gridDim.x - 1)
+        return;
+    *(double *)(workspace + CUDA_WEIGHTS_AT) = (double)atomicAdd(count, 0ull);
+    *count = 0;
+    *(unsigned *)workspace = 0;
+}
+
+/* What a mean was divided by, for the caller. */
+ALWAYS_INLINE void run_divided_by(const cuda_divided_by *job) {
+    if (job->skip_if_one) {
+        const double upstream = load_scalar(job->upstream, job->upstream_dtype);
+        if (job->in_double ? upstream == 1 : (float)upstream == 1)
+            return;
+    }
+    const char *workspace = (const char *)job->total.workspace;
+    store_scalar(job->total.value, job->total.dtype,
+                 job->over_weights ? *(const double *)(workspace + CUDA_WEIGHTS_AT) : job->total.number);
+}
+
+#endif

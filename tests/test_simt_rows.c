@@ -1,0 +1,317 @@
+/*
+ * The CUDA engine's kernels for losses over rows on the CPU, thread by thread, against the CPU engine: cases drawn from
+ * seeds, then those for each kernel, other launch shapes, tensors at the edge of memory. Whole blocks of memory are
+ * compared, poison included.
+ *
+ *   test_simt_rows [f32|f64] [SEED]   the kernels of one compute type, or of both; one case alone
+ */
+#define _GNU_SOURCE
+#include "cuda/plan.h"
+#include "plan/plan.h"
+#include "row_cases.h"
+#include "simt.h"
+
+#include <dlfcn.h>
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+/* kernels.cpp */
+const simt_library *onepass_simt_kernels_f32(void);
+const simt_library *onepass_simt_kernels_f64(void);
+
+enum {
+    MULTIPROCESSORS = 132, /* of an H200 */
+    MARGIN = 256
+};
+
+/* ------------------------------------------------------------- a launch -- */
+
+static void *find_kernel(const cuda_launch *launch, char *name, size_t size) {
+    union {
+        const simt_library *(*function)(void);
+        void *address;
+    } inside = {launch->compute == ONEPASS_F64 ? onepass_simt_kernels_f64 : onepass_simt_kernels_f32};
+    Dl_info file;
+    snprintf(name, size, "onepass_%s_%s", launch->loss->info.name, onepass_cuda_variant[launch->variant].name);
+    void *library = dladdr(inside.address, &file) ? dlopen(file.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    return library ? dlsym(library, name) : NULL;
+}
+
+typedef struct kernel_call {
+    union {
+        void *symbol;
+        void (*direct)(cuda_direct parameter);
+        void (*weighted)(cuda_weighted parameter);
+        void (*general)(cuda_general parameter);
+        void (*row)(cuda_row parameter);
+        void (*divided_by)(cuda_divided_by parameter);
+    } kernel;
+    const cuda_launch *launch;
+} kernel_call;
+
+static void call_kernel(void *argument) {
+    const kernel_call *call = argument;
+    switch (onepass_cuda_variant[call->launch->variant].kind) {
+    case kind_row:
+        call->kernel.row(call->launch->parameter.row);
+        break;
+    case kind_divided_by:
+        call->kernel.divided_by(call->launch->parameter.divided_by);
+        break;
+    case kind_weighted:
+        call->kernel.weighted(call->launch->parameter.weighted);
+        break;
+    case kind_general:
+        call->kernel.general(call->launch->parameter.general);
+        break;
+    default:
+        call->kernel.direct(call->launch->parameter.direct);
+    }
+}
+
+static unsigned char *workspace; /* zeroed once, and its head left zeroed */
+static size_t workspace_size;
+static char launched[256][64]; /* the kernels' names */
+
+static char *launched_place(const char *name) {
+    int i = 0;
+    while (launched[i][0] && strcmp(launched[i], name) != 0)
+        i++;
+    return launched[i];
+}
+
+static void make_workspace(size_t size) {
+    if (size + MARGIN + CUDA_WORKSPACE_HEAD > workspace_size) {
+        free(workspace);
+        workspace_size = (size + MARGIN + CUDA_WORKSPACE_HEAD + 255) / 256 * 256;
+        workspace = aligned_alloc(256, workspace_size);
+        memset(workspace, 0, workspace_size);
+    }
+    memset(workspace + CUDA_WORKSPACE_HEAD, 0xff, workspace_size - CUDA_WORKSPACE_HEAD);
+}
+
+/* The head is zero but for the sum of weights; nothing is written behind what was asked for. */
+static void check_workspace(const char *name, size_t size, const char *what) {
+    bool zero = true, clean = true;
+    for (size_t i = 0; i < CUDA_WORKSPACE_HEAD; i++)
+        zero &= workspace[i] == 0 || (i >= CUDA_WEIGHTS_AT && i < CUDA_WEIGHTS_AT + sizeof(double));
+    for (size_t i = size > CUDA_WORKSPACE_HEAD ? size : CUDA_WORKSPACE_HEAD; i < workspace_size; i++)
+        clean &= workspace[i] == 0xff;
+    CHECK(zero, "%s, %s: expected the workspace's head at zero", name, what);
+    CHECK(clean, "%s, %s: wrote beyond its %zu bytes of workspace", name, what, size);
+}
+
+static bool run_launch(cuda_launch *launch, size_t size, uint64_t seed, const char *what) {
+    char name[sizeof launched[0]];
+    if (launch->blocks == 0)
+        return true;
+    kernel_call call = {.kernel.symbol = find_kernel(launch, name, sizeof name), .launch = launch};
+    if (!CHECK(call.kernel.symbol != NULL, "%s: expected a kernel %s, got none", what, name))
+        return false;
+    if (!CHECK(launch->threads % 32 == 0 && launch->threads >= 32 && launch->threads <= CUDA_MOST_WARPS * 32 &&
+                   launch->shared_memory <= 44 * 1024,
+               "%s: %s cannot be launched: %u threads, %u bytes", what, name, launch->threads, launch->shared_memory))
+        return false;
+    onepass_cuda_give_workspace(launch, workspace);
+    const bool is_f64 = launch->compute == ONEPASS_F64;
+    simt_run(&(simt_launch){.library = is_f64 ? onepass_simt_kernels_f64() : onepass_simt_kernels_f32(),
+                            .name = name,
+                            .body = call_kernel,
+                            .argument = &call,
+                            .blocks = launch->blocks,
+                            .threads = launch->threads,
+                            .shared_memory = launch->shared_memory,
+                            .seed = seed});
+    memcpy(launched_place(name), name, sizeof name);
+    check_workspace(name, size, what);
+    return true;
+}
+
+/* All launches of a job, in a workspace of the size that they ask for. */
+static bool run_steps(const job *job, uint64_t seed, const char *what, char *kernel, size_t size) {
+    cuda_launch *launch = malloc(sizeof *launch);
+    size_t bytes = 0;
+    bool good = true;
+    for (int i = 0; onepass_cuda_plan_step(job, i, MULTIPROCESSORS, launch); i++) {
+        CHECK(i < CUDA_MOST_STEPS, "%s: more steps than there may be", what);
+        bytes = launch->workspace > bytes ? launch->workspace : bytes;
+        if (onepass_cuda_variant[launch->variant].kind == kind_row)
+            snprintf(kernel, size, "%s, %u x %u", onepass_cuda_variant[launch->variant].name, launch->blocks,
+                     launch->threads);
+    }
+    CHECK(bytes <= ONEPASS_WORKSPACE_SIZE + 8 * (size_t)job->count, "%s: %zu bytes of workspace", what, bytes);
+    make_workspace(bytes);
+    for (int i = 0; good && onepass_cuda_plan_step(job, i, MULTIPROCESSORS, launch); i++)
+        good = run_launch(launch, bytes, seed + (uint64_t)i, what);
+    free(launch);
+    return good;
+}
+
+/* --------------------------------------------------------------- a case -- */
+
+static bool is_refused(const onepass_call *call) {
+    job job;
+    return onepass_plan(call, &job) != ONEPASS_OK;
+}
+
+static void run_shape(const row_case *c, const prepared_row_case *expected, cuda_shape shape, const char *text) {
+    char difference[200], kernel[96] = "";
+    job job;
+    prepared_row_case *got = row_prepare(c);
+    onepass_cuda_shape = shape;
+    if (CHECK_OK(onepass_plan(&got->call, &job), text) && run_steps(&job, c->seed, text, kernel, sizeof kernel)) {
+        const bool equal = row_equal(expected, got->block, difference, sizeof difference);
+        CHECK(equal, "%s; %s: %s", text, kernel, difference);
+    }
+    onepass_cuda_shape = (cuda_shape){0};
+    row_free(got);
+}
+
+static void run_case(const row_case *c) {
+    char text[600];
+    prepared_row_case *expected = row_prepare(c);
+    row_describe(c, text, sizeof text);
+    if (!is_refused(&expected->call) && CHECK_OK(onepass_run(&expected->call), text)) {
+        run_shape(c, expected, (cuda_shape){0}, text);
+        if (c->seed % 3 == 0)
+            run_shape(c, expected, (cuda_shape){.kernels = CUDA_GENERAL_KERNELS}, text);
+        if (c->seed % 3 == 1)
+            run_shape(c, expected,
+                      (cuda_shape){.warps = 1 + (int32_t)(c->seed % 5), .tiles_per_block = 1 + (int32_t)(c->seed % 7)},
+                      text);
+    }
+    row_free(expected);
+}
+
+/* Those that matter most, each for certain. */
+static void test_main_paths(void) {
+    static const char *const losses[] = {"cross_entropy", "log_prob", "poly_cross_entropy",
+                                         "cross_entropy_with_probabilities"};
+    static const int64_t sizes[] = {10, 21, 1000, 4096, 12288};
+    static const int32_t wanted[] = {ROW_VALUE, ROW_VALUE | ROW_GRADIENT, ROW_GRADIENT | ROW_FROM_STATE};
+    uint64_t seed = 0;
+    for (int l = 0; l < COUNT(losses); l++)
+        for (int i = 0; i < COUNT(sizes); i++)
+            for (int w = 0; w < COUNT(wanted); w++)
+                for (int smooth = 0; smooth < (l == 1 || l == 2 ? 1 : 2); smooth++, seed++) {
+                    row_case c = {.loss = losses[l],
+                                  .dtype = seed % 2 ? ONEPASS_F32 : ONEPASS_BF16,
+                                  .target = ONEPASS_I64,
+                                  .rows = sizes[i] > 4096 ? 3 : 19,
+                                  .classes = sizes[i],
+                                  .layout = sizes[i] == 21 ? ROW_IMAGES : ROW_DENSE,
+                                  .wanted = wanted[w],
+                                  .smoothing = smooth ? 0.1 : 0,
+                                  .some_ignored = l<2, .upstream = w> 0 && seed % 3 == 0,
+                                  .seed = seed};
+                    c.gradient = c.dtype;
+                    if (!row_has_labels(&c))
+                        c.target = c.dtype;
+                    run_case(&c);
+                }
+}
+
+/* Rows of more tiles than can wait: the label in a later span. */
+static void test_long_rows(int32_t dtype) {
+    for (int i = 0; i < 3; i++) {
+        const row_case c = {.loss = i == 2 ? "cross_entropy_with_probabilities" : "cross_entropy",
+                            .dtype = dtype,
+                            .target = i == 2 ? dtype : ONEPASS_I64,
+                            .gradient = dtype,
+                            .rows = 2,
+                            .classes = 1024 * 1100 + 12,
+                            .data = i == 1 ? ROW_CONFIDENT : ROW_NORMAL,
+                            .wanted = ROW_VALUE | ROW_GRADIENT | ROW_STATE,
+                            .smoothing = i == 1 ? 0.1 : 0,
+                            .seed = (uint64_t)i};
+        run_case(&c);
+    }
+}
+
+/* Labels that are no class: the CPU refuses them, the GPU has NaN in those rows, and the others as without them. */
+static void test_bad_labels(int32_t dtype) {
+    static const int64_t sizes[] = {1, 10, 1000, 4096, 12288, 1001};
+    for (int i = 0; i < COUNT(sizes); i++)
+        for (int nll = 0; nll < 2; nll++) {
+            char kernel[96] = "";
+            job job;
+            row_case c = {.loss = nll ? "nll" : "cross_entropy",
+                          .dtype = dtype,
+                          .target = ONEPASS_I64,
+                          .gradient = ONEPASS_F64,
+                          .reduction = ONEPASS_NONE,
+                          .rows = 7,
+                          .classes = sizes[i],
+                          .wanted = ROW_VALUE | ROW_GRADIENT | (nll ? 0 : ROW_LSE | ROW_STATE),
+                          .class_weight = i % 2,
+                          .bad_labels = true,
+                          .seed = (uint64_t)i};
+            c.gradient = dtype;
+            prepared_row_case *p = row_prepare(&c);
+            if (CHECK_OK(onepass_plan(&p->call, &job), "bad labels") &&
+                run_steps(&job, c.seed, "bad labels", kernel, sizeof kernel))
+                for (int64_t row = 0; row < c.rows; row++) {
+                    const bool bad = row % 3 == 0;
+                    const double value = oracle_load(dtype, row_element(p, p->call.value, row, -1));
+                    const double first = oracle_load(dtype, row_element(p, p->call.gradient[0], row, 0));
+                    const double last = oracle_load(dtype, row_element(p, p->call.gradient[0], row, c.classes - 1));
+                    CHECK(isnan(value) == bad && isnan(first) == bad && isnan(last) == bad,
+                          "%s of %lld classes, row %lld: got value %g, gradients %g and %g; %s", c.loss,
+                          (long long)c.classes, (long long)row, value, first, last, kernel);
+                }
+            row_free(p);
+        }
+}
+
+/* ------------------------------------------------------------------ all -- */
+
+static bool has_smoothing(const onepass_loss_info *info) {
+    bool has = false;
+    for (int32_t i = 0; i < info->parameter_count; i++)
+        has |= strcmp(info->parameter[i].name, "label_smoothing") == 0;
+    return has;
+}
+
+static void check_launched(int32_t compute) {
+    for (int i = 0; onepass_row_loss_at(i); i++) {
+        const onepass_loss_info *info = onepass_row_loss_at(i);
+        const row_kind kind = strcmp(info->name, "nll") == 0                   ? ROW_PICKED
+                              : info->over_rows == ONEPASS_CLASS_PROBABILITIES ? ROW_PROBABILITIES
+                                                                               : ROW_LABEL;
+        for (int variant = 0; variant < CUDA_VARIANTS; variant++) {
+            char name[sizeof launched[0]];
+            snprintf(name, sizeof name, "onepass_%s_%s", info->name, onepass_cuda_variant[variant].name);
+            if (strstr(name, "weighed") && !has_smoothing(info))
+                continue; /* which nobody can ask for */
+            if (onepass_cuda_has_row_variant(kind, compute, (cuda_variant)variant))
+                CHECK(launched_place(name)[0], "expected that %s of %s is launched", name, oracle_dtype_name(compute));
+        }
+    }
+    memset(launched, 0, sizeof launched);
+}
+
+int main(int argc, char **argv) {
+    const bool quick = check_quick("three of four cases that are drawn");
+    const char *only = argc > 1 ? argv[1] : "";
+    const uint64_t cases = quick ? 200 : 800;
+    for (int in_double = 0; in_double < 2; in_double++) {
+        if (strcmp(only, in_double ? "f32" : "f64") == 0)
+            continue;
+        const int32_t dtype = in_double ? ONEPASS_F64 : ONEPASS_F32;
+        if (argc > 2) {
+            const row_case c = row_draw(strtoull(argv[2], NULL, 10), in_double);
+            run_case(&c);
+            continue;
+        }
+        if (!in_double)
+            test_main_paths();
+        for (uint64_t seed = 0; seed < cases; seed++) {
+            const row_case c = row_draw(seed, in_double);
+            run_case(&c);
+        }
+        test_bad_labels(dtype);
+        test_long_rows(dtype);
+        check_launched(dtype);
+    }
+    return check_finish();
+}
