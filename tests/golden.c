@@ -1,6 +1,6 @@
 /*
  * The golden file holds the bits of known results: a hash for each group of the
- * list of cases and each loss, and a few values in full. Every machine,
+ * lists of cases and each loss, and a few values in full. Every machine,
  * instruction set and version must reproduce it; it changes only with the order
  * of summation or the mathematics, in a commit that says so.
  *
@@ -16,6 +16,7 @@
 #include "cases.h"
 #include "check.h"
 #include "oracle.h"
+#include "row_case.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -149,6 +150,39 @@ static void add_groups(golden_lines *lines, share wanted) {
     }
 }
 
+/* The same of losses over rows. */
+static uint64_t hash_rows(uint64_t hash, const row_case *c) {
+    prepared_rows *prepared = row_case_prepare(c);
+    char text[512];
+    row_case_describe(c, text, sizeof text);
+    CHECK_OK(onepass_run(&prepared->call), text);
+    hash = row_case_hash(hash, prepared);
+    row_case_free(prepared);
+    return hash;
+}
+
+static void add_rows(golden_lines *lines, share wanted) {
+    size_t count;
+    const row_case *cases = row_case_list(&count);
+    int losses = 0;
+    for (size_t i = 0; i < count; losses++) {
+        const char *loss = cases[i].loss;
+        for (int groups = 0; i < count && cases[i].loss == loss; groups++) {
+            const char *group = cases[i].group;
+            const int taken = is_in_share(losses, groups, wanted);
+            uint64_t hash = hash_begin;
+            for (; i < count && cases[i].group == group && cases[i].loss == loss; i++) {
+                hash = taken ? hash_rows(hash, &cases[i]) : hash;
+            }
+            if (taken) {
+                char name[NAME];
+                snprintf(name, sizeof name, "rows %s %s", group, loss);
+                add_line(lines, name, hash);
+            }
+        }
+    }
+}
+
 /* Larger inputs, on as many threads as the library takes by itself. */
 static void add_large(golden_lines *lines) {
     for (int i = 0; oracle_loss_at(i); i++) {
@@ -254,8 +288,10 @@ static int write_lines(const char *path, const golden_lines *lines) {
         perror(path);
         return 0;
     }
-    fprintf(file, "# Written by golden --write. For each group of tests/cases.c and each loss a hash of all\n"
-                  "# outputs' bits; for \"value\" the bits themselves, as double, of the inputs in golden.c.\n");
+    fprintf(
+        file,
+        "# Written by golden --write. For each group of tests/cases.c or row_case_list.c and each loss a hash of all\n"
+        "# outputs' bits; for \"value\" the bits themselves, as double, of the inputs in golden.c.\n");
     for (int i = 0; i < lines->count; i++) {
         fprintf(file, "%s %016" PRIx64 "\n", lines->line[i].name, lines->line[i].bits);
     }
@@ -343,6 +379,7 @@ int main(int count, char **arguments) {
 
     const int quick = checks && check_quick("the large groups");
     add_groups(&got, wanted);
+    add_rows(&got, wanted);
     if (wanted.parts > 1) {
         printf("part %d of %d: left out: all but %d groups of losses\n", wanted.part, wanted.parts, got.count);
     }

@@ -581,7 +581,7 @@ static uint64_t hash_bytes(uint64_t hash, const unsigned char *at, size_t size) 
 
 uint64_t row_case_hash(uint64_t hash, const prepared_rows *p) {
     for (int i = 0; i < OUTPUTS; i++) {
-        const row_tensor *output = output_at(p, i);
+        const row_tensor *output = output_at(p, i) != &p->state ? output_at(p, i) : NULL;
         const int64_t count = output ? count_of(output) : 0;
         const int64_t classes = output && output->axis >= 0 ? output->shape[output->axis] : 1;
         for (int64_t k = 0; k < count; k++) {

@@ -100,7 +100,8 @@ bool row_case_is_untouched(const prepared_rows *prepared);
 void *row_address(const row_tensor *of, int64_t row, int64_t c);
 double row_number(const row_tensor *of, int64_t row, int64_t c);
 
-/* 64-bit FNV-1a over the bits of all outputs, row by row. */
+/* 64-bit FNV-1a over the bits of all outputs, row by row. The rows' state, which is for the library alone, is no part.
+ */
 uint64_t row_case_hash(uint64_t hash, const prepared_rows *prepared);
 
 #endif

@@ -10,7 +10,7 @@ enum {
 };
 
 static row_case all[MOST_CASES];
-static size_t found;
+static size_t found, first_of_loss;
 static bool is_made;
 
 static row_case *add(const row_case *c) {
@@ -19,7 +19,7 @@ static row_case *add(const row_case *c) {
         exit(1);
     }
     all[found] = *c;
-    all[found].seed = found + 1;
+    all[found].seed = found - first_of_loss + 1;
     return &all[found++];
 }
 
@@ -227,6 +227,7 @@ static void add_outputs(const char *loss) {
 const row_case *row_case_list(size_t *count) {
     for (int32_t i = 0; !is_made && onepass_row_loss_at(i); i++) {
         const char *loss = onepass_row_loss_at(i)->name;
+        first_of_loss = found;
         add_sizes(loss);
         add_absurd(loss);
         add_types(loss);

@@ -336,7 +336,7 @@ static void check_row(const prepared_rows *got, const parameters *p, const facto
     const double state[ONEPASS_ROW_STATE] = {r.exponent, r.others, r.own, r.lse, r.weights};
     for (int i = 0; i < ONEPASS_ROW_STATE; i++) {
         const double found = row_number(&got->state, index, i);
-        CHECK(same_bits(state[i], found), "%s: row %lld: expected number %d of the state to be %a, got %a", what,
+        CHECK(state[i] == found, "%s: row %lld: expected number %d of the state to be %a, got %a", what,
               (long long)index, i, state[i], found);
     }
     const double value = r.value * (q->weight ? q->weight[index] : 1);
