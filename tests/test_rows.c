@@ -86,16 +86,21 @@ static void record(double *largest, double got, double expected, int32_t type, i
     }
 }
 
-/* Exponentials from 2^-127 of their tile's largest down are 0. */
-static bool may_vanish(const prepared_rows *p, int64_t row, int64_t c, int32_t compute) {
-    const double *z = p->question.input + row * p->of.classes;
-    const int64_t first = c / ONEPASS_TILE * ONEPASS_TILE;
+/* The largest logit of so many classes from `first` on, in powers of two. */
+static double largest_of(const prepared_rows *p, int64_t row, int64_t first, int64_t count) {
     double largest = -INFINITY;
-    for (int64_t k = first; k < p->of.classes && k < first + ONEPASS_TILE; k++) {
-        largest = fmax(largest, z[k]);
+    for (int64_t c = first; c < p->of.classes && c < first + count; c++) {
+        largest = fmax(largest, p->question.input[row * p->of.classes + c]);
     }
-    const double below = (z[c] - largest) / parameter(&p->of, "temperature", 1) * 1.4426950408889634;
-    return below < (compute == ONEPASS_F64 ? -1021 : -125);
+    return largest / parameter(&p->of, "temperature", 1) * 1.4426950408889634;
+}
+
+/* Exponentials from 2^-127 (2^-1023) of their tile's largest down are 0, and so are tiles from 2^-1000 of the row's. */
+static bool may_vanish(const prepared_rows *p, int64_t row, int64_t c, int32_t compute) {
+    const double own = largest_of(p, row, c, 1),
+                 of_tile = largest_of(p, row, c / ONEPASS_TILE * ONEPASS_TILE, ONEPASS_TILE);
+    return own - of_tile < (compute == ONEPASS_F64 ? -1021 : -125) ||
+           of_tile - largest_of(p, row, 0, p->of.classes) < -998;
 }
 
 /* 1 - tanh^2 loses what tanh rounds. */

@@ -252,7 +252,8 @@ static double distance(const factors *f, const row *r, double z) {
 
 static void value_row(const oracle_rows *q, const parameters *p, const factors *f, int64_t index, row *r) {
     const double sum = r->others + r->own, share = p->smoothing / (double)q->classes;
-    const double u = r->weights * r->above + r->weighted * f->per_temperature, pull = 2 * p->z_loss * r->lse;
+    const double u = r->weights * r->above + r->weighted * f->per_temperature,
+                 pull = p->z_loss != 0 ? 2 * p->z_loss * r->lse : 0;
     const double penalty = p->z_loss * r->lse * r->lse;
     if (q->probability) {
         r->value = p->z_loss != 0 ? u + penalty : u;
