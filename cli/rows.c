@@ -121,7 +121,8 @@ int open_rows(pass *pass) {
 bool take_rows(pass *pass, int input, int64_t first, const onepass_shape *shape, onepass_tensor *tensor) {
     const task *task = pass->task;
     static const pieces plain;
-    *tensor = piece_tensor(NULL, task->input[input].layout.dtype, shape);
+    static const double nothing; /* rows without classes lie somewhere, too */
+    *tensor = piece_tensor(&nothing, task->input[input].layout.dtype, shape);
     const int64_t at = input == ONEPASS_CLASS_WEIGHT ? 0 : has_classes(task, input) ? first * task->classes : first;
     return shape->count == 0 || source_take(&pass->source[input], at, shape, &plain, task_threads(task), tensor);
 }
