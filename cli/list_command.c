@@ -130,7 +130,7 @@ static bool is_first_of_its_operands(int32_t index, char operands[OPERANDS_TEXT]
     return true;
 }
 
-/* Losses over rows have more parameters than fit beside a meaning. */
+/* Losses over rows have more parameters than fit on the line of a meaning. */
 static void print_row_losses(void) {
     const onepass_loss_info *loss;
     char parameters[PARAMETERS_TEXT], files[OPERANDS_TEXT];

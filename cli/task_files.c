@@ -116,17 +116,11 @@ static int join_shapes(task *task) {
 
 /* ------------------------------------------------------------------- the inputs -- */
 
-/* As PyTorch promotes: the larger type; f32 for f16 with bf16. */
-static int32_t promote(int32_t a, int32_t b) {
-    const bool both_small = a < ONEPASS_F32 && b < ONEPASS_F32;
-    return a == b ? a : both_small ? ONEPASS_F32 : a > b ? a : b;
-}
-
 static void choose_type(task *task) {
     task->value_dtype = task->input[ONEPASS_PREDICTION].layout.dtype;
     for (int k = 0; k <= WEIGHT; k++)
         if (task_has(task, k) && suits(task->input[k].layout.dtype, FOR_NUMBERS))
-            task->value_dtype = promote(task->value_dtype, task->input[k].layout.dtype);
+            task->value_dtype = onepass_promote(task->value_dtype, task->input[k].layout.dtype);
 }
 
 static purpose purpose_of(const task *task, int input, purpose numbers) {

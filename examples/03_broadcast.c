@@ -2,7 +2,7 @@
  * 03: shapes, strides and types.
  *
  * Shows a target that is one number a row, a target row that all rows share, every second
- * column of an array, and a bf16 prediction beside a float target. Nothing is copied.
+ * column of an array, and a bf16 prediction with a float target. Nothing is copied.
  */
 #include <stdio.h>
 

@@ -302,6 +302,10 @@ typedef struct onepass_shape {
 /* Bytes of an element; 0 if there is no such type. */
 ONEPASS_API size_t onepass_dtype_size(int32_t dtype);
 
+/* The floating-point type that holds the numbers of two, as PyTorch promotes them: the larger one, f32 for f16 with
+ * bf16; 0 if one of them is no such type. */
+ONEPASS_API int32_t onepass_promote(int32_t a, int32_t b);
+
 /* Broadcasts a shape and a tensor's to their common one, aligned at the last dimension.
  * Of the tensor nothing but ndim and shape is looked at. On failure `common` stays as it was. */
 ONEPASS_API onepass_status onepass_broadcast(onepass_shape *common, const onepass_tensor *tensor);

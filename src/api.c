@@ -33,7 +33,7 @@ ARITHMETIC onepass_status run(const onepass_call *given) {
     OK(onepass_read_call(given, &call));
     OK(onepass_plan(&call, &job));
     if (!has_outputs(&call))
-        FAIL_ARGUMENT("nothing is wanted: value and gradients are null; expected at least one output");
+        FAIL_ARGUMENT("nothing is asked for: value and gradients are null; expected at least one output");
     return onepass_engine(call.device)->run(&job);
 }
 

@@ -344,6 +344,13 @@ size_t onepass_dtype_size(int32_t dtype) {
     return dtype >= ONEPASS_F16 && dtype <= ONEPASS_U8 ? dtype_size(dtype) : 0;
 }
 
+int32_t onepass_promote(int32_t a, int32_t b) {
+    if (a < ONEPASS_F16 || a > ONEPASS_F64 || b < ONEPASS_F16 || b > ONEPASS_F64)
+        return 0;
+    const bool differ_in_16_bits = a != b && a < ONEPASS_F32 && b < ONEPASS_F32;
+    return differ_in_16_bits ? ONEPASS_F32 : a > b ? a : b;
+}
+
 onepass_status onepass_broadcast(onepass_shape *common, const onepass_tensor *tensor) {
     onepass_shape own, joined;
     conflict conflict;

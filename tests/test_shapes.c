@@ -194,6 +194,28 @@ static void test_sizes(void) {
               known[i].dtype, known[i].size, onepass_dtype_size(known[i].dtype));
 }
 
+/* By the words of PyTorch's table, either way around. */
+static void test_promotion(void) {
+    static const int32_t known[][3] = {{ONEPASS_F16, ONEPASS_F16, ONEPASS_F16},
+                                       {ONEPASS_BF16, ONEPASS_BF16, ONEPASS_BF16},
+                                       {ONEPASS_F16, ONEPASS_BF16, ONEPASS_F32},
+                                       {ONEPASS_F16, ONEPASS_F32, ONEPASS_F32},
+                                       {ONEPASS_BF16, ONEPASS_F32, ONEPASS_F32},
+                                       {ONEPASS_BF16, ONEPASS_F64, ONEPASS_F64},
+                                       {ONEPASS_F32, ONEPASS_F64, ONEPASS_F64},
+                                       {ONEPASS_F32, ONEPASS_F32, ONEPASS_F32},
+                                       {ONEPASS_F64, ONEPASS_F64, ONEPASS_F64},
+                                       {ONEPASS_F32, ONEPASS_BOOL, 0},
+                                       {ONEPASS_F64, ONEPASS_I64, 0},
+                                       {0, ONEPASS_F32, 0}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        for (int turn = 0; turn < 2; turn++) {
+            const int32_t got = onepass_promote(known[i][turn], known[i][!turn]);
+            CHECK(got == known[i][2], "types %d and %d: expected %d, got %d", known[i][turn], known[i][!turn],
+                  known[i][2], got);
+        }
+}
+
 int main(void) {
     const onepass_shape none = ONEPASS_SHAPE_INIT;
     for (int i = 0; i < CASES; i++) {
@@ -209,5 +231,6 @@ int main(void) {
     test_dense_strides();
     test_refusals();
     test_sizes();
+    test_promotion();
     return check_finish();
 }

@@ -11,7 +11,7 @@
  * GPU. True if all is right. */
 bool check_losses(const onepass_machine_info *machine);
 
-/* A few losses beside loops that one would write by hand. True if all is right. */
+/* A few losses, compared with loops that one would write by hand. True if all is right. */
 bool show_speed(const onepass_machine_info *machine);
 
 /* Ends the program, with the library's sentence, unless all is well. */

@@ -1,6 +1,6 @@
 /*
- * How fast it is: the value and the gradient of a few losses on arrays too large for the caches, beside the loop that
- * one would write by hand, compiled for this very machine, and beside a loop that but reads two arrays and writes a
+ * How fast it is: the value and the gradient of a few losses on arrays too large for the caches, compared with the loop
+ * that one would write by hand, compiled for this very machine, and with a loop that but reads two arrays and writes a
  * third, which is the least that must be done.
  */
 #define _POSIX_C_SOURCE 200809L

@@ -98,12 +98,6 @@ typedef struct operands {
     onepass_shape common;
 } operands;
 
-/* f16 with bf16 gives f32, otherwise the larger one's. */
-int32_t native_promote(int32_t a, int32_t b) {
-    const bool both_small = a < ONEPASS_F32 && b < ONEPASS_F32;
-    return a == b ? a : both_small ? ONEPASS_F32 : a > b ? a : b;
-}
-
 /* Tensors on different devices are PyTorch's to judge. */
 static bool is_beside(const operands *all, const borrowed *one) {
     return one->device == all->at[0].device && one->device_index == all->at[0].device_index;
@@ -144,11 +138,11 @@ static int32_t type_of(const operands *all, long flags) {
     for (int k = 0; k < deciding; k++) {
         const onepass_tensor *one = &all->at[k].tensor;
         if (numbers_decide || one->ndim > 0)
-            dtype = dtype ? native_promote(dtype, one->dtype) : one->dtype;
+            dtype = dtype ? onepass_promote(dtype, one->dtype) : one->dtype;
     }
     const bool weight_decides = all->has_weight && !(flags & TWO_DECIDE);
     if (weight_decides && (all->weight.tensor.ndim > 0 || all->common.ndim == 0))
-        dtype = native_promote(dtype, all->weight.tensor.dtype);
+        dtype = onepass_promote(dtype, all->weight.tensor.dtype);
     return dtype;
 }
 

@@ -89,9 +89,6 @@ bool native_read_question(PyObject *const *arguments, onepass_call *call);
 /* On the CPU others may run meanwhile; a short call, as one on a GPU is, is over before it would pay. */
 bool native_run(onepass_status (*function)(const onepass_call *), const onepass_call *call, bool is_short);
 
-/* The common type of two, as PyTorch has it. */
-int32_t native_promote(int32_t a, int32_t b);
-
 /* A tuple with None for what is not there; takes the references. */
 PyObject *native_tuple_of(PyObject **made, int count);
 

@@ -125,9 +125,9 @@ static int32_t type_of(const inputs *all, long asked) {
     int32_t dtype = all->at[INPUT].tensor.dtype;
     for (int i = TARGET; i <= CLASS_WEIGHT && !all->has_labels; i++)
         if (all->has[i])
-            dtype = native_promote(dtype, all->at[i].tensor.dtype);
+            dtype = onepass_promote(dtype, all->at[i].tensor.dtype);
     if (all->has[WEIGHT] && all->at[WEIGHT].tensor.ndim > 0)
-        dtype = native_promote(dtype, all->at[WEIGHT].tensor.dtype);
+        dtype = onepass_promote(dtype, all->at[WEIGHT].tensor.dtype);
     return asked == IN_SINGLE && dtype < ONEPASS_F32 ? ONEPASS_F32 : dtype;
 }
 
