@@ -100,7 +100,9 @@ def check_kinds(input, target, weight, given):
     named = ((input, "input"), (target, "target"), (weight, "weight"), (given.row_weight, "row_weight"),
              (given.mask, "mask"))
     for operand, called in named:
-        if not hasattr(type(operand), "__torch_function__") and (operand is not None or called in ("input", "target")):
+        if operand is None and called not in ("input", "target"):
+            continue  # before its type is asked for anything, which PyTorch 2.11 cannot trace
+        if not hasattr(type(operand), "__torch_function__"):
             raise TypeError(f"{called} is {type(operand).__name__}; expected a tensor, as the other operand is one "
                             "(PyTorch's tensors and NumPy's arrays do not mix)")
 
