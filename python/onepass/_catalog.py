@@ -30,11 +30,15 @@ WRITTEN = {
 }
 
 #: The same of losses over rows.
-ROWS = {
+ROWS_WRITTEN = {
     "cross_entropy": {"cross_entropy": "", "cross_entropy_with_probabilities": "where target has the shape of input"},
     "nll_loss": {"nll": ""},
     "log_prob": {"log_prob": ""},
 }
+
+#: The losses over rows whose functions and modules are generated, and all functions of such losses.
+ROWS_GENERATED = [name for name in ROW_CATALOG if not any(name in losses for losses in ROWS_WRITTEN.values())]
+ROWS = {**ROWS_WRITTEN, **{f"{name}_loss": {name: ""} for name in ROWS_GENERATED}}
 
 #: The losses whose functions and modules are generated: all others.
 GENERATED = [name for name in CATALOG if not any(name in losses for losses in WRITTEN.values())]
@@ -56,6 +60,11 @@ def losses_of(function):
 
 
 # -------------------------------------------------------------- the parameters --
+
+
+def default_of(parameter):
+    """An index is a whole number in Python, too."""
+    return int(parameter["default"]) if parameter["name"] == "ignore_index" else parameter["default"]
 
 
 def is_number(value):

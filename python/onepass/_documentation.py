@@ -71,7 +71,8 @@ def row_formulas(losses, function):
     first, second, *others = inspect.signature(function).parameters
     text = " ".join(loss["value"] for loss, _ in losses)
     names = {"z": first, "y": second, "q": second, "w": "weight" if "weight" in others else "ones_like(z)",
-             "s": "label_smoothing", "C": "len(z)", "lse": "log(sum(exp(z)))"}
+             "s": "label_smoothing", "C": "len(z)", "lse": "log(sum(exp(z)))",
+             "softmax": "lambda z: exp(z)/sum(exp(z))"}
     before = [f"{name} = {meaning}" for name, meaning in names.items() if re.search(rf"\b{name}\b", text)]
     lines = [f"loss = {loss['value']}" + (f"  # {when}" if when else "") for loss, when in losses]
     return ["    " + line for line in before + lines]
@@ -80,7 +81,9 @@ def row_formulas(losses, function):
 def row_meaning_of(argument, losses):
     name = argument.name
     known = {known["name"]: known for loss, _ in losses for known in loss["parameters"]}.get(name)
-    if name == "input" and losses[0][0]["name"] == "nll":
+    if name == "target" and len(losses) == 1:
+        meaning = _ROW_ARGUMENTS[name].split(";")[0]
+    elif name == "input" and losses[0][0]["name"] == "nll":
         meaning = "the log-probabilities, a PyTorch tensor or a NumPy array"
     elif name in _ROW_ARGUMENTS:
         meaning = _ROW_ARGUMENTS[name]

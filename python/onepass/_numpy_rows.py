@@ -34,6 +34,12 @@ def log_prob(logits, labels, temperature, softcap, ignore_index, return_entropy,
         if return_entropy else value
 
 
+def generated(name, input, target, weight, parameters, reduction, given):
+    """A loss that PyTorch does not have, made of the catalogue."""
+    parameters = parameters_of(name, **dict(zip(names_of(name), parameters)))
+    return loss(name, input, target, weight, reduction_of(None, None, reduction), parameters, given)
+
+
 def loss(name, input, target, weight, reduction, parameters, given, axis=0):
     if name == _WITH_PROBABILITIES and "accuracy" in given.returns:
         raise ValueError("return_accuracy is set, but target has class probabilities; expected class indices")

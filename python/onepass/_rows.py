@@ -45,7 +45,9 @@ def loss(function, input, target, whole, given):
     name = name_of(function, input, target)
     if not (is_known(reduction) and is_well_formed(name, input, target, weight, given, ignore_index, smoothing)):
         return _rows_fallback.answer(function, input, target, weight, None, ignore_index, None, reduction, *more)
-    request, tensors = checked_request(name, input, target, weight, ignore_index, reduction, max(smoothing, 0), given)
+    parameters = dict(ignore_index=ignore_index, label_smoothing=max(smoothing, 0), z_loss=given.z_loss,
+                      softcap=given.softcap, temperature=given.temperature)
+    request, tensors = checked_request(name, input, target, weight, parameters, reduction, given)
     value, *extras = dispatch(request, tensors, asked_outputs(request, given), given.inplace)
     return value if not given.returns else (value, *returned(request, tensors, given, *extras))
 
@@ -66,20 +68,31 @@ def log_prob(logits, labels, temperature, softcap, ignore_index, return_entropy,
     return value, entropy.to(value.dtype)
 
 
+def generated(name, input, target, weight, parameters, reduction, given):
+    """A loss that PyTorch does not have, made of the catalogue."""
+    check_kinds(input, target, weight, given)
+    if not is_known(reduction):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    check_order(name, Tensors(input, target, weight), 0)
+    request, tensors = checked_request(name, input, target, weight, by_name(name, parameters), reduction, given)
+    value, *_ = dispatch(request, tensors, 0, False)
+    return value
+
+
+def by_name(name, parameters):
+    return dict(zip([known["name"] for known in ROW_CATALOG[name]["parameters"]], parameters))
+
+
 def value_and_grad(name, input, target, parameters, reduction, given):
     """Both from one pass; by PyTorch where the operands are not plain."""
     row_given = _contract.RowGiven(row_weight=given.weight, mask=given.mask)
     check_kinds(input, target, given.third, row_given)
-    by_name = dict(zip([known["name"] for known in ROW_CATALOG[name]["parameters"]], parameters))
     axis = -1 if name == "log_prob" else 0
     tensors = Tensors(input, target, given.third, given.weight, given.mask)
-    if not are_in_order(name, tensors, axis):
-        targets = "a probability for each class" if name == WITH_PROBABILITIES else "a class index for each row"
-        raise ValueError(f"input has size {tuple(input.shape)} and {input.dtype}, target size {tuple(target.shape)} and "
-                         f"{target.dtype}; expected {targets}, and as many weights as classes if there are any")
+    check_order(name, tensors, axis)
     check_row_tensors(row_given, rows_shape(input, axis))
     code = BATCHMEAN if reduction == "batchmean" else CODES[reduction]
-    request = Request(name, code, parameters_of(name, **by_name), axis, None, None)
+    request = Request(name, code, parameters_of(name, **by_name(name, parameters)), axis, None, None)
     tensors = Tensors(*(None if x is None else x.detach() for x in tensors))
     computed = None
     if are_plain(tensors) and is_plain_here():
@@ -151,6 +164,15 @@ def are_in_order(name, tensors, axis):
         (weight is None or (weight.dtype in FLOATS and tuple(weight.shape) == (classes,)))
 
 
+def check_order(name, tensors, axis):
+    """The same with words of ours."""
+    if not are_in_order(name, tensors, axis):
+        input, target, *_ = tensors
+        targets = "a probability for each class" if name == WITH_PROBABILITIES else "a class index for each row"
+        raise ValueError(f"input has size {tuple(input.shape)} and {input.dtype}, target size {tuple(target.shape)} and "
+                         f"{target.dtype}; expected {targets}, and as many weights as classes if there are any")
+
+
 def is_weight_of_labels(input, weight, given):
     """PyTorch gives it no gradient, and wants the input's type, unless autocast makes one of them."""
     if weight.requires_grad and _is_grad_enabled():
@@ -159,10 +181,9 @@ def is_weight_of_labels(input, weight, given):
     return weight.dtype == input.dtype or (casts and weight.dtype != torch.float64)
 
 
-def checked_request(name, input, target, weight, ignore_index, reduction, smoothing, given):
+def checked_request(name, input, target, weight, parameters, reduction, given):
     """The call, once what PyTorch knows of it is in order."""
-    parameters = parameters_of(name, ignore_index=ignore_index, label_smoothing=smoothing, z_loss=given.z_loss,
-                               softcap=given.softcap, temperature=given.temperature)
+    parameters = parameters_of(name, **parameters)
     check_row_tensors(given, rows_shape(input, 0))
     number, tensor = checked_divisor(given.divisor, reduction, input)
     if name == WITH_PROBABILITIES and "accuracy" in given.returns:

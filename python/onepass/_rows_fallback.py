@@ -4,9 +4,12 @@ PyTorch's own functions are taken when this module is loaded, before anybody can
 for all that PyTorch refuses.
 """
 
+import re
+
 import torch
 import torch.nn.functional as F
 
+from ._catalog import ROW_CATALOG, ROWS_GENERATED
 from ._contract import BATCHMEAN, MEAN, NAMES, NONE, SUM
 from ._row_request import LABELS, Tensors, class_axis, has_labels, named, result_type
 
@@ -74,6 +77,21 @@ def capped(logits, given):
     return logits / given["temperature"] if given.get("temperature", 1) != 1 else logits
 
 
+def by_formula(request, logits, target, weight):
+    """Every row's loss, by the catalogue. The classes are the last dimension; a number a row has one element there."""
+    at = lambda classes: classes.expand(logits.shape).gather(-1, target.unsqueeze(-1))
+    names = {"z": logits, "w": logits.new_ones(()) if weight is None else weight, "C": logits.shape[-1], "_at": at,
+             "lse": torch.logsumexp(logits, -1, keepdim=True), "softmax": lambda z: torch.softmax(z, -1),
+             "sum": lambda classes: classes.expand(logits.shape).sum(-1, keepdim=True), "log": torch.log,
+             "exp": torch.exp, **named(request)}
+    return eval(_formulas[request.name], names).squeeze(-1)
+
+
+#: Of the losses that PyTorch does not have: in Python, with what stands at the label picked by a function.
+_formulas = {name: compile(re.sub(r"(\w+(?:\(z\))?)\[y\]", r"_at(\1)", ROW_CATALOG[name]["value"]), name, "eval")
+             for name in ROWS_GENERATED}
+
+
 def each_row(request, logits, target, weight, takes_part):
     """Every row's loss; those of rows that take no part mean nothing."""
     given = named(request)
@@ -81,6 +99,8 @@ def each_row(request, logits, target, weight, takes_part):
     if takes_part is not None:
         logits = torch.where(takes_part.unsqueeze(axis) if takes_part.dim() else takes_part, logits, 0)
     logits = capped(logits, given).movedim(axis, min(1, logits.dim() - 1))
+    if request.name in _formulas:
+        return by_formula(request, logits.movedim(min(1, logits.dim() - 1), -1), target, weight)
     if request.name == "nll":
         return _FUNCTIONS["nll_loss"](logits, target, weight, reduction="none", ignore_index=-1)
     each = _FUNCTIONS["cross_entropy"](logits, target, weight, reduction="none", ignore_index=-1,

@@ -5,7 +5,7 @@ Those that PyTorch has stand here with its signatures. The others are made out o
 
 import sys
 
-from ._catalog import CATALOG, GENERATED, ROW_CATALOG, ROWS, WRITTEN, losses_of
+from ._catalog import CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, WRITTEN, default_of, losses_of
 from ._contract import NOTHING_OVER_ROWS, Given, RowGiven
 from ._documentation import documentation_of, row_documentation_of
 
@@ -288,27 +288,43 @@ def {function}(input, target, {third}*, {parameters}reduction="mean", weight=Non
 _NOTHING = "None if weight is None and mask is None else "  # the way in that asks least
 
 
+_ROW_TEMPLATE = '''
+def {function}(input, target, weight=None, *, {parameters}reduction="mean", row_weight=None, mask=None, divisor=None,
+               dtype=None):
+    """{meaning}. The classes are dimension 1, or the only one."""
+    if _overridden(input, target, weight, row_weight, mask, divisor) and _enabled():
+        return _override({function}, input, target, weight, {names}reduction, row_weight, mask, divisor, dtype)
+    given = RowGiven(row_weight=row_weight, mask=mask, divisor=divisor, dtype=dtype)
+    return _row_side(input, target).generated("{name}", input, target, weight, ({values}), reduction, given)
+'''
+
+
 def function_of(loss):
     """A function for a loss of the catalogue, with a signature of its own, made as namedtuple makes its classes."""
-    function, third = f"{loss['name']}_loss", loss["operands"][2] if len(loss["operands"]) == 3 else None
-    parameters = loss["parameters"]
-    source = _TEMPLATE.format(
-        function=function, name=loss["name"], meaning=loss["meaning"][:1].upper() + loss["meaning"][1:],
-        third=f"{third}, " if third else "", third_value=third, nothing="" if third else _NOTHING,
-        parameters="".join(f"{parameter['name']}={parameter['default']!r}, " for parameter in parameters),
-        names="".join(f"{parameter['name']}, " for parameter in parameters),
-        values="".join(f"{parameter['name']}," for parameter in parameters))
-    namespace = {}
-    exec(compile(source, f"<onepass.{function}>", "exec"), globals(), namespace)
-    made = namespace[function]
+    third = loss["operands"][2] if len(loss["operands"]) == 3 else None
+    made = made_of(_TEMPLATE, loss, third=f"{third}, " if third else "", third_value=third,
+                   nothing="" if third else _NOTHING)
     made.__doc__ = documentation_of(made.__doc__, [(loss, "")], made)
     return made
+
+
+def made_of(template, loss, **words):
+    function, parameters = f"{loss['name']}_loss", loss["parameters"]
+    source = template.format(
+        function=function, name=loss["name"], meaning=loss["meaning"][:1].upper() + loss["meaning"][1:],
+        parameters="".join(f"{one['name']}={default_of(one)!r}, " for one in parameters),
+        names="".join(f"{one['name']}, " for one in parameters),
+        values="".join(f"{one['name']}," for one in parameters), **words)
+    namespace = {}
+    exec(compile(source, f"<onepass.{function}>", "exec"), globals(), namespace)
+    return namespace[function]
 
 
 for _name in WRITTEN:
     globals()[_name].__doc__ = documentation_of(globals()[_name].__doc__, losses_of(_name), globals()[_name])
 
 globals().update({f"{name}_loss": function_of(CATALOG[name]) for name in GENERATED})
+globals().update({f"{name}_loss": made_of(_ROW_TEMPLATE, ROW_CATALOG[name]) for name in ROWS_GENERATED})
 
 for _name in ROWS:
     globals()[_name].__doc__ = row_documentation_of(globals()[_name].__doc__, losses_of(_name), globals()[_name])

@@ -11,9 +11,10 @@ from typing_extensions import TypeAlias
 __all__ = [
     "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "hinge_loss", "soft_margin_loss", "hinge_embedding_loss",
     "margin_ranking_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "sigmoid_focal_loss",
-    "poisson_nll_loss", "gaussian_nll_loss", "kl_div", "cross_entropy", "nll_loss", "log_prob", "value_and_grad",
-    "log_cosh_loss", "charbonnier_loss", "tukey_biweight_loss", "quantile_loss", "epsilon_insensitive_loss",
-    "mape_loss", "msle_loss", "squared_hinge_loss", "gamma_deviance_loss", "tweedie_deviance_loss"
+    "poisson_nll_loss", "gaussian_nll_loss", "kl_div", "cross_entropy", "nll_loss", "log_prob",
+    "poly_cross_entropy_loss", "value_and_grad", "log_cosh_loss", "charbonnier_loss", "tukey_biweight_loss",
+    "quantile_loss", "epsilon_insensitive_loss", "mape_loss", "msle_loss", "squared_hinge_loss", "gamma_deviance_loss",
+    "tweedie_deviance_loss"
 ]
 
 _Number: TypeAlias = numpy.floating[Any]
@@ -449,6 +450,20 @@ def log_prob(
     logits: _Array, labels: _Labels, temperature: SupportsFloat = 1.0, softcap: SupportsFloat | None = None,
     ignore_index: int = -100, *, return_entropy: Literal[True], dtype: DTypeLike | None = None, inplace: bool = False
 ) -> tuple[_Array, _Array]: ...
+@overload
+def poly_cross_entropy_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: int = -100, eps: SupportsFloat = 2.0,
+    softcap: SupportsFloat | None = 0.0, temperature: SupportsFloat = 1.0, reduction: str = "mean",
+    row_weight: Tensor | None = None, mask: Tensor | None = None, divisor: Tensor | float | None = None,
+    dtype: torch.dtype | None = None
+) -> Tensor: ...
+@overload
+def poly_cross_entropy_loss(
+    input: _Array, target: _Array | _Labels, weight: _Array | None = None, *, ignore_index: int = -100,
+    eps: SupportsFloat = 2.0, softcap: SupportsFloat | None = 0.0, temperature: SupportsFloat = 1.0,
+    reduction: str = "mean", row_weight: _Array | None = None, mask: _Mask | None = None, divisor: float | None = None,
+    dtype: DTypeLike | None = None
+) -> Any: ...
 @overload
 def value_and_grad(
     name: str, input: Tensor, target: Tensor, third: Tensor | None = None, *, reduction: str = "mean",

@@ -5,9 +5,11 @@ import re
 from torch.nn.modules.loss import _Loss, _WeightedLoss
 
 from . import functional
-from ._catalog import CATALOG, GENERATED, ROWS, check_parameters, losses_of
+from ._catalog import (CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, check_parameters, default_of,
+                       losses_of)
 from ._contract import check_reduction
 from ._documentation import documentation_of, row_documentation_of
+from ._row_request import parameters_of as check_row_parameters
 from ._torch_checks import checked_parameters
 
 
@@ -246,17 +248,34 @@ class {module}(_ParametricLoss):
 '''
 
 
+_ROW_TEMPLATE = '''
+class {module}(_WeightedLoss):
+    """onepass.{function}. weight is a buffer; a weight for each row, a mask and a divisor may be given with the
+    operands."""
+
+    def __init__(self, weight=None, *, {parameters}reduction="mean"):
+        check_row_parameters("{name}", {keep})
+        super().__init__(weight, None, None, reduction)
+        {attributes}
+
+    def forward(self, input, target, *, row_weight=None, mask=None, divisor=None):
+        return functional.{function}(input, target, self.weight, {given}reduction=self.reduction, row_weight=row_weight,
+                                     mask=mask, divisor=divisor)
+'''
+
+
 def module_name(name):
     return "".join(word.capitalize() for word in name.split("_")) + "Loss"
 
 
-def module_of(loss):
+def module_of(loss, template=_TEMPLATE):
     """A module for a loss of the catalogue."""
     parameters = loss["parameters"]
-    source = _TEMPLATE.format(
+    source = template.format(
         module=module_name(loss["name"]), name=loss["name"], function=f"{loss['name']}_loss",
         third=f"{loss['operands'][2]}, " if len(loss["operands"]) == 3 else "",
-        parameters="".join(f"{parameter['name']}={parameter['default']!r}, " for parameter in parameters),
+        attributes="; ".join("self.{0} = {0}".format(parameter["name"]) for parameter in parameters),
+        parameters="".join(f"{parameter['name']}={default_of(parameter)!r}, " for parameter in parameters),
         keep=", ".join("{0}={0}".format(parameter["name"]) for parameter in parameters),
         given="".join(f"{parameter['name']}=self.{parameter['name']}, " for parameter in parameters))
     namespace = {}
@@ -265,10 +284,11 @@ def module_of(loss):
 
 
 globals().update({module_name(name): module_of(CATALOG[name]) for name in GENERATED})
+globals().update({module_name(name): module_of(ROW_CATALOG[name], _ROW_TEMPLATE) for name in ROWS_GENERATED})
 
 __all__ = ["BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss",
            "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "NLLLoss", "PoissonNLLLoss",
-           "SigmoidFocalLoss", "SmoothL1Loss", "SoftMarginLoss", *map(module_name, GENERATED)]
+           "SigmoidFocalLoss", "SmoothL1Loss", "SoftMarginLoss", *map(module_name, GENERATED + ROWS_GENERATED)]
 
 for _name in __all__:
     _module = globals()[_name]

@@ -13,7 +13,7 @@ __all__ = [
     "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "NLLLoss", "PoissonNLLLoss",
     "SigmoidFocalLoss", "SmoothL1Loss", "SoftMarginLoss", "LogCoshLoss", "CharbonnierLoss", "TukeyBiweightLoss",
     "QuantileLoss", "EpsilonInsensitiveLoss", "MapeLoss", "MsleLoss", "SquaredHingeLoss", "GammaDevianceLoss",
-    "TweedieDevianceLoss"
+    "TweedieDevianceLoss", "PolyCrossEntropyLoss"
 ]
 
 _Number: TypeAlias = numpy.floating[Any]
@@ -328,4 +328,23 @@ class TweedieDevianceLoss(_Loss):
     ) -> Tensor: ...
     def __call__(
         self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class PolyCrossEntropyLoss(_Loss):
+    weight: Tensor | None
+    ignore_index: int
+    eps: SupportsFloat
+    softcap: SupportsFloat | None
+    temperature: SupportsFloat
+    def __init__(
+        self, weight: Tensor | None = None, *, ignore_index: int = -100, eps: SupportsFloat = 2.0,
+        softcap: SupportsFloat | None = 0.0, temperature: SupportsFloat = 1.0, reduction: str = "mean"
+    ) -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, *, row_weight: Tensor | None = None, mask: Tensor | None = None,
+        divisor: Tensor | float | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, *, row_weight: Tensor | None = None, mask: Tensor | None = None,
+        divisor: Tensor | float | None = None
     ) -> Tensor: ...

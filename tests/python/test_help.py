@@ -11,7 +11,7 @@ np = pytest.importorskip("numpy")
 import onepass
 
 LOSSES = [name for name in onepass.functional.__all__ if name != "value_and_grad"]
-OVER_ROWS = ["cross_entropy", "nll_loss", "log_prob"]
+OVER_ROWS = [*onepass._catalog.ROWS]
 BETWEEN_0_AND_1 = {"binary_cross_entropy", "binary_cross_entropy_with_logits", "sigmoid_focal_loss", "poisson_nll_loss",
                    "gaussian_nll_loss", "kl_div", "msle_loss", "gamma_deviance_loss", "tweedie_deviance_loss"}
 FORMULA = re.compile(r"^    (\w+ = .*)$", re.MULTILINE)
@@ -76,7 +76,8 @@ def test_formulas_over_rows_are_numpys_and_compute_the_loss(name, kind):
             row, weight = rng.normal(size=7), rng.uniform(size=7) if name != "log_prob" else None
             target = rng.uniform(size=7) if kind == "probabilities" else np.asarray(rng.integers(7))
             scope = {**vars(np), **given, "input": row, "logits": row, "target": target, "labels": target,
-                     "weight": weight}
+                     "weight": weight,
+                     **{key: one.default for key, one in arguments_of(function).items() if key == "eps"}}
             exec("\n".join([*before, formula]), scope)
             more = {} if weight is None else {"weight": weight, "reduction": "none"}
             assert math.isclose(function(row, target, **more, **given), scope["loss"], rel_tol=1e-9, abs_tol=1e-12)

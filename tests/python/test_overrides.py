@@ -14,7 +14,7 @@ import onepass
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
-OVER_ROWS = ["cross_entropy", "nll_loss", "log_prob"]
+OVER_ROWS = [*onepass._catalog.ROWS]
 LOSSES = [name for name in onepass.functional.__all__ if name not in ("value_and_grad", "log_prob")]
 PATCHED = [name for name in LOSSES if hasattr(F, name)]
 ORIGINAL = {name: getattr(F, name) for name in PATCHED}

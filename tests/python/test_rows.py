@@ -8,6 +8,7 @@ torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
 import onepass
+import onepass.nn
 import oracle
 
 from agreement import assert_same_bits, exact, strides
@@ -332,6 +333,33 @@ def test_value_and_grad_refuses():
         onepass.value_and_grad("cross_entropy", logits_of((4, 5)), labels_of((3, 5)))
     with pytest.raises(TypeError, match="cross_entropy has no parameter 'beta'"):
         onepass.value_and_grad("cross_entropy", logits_of((4, 5)), labels_of((4, 5)), beta=1)
+
+
+@pytest.mark.parametrize("name", onepass._catalog.ROWS_GENERATED)
+def test_every_further_loss(name, device):
+    """Its function and its module are made of the catalogue, and its derivatives of its formula."""
+    function = getattr(onepass, f"{name}_loss")
+    module = getattr(onepass.nn, "".join(word.capitalize() for word in name.split("_")) + "Loss")
+    known = next(loss for loss in onepass.row_losses() if loss["name"] == name)
+    given = {one["name"]: {"ignore_index": 2, "softcap": 0.0}.get(one["name"], 1.25) for one in known["parameters"]}
+    for shape in ((6, 5), (3, 1500), (2, 5, 3)):
+        input, target = logits_of(shape, device=device), labels_of(shape, device=device, ignore_index=2)
+        weight, mask = dyadic((shape[1],), device=device), mask_of(rows_of(shape), device) | (target == 1)
+        for reduction in REDUCTIONS:
+            check(name, lambda x: function(x, target, weight, mask=mask, reduction=reduction, **given), input, target,
+                  reduction, weight=weight, mask=mask, **given)
+        assert_same_bits(module(weight, **given)(input, target, mask=mask), function(input, target, weight, mask=mask,
+                                                                                    **given))
+    arrays = [x.cpu().numpy() for x in (input, target, weight, mask)]
+    assert np.array_equal(function(*arrays[:3], mask=arrays[3], **given),
+                          function(input, target, weight, mask=mask, **given).cpu().numpy())
+    leaf, labels = logits_of((4, 5), torch.float64).requires_grad_(), torch.tensor([0, 3, 2, 1])
+    assert torch.autograd.gradcheck(lambda x: function(x, labels, **given), leaf, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(lambda x: function(x, labels, **given), leaf)
+    with pytest.raises(ValueError, match="expected a class index for each row"):
+        function(input, target[:1])
+    with pytest.raises(ValueError, match="temperature of"):
+        module(temperature=0)
 
 
 def test_the_catalogue_is_the_oracles():

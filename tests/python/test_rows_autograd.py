@@ -1,5 +1,5 @@
-# The way back of losses over rows: the same bits by every route, whatever comes from upstream; nothing of the caller's is
-# overwritten unless it may be; derivatives of every kind.
+# The way back of losses over rows: the same bits by every route, whatever comes from upstream; nothing of the caller's
+# is overwritten unless it may be; derivatives of every kind.
 import gc
 import weakref
 

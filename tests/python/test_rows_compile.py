@@ -1,4 +1,4 @@
-# torch.compile of losses over rows: one graph, the bits of eager, PyTorch's errors; and our operators' own declarations.
+# torch.compile of losses over rows: one graph, the bits of eager, PyTorch's errors; and what our operators declare.
 #
 # Most use the backend aot_eager, and each compiled function holds several calls; see test_compile.py.
 import shutil
@@ -49,8 +49,8 @@ def many(x, y, q, weight, row_weight, items):
 
 def arguments_of(shape, dtype, device):
     return (logits_of(shape, dtype, device), labels_of(shape, device=device, ignore_index=-100),
-            probabilities_of(shape, dtype, device), dyadic((shape[1],), dtype, device), dyadic(shape[:1], dtype, device),
-            torch.tensor(23, device=device))
+            probabilities_of(shape, dtype, device), dyadic((shape[1],), dtype, device),
+            dyadic(shape[:1], dtype, device), torch.tensor(23, device=device))
 
 
 @pytest.mark.parametrize("dtype, shape", [(torch.float32, (6, 7)), (torch.bfloat16, (4, 1100))], ids=str)

@@ -1,5 +1,5 @@
-# cross_entropy and nll_loss beside PyTorch's own: the same results, types, shapes, warnings and errors, edge by edge; and
-# where they differ on purpose, how.
+# cross_entropy and nll_loss beside PyTorch's own: the same results, types, shapes, warnings and errors, edge by edge;
+# and where they differ on purpose, how.
 import warnings
 
 import pytest

@@ -24,7 +24,8 @@ def test_the_entries_are_there():
 
 
 def widened(value):
-    return value.float() if isinstance(value, torch.Tensor) and value.dtype in (torch.float16, torch.bfloat16) else value
+    is_narrow = isinstance(value, torch.Tensor) and value.dtype in (torch.float16, torch.bfloat16)
+    return value.float() if is_narrow else value
 
 
 def by_float32(function):
