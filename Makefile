@@ -9,7 +9,7 @@ CMAKE_FLAGS ?=
 # Builds for this machine alone, which are quick: of the demo, with kernels for its GPUs, and of the quick tests, without.
 DEMO   ?= build-demo
 CHECK  ?= build-check
-CHECK_TESTS = test_losses test_order test_accuracy test_accumulator test_scale test_arguments test_tensors test_asking golden
+CHECK_TESTS = test_losses test_order test_rows test_rows_edges test_accuracy test_accumulator test_scale test_arguments test_tensors test_asking golden
 space := $(subst ,, )
 
 # The package in the tree and the plain loops, for the benchmark; and whose PyTorch it is compared with.
@@ -40,7 +40,7 @@ check: ## the quick lane, after every edit: this machine's instruction set, no k
 	@tests/quietly.sh $(CHECK)/configure.log cmake -S . -B $(CHECK) -DONEPASS_NATIVE=ON -DONEPASS_CUDA=OFF -DONEPASS_WERROR=ON \
 		$(CMAKE_FLAGS)
 	@tests/quietly.sh $(CHECK)/build.log cmake --build $(CHECK) -j $(JOBS) --target $(CHECK_TESTS) onepass_demo
-	@cd $(CHECK) && ONEPASS_TEST_QUICK=1 ctest -j $(JOBS) --output-on-failure --progress -R "^($(subst $(space),|,$(CHECK_TESTS))|demo_is_right)$$"
+	@cd $(CHECK) && ONEPASS_TEST_QUICK=1 OMP_WAIT_POLICY=passive ctest -j $(JOBS) --output-on-failure --progress -R "^($(subst $(space),|,$(CHECK_TESTS))|demo_is_right)$$"
 
 test: ## everything but the GPU: tests, sanitizers, fuzzer, both compilers, the other architecture (a quarter of an hour)
 	@JOBS=$(JOBS) tests/run_all.sh

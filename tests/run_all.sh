@@ -21,6 +21,10 @@ native=-DONEPASS_NATIVE=ON
 [ "${TEST:-}" != full ] || native=
 mkdir -p $work
 
+# Threads that wait do so without spinning: several programs run at once, some with more threads than there are cores.
+# test_order took 2.1 CPU seconds instead of 6.2.
+export OMP_WAIT_POLICY=passive
+
 # ---------------------------------------------------------------- what the steps share
 
 has() { command -v "$1" >/dev/null 2>&1; }
