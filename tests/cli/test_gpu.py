@@ -8,6 +8,7 @@ import pytest
 
 from expected import LOSSES, REDUCTIONS, TYPES, booleans, gradient_options, numbers, operands, save_operands
 from folder import bits
+from test_rows import LABELLED, PROBABILITIES, draw_target, labels
 
 MACHINE = json.loads(subprocess.run([os.environ["ONEPASS_TOOL"], "info", "--json"], capture_output=True).stdout)
 pytestmark = pytest.mark.skipif(MACHINE["gpus"] == 0, reason=f"no GPU here: {MACHINE['gpu_reason']}")
@@ -37,6 +38,40 @@ def test_losses(folder, loss, reduction):
 def test_types(folder, of_prediction, of_target):
     folder.save("p.npy", numbers(3, SHAPE, of_prediction)), folder.save("t.npy", numbers(4, SHAPE, of_target))
     assert_same(folder, "mse", "p.npy", "t.npy")
+
+
+def assert_same_rows(folder, loss, *command):
+    """The same of a loss over rows, with what its rows have."""
+    found = {}
+    for device in ("cpu", "cuda"):
+        files = {"--grad": "g.npy", "--none": "n.npy", "--predicted": "p.npy"}
+        files |= {} if loss == "nll" else {"--lse": "l.npy"}
+        files |= {"--grad-target": "h.npy"} if loss == PROBABILITIES else {}
+        reply = folder.json(loss, *command, "--device", device, *(word for pair in files.items() for word in pair))
+        found[device] = [reply["bits"]] + [bits(folder.load(name)).tolist() for name in files.values()]
+    assert found["cpu"] == found["cuda"]
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("loss", [*LABELLED, PROBABILITIES])
+@pytest.mark.parametrize("axis, shape", [(1, (300, 10)), (1, (70, 2100)), (1, (3, 21, 40)), (0, (1000, 33))])
+def test_rows(folder, loss, reduction, axis, shape):
+    z = numbers(21, shape)
+    folder.save("z.npy", z), folder.save("y.npy", draw_target(loss, 22, z, axis=axis))
+    assert_same_rows(folder, loss, "z.npy", "y.npy", "--axis", axis, "--reduction", reduction)
+
+
+def test_rows_with_weights(folder):
+    z, y = numbers(23, (400, 9)), labels(24, 400, 9, ignored=-100, dtype=np.uint8)
+    folder.save("z.npy", z), folder.save("y.npy", y), folder.save("c.npy", np.abs(numbers(25, 9)))
+    folder.save("w.npy", np.abs(numbers(26, 400))), folder.save("m.npy", booleans(27, 400))
+    options = ["--class-weight", "c.npy", "--weight", "w.npy", "--mask", "m.npy", "--ignore-index", "156"]
+    assert_same_rows(folder, "cross_entropy", "z.npy", "y.npy", *options)
+
+
+def test_a_label_out_of_range(folder):
+    folder.save("z.npy", numbers(28, (400, 9))), folder.save("y.npy", np.full(400, 9))
+    folder.refuse("cross_entropy", "z.npy", "y.npy", "--device", "cuda", says="target 9 in row 0")
 
 
 def test_layouts(folder):

@@ -15,8 +15,13 @@ import pytest
 import onepass
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "examples" / "kernelbench" / "amalgamate.py"
-FILES = {"94_mse.py": "mse", "96_smooth_l1.py": "smooth_l1", "100_hinge.py": "hinge"}
-KERNELS = ["forward", "small_forward", "tiny_forward", "general"]
+PAIRS = {"94_mse.py": "mse", "96_smooth_l1.py": "smooth_l1", "100_hinge.py": "hinge"}
+ROWS = {"95_cross_entropy.py": "cross_entropy"}
+FILES = PAIRS | ROWS
+KERNELS = {name: [f"onepass_{name}_{kernel}" for kernel in ("forward", "small_forward", "tiny_forward", "general")]
+           for name in PAIRS.values()}
+KERNELS["cross_entropy"] = [f"onepass_cross_entropy_rows_{kernel}" for kernel in ("any", "few_forward", "forward")] + [
+    "onepass_rows_row_count", *(f"onepass_weights_{kernel}" for kernel in ("forward", "general", "weighted_forward"))]
 
 # Words and phrases that the benchmark's checker looks for anywhere in a file, by its own description.
 REFUSED = {
@@ -97,14 +102,16 @@ def test_is_what_the_benchmark_expects(file, folder):
 @pytest.mark.parametrize("file", FILES)
 def test_holds_one_loss_and_all_sources(file, folder):
     source = texts(folder / file)["CUDA"]
-    assert set(re.findall(r"^LOSS\((\w+)", source, flags=re.MULTILINE)) == {FILES[file]}
+    losses = set(re.findall(r"^(?:ROW_)?LOSS\((\w+)", source, flags=re.MULTILINE))
+    assert losses - {"cross_entropy_with_probabilities"} == {FILES[file]}  # which shares its header
     assert not re.search(r'^#include "|^#include [A-Z]|/\*|^\s*//', source, flags=re.MULTILINE)
-    assert "run_half" not in source and "scale_tile" not in source  # weights and scaling
+    assert "scale_tile" not in source
+    assert "run_half" not in source or file in ROWS  # weights
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_cuda_source_compiles(file, folder, tmp_path):
-    """Without spills, and to no more kernels than it launches."""
+    """Without spills but those of the library's own rows, and to no more kernels than it launches."""
     nvcc = shutil.which("nvcc")
     if not nvcc:
         pytest.skip("nvcc is not here")
@@ -114,16 +121,25 @@ def test_cuda_source_compiles(file, folder, tmp_path):
                           cwd=tmp_path, capture_output=True, text=True, timeout=600)
     told = done.stdout + done.stderr
     assert done.returncode == 0, told
-    assert "Registers are spilled" not in told, told
+    assert "Registers are spilled" not in told or file in ROWS, told
     compiled = re.findall(r"Compiling entry function '(\w+)'", told)
-    assert sorted(compiled) == sorted(f"onepass_{FILES[file]}_{kernel}" for kernel in KERNELS), told
+    assert sorted(compiled) == sorted(KERNELS[FILES[file]]), told
 
 
 # ---------------------------------------------------------------------------------- on a GPU --
 
 
-@pytest.fixture(scope="module", params=FILES)
+@pytest.fixture(scope="module", params=PAIRS)
 def adaptor(request, folder, tmp_path_factory):
+    return built(request.param, folder, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def rows(folder, tmp_path_factory):
+    return built("95_cross_entropy.py", folder, tmp_path_factory)[1]
+
+
+def built(file, folder, tmp_path_factory):
     """The loss's name and ModelNew of its file, compiled as the benchmark does it (a minute)."""
     extension = pytest.importorskip("torch.utils.cpp_extension")
     if not shutil.which("nvcc") and not extension.CUDA_HOME:
@@ -132,7 +148,7 @@ def adaptor(request, folder, tmp_path_factory):
         pytest.skip("ninja is not here")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCH_EXTENSIONS_DIR", os.fspath(tmp_path_factory.mktemp("extensions")))
-        return FILES[request.param], load(folder / request.param, f"kernelbench_{FILES[request.param]}").ModelNew()
+        return FILES[file], load(folder / file, f"kernelbench_{FILES[file]}").ModelNew()
 
 
 def packaged(loss, predictions, targets):
@@ -268,3 +284,35 @@ def test_refusals(adaptor):
             model(predictions, targets)
     with torch.no_grad():
         assert model(here.clone().requires_grad_(), here).shape == ()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("count, classes", [(1, 3), (5, 10), (4096, 10), (100, 777), (2000, 4096), (7, 30001), (64, 128256)])
+def test_rows(rows, count, classes):
+    import torch
+
+    predictions, targets = 4 * torch.randn(count, classes, device="cuda"), torch.randint(classes, (count,), device="cuda")
+    for z in (predictions, predictions.t().contiguous().t(), predictions[:, :]):
+        for y in (targets, torch.where(targets % 5 == 1, -100, targets)):
+            value = rows(z, y)
+            assert bits(value) == bits(onepass.cross_entropy(z, y))
+            exact = torch.nn.functional.cross_entropy(z.double(), y).item()
+            assert value.item() == pytest.approx(exact, rel=1e-6, nan_ok=True)
+    targets[0] = classes
+    assert rows(predictions, targets).isnan()
+
+
+@pytest.mark.gpu
+def test_refusals_of_rows(rows):
+    import torch
+
+    z, y = torch.randn(6, 5, device="cuda"), torch.zeros(6, dtype=torch.int64, device="cuda")
+    for predictions, targets, error, told in (
+        (z.double(), y, TypeError, "predictions.*float32"),
+        (z, y.int(), TypeError, "targets.*int64"),
+        (z, y[:5], ValueError, "a class index for each"),
+        (z.view(2, 3, 5), y, ValueError, "rows of classes"),
+        (z.clone().requires_grad_(), y, NotImplementedError, "requires a gradient"),
+    ):
+        with pytest.raises(error, match=told):
+            rows(predictions, targets)
