@@ -80,10 +80,10 @@ static onepass_status check_loss_name(const char *name) {
         return ONEPASS_OK;
     char names[1024];
     size_t used = 0;
-    const onepass_loss_info *(*const lists[])(int32_t) = {onepass_loss_at, onepass_row_loss_at};
-    for (int list = 0; list < 2; list++)
-        for (int32_t i = 0; lists[list](i) && used < sizeof names; i++)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", lists[list](i)->name);
+    for (int32_t i = 0; onepass_loss_at(i) && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", onepass_loss_at(i)->name);
+    for (int32_t i = 0; onepass_row_loss_at(i) && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, ", %s", onepass_row_loss_at(i)->name);
     FAIL_ARGUMENT("loss is \"%.64s\"; expected one of %s", name, names);
 }
 

@@ -769,7 +769,7 @@ static void test_many_elements(void) {
     const int64_t apart = (int64_t)1 << 31; /* two bytes each */
     const int64_t far_shape[2] = {3, 3}, far_rows[2] = {apart / 2, 1}, far_classes[2] = {1, apart - 7};
     int64_t labels[3] = {2, 0, 1};
-    double values[2][3], near[9], gradient[2][9];
+    double values[2][3] = {{0}}, near[9], gradient[2][9] = {{0}};
     for (int route = 0; route < 2; route++) {
         const onepass_tensor far_input = {memory, ONEPASS_BF16, 2, far_shape, route ? far_classes : far_rows};
         for (int i = 0; i < 9; i++) {

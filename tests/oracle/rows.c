@@ -15,33 +15,53 @@ typedef struct row_parameters {
     double ignore_index, label_smoothing, z_loss, softcap, temperature, eps;
 } row_parameters;
 
-/* A loss's parameters in the order of the catalogue, by where they are in the struct. */
-enum {
-    MOST_PARAMETERS = 5,
-    NONE = -1
-};
-#define AT(name) (int)(offsetof(row_parameters, name) / sizeof(double))
+typedef enum row_parameter {
+    IGNORE_INDEX,
+    LABEL_SMOOTHING,
+    Z_LOSS,
+    SOFTCAP,
+    TEMPERATURE,
+    EPS
+} row_parameter;
+
+/* A loss's parameters in the order of the catalogue. */
 static const struct {
     const char *loss;
-    int parameter[MOST_PARAMETERS];
+    row_parameter parameter[5];
 } row_losses[] = {
-    {"cross_entropy", {AT(ignore_index), AT(label_smoothing), AT(z_loss), AT(softcap), AT(temperature)}},
-    {"cross_entropy_with_probabilities", {AT(label_smoothing), AT(z_loss), AT(softcap), AT(temperature), NONE}},
-    {"nll", {AT(ignore_index), NONE, NONE, NONE, NONE}},
-    {"log_prob", {AT(ignore_index), AT(softcap), AT(temperature), NONE, NONE}},
-    {"poly_cross_entropy", {AT(ignore_index), AT(eps), AT(softcap), AT(temperature), NONE}},
+    {"cross_entropy", {IGNORE_INDEX, LABEL_SMOOTHING, Z_LOSS, SOFTCAP, TEMPERATURE}},
+    {"cross_entropy_with_probabilities", {LABEL_SMOOTHING, Z_LOSS, SOFTCAP, TEMPERATURE}},
+    {"nll", {IGNORE_INDEX}},
+    {"log_prob", {IGNORE_INDEX, SOFTCAP, TEMPERATURE}},
+    {"poly_cross_entropy", {IGNORE_INDEX, EPS, SOFTCAP, TEMPERATURE}},
 };
+
+static double *parameter_at(row_parameters *all, row_parameter which) {
+    switch (which) {
+    case IGNORE_INDEX:
+        return &all->ignore_index;
+    case LABEL_SMOOTHING:
+        return &all->label_smoothing;
+    case Z_LOSS:
+        return &all->z_loss;
+    case SOFTCAP:
+        return &all->softcap;
+    case TEMPERATURE:
+        return &all->temperature;
+    default:
+        return &all->eps;
+    }
+}
 
 static row_parameters parameters_of(const oracle_rows *q) {
     row_parameters all = {-100, 0, 0, 0, 1, 0};
     if (strcmp(q->loss, "poly_cross_entropy") == 0) {
         all.eps = 2;
     }
-    double *const number = &all.ignore_index;
     for (size_t i = 0; i < sizeof row_losses / sizeof row_losses[0]; i++) {
         if (strcmp(row_losses[i].loss, q->loss) == 0) {
             for (int k = 0; k < q->parameter_count; k++) {
-                number[row_losses[i].parameter[k]] = q->parameter[k];
+                *parameter_at(&all, row_losses[i].parameter[k]) = q->parameter[k];
             }
             return all;
         }
