@@ -1,6 +1,8 @@
 /* Losses over rows: from Python's arguments to onepass_call and back. */
 #include "native.h"
 
+#include <string.h>
+
 enum {
     INPUT,
     TARGET,
@@ -66,7 +68,15 @@ static outcome borrow_input(int i, PyObject *object, inputs *all, onepass_call *
     return i == MASK ? torch_borrow_mask(object, &all->at[i]) : torch_borrow(object, &all->at[i]);
 }
 
-/* The rows' shape; OTHERWISE if there is no such axis. */
+/* Whether labels have the rows' shape, and probabilities that of the input. */
+static bool has_target_shape(const inputs *all) {
+    const onepass_tensor *input = &all->at[INPUT].tensor, *target = &all->at[TARGET].tensor;
+    const int64_t *extent = all->has_labels ? all->extent : input->shape;
+    const int32_t ndim = all->has_labels ? all->ndim : input->ndim;
+    return target->ndim == ndim && memcmp(target->shape, extent, (size_t)ndim * sizeof *extent) == 0;
+}
+
+/* The rows' shape; OTHERWISE if there is no such axis, or no class, or a target of another shape. */
 static outcome find_rows(int32_t axis, inputs *all) {
     const onepass_tensor *input = &all->at[INPUT].tensor;
     const int32_t place = axis > 0 ? axis - 1 : axis < 0 ? input->ndim + axis : input->ndim > 1;
@@ -81,7 +91,7 @@ static outcome find_rows(int32_t axis, inputs *all) {
         all->extent[all->ndim++] = input->shape[d];
         all->rows *= input->shape[d];
     }
-    return DONE;
+    return all->classes > 0 && has_target_shape(all) ? DONE : OTHERWISE;
 }
 
 /* `arguments` begin with the axis. */

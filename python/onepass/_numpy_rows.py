@@ -4,7 +4,7 @@ import numpy
 
 from . import _contract, _native
 from ._catalog import ROW_CATALOG, as_number, check_range, is_number
-from ._contract import BATCHMEAN, CODES, MEAN
+from ._contract import BATCHMEAN, CODES, MEAN, NOTHING_OVER_ROWS
 from ._numpy import aligned, check_floats, check_mask, check_reach
 
 _LABELS = (numpy.int64, numpy.int32, numpy.uint8)
@@ -15,6 +15,7 @@ _WITH_PROBABILITIES = "cross_entropy_with_probabilities"
 
 
 def cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing, given):
+    given = given or NOTHING_OVER_ROWS
     name = _WITH_PROBABILITIES if input.shape == target.shape else "cross_entropy"
     parameters = parameters_of(name, ignore_index=ignore_index, label_smoothing=max(label_smoothing, 0),
                                z_loss=given.z_loss, softcap=given.softcap, temperature=given.temperature)
@@ -22,7 +23,7 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
 
 
 def nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction, given):
-    parameters = parameters_of("nll", ignore_index=ignore_index)
+    parameters, given = parameters_of("nll", ignore_index=ignore_index), given or NOTHING_OVER_ROWS
     return loss("nll", input, target, weight, reduction_of(size_average, reduce, reduction), parameters, given)
 
 

@@ -6,16 +6,17 @@ from torch.nn import _reduction
 
 from . import _contract, _native, _rows_fallback, _rows_operators, _torch, _upstream_habit
 from ._catalog import ROW_CATALOG, is_number
-from ._contract import BATCHMEAN, CODES, MEAN, NONE
+from ._contract import BATCHMEAN, CODES, MEAN, NONE, NOTHING_OVER_ROWS
 from ._row_request import (DIVIDED_BY, FLOATS, FOR_INPUT, FOR_TARGET, LABELS, LSE, MASKS, MOST_IGNORED, NUMBERS,
                            PREDICTED, STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, class_axis, keeps_state,
                            named, parameters_of, rows_shape)
 from ._rows_autograd import attach_gradients
-from ._torch_checks import check_reach
+from ._torch_checks import TYPES, check_reach
 from ._torch_state import is_any_autocast, is_compiling, is_in_single, is_plain_here
 
 assert _torch  # which has told the extension of PyTorch
 
+Tensor = torch.Tensor
 _torch_rows, _is_grad_enabled = _native.torch_rows, torch.is_grad_enabled
 _IN_SINGLE = -1
 
@@ -24,19 +25,43 @@ _IN_SINGLE = -1
 
 
 def cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing, given):
+    if given is None and weight is None and size_average is None and reduce is None and not is_compiling() and \
+            type(label_smoothing) in (float, int) and 0 <= label_smoothing <= 1:
+        value = compute_plain("cross_entropy", (label_smoothing, 0.0, 0.0, 1.0), input, target, ignore_index, reduction)
+        if value is not None:
+            return value
     whole = weight, size_average, ignore_index, reduce, reduction, label_smoothing
-    return loss("cross_entropy", input, target, whole, given)
+    return loss("cross_entropy", input, target, whole, given or NOTHING_OVER_ROWS)
 
 
 def nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction, given):
-    return loss("nll_loss", input, target, (weight, size_average, ignore_index, reduce, reduction), given)
+    if given is None and weight is None and size_average is None and reduce is None and not is_compiling():
+        value = compute_plain("nll", (), input, target, ignore_index, reduction)
+        if value is not None:
+            return value
+    whole = weight, size_average, ignore_index, reduce, reduction
+    return loss("nll_loss", input, target, whole, given or NOTHING_OVER_ROWS)
+
+
+def compute_plain(name, parameters, input, target, ignore_index, reduction):
+    """What most calls are, with as few questions as it can be told by; None if that is not for us, or not in order."""
+    code = CODES.get(reduction)
+    if code is None or type(ignore_index) is not int or not -MOST_IGNORED <= ignore_index <= MOST_IGNORED or \
+            not (type(input) in TYPES and type(target) in TYPES and target.dtype in LABELS and is_plain_here()):
+        return None
+    parameters = ignore_index, *parameters
+    if input.requires_grad and _is_grad_enabled():
+        request = Request(name, code, parameters, 0, None, None)
+        computed = compute_with_gradient(request, Tensors(input, target), 0, FOR_INPUT, False)
+        return None if computed is None else computed[0]
+    dtype = _IN_SINGLE if is_any_autocast() and is_in_single(input.device.type) else 0
+    return _torch_rows(name, code, parameters, 0, input, target, None, None, None, None, dtype, 0)
 
 
 def loss(function, input, target, whole, given):
     """One of PyTorch's functions; `whole` are its further arguments, `given` those that only ours has."""
     check_kinds(input, target, whole[0], given)
-    plain = given == _contract.NOTHING_OVER_ROWS
-    if plain and not are_plain((input, target, whole[0])):
+    if given is NOTHING_OVER_ROWS and not are_plain((input, target, whole[0])):
         return _rows_fallback.answer(function, input, target, *whole)
     weight, size_average, ignore_index, reduce, reduction, *more = whole
     if size_average is not None or reduce is not None:

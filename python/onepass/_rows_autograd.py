@@ -35,7 +35,7 @@ class RowLoss(torch.autograd.Function):
         if kind is not None:
             _upstream_habit.remember(kind, upstream, tensors[0].numel())
         kept = ctx.__dict__.pop("kept", None)  # in one step, should two threads run backward at once
-        if not kept or kept == [None, None]:
+        if not kept or (kept[0] is None and kept[1] is None):
             kept = [need or None for need in needed]
         if inplace:
             kept[0] = tensors[0]

@@ -6,7 +6,7 @@ Those that PyTorch has stand here with its signatures. The others are made out o
 import sys
 
 from ._catalog import CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, WRITTEN, default_of, losses_of
-from ._contract import NOTHING_OVER_ROWS, Given, RowGiven
+from ._contract import Given, RowGiven
 from ._documentation import documentation_of, row_documentation_of
 
 # ------------------------------------------------------- what PyTorch has, too --
@@ -184,15 +184,15 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
         return _override(cross_entropy, input, target, weight, size_average, ignore_index, reduce, reduction,
                          label_smoothing, z_loss, softcap, temperature, row_weight, mask, divisor, dtype, inplace,
                          return_lse, return_z_loss, return_accuracy)
-    returns = _returns(return_lse, return_z_loss, return_accuracy)
-    given = RowGiven(z_loss, softcap, temperature, row_weight, mask, divisor, dtype, inplace, returns)
+    plain = row_weight is None and mask is None and divisor is None and dtype is None and softcap is None and \
+        not (inplace or return_lse or return_z_loss or return_accuracy) and z_loss == 0 and temperature == 1
+    given = None if plain else RowGiven(z_loss, softcap, temperature, row_weight, mask, divisor, dtype, inplace,
+                                        _returns(return_lse, return_z_loss, return_accuracy))
     return _row_side(input, target).cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction,
                                                   label_smoothing, given)
 
 
 def _returns(lse, z_loss, accuracy):
-    if not (lse or z_loss or accuracy):
-        return ()
     return tuple([name for name, wanted in (("lse", lse), ("z_loss", z_loss), ("accuracy", accuracy)) if wanted])
 
 
@@ -203,7 +203,8 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     if _overridden(input, target, weight, row_weight, mask, divisor) and _enabled():
         return _override(nll_loss, input, target, weight, size_average, ignore_index, reduce, reduction, row_weight,
                          mask, divisor, dtype)
-    given = RowGiven(row_weight=row_weight, mask=mask, divisor=divisor, dtype=dtype)
+    plain = row_weight is None and mask is None and divisor is None and dtype is None
+    given = None if plain else RowGiven(row_weight=row_weight, mask=mask, divisor=divisor, dtype=dtype)
     return _row_side(input, target).nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction,
                                              given)
 
@@ -389,8 +390,14 @@ def _side(input, target):
     raise TypeError(f"input and target are {names}; expected two PyTorch tensors or two NumPy arrays")
 
 
+_rows = None  # the same for losses over rows
+
+
 def _row_side(input, target):
-    """The same for losses over rows."""
+    """The module that computes losses over rows of these operands."""
+    global _rows
+    if _rows is not None and isinstance(input, _rows.Tensor):
+        return _rows
     if _side(input, target) is _torch:
         from . import _rows
 
