@@ -278,24 +278,26 @@ static void test_minus_infinity(int32_t dtype, const char *loss) {
           "%s: -inf beside -1e9: expected 0, got %g", loss, got.value[0]);
 
     /* Whole tiles of it. */
+    int64_t label;
+    q.label = &label;
     for (int tile = 0; tile < 3; tile++) {
         for (int k = 0; k < 3000; k++) {
             input[k] = k / 1024 == tile ? m : (k % 11) - 5.0;
         }
         q.classes = 3000;
-        for (int label = 500; label < 3000; label += 1200) {
-            q.label = (int64_t[]){label};
+        for (label = 500; label < 3000; label += 1200) {
             expect_oracle("a tile of -inf", &q);
         }
     }
     for (int k = 0; k < 3000; k++) {
         input[k] = m;
     }
+    label = 7;
     ask(&q);
     CHECK(isnan(got.value[0]) && isnan(got.gradient[0][2999]), "%s: three tiles of -inf: expected NaN, got %g", loss,
           got.value[0]);
     input[1500] = 2;
-    q.label = (int64_t[]){1500};
+    label = 1500;
     ask(&q);
     CHECK(got.value[0] == 0 && got.gradient[0][1500] == 0 && got.gradient[0][0] == 0, "%s: 2 beside -inf alone: got %g",
           loss, got.value[0]);

@@ -61,7 +61,7 @@ static onepass_shape without_axis(const onepass_shape *shape, int32_t axis) {
     onepass_shape rows = {.ndim = shape->ndim - 1, .count = 1};
     for (int32_t d = 0; d < rows.ndim; d++) {
         rows.extent[d] = shape->extent[d + (d >= axis)];
-        rows.count *= rows.extent[d]; /* no overflow: see below */
+        rows.count = (int64_t)((uint64_t)rows.count * (uint64_t)rows.extent[d]); /* may wrap: see below */
     }
     return rows;
 }
