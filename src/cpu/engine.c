@@ -5,7 +5,7 @@
  */
 #include "cpu/instruction_sets.h"
 #include "cpu/rows.h"
-#include "cpu/cursor.h"
+#include "cpu/labels.h"
 #include "cpu/threads.h"
 #include "dtype.h"
 #include "float_state.h"
@@ -240,34 +240,21 @@ static __attribute__((noinline)) double sum_of_weights(const instruction_set *se
     return sum;
 }
 
-/* The weights first, since the gradient of every element is divided by their sum. */
-static void compute_over_weights(const instruction_set *set, const job *job) {
+/* The weights first, since the gradient of every element is divided by their sum. `counted` as check_labels() has it.
+ */
+static void compute_over_weights(const instruction_set *set, const job *job, int64_t counted) {
     struct job divided = *job;
-    divided.divisor = sum_of_weights(set, job);
+    divided.divisor = divides_by_count(job) ? (double)counted : sum_of_weights(set, job);
     compute(functions_for(set, job), &divided);
     if (job->divided_by.data)
         store_scalar(job->divided_by.data, job->divided_by.dtype, divided.divisor);
 }
 
-/* ------------------------------------------------------------------ labels -- */
+/* ------------------------------------------------------------------- entry -- */
 
 onepass_status onepass_check_labels(const job *job, int64_t rows_before) {
-    if (job->family != FAMILY_ROWS || job->loss->kind == ROW_PROBABILITIES)
-        return ONEPASS_OK;
-    const view *labels = &job->operand[1], *mask = &job->mask;
-    cursor label = cursor_at(labels, job->first);
-    for (int64_t row = job->first; row < job->first + job->count; row++) {
-        const int64_t index = load_index(labels->data, labels->dtype, label.offset);
-        const bool good = (index >= 0 && index < job->rows.classes) || index == job->rows.ignore_index;
-        if (!good && (!mask->data || ((const unsigned char *)mask->data)[cursor_at(mask, row).offset]))
-            return onepass_fail(ONEPASS_OUT_OF_BOUNDS,
-                                "target %lld in row %lld is out of bounds; expected a class from 0 to %lld, or "
-                                "ignore_index (%lld)",
-                                (long long)index, (long long)(rows_before + row), (long long)job->rows.classes - 1,
-                                (long long)job->rows.ignore_index);
-        cursor_step(&label, labels);
-    }
-    return ONEPASS_OK;
+    int64_t counted;
+    return check_labels(job, rows_before, &counted);
 }
 
 /* In the compute type, as the gradient is multiplied by it. */
@@ -278,13 +265,14 @@ static bool upstream_is_one(const job *job) {
 
 static onepass_status cpu_run(const job *job) {
     const instruction_set *set;
+    int64_t counted = 0;
     OK(choose_instruction_set(&set));
-    OK(onepass_check_labels(job, 0));
+    OK(check_labels(job, 0, &counted));
     const bool done_before = job->skip_if_one && upstream_is_one(job);
     if (done_before)
         return ONEPASS_OK;
     if (job->over_weights) {
-        compute_over_weights(set, job);
+        compute_over_weights(set, job, counted);
         return ONEPASS_OK;
     }
     compute(functions_for(set, job), job);

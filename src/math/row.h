@@ -40,17 +40,20 @@ ALWAYS_INLINE double row_distance(const softmax_scale *scale, double exponent, d
     return (above + log2_sum) * WIDE_LN_2;
 }
 
-/* From a row's state. `weighted` is asked for by values alone. */
-ALWAYS_INLINE row_sums row_sums_of_state(const softmax_scale *scale, const row_facts *facts, double weighted) {
+/* Minus the logarithm of the label's probability where its exponential is 0 beside the others'. */
+ALWAYS_INLINE double row_nll_of_rest(const softmax_scale *scale, const row_facts *facts) {
+    const softmax_row *row = &facts->row;
+    if (facts->label_logit == -REAL_INFINITY)
+        return WIDE_INFINITY;
+    return row_distance(scale, row->exponent, wide_log2(row->others + row->own), (double)facts->label_logit);
+}
+
+/* From a row's state, of a label whose exponential is not 0. `weighted` is asked for by values alone. */
+ALWAYS_INLINE row_sums row_usual_sums(const row_facts *facts, double weighted) {
     const softmax_row *row = &facts->row;
     const double sum = row->others + row->own;
     row_sums sums;
-    if (row->own > 0)
-        sums.nll = wide_log1p(row->others / row->own);
-    else if (facts->label_logit == -REAL_INFINITY)
-        sums.nll = WIDE_INFINITY;
-    else
-        sums.nll = row_distance(scale, row->exponent, wide_log2(sum), (double)facts->label_logit);
+    sums.nll = wide_log1p(row->others / row->own);
     sums.lse = row->lse;
     sums.own = row->own / sum;
     sums.others = row->others / sum;
@@ -58,6 +61,13 @@ ALWAYS_INLINE row_sums row_sums_of_state(const softmax_scale *scale, const row_f
     sums.weighted = weighted;
     sums.weights = row->weights;
     sums.classes = facts->classes;
+    return sums;
+}
+
+ALWAYS_INLINE row_sums row_sums_of_state(const softmax_scale *scale, const row_facts *facts, double weighted) {
+    row_sums sums = row_usual_sums(facts, weighted);
+    if (!(facts->row.own > 0))
+        sums.nll = row_nll_of_rest(scale, facts);
     return sums;
 }
 
@@ -71,10 +81,14 @@ ALWAYS_INLINE double row_complete(const softmax *softmax, const softmax_scale *s
     return above;
 }
 
+/* The sum of u_c (lse - z_c). */
+ALWAYS_INLINE double row_weighted(const softmax_scale *scale, const row_facts *facts, double above) {
+    return facts->row.weights * above + facts->weighted * scale->per_temperature;
+}
+
 ALWAYS_INLINE row_sums row_sums_of(const softmax *softmax, const softmax_scale *scale, row_facts *facts) {
-    const softmax_row *row = &facts->row;
     const double above = row_complete(softmax, scale, facts);
-    return row_sums_of_state(scale, facts, row->weights * above + facts->weighted * scale->per_temperature);
+    return row_sums_of_state(scale, facts, row_weighted(scale, facts, above));
 }
 
 /* What a row's slopes are multiplied by: its weight, one over the divisor, and one over the temperature. */

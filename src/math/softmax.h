@@ -60,26 +60,30 @@ typedef struct softmax_shift {
     double exponent; /* E; -inf: no logit is larger than -inf; NaN: one is NaN or +inf */
 } softmax_shift;
 
-/* `largest` is the largest logit, or NaN if one is. Of equal zeros it may be either: adding one makes it +0. */
+/* The whole number that is no less, for less than SOFTMAX_LARGEST in size; 0 is +0. gcc makes no vectors of ceil(). */
+ALWAYS_INLINE real softmax_ceiling(real x) {
+#if defined(__CUDACC__)
+    return (sizeof(real) == sizeof(float) ? (real)__builtin_ceilf((float)x) : (real)__builtin_ceil((double)x)) + 0;
+#else
+    const real nearest = (x + SOFTMAX_ROUNDER) - SOFTMAX_ROUNDER;
+    return nearest + choose(nearest < x, 1, 0);
+#endif
+}
+
+/* `largest` is the largest logit, or NaN if one is. Of equal zeros it may be either: adding one makes it +0. No
+ * branches: rows side by side have a shift each. */
 ALWAYS_INLINE softmax_shift softmax_shift_of(const softmax *softmax, const softmax_scale *scale, real largest) {
-    largest = largest + 0;
-    softmax_shift shift = {0, largest, 0, 0, 0};
-    const real product = largest * softmax->factor;
-    if (!(largest < REAL_INFINITY)) { /* +inf or NaN */
-        shift.exponent = WIDE_NAN;
-        shift.largest = 0;
-    } else if (largest == -REAL_INFINITY) {
-        shift.exponent = -WIDE_INFINITY;
-        shift.largest = 0;
-    } else if (product >= SOFTMAX_LARGEST || product <= -SOFTMAX_LARGEST) {
-        shift.anchor = largest;
-        shift.exponent = (double)largest * scale->factor;
-    } else {
-        shift.n = (sizeof(real) == sizeof(float) ? (real)__builtin_ceilf((float)product)
-                                                 : (real)__builtin_ceil((double)product)) + 0;
-        shift.exponent = (double)shift.n;
-    }
+    const real product = (largest + 0) * softmax->factor;
+    const bool is_small = (product < SOFTMAX_LARGEST) & (product > -SOFTMAX_LARGEST);
+    softmax_shift shift;
+    shift.largest = choose(largest - largest == 0, largest + 0, 0);
+    shift.anchor = choose(is_small, 0, shift.largest);
+    shift.n = choose(is_small, softmax_ceiling(product), 0);
     shift.lowest = (shift.n - SOFTMAX_RANGE) * softmax->per_factor;
+    const double wide = (double)largest, wide_product = (double)product;
+    const bool has_whole = (wide_product < (double)SOFTMAX_LARGEST) & (wide_product > -(double)SOFTMAX_LARGEST);
+    const double exponent = wide_choose(has_whole, (double)shift.n, (double)shift.anchor * scale->factor);
+    shift.exponent = wide_choose(wide - wide == 0, exponent, wide_choose(wide < 0, wide, WIDE_NAN));
     return shift;
 }
 

@@ -27,6 +27,25 @@ ALWAYS_INLINE uint64_t wide_bits(double x) {
     return bits;
 }
 
+/* `a` where the condition holds, else `b`, as choose() of real.h does it: loops over rows vectorise. */
+ALWAYS_INLINE double wide_choose(bool condition, double a, double b) {
+#if defined(__CUDACC__)
+    return condition ? a : b;
+#else
+    const uint64_t mask = (uint64_t)0 - (uint64_t)condition;
+    return wide_of((wide_bits(a) & mask) | (wide_bits(b) & ~mask));
+#endif
+}
+
+/* A whole number of less than 2^51 in size: few vector units convert 64-bit integers. */
+ALWAYS_INLINE double wide_of_whole(int64_t k) {
+#if defined(__CUDACC__)
+    return (double)k;
+#else
+    return wide_of(wide_bits(0x1.8p52) + (uint64_t)k) - 0x1.8p52;
+#endif
+}
+
 /* a * b + c, rounded once. A processor without the instruction leaves it to libm, which is exact too. */
 ALWAYS_INLINE double wide_fused(double a, double b, double c) {
 #if defined(__CUDACC__)
@@ -63,13 +82,11 @@ ALWAYS_INLINE double wide_exp2(double x) {
  * sum 1 + x loses comes back as a correction. log(1 + f) = 2 atanh(s), s = f / (2 + f), by its series, whose terms
  * beyond the tenth are below 2^-58. */
 ALWAYS_INLINE double wide_log1p(double x) {
-    if (!(x < WIDE_INFINITY))
-        return x;
-    const double sum = 1 + x, lost = sum > 0x1p53 ? 0 : x - (sum - 1);
+    const double sum = 1 + x, lost = wide_choose(sum > 0x1p53, 0, x - (sum - 1));
     const uint64_t offset = wide_bits(sum) + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd));
-    const int64_t k = (int64_t)(offset >> 52) - 1023;
-    const double m = wide_of(wide_bits(sum) - ((uint64_t)k << 52));
-    const double f = k == 0 ? x : m - 1, correction = k == 0 ? 0 : lost / sum;
+    const int64_t exponent = (int64_t)(offset >> 52) - 1023;
+    const double m = wide_of(wide_bits(sum) - ((uint64_t)exponent << 52)), k = wide_of_whole(exponent);
+    const double f = wide_choose(k == 0, x, m - 1), correction = wide_choose(k == 0, 0, lost / sum);
     const double s = f / (2 + f), z = s * s, half = 0.5 * f * f;
     double r = 0x1.8618618618618p-4;            /* 2/21 */
     r = wide_fused(r, z, 0x1.af286bca1af28p-4); /* 2/19 */
@@ -81,8 +98,8 @@ ALWAYS_INLINE double wide_log1p(double x) {
     r = wide_fused(r, z, 0x1.2492492492492p-2); /* 2/7 */
     r = wide_fused(r, z, 0x1.999999999999ap-2); /* 2/5 */
     r = wide_fused(r, z, 0x1.5555555555555p-1); /* 2/3 */
-    const double low = s * (half + z * r) + (wide_fused((double)k, WIDE_LN_2_LOW, correction));
-    return wide_fused((double)k, WIDE_LN_2, f - (half - low));
+    const double low = s * (half + z * r) + wide_fused(k, WIDE_LN_2_LOW, correction);
+    return wide_choose(x < WIDE_INFINITY, wide_fused(k, WIDE_LN_2, f - (half - low)), x);
 }
 
 /* log2 of a positive, finite number; nothing is lost near 1. */

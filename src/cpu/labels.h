@@ -1,0 +1,94 @@
+/*
+ * The class indices of a loss over rows, before anything is computed: whether each is a class, and how many rows take
+ * part.
+ */
+#ifndef ONEPASS_CPU_LABELS_H
+#define ONEPASS_CPU_LABELS_H
+
+#include "cpu/cursor.h"
+#include "dtype.h"
+#include "engine.h"
+#include "message.h"
+
+/* What a scan of all class indices finds. */
+typedef struct label_scan {
+    int64_t wrong;   /* neither a class nor ignored, hidden ones included */
+    int64_t ignored; /* rows */
+} label_scan;
+
+typedef struct label_range {
+    uint64_t classes;
+    int64_t ignore_index;
+} label_range;
+
+ALWAYS_INLINE void scan_label(int64_t label, const label_range *range, label_scan *scan) {
+    const bool ignored = label == range->ignore_index;
+    scan->ignored += ignored;
+    scan->wrong += !ignored & ((uint64_t)label >= range->classes);
+}
+
+/* Neighbouring labels of one type; `stride` elements apart. */
+static void scan_labels(const void *data, int32_t dtype, int64_t stride, int64_t count, const label_range *given,
+                        label_scan *scan) {
+    const label_range range = *given;
+    label_scan found = *scan;
+    if (dtype == ONEPASS_I64 && stride == 1)
+        for (int64_t i = 0; i < count; i++)
+            scan_label(((const int64_t *)data)[i], &range, &found);
+    else
+        for (int64_t i = 0; i < count; i++)
+            scan_label(load_index(data, dtype, i * stride), &range, &found);
+    *scan = found;
+}
+
+static label_scan scan_all_labels(const job *job) {
+    const view *labels = &job->operand[1];
+    const label_range range = {(uint64_t)job->rows.classes, job->rows.ignore_index};
+    label_scan scan = {0, 0};
+    cursor at = cursor_at(labels, job->first);
+    for (int64_t done = 0; done < job->count;) {
+        const int64_t count = least(at.left, job->count - done);
+        const char *data = (const char *)labels->data + at.offset * (int64_t)dtype_size(labels->dtype);
+        scan_labels(data, labels->dtype, inner_stride(labels), count, &range, &scan);
+        done += count;
+        cursor_next_row(&at, labels);
+    }
+    return scan;
+}
+
+/* The first that is wrong where the mask does not hide it. */
+static onepass_status find_wrong_label(const job *job, int64_t rows_before) {
+    const view *labels = &job->operand[1], *mask = &job->mask;
+    cursor label = cursor_at(labels, job->first);
+    for (int64_t row = job->first; row < job->first + job->count; row++) {
+        const int64_t index = load_index(labels->data, labels->dtype, label.offset);
+        const bool good = (index >= 0 && index < job->rows.classes) || index == job->rows.ignore_index;
+        if (!good && (!mask->data || ((const unsigned char *)mask->data)[cursor_at(mask, row).offset]))
+            return onepass_fail(ONEPASS_OUT_OF_BOUNDS,
+                                "target %lld in row %lld is out of bounds; expected a class from 0 to %lld, or "
+                                "ignore_index (%lld)",
+                                (long long)index, (long long)(rows_before + row), (long long)job->rows.classes - 1,
+                                (long long)job->rows.ignore_index);
+        cursor_step(&label, labels);
+    }
+    return ONEPASS_OK;
+}
+
+/* Every class index that will be looked at is that of a class. `counted` rows take part, if nothing but the index says
+ * whether they do. */
+static onepass_status check_labels(const job *job, int64_t rows_before, int64_t *counted) {
+    if (job->family != FAMILY_ROWS || job->loss->kind == ROW_PROBABILITIES || job->count == 0)
+        return ONEPASS_OK;
+    const label_scan scan = scan_all_labels(job);
+    *counted = job->count - scan.ignored;
+    return scan.wrong ? find_wrong_label(job, rows_before) : ONEPASS_OK;
+}
+
+/* Whether a mean is divided by that number, which a sum in any order comes to. */
+static bool divides_by_count(const job *job) {
+    const bool weighted = (job->operand[2].data || job->weight.data) && !job->over_elements;
+    return job->family == FAMILY_ROWS && job->loss->kind != ROW_PROBABILITIES && !job->divisor_tensor.data &&
+           !job->mask.data && !weighted;
+}
+
+#endif

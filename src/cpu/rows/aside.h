@@ -1,0 +1,289 @@
+/*
+ * What is done to a group of rows side by side: the loops over its rows are vectors, and the order of summation is
+ * that of every row by itself.
+ */
+#ifndef ONEPASS_CPU_ROWS_ASIDE_H
+#define ONEPASS_CPU_ROWS_ASIDE_H
+
+#include "descriptor.h"
+#include "order.h"
+
+#include "math/row.h"
+
+#define ROWS_ASIDE 16
+
+#define EACH_ROW_ASIDE(statement)                                                                                      \
+    _Pragma("omp simd") for (int64_t r = 0; r < ROWS_ASIDE; r++) {                                                     \
+        statement;                                                                                                     \
+    }
+
+/* A group of rows; a number a row, where not said otherwise. */
+typedef struct group {
+    real *z; /* [class][row]: logits, then exponentials, then slopes */
+    int64_t classes;
+    int64_t first;                           /* row */
+    int count;                               /* of rows that there are */
+    bool takes_part[ROWS_ASIDE], has_absent; /* rows that take no part */
+    int64_t label[ROWS_ASIDE];
+    double class_weight[ROWS_ASIDE], weight[ROWS_ASIDE]; /* of the label; of the row */
+
+    /* Of the logits. */
+    _Alignas(64) real largest[ROWS_ASIDE]; /* or NaN */
+    real label_logit[ROWS_ASIDE];
+    real anchor[ROWS_ASIDE], n[ROWS_ASIDE], lowest[ROWS_ASIDE]; /* of the shift */
+
+    /* The state, ... */
+    double exponent[ROWS_ASIDE], others[ROWS_ASIDE], own[ROWS_ASIDE], lse[ROWS_ASIDE], weights[ROWS_ASIDE];
+    /* ... and what row_sums has beside it, with the sum of u (largest - z). */
+    double weighted[ROWS_ASIDE], weighted_loss[ROWS_ASIDE];
+
+    double nll[ROWS_ASIDE], own_share[ROWS_ASIDE], others_share[ROWS_ASIDE];
+    row_slopes slopes[ROWS_ASIDE];
+    double value[ROWS_ASIDE];
+    /* Slopes are e f - u b, the label's own apart, all times the upstream gradient. */
+    real f[ROWS_ASIDE], b[ROWS_ASIDE], own_slope[ROWS_ASIDE], upstream[ROWS_ASIDE];
+} group;
+
+/* ------------------------------------------------------------------ logits -- */
+
+static void find_largest(group *group) {
+    real largest[ROWS_ASIDE];
+    real_bits is_nan[ROWS_ASIDE];
+    EACH_ROW_ASIDE(largest[r] = -REAL_INFINITY; is_nan[r] = 0)
+    for (int64_t class = 0; class < group->classes; class ++) {
+        const real *z = group->z + class * ROWS_ASIDE;
+        EACH_ROW_ASIDE(largest[r] = z[r] > largest[r] ? z[r] : largest[r];
+                       is_nan[r] |= (real_bits)0 - (real_bits)(z[r] != z[r]))
+    }
+    EACH_ROW_ASIDE(group->largest[r] = choose(is_nan[r] != 0, REAL_NAN, largest[r] + 0)) /* -0 is 0 */
+}
+
+static void find_shifts(const softmax *given, const softmax_scale *given_scale, group *group) {
+    const softmax softmax = *given;
+    const softmax_scale scale = *given_scale;
+#pragma omp simd
+    for (int64_t r = 0; r < ROWS_ASIDE; r++) {
+        const softmax_shift shift = softmax_shift_of(&softmax, &scale, group->largest[r]);
+        group->anchor[r] = shift.anchor;
+        group->n[r] = shift.n;
+        group->lowest[r] = shift.lowest;
+        group->exponent[r] = shift.exponent;
+    }
+}
+
+/* In the place of the logits. */
+static void exponentiate_aside(const softmax *given, group *group) {
+    const softmax softmax = *given;
+    real anchor[ROWS_ASIDE], n[ROWS_ASIDE], lowest[ROWS_ASIDE];
+    EACH_ROW_ASIDE(anchor[r] = group->anchor[r]; n[r] = group->n[r]; lowest[r] = group->lowest[r])
+    for (int64_t class = 0; class < group->classes; class ++) {
+        real *z = group->z + class * ROWS_ASIDE;
+#pragma omp simd
+        for (int64_t r = 0; r < ROWS_ASIDE; r++) {
+            const softmax_shift shift = {.n = n[r], .lowest = lowest[r]};
+            z[r] = softmax_exponential(&softmax, &shift, z[r] - anchor[r]);
+        }
+    }
+}
+
+/* -------------------------------------------------------------------- sums -- */
+
+typedef real aside_term(const group *group, const real *u, int64_t class, int64_t r);
+
+ALWAYS_INLINE real stored_aside(const group *group, const real *u, int64_t class, int64_t r) {
+    (void)u;
+    return group->z[class * ROWS_ASIDE + r];
+}
+
+/* Of logits that are -inf, and weights that are 0, the product is 0; a row without a largest has no use for it. */
+ALWAYS_INLINE real weighted_aside(const group *group, const real *u, int64_t class, int64_t r) {
+    return choose(u[class] == 0, 0, u[class] * (group->z[class * ROWS_ASIDE + r] - group->largest[r]));
+}
+
+/* Step 3 of the order for one lane of a row that has this many classes or fewer; terms beyond the end are +0, and where
+ * there are none, one +0 is added all the same, since it makes a sum of -0. */
+ALWAYS_INLINE void sum_lane_aside(aside_term *term, const group *group, const real *u, int64_t lane, double *sum) {
+    real part[ORDER_LINES][ROWS_ASIDE];
+    if (group->classes <= ORDER_LANES) {
+        EACH_ROW_ASIDE(sum[r] = (double)(term(group, u, lane, r) + 0))
+        return;
+    }
+    for (int64_t line = 0; line < ORDER_LINES; line++) {
+        const int64_t class = line * ORDER_LANES + lane;
+        if (class < group->classes)
+            EACH_ROW_ASIDE(part[line][r] = term(group, u, class, r))
+        else
+            EACH_ROW_ASIDE(part[line][r] = 0)
+    }
+    EACH_ROW_ASIDE(sum[r] = (double)(((part[0][r] + part[1][r]) + (part[2][r] + part[3][r])) +
+                                     ((part[4][r] + part[5][r]) + (part[6][r] + part[7][r]))))
+}
+
+/* Steps 3 and 4: the lanes that there are, by halves. A lane without a partner stands alone. */
+ALWAYS_INLINE void sum_aside(aside_term *term, const group *group, const real *u, double *sum) {
+    _Alignas(64) double lane[ORDER_LANES / 2][ROWS_ASIDE], partner[ROWS_ASIDE];
+    const int64_t lanes = group->classes < ORDER_LANES ? group->classes : ORDER_LANES;
+    int64_t half = ORDER_LANES / 2, left = lanes < half ? lanes : half;
+    for (int64_t l = 0; l < left; l++) {
+        sum_lane_aside(term, group, u, l, lane[l]);
+        if (l + half < lanes) {
+            sum_lane_aside(term, group, u, l + half, partner);
+            EACH_ROW_ASIDE(lane[l][r] = lane[l][r] + partner[r])
+        }
+    }
+    for (half /= 2; half > 0; half /= 2) {
+        for (int64_t l = 0; l + half < left; l++)
+            EACH_ROW_ASIDE(lane[l][r] = lane[l][r] + lane[l + half][r])
+        left = left < half ? left : half;
+    }
+    EACH_ROW_ASIDE(sum[r] = lane[0][r])
+}
+
+static void sum_exponentials_aside(group *group) {
+    sum_aside(stored_aside, group, NULL, group->others);
+}
+
+/* The sum of u (largest - z), and of u. */
+static void sum_weighted_aside(group *group, const real *u, double weights) {
+    double sum[ROWS_ASIDE];
+    sum_aside(weighted_aside, group, u, sum);
+    for (int r = 0; r < ROWS_ASIDE; r++) {
+        const softmax_tile tile = {.weights = weights, .weighted = sum[r], .largest = group->largest[r]};
+        group->weights[r] = weights;
+        group->weighted[r] = row_part_of_weighted(&tile, group->largest[r]);
+    }
+}
+
+/* ------------------------------------------------------------------- facts -- */
+
+ALWAYS_INLINE softmax_row state_aside(const group *group, int64_t r) {
+    return (softmax_row){group->exponent[r], group->others[r], group->own[r], group->lse[r], group->weights[r]};
+}
+
+static void set_state(group *group, int r, softmax_row state) {
+    group->exponent[r] = state.exponent;
+    group->others[r] = state.others;
+    group->own[r] = state.own;
+    group->lse[r] = state.lse;
+    group->weights[r] = state.weights;
+}
+
+ALWAYS_INLINE row_facts facts_aside(const group *group, int64_t r) {
+    return (row_facts){.row = state_aside(group, r),
+                       .weighted = group->weighted[r],
+                       .largest = group->largest[r],
+                       .label_logit = group->label_logit[r],
+                       .weight = group->class_weight[r],
+                       .classes = (double)group->classes};
+}
+
+/* The state's logarithm. */
+static void finish_sums(const softmax *given, const softmax_scale *given_scale, group *group) {
+    const softmax softmax = *given;
+    const softmax_scale scale = *given_scale;
+#pragma omp simd
+    for (int64_t r = 0; r < ROWS_ASIDE; r++) {
+        row_facts facts = facts_aside(group, r);
+        const double above = row_complete(&softmax, &scale, &facts);
+        group->lse[r] = facts.row.lse;
+        group->weighted_loss[r] = row_weighted(&scale, &facts, above);
+    }
+}
+
+/* ------------------------------------------------------------------ losses -- */
+
+/* What is the same for all rows. */
+typedef struct aside_scale {
+    double per_divisor, per_temperature;
+} aside_scale;
+
+/* What the state comes to, of labels whose exponential is not 0. */
+static void finish_states(group *group) {
+#pragma omp simd
+    for (int64_t r = 0; r < ROWS_ASIDE; r++) {
+        const row_facts facts = facts_aside(group, r);
+        const row_sums sums = row_usual_sums(&facts, 0);
+        group->nll[r] = sums.nll;
+        group->own_share[r] = sums.own;
+        group->others_share[r] = sums.others;
+    }
+}
+
+/* What the loss makes of it: the only step that is taken row by row. */
+static void apply_loss(row_function *loss, const double *parameter, group *group) {
+    row_sums sums = {.classes = (double)group->classes};
+    for (int r = 0; r < group->count; r++) {
+        sums.nll = group->nll[r];
+        sums.lse = group->lse[r];
+        sums.own = group->own_share[r];
+        sums.others = group->others_share[r];
+        sums.weight = group->class_weight[r];
+        sums.weighted = group->weighted_loss[r];
+        sums.weights = group->weights[r];
+        loss(&sums, parameter, &group->slopes[r]);
+    }
+}
+
+ALWAYS_INLINE void keep_factors(const aside_scale *scale, const row_slopes *slopes, int64_t r, group *group) {
+    const softmax_row state = state_aside(group, r);
+    const double common = group->weight[r] * scale->per_divisor * scale->per_temperature;
+    const row_factors factors = row_factors_of(&state, slopes, common);
+    group->value[r] = slopes->value * group->weight[r];
+    group->f[r] = (real)factors.of_exponentials;
+    group->b[r] = factors.of_weights;
+    group->own_slope[r] = factors.own;
+}
+
+static void keep_all_factors(const aside_scale *given, group *group) {
+    const aside_scale scale = *given;
+#pragma omp simd
+    for (int64_t r = 0; r < ROWS_ASIDE; r++)
+        keep_factors(&scale, &group->slopes[r], r, group);
+}
+
+/* Whether a row is not as the loops take it to be: its label has no exponential, it has no softmax, or its label's
+ * slope is a zero whose sign may be that of a logarithm that was not computed. */
+ALWAYS_INLINE bool is_unusual(const group *group, int64_t r) {
+    return !(group->own[r] > 0) | (group->largest[r] - group->largest[r] != 0) | (group->own_slope[r] == 0);
+}
+
+static bool has_unusual(const group *group) {
+    int unusual = group->has_absent;
+    for (int r = 0; r < ROWS_ASIDE; r++)
+        unusual |= is_unusual(group, r);
+    return unusual;
+}
+
+/* ------------------------------------------------------------------ slopes -- */
+
+static void multiply_aside(group *group) {
+    for (int64_t class = 0; class < group->classes; class ++) {
+        real *z = group->z + class * ROWS_ASIDE;
+        EACH_ROW_ASIDE(z[r] = canonical(z[r] * group->upstream[r]))
+    }
+}
+
+/* In the place of the exponentials. Rows that take no part have 0, whatever stands there. */
+static void write_slopes_aside(group *group, const real *u) {
+    real f[ROWS_ASIDE], b[ROWS_ASIDE];
+    bool has_upstream = false;
+    EACH_ROW_ASIDE(f[r] = group->f[r]; b[r] = group->b[r])
+    for (int64_t class = 0; class < group->classes; class ++) {
+        real *z = group->z + class * ROWS_ASIDE;
+        if (u)
+            EACH_ROW_ASIDE(z[r] = canonical(z[r] * f[r] - u[class] * b[r]))
+        else
+            EACH_ROW_ASIDE(z[r] = canonical(z[r] * f[r]))
+    }
+    for (int r = 0; r < group->count; r++) {
+        group->z[group->label[r] * ROWS_ASIDE + r] = canonical(group->own_slope[r]);
+        has_upstream |= group->upstream[r] != 1;
+    }
+    if (has_upstream)
+        multiply_aside(group);
+    for (int r = 0; group->has_absent && r < group->count; r++)
+        for (int64_t class = 0; !group->takes_part[r] && class < group->classes; class ++)
+            group->z[class * ROWS_ASIDE + r] = 0;
+}
+
+#endif

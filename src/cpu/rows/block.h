@@ -1,0 +1,354 @@
+/*
+ * Rows side by side, rows along vectors: for rows of few classes, and for those of images, whose classes lie far apart
+ * while neighbouring rows lie together. A block of rows is brought into a buffer, group by group of ROWS_ASIDE rows,
+ * and all that a row needs is done to a whole group at a time. A row is one tile here.
+ */
+#ifndef ONEPASS_CPU_ROWS_BLOCK_H
+#define ONEPASS_CPU_ROWS_BLOCK_H
+
+#include "cpu/rows/aside.h"
+#include "cpu/rows/tile.h"
+
+/* A buffer of 32 KiB lies in a first-level cache, and four groups are 256 bytes of a float image's row at a time. */
+#define BLOCK_NUMBERS (32768 / (int64_t)sizeof(real))
+#define MOST_GROUPS   4
+
+/* Rows of so many classes without gaps are transposed into the buffer; longer ones are faster by themselves. */
+#define MOST_TRANSPOSED 96
+
+typedef struct block_buffers {
+    _Alignas(64) real z[BLOCK_NUMBERS];               /* [group][class][row]: logits, exponentials, slopes */
+    real u[BLOCK_NUMBERS / ROWS_ASIDE + ORDER_LANES]; /* class weights; room for the zeros of a line */
+    double weights;                                   /* their sum */
+    bool needs_lse;                                   /* of every row */
+    group group;
+} block_buffers;
+
+/* ------------------------------------------------------------------ memory -- */
+
+/* The rows of a tensor that a block has: from `first` on, `row` apart. */
+typedef struct block_memory {
+    char *first;
+    int32_t dtype;
+    int64_t row, class; /* strides */
+    int64_t rows, classes;
+} block_memory;
+
+static int64_t block_length(const view *view, int64_t row, int64_t most) {
+    return view->data ? least(row_length(view, row), most) : most;
+}
+
+static block_memory memory_of(const rows *rows, const view *view, int64_t class_stride, int64_t row, int64_t count) {
+    return (block_memory){.first = address_of(view, row),
+                          .dtype = view->dtype,
+                          .row = inner_stride(view),
+                          .class = class_stride,
+                          .rows = count,
+                          .classes = rows->of->classes};
+}
+
+ALWAYS_INLINE real *group_of(real *z, const block_memory *memory, int64_t row) {
+    return z + row / ROWS_ASIDE * memory->classes * ROWS_ASIDE;
+}
+
+/* Neighbouring rows that lie together are copied as vectors, others number by number. */
+ALWAYS_INLINE void bring_block(load_function *load, const block_memory *given, real *z) {
+    const block_memory memory = *given;
+    if (memory.row != 1) {
+        for (int64_t row = 0; row < memory.rows; row++) {
+            real *into = group_of(z, &memory, row) + row % ROWS_ASIDE;
+            for (int64_t class = 0; class < memory.classes; class ++)
+                into[class * ROWS_ASIDE] = load(memory.first, row * memory.row + class * memory.class);
+        }
+        return;
+    }
+    for (int64_t class = 0; class < memory.classes; class ++)
+        for (int64_t row = 0; row < memory.rows; row += ROWS_ASIDE) {
+            real *into = group_of(z, &memory, row) + class * ROWS_ASIDE;
+            const int64_t offset = row + class * memory.class, left = memory.rows - row;
+            if (left >= ROWS_ASIDE)
+                EACH_ROW_ASIDE(into[r] = load(memory.first, offset + r))
+            for (int64_t r = 0; left < ROWS_ASIDE && r < left; r++)
+                into[r] = load(memory.first, offset + r);
+        }
+}
+
+static void bring(const block_memory *memory, real *z) {
+    switch (memory->dtype) {
+    case ONEPASS_F16:
+        bring_block(load_f16, memory, z);
+        break;
+    case ONEPASS_BF16:
+        bring_block(load_bf16, memory, z);
+        break;
+    case ONEPASS_F32:
+        bring_block(load_f32, memory, z);
+        break;
+    default:
+        bring_block(load_f64, memory, z);
+    }
+}
+
+ALWAYS_INLINE void take_block(store_function *store, const block_memory *given, real *z) {
+    const block_memory memory = *given;
+    if (memory.row != 1) {
+        for (int64_t row = 0; row < memory.rows; row++) {
+            const real *from = group_of(z, &memory, row) + row % ROWS_ASIDE;
+            for (int64_t class = 0; class < memory.classes; class ++)
+                store(memory.first, row * memory.row + class * memory.class, from[class * ROWS_ASIDE]);
+        }
+        return;
+    }
+    for (int64_t class = 0; class < memory.classes; class ++)
+        for (int64_t row = 0; row < memory.rows; row += ROWS_ASIDE) {
+            const real *from = group_of(z, &memory, row) + class * ROWS_ASIDE;
+            const int64_t offset = row + class * memory.class, left = memory.rows - row;
+            if (left >= ROWS_ASIDE)
+                EACH_ROW_ASIDE(store(memory.first, offset + r, from[r]))
+            for (int64_t r = 0; left < ROWS_ASIDE && r < left; r++)
+                store(memory.first, offset + r, from[r]);
+        }
+}
+
+static void take(const block_memory *memory, real *z) {
+    switch (memory->dtype) {
+    case ONEPASS_F16:
+        take_block(store_f16, memory, z);
+        break;
+    case ONEPASS_BF16:
+        take_block(store_bf16, memory, z);
+        break;
+    case ONEPASS_F32:
+        take_block(store_f32, memory, z);
+        break;
+    default:
+        take_block(store_f64, memory, z);
+    }
+}
+
+/* The lines of a group of an image's rows, one or a few in every class: more streams than hardware follows. A group at
+ * a time, since a core has room for no more lines that are on their way. */
+static void prefetch_group(const block_memory *memory, int64_t row, bool to_write) {
+    const int64_t size = (int64_t)dtype_size(memory->dtype);
+    const uintptr_t first = (uintptr_t)memory->first + (uintptr_t)(row * size);
+    for (int64_t class = 0; CAN_PREFETCH && memory->row == 1 && class < memory->classes; class ++)
+        for (int64_t byte = 0; byte < ROWS_ASIDE * size; byte += CACHE_LINE) {
+            const void *line = (const void *)(first + (uintptr_t)(class * memory->class * size + byte));
+            if (to_write)
+                __builtin_prefetch(line, 1);
+            else
+                __builtin_prefetch(line);
+        }
+}
+
+/* ----------------------------------------------------------------- a group -- */
+
+/* Class indices of neighbouring rows. */
+static void read_labels(const view *view, int64_t first, int count, int64_t *label) {
+    if (dense_length(view, first) < count) {
+        for (int r = 0; r < count; r++)
+            label[r] = load_index(address_of(view, first + r), view->dtype, 0);
+        return;
+    }
+    const void *data = address_of(view, first);
+    for (int r = 0; r < count; r++)
+        label[r] = load_index(data, view->dtype, r);
+}
+
+/* Who takes part. Rows that do not, or are not there, have the label 0, which nobody looks at. */
+static void read_rows(const rows *rows, group *group) {
+    const view *mask = &rows->job->mask;
+    const int64_t ignored = rows->of->ignore_index;
+    group->has_absent = false;
+    for (int r = group->count; r < ROWS_ASIDE; r++)
+        group->label[r] = 0;
+    read_labels(&rows->job->operand[1], group->first, group->count, group->label);
+    for (int r = 0; r < group->count; r++) {
+        group->takes_part[r] =
+            group->label[r] != ignored && (!mask->data || element_of(mask, group->first + r, 1) != 0);
+        group->label[r] = group->takes_part[r] ? group->label[r] : 0;
+        group->has_absent |= !group->takes_part[r];
+    }
+}
+
+/* Weights and upstream gradients, where there are any. */
+static void read_factors(const rows *rows, group *group) {
+    const job *job = rows->job;
+    EACH_ROW_ASIDE(group->class_weight[r] = 1; group->weight[r] = 1; group->upstream[r] = 1)
+    if (!job->operand[2].data && !job->weight.data && !job->upstream.data)
+        return;
+    for (int r = 0; r < group->count; r++) {
+        if (!group->takes_part[r])
+            continue;
+        group->class_weight[r] = class_weight_of(job, group->label[r]);
+        group->weight[r] = element_of(&job->weight, group->first + r, 1);
+        group->upstream[r] = upstream_of(job, group->first + r);
+    }
+}
+
+static void recall_states(const rows *rows, group *group) {
+    for (int r = 0; r < group->count; r++) {
+        softmax_row state;
+        memcpy(&state, rows->of->state + (group->first + r) * ONEPASS_ROW_STATE, sizeof state);
+        set_state(group, r, state);
+    }
+}
+
+/* From the group's logits to its exponentials and what is known of its rows. */
+static void sum_group(const rows *rows, const block_buffers *buffers, group *group) {
+    const real *u = rows->weighs ? buffers->u : NULL;
+    EACH_ROW_ASIDE(group->lse[r] = group->weights[r] = group->weighted[r] = group->weighted_loss[r] = 0)
+    find_largest(group);
+    find_shifts(&rows->softmax, &rows->of->scale, group);
+    for (int r = 0; r < ROWS_ASIDE; r++)
+        group->label_logit[r] = group->z[group->label[r] * ROWS_ASIDE + r];
+    if (u && !rows->reads_state)
+        sum_weighted_aside(group, u, buffers->weights);
+    exponentiate_aside(&rows->softmax, group);
+    if (rows->reads_state) {
+        recall_states(rows, group);
+        return;
+    }
+    for (int r = 0; r < ROWS_ASIDE; r++) {
+        real *own = group->z + group->label[r] * ROWS_ASIDE + r;
+        group->own[r] = (double)*own;
+        *own = 0;
+    }
+    sum_exponentials_aside(group);
+    if (buffers->needs_lse)
+        finish_sums(&rows->softmax, &rows->of->scale, group);
+}
+
+/* The class of the largest number, the first of equals, or of the first NaN. */
+static int64_t predict_aside(const group *group, int r) {
+    int64_t found = 0;
+    for (int64_t class = 0; class < group->classes; class ++) {
+        const real z = group->z[class * ROWS_ASIDE + r];
+        if (z != z)
+            return class;
+        if (z > group->z[found * ROWS_ASIDE + r])
+            found = class;
+    }
+    return found;
+}
+
+/* A row that the loops over the group do not serve. */
+static void finish_row(const rows *rows, const aside_scale *scale, group *group, int r) {
+    row_slopes slopes = {WIDE_NAN, WIDE_NAN, WIDE_NAN, WIDE_NAN};
+    row_facts facts = facts_aside(group, r);
+    const bool good = rows->reads_state ? facts.row.exponent == facts.row.exponent : facts.largest - facts.largest == 0;
+    if (good) {
+        const row_sums sums = rows->reads_state ? row_sums_of_state(&rows->of->scale, &facts, 0)
+                                                : row_sums_of(&rows->softmax, &rows->of->scale, &facts);
+        rows->job->loss->row(&sums, rows->job->parameter, &slopes);
+    } else {
+        facts.row = no_softmax();
+    }
+    set_state(group, r, facts.row);
+    keep_factors(scale, &slopes, r, group);
+}
+
+/* Rows that take no part, and those that are unusual. */
+static void finish_rest(const rows *rows, const aside_scale *scale, group *group) {
+    for (int r = 0; r < group->count; r++) {
+        if (!group->takes_part[r]) {
+            set_state(group, r, (softmax_row){0});
+            group->value[r] = 0;
+            group->f[r] = group->b[r] = group->own_slope[r] = 0;
+        } else if (is_unusual(group, r)) {
+            finish_row(rows, scale, group, r);
+        }
+    }
+}
+
+/* Values of the group's rows, what comes with them, and what they add to the sum. */
+static void finish_rows(const rows *rows, group *group, real *terms) {
+    const aside_scale scale = {rows->per_divisor, rows->of->scale.per_temperature};
+    finish_states(group);
+    apply_loss(rows->job->loss->row, rows->job->parameter, group);
+    keep_all_factors(&scale, group);
+    if (has_unusual(group))
+        finish_rest(rows, &scale, group);
+    for (int r = 0; rows->has_outputs && r < group->count; r++) {
+        const softmax_row state = state_aside(group, r);
+        write_outputs(rows, group->first + r, group->value[r], &state);
+    }
+    for (int r = 0; r < group->count; r++)
+        terms[r] = canonical((real)group->value[r]);
+}
+
+static void run_group(const rows *rows, const block_buffers *buffers, group *group, real *terms) {
+    read_rows(rows, group);
+    read_factors(rows, group);
+    for (int r = 0; rows->of->predicted.data && r < group->count; r++)
+        write_predicted(rows, group->first + r, group->takes_part[r] ? predict_aside(group, r) : -1);
+    sum_group(rows, buffers, group);
+    finish_rows(rows, group, terms);
+    if (rows->has_gradient)
+        write_slopes_aside(group, rows->weighs ? buffers->u : NULL);
+}
+
+/* -------------------------------------------------------------------- rows -- */
+
+/* Whether a job's rows are taken side by side. */
+static bool goes_aside(const rows *rows) {
+    const job *job = rows->job;
+    const int64_t classes = rows->of->classes;
+    const bool is_short = classes <= MOST_TRANSPOSED;
+    const bool lies_aside = rows->of->class_stride[0] != 1 && inner_stride(&job->operand[0]) == 1;
+    return job->loss->kind == ROW_LABEL && rows->softmax.softcap == 0 && classes > 0 &&
+           classes <= BLOCK_NUMBERS / ROWS_ASIDE && (is_short || lies_aside);
+}
+
+/* Whether the logarithm of the sum changes what a loss makes of a row, but for the sign of a slope of 0. */
+static bool looks_at_lse(const job *job) {
+    row_slopes slopes[2];
+    row_sums sums = {.nll = 1, .own = 0.25, .others = 0.75, .weight = 1, .weighted = 1, .weights = 1, .classes = 4};
+    for (int i = 0; i < 2; i++) {
+        sums.lse = 3 * i - 1;
+        job->loss->row(&sums, job->parameter, &slopes[i]);
+    }
+    return memcmp(&slopes[0], &slopes[1], sizeof slopes[0]) != 0;
+}
+
+static void prepare_block(const rows *rows, block_buffers *buffers) {
+    const int classes = (int)rows->of->classes;
+    buffers->weights = 0;
+    buffers->needs_lse = rows->weighs || rows->has_outputs || looks_at_lse(rows->job);
+    if (!rows->weighs)
+        return;
+    real terms[ORDER_TILE];
+    gather_class_weights(rows, 0, classes, buffers->u);
+    buffers->weights = sum_of_weights(buffers->u, classes, terms);
+}
+
+/* Up to a block of rows, as many as lie in one row of the views; returns how many. */
+static int64_t run_block(const rows *rows, int64_t index, int64_t most, block_buffers *buffers, real *terms) {
+    const job *job = rows->job;
+    const int64_t classes = rows->of->classes, groups = least(BLOCK_NUMBERS / (classes * ROWS_ASIDE), MOST_GROUPS);
+    const int64_t some = block_length(&job->operand[0], index, least(most, groups * ROWS_ASIDE));
+    const int64_t count = block_length(&job->gradient[0], index, some);
+    const block_memory logits = memory_of(rows, &job->operand[0], rows->of->class_stride[0], index, count);
+    block_memory slopes = {0};
+    if (rows->has_gradient)
+        slopes = memory_of(rows, &job->gradient[0], rows->of->gradient_stride[0], index, count);
+    if (count % ROWS_ASIDE)
+        memset(group_of(buffers->z, &logits, count), 0, (size_t)(classes * ROWS_ASIDE) * sizeof(real));
+    bring(&logits, buffers->z);
+    for (int64_t row = 0; row < count; row += ROWS_ASIDE) {
+        group *group = &buffers->group;
+        group->z = group_of(buffers->z, &logits, row);
+        group->classes = classes;
+        group->first = index + row;
+        group->count = (int)least(count - row, ROWS_ASIDE);
+        prefetch_group(&logits, count + row, false); /* of the next block */
+        if (rows->has_gradient)
+            prefetch_group(&slopes, row, true);
+        run_group(rows, buffers, group, terms + row);
+    }
+    if (rows->has_gradient)
+        take(&slopes, buffers->z);
+    return count;
+}
+
+#endif

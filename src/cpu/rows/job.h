@@ -1,0 +1,108 @@
+/*
+ * What a job over rows says about all of its rows, and about one of them: where its numbers lie, whether it takes part,
+ * and what it counts for.
+ */
+#ifndef ONEPASS_CPU_ROWS_JOB_H
+#define ONEPASS_CPU_ROWS_JOB_H
+
+#include "cpu/memory.h"
+#include "math/row.h"
+
+/* What is the same for all rows of a job. */
+typedef struct rows {
+    const job *job;
+    const row_job *of;
+    softmax softmax;
+    real kept, share; /* u_c = w_c (kept q_c + share): of smoothed probabilities */
+    bool has_labels;  /* and not probabilities */
+    bool weighs;      /* the value needs the sums of u_c, and the slopes need u_c */
+    bool reads_state; /* which was computed before */
+    bool has_gradient;
+    bool has_outputs;   /* numbers of each row */
+    double per_divisor; /* one over the divisor */
+} rows;
+
+static rows rows_of(const job *job) {
+    const bool has_labels = job->loss->kind != ROW_PROBABILITIES;
+    return (rows){.job = job,
+                  .of = &job->rows,
+                  .softmax = softmax_of(&job->rows.scale),
+                  .kept = (real)(1 - job->rows.smoothing),
+                  .share = (real)(job->rows.smoothing / (double)job->rows.classes),
+                  .has_labels = has_labels,
+                  .weighs = !has_labels || job->rows.smoothing != 0,
+                  .reads_state = job->rows.reads_state && job->rows.state,
+                  .has_gradient = job->gradient[0].data || job->gradient[1].data,
+                  .has_outputs = job->reduction == ONEPASS_NONE || job->rows.log_sum_exp.data || job->rows.state,
+                  .per_divisor = job->reduction == ONEPASS_MEAN ? 1 / job->divisor : 1};
+}
+
+/* ------------------------------------------------------------------ a row -- */
+
+static int64_t label_of(const job *job, int64_t row) {
+    return load_index(address_of(&job->operand[1], row), job->operand[1].dtype, 0);
+}
+
+static double element_of(const view *view, int64_t row, double otherwise) {
+    return view->data ? load_scalar(address_of(view, row), view->dtype) : otherwise;
+}
+
+/* Whether a row counts at all. */
+static bool takes_part(const rows *rows, int64_t row) {
+    const job *job = rows->job;
+    return element_of(&job->mask, row, 1) != 0 && !(rows->has_labels && label_of(job, row) == rows->of->ignore_index);
+}
+
+static double class_weight_of(const job *job, int64_t label) {
+    const view *weight = &job->operand[2];
+    const int64_t size = (int64_t)dtype_size(weight->dtype);
+    return weight->data
+               ? load_scalar((const char *)weight->data + label * job->rows.class_stride[2] * size, weight->dtype)
+               : 1;
+}
+
+static real upstream_of(const job *job, int64_t row) {
+    if (!job->upstream.data)
+        return 1;
+    return (real)(job->reduction == ONEPASS_NONE ? element_of(&job->upstream, row, 1)
+                                                 : load_scalar(job->upstream.data, job->upstream.dtype));
+}
+
+/* What a row counts for in a mean. */
+static real weight_in_mean(const rows *rows, int64_t row) {
+    const job *job = rows->job;
+    if (!takes_part(rows, row))
+        return 0;
+    if (job->over_elements)
+        return 1;
+    return canonical((real)(class_weight_of(job, label_of(job, row)) * element_of(&job->weight, row, 1)));
+}
+
+/* ---------------------------------------------------------------- outputs -- */
+
+static void write_number(const view *view, int64_t row, double number) {
+    if (view->data)
+        store_scalar(address_of(view, row), view->dtype, number);
+}
+
+/* The numbers that come with a row's value, of the row's state; those of a row that takes no part are 0. */
+static void write_outputs(const rows *rows, int64_t row, double value, const softmax_row *state) {
+    const row_job *of = rows->of;
+    if (rows->job->reduction == ONEPASS_NONE)
+        write_number(&rows->job->value, row, value);
+    write_number(&of->log_sum_exp, row, state->lse);
+    const double number[] = {state->exponent, state->others, state->own, state->lse, state->weights};
+    for (int i = 0; of->state && !rows->reads_state && i < ONEPASS_ROW_STATE; i++) /* a NaN has one face */
+        store_scalar(of->state + row * ONEPASS_ROW_STATE + i, ONEPASS_F64, number[i]);
+}
+
+static void write_predicted(const rows *rows, int64_t row, int64_t class) {
+    if (rows->of->predicted.data)
+        *(int64_t *)address_of(&rows->of->predicted, row) = class;
+}
+
+static softmax_row no_softmax(void) {
+    return (softmax_row){WIDE_NAN, WIDE_NAN, WIDE_NAN, WIDE_NAN, WIDE_NAN};
+}
+
+#endif

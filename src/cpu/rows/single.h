@@ -1,0 +1,369 @@
+/*
+ * Rows one after the other, of any length and layout: the tiles of a row are summed, joined, and for the gradient gone
+ * through once more.
+ */
+#ifndef ONEPASS_CPU_ROWS_SINGLE_H
+#define ONEPASS_CPU_ROWS_SINGLE_H
+
+#include "cpu/rows/tile.h"
+
+/* Tiles of a row whose sums wait to be joined. Rows of more tiles have a pass of their own for the maximum. */
+#define MOST_WAITING 512
+
+typedef struct single_buffers {
+    tile_buffers tile;
+    softmax_tile waiting[MOST_WAITING];
+} single_buffers;
+
+/* One row. */
+typedef struct row {
+    int64_t index;
+    const char *first[2]; /* of the operands */
+    int64_t label;        /* -1: none */
+    double weight;        /* of the row */
+    real upstream;
+    row_facts facts;
+} row;
+
+static int64_t tiles_of(const rows *rows) {
+    return rows->of->classes / ORDER_TILE + (rows->of->classes % ORDER_TILE != 0);
+}
+
+/* ------------------------------------------------------------------- sums -- */
+
+/* The sums of a tile. The label's exponential, if it is here, goes into the row's facts, by the tile's own exponent. */
+static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buffers *buffers, double *own_exponent) {
+    const int count = tile_size(rows, index);
+    const real *z = logits_of(rows, row->first[0], index, buffers);
+    const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, largest_of(z, count));
+    const tile tile = tile_of_logits(&rows->softmax, &shift, z, z != buffers->z);
+    const int64_t label = row->label - index * ORDER_TILE;
+    softmax_tile sums = {.exponent = shift.exponent, .largest = shift.largest};
+    sums.others = sum_exponentials(&tile, count, label);
+    if (label >= 0 && label < count) {
+        row->facts.row.own = (double)exponential_term(&tile, label);
+        row->facts.label_logit = z[label];
+        *own_exponent = shift.exponent;
+    }
+    if (rows->weighs) {
+        gather_weights(rows, row->first[1], index, buffers);
+        sums.weights = sum_of_weights(buffers->u, count, buffers->e);
+        sums.weighted = sum_weighted(z, buffers->u, shift.largest, count, buffers->e);
+    }
+    return sums;
+}
+
+/* The largest of a row's logits, or NaN if one is. */
+static real largest_of_row(const rows *rows, const row *row, tile_buffers *buffers) {
+    real largest = -REAL_INFINITY;
+    for (int64_t tile = 0; tile < tiles_of(rows); tile++) {
+        const real own = largest_of(logits_of(rows, row->first[0], tile, buffers), tile_size(rows, tile));
+        if (own != own)
+            return own;
+        largest = own > largest ? own : largest;
+    }
+    return largest;
+}
+
+/* The same of tiles that were summed; +inf counts as NaN. */
+static real largest_of_tiles(const softmax_tile *tile, int64_t tiles) {
+    real largest = -REAL_INFINITY;
+    for (int64_t i = 0; i < tiles; i++) {
+        if (tile[i].exponent != tile[i].exponent)
+            return REAL_NAN;
+        if (tile[i].exponent > -WIDE_INFINITY && tile[i].largest > largest)
+            largest = tile[i].largest;
+    }
+    return largest;
+}
+
+/* The sums of a row while its tiles are joined. */
+typedef struct joined {
+    order_stack others, weights, weighted;
+} joined;
+
+static void join_tile(const rows *rows, const softmax_tile *tile, const row_facts *facts, joined *joined) {
+    order_push(&joined->others, row_part_of_others(tile, facts->row.exponent));
+    if (!rows->weighs)
+        return;
+    order_push(&joined->weights, tile->weights);
+    order_push(&joined->weighted, row_part_of_weighted(tile, facts->largest));
+}
+
+static void begin_row(row *row, joined *joined) {
+    row->facts.row.own = 0;
+    row->facts.label_logit = -REAL_INFINITY;
+    joined->others.depth = joined->weights.depth = joined->weighted.depth = 0;
+    joined->others.tiles = joined->weights.tiles = joined->weighted.tiles = 0;
+}
+
+/* All tiles of a row: false if it has no softmax. */
+static bool sum_row(const rows *rows, row *row, single_buffers *buffers) {
+    const int64_t tiles = tiles_of(rows);
+    const bool can_wait = tiles <= MOST_WAITING;
+    row_facts *facts = &row->facts;
+    joined joined;
+    double own_exponent = 0;
+    begin_row(row, &joined);
+    for (int64_t tile = 0; can_wait && tile < tiles; tile++)
+        buffers->waiting[tile] = sum_tile(rows, row, tile, &buffers->tile, &own_exponent);
+    facts->largest = can_wait ? largest_of_tiles(buffers->waiting, tiles) : largest_of_row(rows, row, &buffers->tile);
+    if (!(facts->largest - facts->largest == 0))
+        return false;
+    facts->row.exponent = softmax_shift_of(&rows->softmax, &rows->of->scale, facts->largest).exponent;
+    for (int64_t tile = 0; tile < tiles; tile++) {
+        const softmax_tile sums =
+            can_wait ? buffers->waiting[tile] : sum_tile(rows, row, tile, &buffers->tile, &own_exponent);
+        join_tile(rows, &sums, facts, &joined);
+    }
+    if (row->label >= 0)
+        facts->row.own = facts->row.own * wide_exp2(own_exponent - facts->row.exponent);
+    facts->row.others = order_top(&joined.others);
+    facts->row.weights = order_top(&joined.weights);
+    facts->weighted = order_top(&joined.weighted);
+    return true;
+}
+
+/* ---------------------------------------------------------------- outputs -- */
+
+/* Where a tile's gradient is computed: where it belongs, or in the buffer. */
+typedef struct tile_output {
+    view gradient;
+    int64_t element;
+    int count;
+    real *out;
+    bool is_direct;
+} tile_output;
+
+static tile_output output_of_tile(const rows *rows, const row *row, int k, int64_t tile, real *buffer) {
+    const view *of = &rows->job->gradient[k];
+    tile_output output = {.element = tile * ORDER_TILE, .count = tile_size(rows, tile)};
+    output.gradient =
+        classes_of(address_of(of, row->index), of->dtype, rows->of->classes, rows->of->gradient_stride[k]);
+    output.out = direct(&output.gradient, output.element, output.count);
+    output.is_direct = output.out;
+    if (!output.is_direct)
+        output.out = buffer;
+    return output;
+}
+
+static void finish_tile(const tile_output *output, real upstream) {
+    if (upstream != 1)
+        multiply_by_one(output->out, output->count, upstream);
+    if (!output->is_direct)
+        scatter(&output->gradient, output->element, output->count, output->out);
+}
+
+/* The gradient of every class of a row is one number. */
+static void fill_gradients(const rows *rows, const row *row, real number, real *buffer) {
+    for (int k = 0; k < 2; k++)
+        for (int64_t tile = 0; rows->job->gradient[k].data && tile < tiles_of(rows); tile++) {
+            const tile_output output = output_of_tile(rows, row, k, tile, buffer);
+            for (int i = 0; i < output.count; i++)
+                output.out[i] = number;
+            finish_tile(&output, 1);
+        }
+}
+
+/* The lines of the next tile's gradient, while this one's are computed. */
+static void prefetch_output(const tile_output *output, int from, int count) {
+    const int64_t size = (int64_t)dtype_size(output->gradient.dtype);
+    if (CAN_PREFETCH && output->gradient.stride[0] == 1)
+        prefetch((const char *)output->gradient.data + output->element * size, size, from, count, true);
+}
+
+/* e_c f, or e_c f - u_c b, a line at a time. */
+static void write_slopes(const tile *given, const real *u, real f, real b, const tile_output *output) {
+    const tile tile = *given;
+    real *out = output->out;
+    for (int64_t first = 0; first < output->count; first += ORDER_LANES) {
+        const int64_t end = least(first + ORDER_LANES, output->count);
+        prefetch_output(output, (int)first, (int)(end - first));
+        if (u) {
+#pragma omp simd
+            for (int64_t i = first; i < end; i++)
+                out[i] = canonical(exponential_term(&tile, i) * f - u[i] * b);
+        } else {
+#pragma omp simd
+            for (int64_t i = first; i < end; i++)
+                out[i] = canonical(exponential_term(&tile, i) * f);
+        }
+    }
+}
+
+static void multiply_by_cap(const real *tangent, int count, real *out) {
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++)
+        out[i] = canonical(out[i] * fused(-tangent[i], tangent[i], 1));
+}
+
+/* slope of z_c = e_c f - u_c b, but for the label's. */
+static void logit_gradient(const rows *rows, const row *row, const row_factors *factors, int64_t index, const real *z,
+                           real largest, tile_buffers *buffers) {
+    const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, largest);
+    const tile tile = tile_of_logits(&rows->softmax, &shift, z, false);
+    const real f = row_tile_factor(factors, shift.exponent, row->facts.row.exponent);
+    const tile_output output = output_of_tile(rows, row, 0, index, buffers->e);
+    write_slopes(&tile, rows->weighs ? buffers->u : NULL, f, factors->of_weights, &output);
+    const int64_t label = row->label - output.element;
+    if (label >= 0 && label < output.count)
+        output.out[label] = canonical(factors->own);
+    if (rows->softmax.softcap != 0)
+        multiply_by_cap(buffers->tangent, output.count, output.out);
+    finish_tile(&output, row->upstream);
+}
+
+/* slope of q_c = (1 - s) w_c (lse - z_c). */
+static void probability_gradient(const rows *rows, const row *row, int64_t tile, const real *z, tile_buffers *buffers) {
+    const softmax_scale scale = rows->of->scale;
+    const double common = row->weight * rows->per_divisor * (1 - rows->of->smoothing);
+    const double exponent = row->facts.row.exponent, log2_sum = wide_log2(row->facts.row.others + row->facts.row.own);
+    const tile_output output = output_of_tile(rows, row, 1, tile, buffers->u);
+    gather_class_weights(rows, tile, output.count, buffers->e);
+#pragma omp simd
+    for (int64_t i = 0; i < output.count; i++)
+        output.out[i] =
+            canonical((real)(row_distance(&scale, exponent, log2_sum, (double)z[i]) * (double)buffers->e[i] * common));
+    finish_tile(&output, row->upstream);
+}
+
+/* The target's gradient first: the other may lie over the logits. */
+static void write_gradients(const rows *rows, const row *row, const row_slopes *slopes, single_buffers *buffers) {
+    const double common = row->weight * rows->per_divisor * rows->of->scale.per_temperature;
+    const row_factors factors = row_factors_of(&row->facts.row, slopes, common);
+    const bool known = !rows->reads_state && tiles_of(rows) <= MOST_WAITING;
+    for (int64_t index = 0; index < tiles_of(rows); index++) {
+        const softmax_tile *tile = &buffers->waiting[index];
+        const real *z = logits_of(rows, row->first[0], index, &buffers->tile);
+        const real largest = !known                             ? largest_of(z, tile_size(rows, index))
+                             : tile->exponent == -WIDE_INFINITY ? -REAL_INFINITY
+                                                                : tile->largest;
+        if (rows->job->gradient[1].data)
+            probability_gradient(rows, row, index, z, &buffers->tile);
+        if (rows->weighs)
+            gather_weights(rows, row->first[1], index, &buffers->tile);
+        if (rows->job->gradient[0].data)
+            logit_gradient(rows, row, &factors, index, z, largest, &buffers->tile);
+    }
+}
+
+/* The first class of a row, from a tile on, whose number equals the largest; of a NaN the first NaN. */
+static int64_t find_class(const rows *rows, const row *row, int64_t tile, real largest, real *buffer) {
+    const view classes =
+        classes_of(row->first[0], rows->job->operand[0].dtype, rows->of->classes, rows->of->class_stride[0]);
+    for (; tile < tiles_of(rows); tile++) {
+        gather_copy(&classes, tile * ORDER_TILE, tile_size(rows, tile), buffer);
+        for (int i = 0; i < tile_size(rows, tile); i++)
+            if (buffer[i] == largest || (largest != largest && buffer[i] != buffer[i]))
+                return tile * ORDER_TILE + i;
+    }
+    return -1;
+}
+
+/* The class of the largest number, the first of equals, or of the first NaN; numbers are not capped. */
+static int64_t predict(const rows *rows, const row *row, real *buffer) {
+    const view classes =
+        classes_of(row->first[0], rows->job->operand[0].dtype, rows->of->classes, rows->of->class_stride[0]);
+    real largest = -REAL_INFINITY;
+    int64_t found = 0;
+    for (int64_t tile = 0; tile < tiles_of(rows); tile++) {
+        gather_copy(&classes, tile * ORDER_TILE, tile_size(rows, tile), buffer);
+        const real own = largest_of(buffer, tile_size(rows, tile));
+        if (own > largest || own != own) {
+            largest = own;
+            found = tile;
+        }
+        if (own != own)
+            break;
+    }
+    return find_class(rows, row, found, largest, buffer);
+}
+
+/* -------------------------------------------------------------------- rows -- */
+
+/* The label's number alone. */
+static bool pick(const rows *rows, row *row, row_slopes *slopes) {
+    const job *job = rows->job;
+    const int64_t offset = row->label * rows->of->class_stride[0] * (int64_t)dtype_size(job->operand[0].dtype);
+    const double z = load_scalar(row->first[0] + offset, job->operand[0].dtype);
+    const row_sums sums = {.nll = -z, .weight = row->facts.weight, .classes = row->facts.classes};
+    job->loss->row(&sums, job->parameter, slopes);
+    return true;
+}
+
+static void write_picked(const rows *rows, const row *row, const row_slopes *slopes, real *buffer) {
+    const view *of = &rows->job->gradient[0];
+    const real own = canonical((real)(slopes->own * (row->weight * rows->per_divisor)));
+    const real scaled = row->upstream != 1 ? canonical(own * row->upstream) : own;
+    const view gradient =
+        classes_of(address_of(of, row->index), of->dtype, rows->of->classes, rows->of->gradient_stride[0]);
+    fill_gradients(rows, row, 0, buffer);
+    scatter(&gradient, row->label, 1, &scaled);
+}
+
+/* From a state that was computed before. */
+static bool recall_row(const rows *rows, row *row, row_slopes *slopes, tile_buffers *buffers) {
+    row_facts *facts = &row->facts;
+    memcpy(&facts->row, rows->of->state + row->index * ONEPASS_ROW_STATE, sizeof facts->row);
+    if (rows->has_labels)
+        facts->label_logit = logits_of(rows, row->first[0], row->label / ORDER_TILE, buffers)[row->label % ORDER_TILE];
+    const row_sums sums = row_sums_of_state(&rows->of->scale, facts, 0);
+    rows->job->loss->row(&sums, rows->job->parameter, slopes);
+    return facts->row.exponent == facts->row.exponent;
+}
+
+static bool compute_row(const rows *rows, row *row, row_slopes *slopes, single_buffers *buffers) {
+    if (!sum_row(rows, row, buffers))
+        return false;
+    const row_sums sums = row_sums_of(&rows->softmax, &rows->of->scale, &row->facts);
+    rows->job->loss->row(&sums, rows->job->parameter, slopes);
+    return true;
+}
+
+/* A row that takes part: its value in double. */
+static double run_row(const rows *rows, row *row, single_buffers *buffers) {
+    row_slopes slopes = {0};
+    const bool picks = rows->job->loss->kind == ROW_PICKED;
+    const bool good = picks               ? pick(rows, row, &slopes)
+                      : rows->reads_state ? recall_row(rows, row, &slopes, &buffers->tile)
+                                          : compute_row(rows, row, &slopes, buffers);
+    if (rows->of->predicted.data)
+        write_predicted(rows, row->index, predict(rows, row, buffers->tile.e));
+    if (!good) {
+        row->facts.row = no_softmax();
+        slopes.value = WIDE_NAN;
+    }
+    if (rows->has_gradient && !good)
+        fill_gradients(rows, row, REAL_NAN, buffers->tile.e);
+    else if (rows->has_gradient && picks)
+        write_picked(rows, row, &slopes, buffers->tile.e);
+    else if (rows->has_gradient)
+        write_gradients(rows, row, &slopes, buffers);
+    return slopes.value * row->weight;
+}
+
+/* All of a row, and what it adds to the sum. */
+static real run_single(const rows *rows, int64_t index, single_buffers *buffers) {
+    const job *job = rows->job;
+    row row = {.index = index, .label = -1};
+    for (int k = 0; k < 2; k++)
+        row.first[k] = address_of(&job->operand[k], index);
+    if (!takes_part(rows, index)) {
+        if (rows->has_gradient)
+            fill_gradients(rows, &row, 0, buffers->tile.e);
+        write_predicted(rows, index, -1);
+        write_outputs(rows, index, 0, &row.facts.row);
+        return 0;
+    }
+    if (rows->has_labels)
+        row.label = label_of(job, index);
+    row.weight = element_of(&job->weight, index, 1);
+    row.facts.weight = rows->has_labels ? class_weight_of(job, row.label) : 1;
+    row.facts.classes = (double)rows->of->classes;
+    row.upstream = upstream_of(job, index);
+    const double value = run_row(rows, &row, buffers);
+    write_outputs(rows, index, value, &row.facts.row);
+    return canonical((real)value);
+}
+
+#endif

@@ -1,0 +1,210 @@
+/*
+ * A tile of one row, classes along vectors: where its logits lie, its largest logit, and the sum of its exponentials in
+ * the order, which are computed as they are added up and not stored.
+ */
+#ifndef ONEPASS_CPU_ROWS_TILE_H
+#define ONEPASS_CPU_ROWS_TILE_H
+
+#include "cpu/buffers.h"
+#include "cpu/rows/job.h"
+
+/* For what does not lie in memory as the computation wants it. */
+typedef struct tile_buffers {
+    _Alignas(64) real z[ORDER_TILE];
+    real e[ORDER_TILE];       /* terms, or a gradient */
+    real u[ORDER_TILE];       /* class weights, or these times probabilities */
+    real tangent[ORDER_TILE]; /* of capped logits */
+} tile_buffers;
+
+static view classes_of(const void *first, int32_t dtype, int64_t classes, int64_t stride) {
+    return (view){(void *)(uintptr_t)first, dtype, 1, {classes}, {stride}};
+}
+
+static int tile_size(const rows *rows, int64_t tile) {
+    return (int)least(rows->of->classes - tile * ORDER_TILE, ORDER_TILE);
+}
+
+/* --------------------------------------------------------------- operands -- */
+
+/* softcap * tanh(z / softcap), and the tangents for the slopes. */
+static void cap_logits(const rows *rows, int count, tile_buffers *buffers) {
+    const softmax softmax = rows->softmax;
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++) {
+        buffers->tangent[i] = softmax_tangent(&softmax, buffers->z[i]);
+        buffers->z[i] = softmax.softcap * buffers->tangent[i];
+    }
+}
+
+/* Logits of a tile: where they lie if they lie as wanted, else in the buffer, and -inf up to the end of a line. */
+static const real *logits_of(const rows *rows, const char *first, int64_t tile, tile_buffers *buffers) {
+    const int count = tile_size(rows, tile);
+    const view classes = classes_of(first, rows->job->operand[0].dtype, rows->of->classes, rows->of->class_stride[0]);
+    const bool capped = rows->softmax.softcap != 0;
+    if (!capped && count == ORDER_TILE && direct(&classes, tile * ORDER_TILE, count))
+        return address_of(&classes, tile * ORDER_TILE);
+    gather_copy(&classes, tile * ORDER_TILE, count, buffers->z);
+    if (capped)
+        cap_logits(rows, count, buffers);
+    for (int i = count; i % ORDER_LANES; i++)
+        buffers->z[i] = -REAL_INFINITY;
+    return buffers->z;
+}
+
+/* Class weights of a tile in the buffer. */
+static void gather_class_weights(const rows *rows, int64_t tile, int count, real *into) {
+    const view *weight = &rows->job->operand[2];
+    if (weight->data) {
+        const view classes = classes_of(weight->data, weight->dtype, rows->of->classes, rows->of->class_stride[2]);
+        gather_copy(&classes, tile * ORDER_TILE, count, into);
+        return;
+    }
+    for (int i = 0; i < count; i++)
+        into[i] = 1;
+}
+
+/* u_c of a tile in the buffer; `target` is the row of probabilities. */
+static void gather_weights(const rows *rows, const char *target, int64_t tile, tile_buffers *buffers) {
+    const int count = tile_size(rows, tile);
+    gather_class_weights(rows, tile, count, buffers->u);
+    if (rows->has_labels)
+        return;
+    const real kept = rows->kept, share = rows->share;
+    const view classes = classes_of(target, rows->job->operand[1].dtype, rows->of->classes, rows->of->class_stride[1]);
+    gather_copy(&classes, tile * ORDER_TILE, count, buffers->e);
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++)
+        buffers->u[i] = buffers->u[i] * (buffers->e[i] * kept + share);
+}
+
+/* Places that have a largest number of their own: enough of them that a vector does not wait for the one before. */
+#define PLACES 64
+
+typedef struct largest_places {
+    _Alignas(64) real largest[PLACES];
+    real_bits is_nan[PLACES]; /* looked for apart, since comparisons with NaN are false */
+} largest_places;
+
+ALWAYS_INLINE void see_place(largest_places *places, int64_t i, real z) {
+    places->largest[i] = z > places->largest[i] ? z : places->largest[i];
+    places->is_nan[i] |= (real_bits)(z != z);
+}
+
+/* The largest of numbers, or NaN if one is; -0 is 0. Compilers know no reduction by such a maximum, so the loops have
+ * none. */
+static real largest_of(const real *z, int64_t count) {
+    largest_places places;
+    int64_t first = 0;
+#pragma omp simd
+    for (int64_t i = 0; i < PLACES; i++) {
+        places.largest[i] = -REAL_INFINITY;
+        places.is_nan[i] = 0;
+    }
+    for (; first + PLACES <= count; first += PLACES) {
+#pragma omp simd
+        for (int64_t i = 0; i < PLACES; i++)
+            see_place(&places, i, z[first + i]);
+    }
+    for (int64_t i = 0; first + i < count; i++)
+        see_place(&places, i, z[first + i]);
+    for (int64_t half = PLACES / 2; half > 0; half /= 2)
+        for (int64_t i = 0; i < half; i++) {
+            see_place(&places, i, places.largest[i + half]);
+            places.is_nan[i] |= places.is_nan[i + half];
+        }
+    return places.is_nan[0] ? REAL_NAN : places.largest[0] + 0;
+}
+
+/* ------------------------------------------------------------ exponentials -- */
+
+/* What the terms of a tile are made of: its shift takes the place of a loss's parameters. */
+enum {
+    FACTOR,
+    FACTOR_LOW,
+    ANCHOR,
+    WHOLE,
+    LOWEST
+};
+
+static tile tile_of_logits(const softmax *softmax, const softmax_shift *shift, const real *z, bool is_followed) {
+    tile tile = {.operand = {z, z, z}, .prefetch_operands = is_followed};
+    tile.parameter[FACTOR] = softmax->factor;
+    tile.parameter[FACTOR_LOW] = softmax->factor_low;
+    tile.parameter[ANCHOR] = shift->anchor;
+    tile.parameter[WHOLE] = shift->n;
+    tile.parameter[LOWEST] = shift->lowest;
+    return tile;
+}
+
+ALWAYS_INLINE real exponential_term(const tile *tile, int64_t i) {
+    const softmax softmax = {tile->parameter[FACTOR], tile->parameter[FACTOR_LOW], 0, 0};
+    const softmax_shift shift = {.n = tile->parameter[WHOLE], .lowest = tile->parameter[LOWEST]};
+    return softmax_exponential(&softmax, &shift, read_real(tile, 0, i) - tile->parameter[ANCHOR]);
+}
+
+ALWAYS_INLINE void prefetch_logits(const tile *tile, int64_t element, int64_t count) {
+    prefetch_operands(tile, 1, sizeof(real), element, count);
+}
+
+/* Step 3 of the order for a tile that the row ends in. Lines that are missing are +0, and so are exponentials of -inf
+ * up to the end of the last line. */
+static void sum_some_lines(const tile *given, int lines, real *lanes) {
+    _Alignas(64) real part[ORDER_LINES][ORDER_LANES];
+    const tile tile = *given;
+    for (int line = 0; line < lines; line++)
+        ORDER_EACH_LANE(part[line][lane] = exponential_term(&tile, line * ORDER_LANES + lane))
+    memset(part[lines], 0, (size_t)(ORDER_LINES - lines) * sizeof *part);
+    ORDER_EACH_LANE(lanes[lane] = ((part[0][lane] + part[1][lane]) + (part[2][lane] + part[3][lane])) +
+                                  ((part[4][lane] + part[5][lane]) + (part[6][lane] + part[7][lane])))
+}
+
+static void sum_all_lines(const tile *given, real *lanes) {
+    _Alignas(64) real part[ORDER_LINES][ORDER_LANES];
+    const tile tile = *given;
+    order_lines(exponential_term, prefetch_logits, &tile, LINES_OF_SUMS_LONG, BLOCK_OF_LANES, part, lanes);
+}
+
+/* The sum of one lane without the label's term. */
+static real lane_without(const tile *tile, int count, int64_t label) {
+    real term[ORDER_LINES];
+    for (int64_t line = 0, i = label % ORDER_LANES; line < ORDER_LINES; line++, i += ORDER_LANES)
+        term[line] = i < count && i != label ? exponential_term(tile, i) : 0;
+    return ((term[0] + term[1]) + (term[2] + term[3])) + ((term[4] + term[5]) + (term[6] + term[7]));
+}
+
+/* The sum of a tile's exponentials; the label's, if it is one of them, is left out. */
+static double sum_exponentials(const tile *tile, int count, int64_t label) {
+    _Alignas(64) real lanes[ORDER_LANES];
+    if (count == ORDER_TILE)
+        sum_all_lines(tile, lanes);
+    else
+        sum_some_lines(tile, (count - 1) / ORDER_LANES + 1, lanes);
+    if (label >= 0 && label < count)
+        lanes[label % ORDER_LANES] = lane_without(tile, count, label);
+    return order_lanes(lanes);
+}
+
+/* ----------------------------------------------------------------- weights -- */
+
+static double sum_of_weights(const real *u, int count, real *copy) {
+    double sum;
+    if (count == ORDER_TILE) {
+        one_sum(stored_term, u, u, &sum);
+        return sum;
+    }
+    memcpy(copy, u, (size_t)count * sizeof *u);
+    stored_sum(copy, count, &sum);
+    return sum;
+}
+
+/* The sum of u (z - largest). Of logits that are -inf, and weights that are 0, the product is 0. */
+static double sum_weighted(const real *z, const real *u, real largest, int count, real *terms) {
+    double sum;
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++)
+        terms[i] = choose(u[i] == 0, 0, u[i] * (z[i] - largest));
+    stored_sum(terms, count, &sum);
+    return sum;
+}
+
+#endif
