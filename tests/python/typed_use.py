@@ -31,6 +31,19 @@ assert_type(onepass.nn.QuantileLoss(tau=0.3, reduction="sum")(p, t, mask=mask), 
 assert_type(onepass.nn.BCEWithLogitsLoss(pos_weight=p)(p, t), torch.Tensor)
 assert_type(onepass.nn.GaussianNLLLoss(full=True)(p, t, p), torch.Tensor)
 
+# Losses over rows: what they return is told by the flags.
+labels, whole = torch.zeros(3, dtype=torch.int64), np.zeros(3, np.int64)
+assert_type(onepass.cross_entropy(p, labels, ignore_index=-1, label_smoothing=0.1, divisor=labels), torch.Tensor)
+assert_type(onepass.cross_entropy(p, t, softcap=30, dtype=torch.float32, row_weight=p, mask=mask), torch.Tensor)
+loss, lse = onepass.cross_entropy(p, labels, return_lse=True)
+assert_type(onepass.nll_loss(p, labels, reduction="sum"), torch.Tensor)
+assert_type(onepass.log_prob(p, labels, 0.9), torch.Tensor)
+assert_type(onepass.log_prob(p, labels, return_entropy=True), tuple[torch.Tensor, torch.Tensor])
+assert_type(onepass.log_prob(a, whole), "NDArray[np.floating[Any]]")
+onepass.cross_entropy(a, whole, divisor=3, dtype="f8")
+onepass.cross_entropy(p, labels, ignore_index=2.5)  # type: ignore[call-overload]
+assert_type(onepass.nn.NLLLoss(p, ignore_index=0)(p, labels, divisor=3), torch.Tensor)
+
 # Reductions: those that are written out tell a number from an array, by name or by position; any other string does not.
 word: str = "mean"
 assert_type(onepass.mse_loss(p, t, reduction=word), torch.Tensor)
