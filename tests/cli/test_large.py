@@ -78,6 +78,23 @@ def test_a_large_file_in_fortran_order(folder, rows):
     assert np.float32(text) == np.float32(sum_of_squares(p, {}) / count)
 
 
+@pytest.mark.parametrize(
+    "size, classes, more", [(1024, 1000, []), (96, 10, ["--grad", "g.npy"]), (400, 30000, ["--grad", "g.npy"])]
+)
+def test_rows(folder, size, classes, more):
+    """Rows of zeros, whose every class has the same probability; gradients of many classes are written part by part."""
+    rows = (64 if QUICK else size) * MIB // 4 // classes
+    save_sparse(folder / "z.npy", (rows, classes), {})
+    folder.save("y.npy", np.arange(rows) % classes)
+    value = run_small(folder, "cross_entropy", "z.npy", "y.npy", *more)
+    assert float(value) == pytest.approx(np.log(classes), rel=1e-6)
+    if more:
+        gradient = np.load(folder / "g.npy", mmap_mode="r")
+        for row in (0, rows // 2, rows - 1):
+            assert gradient[row, row % classes] == pytest.approx((1 / classes - 1) / rows, rel=1e-6)
+            assert gradient[row, (row + 1) % classes] == pytest.approx(1 / classes / rows, rel=1e-6)
+
+
 def test_outputs(folder):
     count = 48 * MIB // 4
     p, t = spots(count, 87), spots(count, 88)
