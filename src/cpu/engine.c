@@ -134,7 +134,7 @@ static int64_t tiles_of_rows(const job *job) {
     return elements < 1e15 ? (int64_t)(elements / ORDER_TILE) + 1 : INT64_C(1) << 40;
 }
 
-/* Where there are fewer tiles of rows a thread, threads share tiles. */
+/* Where there are fewer tiles of rows a thread, and not as many for each, threads share tiles. */
 #define TILES_A_THREAD 8
 
 /* --------------------------------------------------------------------- run -- */
@@ -213,7 +213,7 @@ static double compute_sum(const cpu_functions *functions, const job *job) {
     const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
     const int64_t work = job->family == FAMILY_ROWS ? tiles_of_rows(job) : tiles;
     const int64_t threads = threads_for(job, work);
-    if (threads > 1 && over_rows && tiles < threads * TILES_A_THREAD)
+    if (threads > 1 && over_rows && tiles < threads * TILES_A_THREAD && tiles % threads != 0)
         return run_rows_on_threads(functions, job, threads);
     return threads > 1 ? run_on_threads(run, job, tiles, threads) : run_alone(run, job, tiles);
 }

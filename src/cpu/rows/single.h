@@ -8,7 +8,7 @@
 #include "cpu/rows/tile.h"
 
 /* Tiles of a row whose sums wait to be joined. Rows of more tiles have a pass of their own for the maximum. */
-#define MOST_WAITING 512
+#define MOST_WAITING 384
 
 typedef struct single_buffers {
     tile_buffers tile;
