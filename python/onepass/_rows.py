@@ -67,9 +67,16 @@ def loss(function, input, target, whole, given):
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
     smoothing = more[0] if more else 0.0
+    if given is not NOTHING_OVER_ROWS and not is_compiling():
+        ignore_index, smoothing = plain_number(ignore_index), plain_number(smoothing)
     name = name_of(function, input, target)
     if not (is_known(reduction) and is_well_formed(name, input, target, weight, given, ignore_index, smoothing)):
-        return _rows_fallback.answer(function, input, target, weight, None, ignore_index, None, reduction, *more)
+        answer = _rows_fallback.answer(function, input, target, weight, None, ignore_index, None, reduction, *more)
+        if given is not NOTHING_OVER_ROWS:
+            check_order(name, Tensors(input, target, weight), 0)
+            raise ValueError(f"ignore_index is {ignore_index} and label_smoothing is {smoothing}; PyTorch takes these, "
+                             "but not beside what it does not have")
+        return answer
     parameters = dict(ignore_index=ignore_index, label_smoothing=max(smoothing, 0), z_loss=given.z_loss,
                       softcap=given.softcap, temperature=given.temperature)
     request, tensors = checked_request(name, input, target, weight, parameters, reduction, given)
@@ -89,7 +96,7 @@ def log_prob(logits, labels, temperature, softcap, ignore_index, return_entropy,
     value, *_ = dispatch(request, Tensors(logits, labels), 0, inplace)
     if not return_entropy:
         return value
-    entropy = _rows_fallback.entropy(logits, labels == ignore_index, softcap, temperature)
+    entropy = _rows_fallback.entropy(logits, labels.long() == ignore_index, softcap, temperature)
     return value, entropy.to(value.dtype)
 
 
@@ -163,6 +170,11 @@ def name_of(function, input, target):
 
 def is_known(reduction):
     return reduction in CODES or reduction == "batchmean"
+
+
+def plain_number(number):
+    """Python's in the place of NumPy's and of a tensor of one, which PyTorch takes as well."""
+    return number.item() if getattr(number, "shape", None) == () else number
 
 
 def is_index(number):

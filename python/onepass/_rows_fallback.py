@@ -30,7 +30,7 @@ def loss(request, tensors):
     wide = torch.promote_types(dtype, torch.float32)
     takes_part = None if mask is None else mask != 0
     if has_labels(request):
-        counts = target != int(named(request)["ignore_index"])
+        counts = target.long() != int(named(request)["ignore_index"])  # which a narrow type would wrap
         takes_part = counts if takes_part is None else counts & takes_part
         target = torch.where(takes_part, target, 0).long()
     each = each_row(request, input.to(wide), target if has_labels(request) else target.to(wide),
@@ -123,7 +123,7 @@ def extras(request, tensors, outputs):
         lse = torch.logsumexp(logits, axis)
         takes_part = torch.ones_like(lse, dtype=torch.bool) if mask is None else (mask != 0).expand(lse.shape)
         if has_labels(request):
-            takes_part = takes_part & (target != int(named(request)["ignore_index"]))
+            takes_part = takes_part & (target.long() != int(named(request)["ignore_index"]))
             target = torch.where(takes_part, target, 0).long()
         if request.code == MEAN:
             divisor = request.divisor if divisor is None else divisor

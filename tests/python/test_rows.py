@@ -1,5 +1,6 @@
 # Losses over rows of tensors against the oracle: every shape, type, reduction and option; what is the same by every
 # route, to the bit.
+import functools
 import itertools
 
 import pytest
@@ -139,6 +140,20 @@ def test_types_of_labels(shape, dtype, device):
 def test_the_default_index_does_not_wrap_to_156(device):
     input, target = logits_of((2, 200), device=device), torch.tensor([156, 3], dtype=torch.uint8, device=device)
     check("cross_entropy", lambda x: onepass.cross_entropy(x, target), input, target.long())
+
+
+def test_no_index_wraps_where_pytorch_computes(device):
+    input = logits_of((2, 200), device=device)
+    for labels, dtype, index in (([156, 3], torch.uint8, -100), ([0, 3], torch.uint8, 256), ([0, 3], torch.int32, 2**32)):
+        target = torch.tensor(labels, dtype=dtype, device=device)
+        function = functools.partial(onepass.cross_entropy, reduction="none", ignore_index=index)
+        torch.testing.assert_close(torch.vmap(function)(input[None], target[None])[0], function(input, target))
+        leaf = input.clone().requires_grad_()
+        once, = torch.autograd.grad(function(leaf, target).sum(), leaf)
+        again, = torch.autograd.grad(function(leaf, target).sum(), leaf, create_graph=True)
+        torch.testing.assert_close(again, once)
+        _, entropy = onepass.log_prob(input, target, ignore_index=index, return_entropy=True)
+        assert (entropy > 0).all()
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)

@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("numpy")
+numpy = pytest.importorskip("numpy")
 
 import onepass
 import onepass.nn
@@ -249,6 +249,22 @@ def test_what_is_ours_alone_is_checked():
         onepass.log_prob(input, target[:2])
     with pytest.raises(TypeError, match="labels are of torch.float32"):
         onepass.log_prob(input, target.float())
+
+
+@pytest.mark.parametrize("ours", [{"z_loss": 0.5}, {"softcap": 1.0}, {"divisor": 7}, {"return_lse": True}], ids=str)
+def test_what_is_ours_alone_is_not_dropped(ours):
+    """Where PyTorch takes what we do not, it knows nothing of our arguments."""
+    input, target = logits_of((3, 4)), labels_of((3, 4))
+    for numbers in ({"ignore_index": torch.tensor(1)}, {"ignore_index": numpy.int64(1)},
+                    {"label_smoothing": numpy.float32(0.125)}, {"label_smoothing": torch.tensor(0.125)}):
+        plain = {name: number.item() for name, number in numbers.items()}
+        torch.testing.assert_close(onepass.cross_entropy(input, target, **numbers, **ours),
+                                   onepass.cross_entropy(input, target, **plain, **ours), rtol=0, atol=0)
+    for operands, given in (((input[0], target[:1]), {}), ((input[:, :0], target * 0 - 100), {}),
+                            ((input, target), {"ignore_index": 2**60}),
+                            ((input, target), {"label_smoothing": float("nan")})):
+        with pytest.raises(ValueError):
+            onepass.cross_entropy(*operands, **given, **ours)
 
 
 # ----------------------------------------------------------- where we differ on purpose --
