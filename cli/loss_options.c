@@ -334,7 +334,7 @@ static const char *refused_option(char **argv, char letter[3]) {
 }
 
 int read_loss_options(loss_options *options, const onepass_loss_info *loss, int argc, char **argv) {
-    known known;
+    known known = {0};
     fill_known(loss, &known);
     *options = (loss_options){.call = {.size = sizeof options->call, .loss = loss->name}};
     options->call.parameter_count = loss->parameter_count;

@@ -294,13 +294,12 @@ static inline prepared_row_case *row_prepare(const row_case *c) {
     row_parameters(p, c);
     call->operand[0] = row_matrix_make(p, c, c->dtype);
     call->operand[1] = row_has_labels(c) ? row_vector_make(p, c, c->target) : row_matrix_make(p, c, c->target);
-    if (c->class_weight)
-        call->operand[2] = row_tensor_make(p,
-                                           c->seed % 4 == 3          ? ONEPASS_BF16
-                                           : c->dtype == ONEPASS_F64 ? ONEPASS_F64
-                                                                     : ONEPASS_F32,
-                                           1, (int64_t[]){c->classes}, c->seed % 4 == 2 ? (int64_t[]){2} : NULL,
-                                           (size_t)(2 * c->classes), 0);
+    if (c->class_weight) {
+        const int64_t every_second = 2;
+        const int32_t wide = c->dtype == ONEPASS_F64 ? ONEPASS_F64 : ONEPASS_F32;
+        call->operand[2] = row_tensor_make(p, c->seed % 4 == 3 ? ONEPASS_BF16 : wide, 1, &c->classes,
+                                           c->seed % 4 == 2 ? &every_second : NULL, (size_t)(2 * c->classes), 0);
+    }
     if (c->weight)
         call->weight = row_vector_make(p, c, c->dtype);
     if (c->mask)

@@ -146,10 +146,11 @@ static double logit_of(const whole *w, int64_t row, int64_t c) {
 }
 
 static double log_sum_exp_of(const whole *w, int64_t row) {
-    double largest = -INFINITY, sum = 0;
-    for (int64_t c = 0; c < w->classes; c++)
+    double largest = logit_of(w, row, 0);
+    for (int64_t c = 1; c < w->classes; c++)
         largest = fmax(largest, logit_of(w, row, c));
-    for (int64_t c = 0; c < w->classes; c++)
+    double sum = exp(logit_of(w, row, 0) - largest);
+    for (int64_t c = 1; c < w->classes; c++)
         sum += exp(logit_of(w, row, c) - largest);
     return largest + log(sum);
 }
