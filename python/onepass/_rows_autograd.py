@@ -32,14 +32,12 @@ class RowLoss(torch.autograd.Function):
         if _is_grad_enabled():
             found = _rows_fallback.gradients(request, Tensors(*tensors), upstream, needed, create_graph=True)
             return None, None, *found, None, None, None, None
-        if kind is not None:
-            _upstream_habit.remember(kind, upstream, tensors[0].numel())
         kept = ctx.__dict__.pop("kept", None)  # in one step, should two threads run backward at once
         if not kept or (kept[0] is None and kept[1] is None):
             kept = [need or None for need in needed]
         if inplace:
             kept[0] = tensors[0]
-        found = compute(request, tensors, upstream, state, tuple(kept))
+        found = compute(request, kind, tensors, upstream, state, tuple(kept))
         if found is None:
             found = _rows_fallback.gradients(request, Tensors(*tensors), upstream, needed, create_graph=False)
         elif inplace:
@@ -48,14 +46,17 @@ class RowLoss(torch.autograd.Function):
         return None, None, *found, None, None, None, None
 
 
-def compute(request, tensors, upstream, state, gradients):
+def compute(request, kind, tensors, upstream, state, gradients):
     """Each gradient that is True, or that was kept for an upstream gradient of 1 and is computed anew if that is
     another, or that is written over its operand; None if that is not for us."""
     if not is_plain_here():
         return None
     *operands, divisor = tensors
-    return _torch_rows_gradient(*request[:4], *operands, request.divisor if divisor is None else divisor, upstream,
-                                state, gradients)
+    found = _torch_rows_gradient(*request[:4], *operands, request.divisor if divisor is None else divisor, upstream,
+                                 state, gradients)
+    if found is not None and kind is not None:
+        _upstream_habit.remember(kind, upstream, tensors[0].numel())
+    return found
 
 
 # Without what torch.autograd.Function.apply asks first, and the caller has asked; see _autograd.py.

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from ._catalog import ROW_CATALOG, ROWS_GENERATED
 from ._contract import BATCHMEAN, MEAN, NAMES, NONE, SUM
 from ._row_request import LABELS, Tensors, class_axis, has_labels, named, result_type
+from ._torch_state import is_in_single
 
 _FUNCTIONS = {"cross_entropy": F.cross_entropy, "nll_loss": F.nll_loss}
 
@@ -26,7 +27,7 @@ def answer(function, input, target, *arguments):
 def loss(request, tensors):
     """The value, differentiable in every way. Rows that take no part have no gradient, whatever stands in them."""
     input, target, weight, row_weight, mask, divisor = tensors
-    dtype = result_type(request, tensors, in_single=False)
+    dtype = result_type(request, tensors, is_in_single(input.device.type))
     wide = torch.promote_types(dtype, torch.float32)
     takes_part = None if mask is None else mask != 0
     if has_labels(request):

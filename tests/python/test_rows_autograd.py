@@ -287,6 +287,21 @@ def test_transforms_of_all_that_is_ours():
     torch.testing.assert_close(torch.vmap(onepass.log_prob)(input, target), onepass.log_prob(input, target))
 
 
+def test_many_upstream_gradients_at_once():
+    input, target = logits_of((64, 1200)).requires_grad_(), labels_of((64, 1200))
+    for reduction, shape in (("mean", (3,)), ("none", (3, 64))):
+        value, upstream = onepass.cross_entropy(input, target, reduction=reduction), torch.rand(shape)
+        (found,) = torch.autograd.grad(value, input, upstream, is_grads_batched=True, retain_graph=True)
+        wanted = [torch.autograd.grad(value, input, own, retain_graph=True)[0] for own in upstream]
+        torch.testing.assert_close(found, torch.stack(wanted))
+
+
+def test_autocast_under_a_transform():
+    input, target = logits_of((3, 5, 4), torch.bfloat16), torch.randint(0, 4, (3, 5))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.vmap(onepass.cross_entropy)(input, target).dtype is torch.float32
+
+
 class Named(torch.Tensor):
     """A subclass that does nothing of its own."""
 
