@@ -15,6 +15,7 @@ from ._row_request import LABELS, Tensors, class_axis, has_labels, named, result
 from ._torch_state import is_in_single
 
 _FUNCTIONS = {"cross_entropy": F.cross_entropy, "nll_loss": F.nll_loss}
+_NO_LABEL = -2**63  # of rows that take no part; any other that is no class is PyTorch's error
 
 
 def answer(function, input, target, *arguments):
@@ -102,9 +103,11 @@ def each_row(request, logits, target, weight, takes_part):
     logits = capped(logits, given).movedim(axis, min(1, logits.dim() - 1))
     if request.name in _formulas:
         return by_formula(request, logits.movedim(min(1, logits.dim() - 1), -1), target, weight)
+    if has_labels(request) and takes_part is not None:
+        target = torch.where(takes_part, target, _NO_LABEL)
     if request.name == "nll":
-        return _FUNCTIONS["nll_loss"](logits, target, weight, reduction="none", ignore_index=-1)
-    each = _FUNCTIONS["cross_entropy"](logits, target, weight, reduction="none", ignore_index=-1,
+        return _FUNCTIONS["nll_loss"](logits, target, weight, reduction="none", ignore_index=_NO_LABEL)
+    each = _FUNCTIONS["cross_entropy"](logits, target, weight, reduction="none", ignore_index=_NO_LABEL,
                                        label_smoothing=given.get("label_smoothing", 0.0))
     if request.name == "log_prob":
         return -each

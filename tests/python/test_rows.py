@@ -144,7 +144,8 @@ def test_the_default_index_does_not_wrap_to_156(device):
 
 def test_no_index_wraps_where_pytorch_computes(device):
     input = logits_of((2, 200), device=device)
-    for labels, dtype, index in (([156, 3], torch.uint8, -100), ([0, 3], torch.uint8, 256), ([0, 3], torch.int32, 2**32)):
+    for labels, dtype, index in (([156, 3], torch.uint8, -100), ([0, 3], torch.uint8, 256),
+                                 ([0, 3], torch.int32, 2**32)):
         target = torch.tensor(labels, dtype=dtype, device=device)
         function = functools.partial(onepass.cross_entropy, reduction="none", ignore_index=index)
         torch.testing.assert_close(torch.vmap(function)(input[None], target[None])[0], function(input, target))

@@ -105,6 +105,10 @@ def test_one_class_is_nothing(device):
         assert value == 0 and not gradient.any()
 
 
+def test_no_classes_have_no_log_probability():
+    assert onepass.log_prob(torch.zeros(2, 0), torch.full((2,), -100)).tolist() == [0, 0]
+
+
 def test_no_classes():
     for target in (torch.full((3,), -100), torch.zeros(3, 0)):
         mine, peer = outcomes(torch.zeros(3, 0), target)
@@ -154,6 +158,18 @@ def test_labels_out_of_range(shape, label, functions):
     mine, peer = outcomes(logits_of(shape), target, functions=functions)
     assert_same_outcome(mine, peer)
     assert str(mine.error) == f"Target {label} is out of bounds."
+
+
+@pytest.mark.parametrize("label", [4, -1, -101])
+def test_labels_out_of_range_where_pytorch_computes(label):
+    input, target = logits_of((3, 4)), torch.tensor([0, label, -100])
+    weight = torch.ones(3, requires_grad=True)
+    for function in (lambda: onepass.cross_entropy(input, target, row_weight=weight),
+                     lambda: onepass.nll_loss(input, target, row_weight=weight),
+                     lambda: torch.vmap(onepass.cross_entropy)(input[None], target[None]),
+                     lambda: torch.vmap(onepass.log_prob)(input[None], target[None])):
+        with pytest.raises((IndexError, RuntimeError), match="out of bounds"):
+            function()
 
 
 def test_labels_out_of_range_write_nothing():
