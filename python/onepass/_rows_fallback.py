@@ -152,4 +152,5 @@ def entropy(logits, ignored, softcap, temperature):
     """Of the softmax over the last dimension; 0 of rows that are ignored, without a gradient for them."""
     logits = torch.where(ignored.unsqueeze(-1), 0, logits.float() if logits.dtype != torch.float64 else logits)
     logs = torch.log_softmax(capped(logits, {"softcap": softcap, "temperature": temperature}), -1)
-    return torch.where(ignored, 0, torch.special.entr(logs.exp()).sum(-1))
+    chances = logs.exp()
+    return torch.where(ignored, 0, (chances * torch.where(chances == 0, 0, -logs)).sum(-1))  # entr's slope is inf at 0

@@ -124,6 +124,16 @@ def test_entropy(device):
     assert value[2] == 0 and entropy[2] == 0
 
 
+@pytest.mark.parametrize("row", [[0, -float("inf"), 1], [200, 0, 1], [0, 0, -float("inf")]], ids=str)
+def test_entropy_of_classes_without_probability(row, device):
+    logits = torch.tensor([row], dtype=torch.float32, device=device, requires_grad=True)
+    _, entropy = onepass.log_prob(logits, torch.tensor([0], device=device), return_entropy=True)
+    entropy.sum().backward()
+    p = torch.softmax(logits.detach(), -1)
+    wanted = -torch.where(p > 0, p * (p.log() + entropy.detach()[:, None]), 0)
+    torch.testing.assert_close(logits.grad, wanted)
+
+
 # ----------------------------------------------------------------- labels and rows --
 
 
