@@ -140,3 +140,15 @@ def test_the_operators_are_as_they_say(name):
     torch.library.opcheck(torch.ops.onepass.rows_gradient.default,
                           (input.detach(), *arguments[1:6], torch.tensor(2.0), state, *arguments[6:11], 0),
                           test_utils=("test_schema", "test_faketensor"))
+
+
+def test_an_exported_program_does_not_need_us():
+    class Model(torch.nn.Module):
+        def forward(self, input, target):
+            return onepass.cross_entropy(input, target, z_loss=0.5), onepass.log_prob(input, target)
+
+    operands = torch.randn(4, 5), torch.tensor([0, 4, -100, 1])
+    program = torch.export.export(Model(), operands, strict=False)
+    assert not [node for node in program.graph.nodes if "onepass" in str(node.target)]
+    for one, other in zip(program.module()(*operands), Model()(*operands)):
+        torch.testing.assert_close(one, other)
