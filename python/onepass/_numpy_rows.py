@@ -17,6 +17,8 @@ _WITH_PROBABILITIES = "cross_entropy_with_probabilities"
 def cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing, given):
     given = given or NOTHING_OVER_ROWS
     name = _WITH_PROBABILITIES if input.shape == target.shape else "cross_entropy"
+    if name == _WITH_PROBABILITIES and is_number(ignore_index) and ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
     parameters = parameters_of(name, ignore_index=ignore_index, label_smoothing=max(label_smoothing, 0),
                                z_loss=given.z_loss, softcap=given.softcap, temperature=given.temperature)
     return loss(name, input, target, weight, reduction_of(size_average, reduce, reduction), parameters, given)
@@ -80,7 +82,7 @@ def parameters_of(name, **given):
     found = []
     for known in ROW_CATALOG[name]["parameters"]:
         value = given.get(known["name"])
-        if known["name"] == "ignore_index" and (not is_number(value) or value != int(value)):
+        if known["name"] == "ignore_index" and (not is_number(value) or value % 1 != 0):
             raise TypeError(f"ignore_index is {value!r}; expected an int")
         value = known["default"] if value is None else as_number(name, known, value)
         check_range(name, known, value)

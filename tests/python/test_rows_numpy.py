@@ -100,6 +100,8 @@ def test_edges():
     (dict(mask=np.zeros(4, bool)), ValueError, "mask of shape"),
     (dict(ignore_index=None), TypeError, "ignore_index is None"),
     (dict(ignore_index=2.5), TypeError, "ignore_index is 2.5"),
+    (dict(ignore_index=float("nan")), TypeError, "ignore_index is nan"),
+    (dict(target=np.zeros((3, 4)), ignore_index=3), RuntimeError, "ignore_index is not supported for floating point"),
     (dict(reduction="average"), ValueError, "average is not a valid value for reduction"),
     (dict(label_smoothing=1.5), ValueError, "label_smoothing of cross_entropy is 1.5"),
     (dict(divisor=0), ValueError, "divisor is 0"), (dict(divisor=3, reduction="sum"), ValueError, "divisor is set"),
