@@ -64,6 +64,11 @@ static double scale_of(double x) {
     return ldexp(power_in_double(x - whole), (int)whole);
 }
 
+/* Where results are rounded to float, sums are divided by through their reciprocal. */
+static double over(double x, double sum) {
+    return IN_FLOAT ? x * (1 / sum) : x / sum;
+}
+
 /* log(1 + x) for x >= 0 by the series of the definition: 1 + x = 2^k (1 + f), and what 1 + x loses comes back. */
 static double log1p_of(double x) {
     if (isinf(x) || isnan(x)) {
@@ -77,7 +82,7 @@ static double log1p_of(double x) {
         m = m / 2;
         k++;
     }
-    const double f = k == 0 ? x : m - 1, correction = k == 0 ? 0 : lost / sum;
+    const double f = k == 0 ? x : m - 1, correction = k == 0 ? 0 : lost * (1 / sum);
     const double s = f / (2 + f), z = s * s, half = 0.5 * f * f;
     double r = 2.0 / 21;
     for (int n = 19; n >= 3; n -= 2) {
@@ -264,7 +269,7 @@ static void value_row(const oracle_rows *q, const parameters *p, const factors *
     const double z = q->input[index * q->classes + q->label[index]];
     const double nll = r->own > 0 ? log1p_of(r->others / r->own) : z == -INFINITY ? INFINITY : distance(f, r, z);
     const double weight = q->class_weight ? q->class_weight[q->label[index]] : 1;
-    const double own = r->own / sum, others = r->others / sum, kept = (1 - p->smoothing) * weight;
+    const double own = over(r->own, sum), others = over(r->others, sum), kept = (1 - p->smoothing) * weight;
     if (strcmp(q->loss, "log_prob") == 0) {
         r->value = -(weight * nll);
         r->exponentials = -weight;
@@ -302,7 +307,7 @@ static void check_gradient(const prepared_rows *got, const parameters *p, const 
     const double *z = q->input + index * q->classes;
     const double weight = q->weight ? q->weight[index] : 1, per_divisor = divisor == 1 ? 1 : 1 / divisor;
     const double common = weight * per_divisor * f->per_temperature,
-                 factor = r->exponentials / (r->others + r->own) * common;
+                 factor = over(r->exponentials, r->others + r->own) * common;
     const real b = (real)(r->of_weights * common), own = (real)(r->of_own * common);
     const real upstream = (real)(q->upstream ? q->upstream[q->reduction == ONEPASS_NONE ? index : 0] : 1);
     const bool weighs = q->probability || p->smoothing != 0;

@@ -205,9 +205,13 @@ typedef struct cuda_row {
     uint8_t over_elements; /* rows count as 1 there, though they have weights */
     uint8_t weighs;        /* u_c are needed */
     uint8_t needs_lse;     /* slopes depend on it */
+    uint8_t completes;     /* or something else does */
     uint8_t finishes;      /* rows have values or states to be written */
+    uint8_t counts;        /* of a forward kernel: it also counts the rows that take part, for the next launch */
     int32_t group;         /* rows of a block */
     softmax_scale scale;
+    cuda_real factor, factor_low, per_factor, softcap; /* the same in the compute type: see softmax_of() */
+    cuda_real kept, share; /* u_c = w_c (kept q_c + share): of smoothed probabilities */
     double smoothing;
     double divisor; /* of a mean, or 1 */
     double parameter[ONEPASS_MAX_PARAMETERS];

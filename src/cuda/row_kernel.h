@@ -26,23 +26,28 @@
         }                                                                                                              \
     };
 
+/* Of labels these kernels serve smoothing without class weights: with such weights it is rare. */
+template <typename loss> struct weighing_of {
+    static constexpr weighing IS = loss::KIND == ROW_PROBABILITIES ? WEIGHS_EACH : WEIGHS_ONES;
+};
+
 template <typename loss> ALWAYS_INLINE void run_rows_forward(const cuda_row *job) {
-    run_forward<loss, false>(job);
+    run_forward<loss, WEIGHS_NOTHING>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_both(const cuda_row *job) {
-    run_both<loss, false>(job);
+    run_both<loss, WEIGHS_NOTHING>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_both_long(const cuda_row *job) {
-    run_both_long<loss, false>(job);
+    run_both_long<loss, WEIGHS_NOTHING>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_backward(const cuda_row *job) {
-    run_backward<loss, false>(job);
+    run_backward<loss, WEIGHS_NOTHING>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_weighed_forward(const cuda_row *job) {
-    run_forward<loss, true>(job);
+    run_forward<loss, weighing_of<loss>::IS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_weighed_both(const cuda_row *job) {
-    run_both<loss, true>(job);
+    run_both<loss, weighing_of<loss>::IS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_few_forward(const cuda_row *job) {
     run_few<loss, false>(job);

@@ -78,6 +78,28 @@ static bool needs_lse(const job *job) {
     return isnan(slopes.exponentials) || isnan(slopes.weights) || isnan(slopes.own);
 }
 
+/* softmax_of() in the compute type: this file has it in float. */
+static void plan_numbers(const job *job, cuda_row *row) {
+    const softmax_scale *scale = &job->rows.scale;
+    const double kept = 1 - job->rows.smoothing, share = job->rows.smoothing / (double)job->rows.classes;
+    if (job->compute == ONEPASS_F64) {
+        row->factor.f64 = scale->factor;
+        row->factor_low.f64 = scale->factor_low;
+        row->per_factor.f64 = 1 / scale->factor;
+        row->softcap.f64 = scale->softcap;
+        row->kept.f64 = kept;
+        row->share.f64 = share;
+        return;
+    }
+    const softmax softmax = softmax_of(scale);
+    row->factor.f32 = softmax.factor;
+    row->factor_low.f32 = softmax.factor_low;
+    row->per_factor.f32 = softmax.per_factor;
+    row->softcap.f32 = softmax.softcap;
+    row->kept.f32 = (float)kept;
+    row->share.f32 = (float)share;
+}
+
 static void plan_row(const job *job, cuda_row *row) {
     const row_job *rows = &job->rows;
     memset(row, 0, sizeof *row);
@@ -105,6 +127,7 @@ static void plan_row(const job *job, cuda_row *row) {
     row->over_elements = job->over_elements;
     row->scale = rows->scale;
     row->smoothing = rows->smoothing;
+    plan_numbers(job, row);
     row->divisor = job->reduction == ONEPASS_MEAN ? job->divisor : 1;
     memcpy(row->parameter, job->parameter, sizeof row->parameter);
     if (job->family != FAMILY_ROWS) {
@@ -114,6 +137,7 @@ static void plan_row(const job *job, cuda_row *row) {
     row->weighs = job->loss->kind == ROW_PROBABILITIES || rows->smoothing != 0;
     row->needs_lse = job->loss->kind != ROW_PICKED && needs_lse(job);
     row->terms_at = wants_sum(job) ? terms_at(job) : 0;
+    row->completes = row->needs_lse || row->weighs || rows->log_sum_exp.data || (rows->state && !rows->reads_state);
     row->finishes = row->terms_at || job->value.data || rows->log_sum_exp.data || (rows->state && !rows->reads_state);
 }
 
@@ -137,8 +161,8 @@ static bool has_vectors(const job *job) {
     return is_vectors(&job->operand[0], rows->class_stride[0], rows->classes) &&
            (!probabilities || is_vectors(&job->operand[1], rows->class_stride[1], rows->classes)) &&
            (!job->gradient[0].data || is_vectors(&job->gradient[0], rows->gradient_stride[0], rows->classes)) &&
-           (!weight->data || !(probabilities || rows->smoothing != 0) ||
-            is_vectors(weight, rows->class_stride[2], rows->classes));
+           (!weight->data || (!probabilities && rows->smoothing == 0) ||
+            (probabilities && is_vectors(weight, rows->class_stride[2], rows->classes)));
 }
 
 /* Tensors whose rows of few classes lie one behind the other. */
@@ -195,11 +219,13 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
         return (row_block){CUDA_ANY_WARPS((int)dtype_size(job->compute)), 1 + (job->count >> 30)};
     case variant_rows_both:
     case variant_rows_weighed_both:
-        return (row_block){tiles, 2};
+        return (row_block){tiles, tiles == 1 ? 8 : 4};
     case variant_rows_both_long:
-        return (row_block){8, 1};
-    default: /* a few tiles a warp */
-        return (row_block){tiles <= 4 ? 4 : 8, most(1, 32 / tiles)};
+        return (row_block){8, tiles > 64 ? 1 : 2};
+    case variant_rows_backward: /* neighbouring blocks on neighbouring rows */
+        return (row_block){4, most(1, 8 / tiles)};
+    default:
+        return (row_block){4, most(1, 64 / tiles)};
     }
 }
 
@@ -211,9 +237,10 @@ static void plan_row_shape(const job *job, cuda_launch *launch) {
     if (onepass_cuda_shape.tiles_per_block && !fixed)
         block.rows = least(onepass_cuda_shape.tiles_per_block, CUDA_MOST_GROUP);
     if (onepass_cuda_shape.warps && !fixed && !one_tile_a_warp && launch->variant != variant_rows_picked)
-        block.warps = least(onepass_cuda_shape.warps, launch->variant == variant_rows_any ? block.warps : CUDA_MOST_WARPS);
+        block.warps =
+            least(onepass_cuda_shape.warps, launch->variant == variant_rows_any ? block.warps : CUDA_MOST_WARPS);
     if (!fixed && launch->variant != variant_rows_any && launch->variant != variant_rows_picked)
-        block.rows = most(1, least(block.rows, CUDA_MOST_ROW_TILES / row->tiles));
+        block.rows = most(1, least(least(block.rows, CUDA_MOST_GROUP), CUDA_MOST_ROW_TILES / row->tiles));
     launch->blocks = (uint32_t)((job->count + block.rows - 1) / block.rows);
     launch->threads = (uint32_t)(block.warps * WARP);
     if (!fixed)
@@ -232,6 +259,21 @@ static void begin_launch(const job *job, const loss *loss, cuda_variant variant,
     launch->sums_terms = false;
 }
 
+/* What the rows count for, or their number where all count as 1. */
+static bool counts_rows(const job *job) {
+    return job->over_elements || (!job->weight.data && !job->operand[2].data);
+}
+
+/* Rows may be counted by the launch that has them, if nothing in it is divided by their number. */
+static bool counts_itself(const job *job) {
+    bool in_one_piece;
+    if (!job->over_weights || job->family != FAMILY_ROWS || job->divisor_tensor.data || !counts_rows(job) ||
+        job->loss->kind == ROW_PROBABILITIES)
+        return false;
+    const cuda_variant variant = row_variant(job, &in_one_piece);
+    return variant == variant_rows_forward || variant == variant_rows_weighed_forward;
+}
+
 static void plan_rows(const job *job, cuda_launch *launch) {
     bool in_one_piece = false;
     begin_launch(job, job->loss, row_variant(job, &in_one_piece), launch);
@@ -241,15 +283,11 @@ static void plan_rows(const job *job, cuda_launch *launch) {
         if (job->rows.reads_state) /* the row is at hand: what it comes to is computed anew, with the same bits */
             launch->parameter.row.state = NULL;
     }
+    launch->parameter.row.counts = counts_itself(job);
     plan_row_shape(job, launch);
     launch->workspace = launch->parameter.row.terms_at ? workspace_with_terms(job)
                         : job->over_weights            ? CUDA_WORKSPACE_HEAD
                                                        : 0;
-}
-
-/* What the rows count for, or their number where all count as 1. */
-static bool counts_rows(const job *job) {
-    return job->over_elements || (!job->weight.data && !job->operand[2].data);
 }
 
 static void plan_row_weights(const job *job, cuda_launch *launch) {
@@ -315,7 +353,7 @@ static bool plan_before(const job *job, int step, int32_t multiprocessors, cuda_
 }
 
 static int steps_before(const job *job) {
-    if (!job->over_weights)
+    if (!job->over_weights || counts_itself(job))
         return 0;
     const bool by_rows =
         job->family == FAMILY_ROWS && job->loss->kind != ROW_PROBABILITIES && !job->divisor_tensor.data;

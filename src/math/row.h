@@ -40,6 +40,11 @@ ALWAYS_INLINE double row_distance(const softmax_scale *scale, double exponent, d
     return (above + log2_sum) * WIDE_LN_2;
 }
 
+/* x / sum. In float one division of several, which take a GPU long, is exact enough: results are rounded to float. */
+ALWAYS_INLINE double row_over(double x, double sum, double per_sum) {
+    return sizeof(real) == sizeof(double) ? x / sum : x * per_sum;
+}
+
 /* Minus the logarithm of the label's probability where its exponential is 0 beside the others'. */
 ALWAYS_INLINE double row_nll_of_rest(const softmax_scale *scale, const row_facts *facts) {
     const softmax_row *row = &facts->row;
@@ -51,12 +56,12 @@ ALWAYS_INLINE double row_nll_of_rest(const softmax_scale *scale, const row_facts
 /* From a row's state, of a label whose exponential is not 0. `weighted` is asked for by values alone. */
 ALWAYS_INLINE row_sums row_usual_sums(const row_facts *facts, double weighted) {
     const softmax_row *row = &facts->row;
-    const double sum = row->others + row->own;
+    const double sum = row->others + row->own, per_sum = 1 / sum;
     row_sums sums;
     sums.nll = wide_log1p(row->others / row->own);
     sums.lse = row->lse;
-    sums.own = row->own / sum;
-    sums.others = row->others / sum;
+    sums.own = row_over(row->own, sum, per_sum);
+    sums.others = row_over(row->others, sum, per_sum);
     sums.weight = facts->weight;
     sums.weighted = weighted;
     sums.weights = row->weights;
@@ -100,7 +105,8 @@ typedef struct row_factors {
 
 ALWAYS_INLINE row_factors row_factors_of(const softmax_row *row, const row_slopes *slopes, double common) {
     row_factors factors;
-    factors.of_exponentials = slopes->exponentials / (row->others + row->own) * common;
+    const double sum = row->others + row->own;
+    factors.of_exponentials = row_over(slopes->exponentials, sum, 1 / sum) * common;
     factors.of_weights = (real)(slopes->weights * common);
     factors.own = (real)(slopes->own * common);
     return factors;

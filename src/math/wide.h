@@ -86,7 +86,7 @@ ALWAYS_INLINE double wide_log1p(double x) {
     const uint64_t offset = wide_bits(sum) + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd));
     const int64_t exponent = (int64_t)(offset >> 52) - 1023;
     const double m = wide_of(wide_bits(sum) - ((uint64_t)exponent << 52)), k = wide_of_whole(exponent);
-    const double f = wide_choose(k == 0, x, m - 1), correction = wide_choose(k == 0, 0, lost / sum);
+    const double f = wide_choose(k == 0, x, m - 1), correction = wide_choose(k == 0, 0, lost * (1 / sum));
     const double s = f / (2 + f), z = s * s, half = 0.5 * f * f;
     double r = 0x1.8618618618618p-4;            /* 2/21 */
     r = wide_fused(r, z, 0x1.af286bca1af28p-4); /* 2/19 */

@@ -165,6 +165,10 @@ static inline double __longlong_as_double(long long x) {
     return simt_bits<double>(x);
 }
 
+static inline int __popc(unsigned x) {
+    return __builtin_popcount(x);
+}
+
 static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
     __extension__ typedef unsigned __int128 wide;
     return (unsigned long long)((wide)a * b >> 64);

@@ -7,45 +7,43 @@
 
 #include "cuda/rows/dense.h"
 
-
 /* Logits of a tile, capped. */
-ALWAYS_INLINE void gather_capped(const cuda_row *job, const row_rules *rules, const row *row, const tile *tile,
-                                 own_numbers x, own_numbers tangent) {
-    gather_logits<ROW_ANYHOW>(job, row, tile, x);
-    if (rules->base.softcap != 0)
-        cap_logits(rules, tile, x, tangent);
+ALWAYS_INLINE void gather_capped(const cuda_row *job, const row *row, const tile *tile, own_numbers x,
+                                 own_numbers tangent) {
+    gather_logits<ROW_ANYHOW>(job, row->input, tile, x);
+    if (REAL(job->softcap) != 0)
+        cap_logits(job, tile, x, tangent);
 }
 
 /* ------------------------------------------------------------------- sums -- */
 
 /* The sums of the tiles from `first` on, as many as can wait. */
 template <row_kind kind>
-ALWAYS_INLINE void sum_span(const cuda_row *job, const row_rules *rules, const row *row, int64_t first, int tiles,
-                            real *buffer, const waiting *waiting) {
+ALWAYS_INLINE void sum_span(const cuda_row *job, const row *row, int64_t first, int tiles, real *buffer,
+                            const waiting *waiting) {
     const place_in_block at = here_in_block();
 #pragma unroll 1
     for (int t = at.warp; t < tiles; t += at.warps) {
         const tile tile = row_tile_at(first + t, job->classes, at.thread, buffer);
         own_numbers x, u, tangent;
         tile_sums sums;
-        gather_capped(job, rules, row, &tile, x, tangent);
+        gather_capped(job, row, &tile, x, tangent);
         if (job->weighs)
-            gather_weights<kind, ROW_ANYHOW>(job, rules, row, &tile, u);
-        sum_tile(job, rules, row, &tile, job->weighs, x, u, &sums);
+            gather_weights<kind, ROW_ANYHOW>(job, row->target, &tile, u);
+        sum_tile(job, row->label, &tile, job->weighs ? WEIGHS_EACH : WEIGHS_NOTHING, x, u, &sums);
         leave_tile(waiting, t, at.thread, job->weighs, &sums);
     }
 }
 
 /* The largest logit of a row of more tiles than can wait, in a pass of its own. `largest` has a place for each warp. */
-ALWAYS_INLINE real largest_of_row(const cuda_row *job, const row_rules *rules, const row *row, real *buffer,
-                                  real *largest) {
+ALWAYS_INLINE real largest_of_row(const cuda_row *job, const row *row, real *buffer, real *largest) {
     const place_in_block at = here_in_block();
     real own = -REAL_INFINITY;
 #pragma unroll 1
     for (int64_t t = at.warp; t < job->tiles; t += at.warps) {
         const tile tile = row_tile_at(t, job->classes, at.thread, buffer);
         own_numbers x, tangent;
-        gather_capped(job, rules, row, &tile, x, tangent);
+        gather_capped(job, row, &tile, x, tangent);
         own = larger_or_nan(own, largest_of_tile(&tile, x));
     }
     if (at.thread == 0)
@@ -61,13 +59,10 @@ ALWAYS_INLINE real largest_of_row(const cuda_row *job, const row_rules *rules, c
 /* A row of more tiles than can wait: its spans are joined one after the other, and then their nodes. The label's tile
  * tells its largest logit when it comes by. By all warps; the first one has the result. */
 template <row_kind kind>
-ALWAYS_INLINE void sum_spans(const cuda_row *job, const row_rules *rules, const row *row, real *buffer,
-                             const waiting *waiting, order_stack *stack, row_result *result) {
+ALWAYS_INLINE void sum_spans(const cuda_row *job, const row *row, real label_logit, real *buffer,
+                             const waiting *waiting, order_stack *stack, row_sum *sum) {
     const place_in_block at = here_in_block();
-    row_facts *facts = &result->facts;
-    begin_facts(job, row, facts);
-    result->good = begin_join(job, rules, largest_of_row(job, rules, row, buffer, waiting->largest), facts);
-    facts->row.own = 0;
+    begin_join(job, largest_of_row(job, row, buffer, waiting->largest), label_logit, sum);
     if (threadIdx.x == 0)
         for (int k = 0; k < 3; k++)
             stack[k].depth = 0, stack[k].tiles = 0;
@@ -75,14 +70,13 @@ ALWAYS_INLINE void sum_spans(const cuda_row *job, const row_rules *rules, const 
     for (int64_t first = 0; first < job->tiles; first += CUDA_MOST_ROW_TILES) {
         const int64_t left = job->tiles - first;
         const int tiles = left < CUDA_MOST_ROW_TILES ? (int)left : CUDA_MOST_ROW_TILES;
-        sum_span<kind>(job, rules, row, first, tiles, buffer, waiting);
+        sum_span<kind>(job, row, first, tiles, buffer, waiting);
         __syncthreads();
         if (at.warp == 0) {
-            const tile_parts sums = join_tiles(job, rules, waiting, 0, tiles, at.thread, job->weighs, facts);
+            const tile_parts sums = join_tiles(job, waiting, 0, tiles, at.thread, job->weighs, sum);
             const int64_t label_tile = row->label / ORDER_TILE - first;
             if (kind == ROW_LABEL && label_tile >= 0 && label_tile < tiles)
-                facts->row.own =
-                    own_part(job, rules, waiting->largest[label_tile], row->label_logit, facts->row.exponent);
+                sum->own = own_part(job, waiting->largest[label_tile], label_logit, sum->exponent);
             if (at.thread == 0) {
                 order_push(&stack[0], sums.others);
                 order_push(&stack[1], sums.weights);
@@ -91,9 +85,8 @@ ALWAYS_INLINE void sum_spans(const cuda_row *job, const row_rules *rules, const 
         }
         __syncthreads();
     }
-    facts->row.others = order_top(&stack[0]);
-    facts->row.weights = job->weighs ? order_top(&stack[1]) : 0;
-    facts->weighted = job->weighs ? order_top(&stack[2]) : 0;
+    const tile_parts sums = {order_top(&stack[0]), order_top(&stack[1]), order_top(&stack[2])};
+    end_join(&sums, job->weighs, sum);
 }
 
 /* ---------------------------------------------------------------- gradients -- */
@@ -104,38 +97,37 @@ ALWAYS_INLINE void place_label(const row *row, const tile *tile, real own_slope,
     EACH_NUMBER if (own_element(tile, line, own) == place) x[line][own] = own_slope;
 }
 
-ALWAYS_INLINE void logit_gradient(const cuda_row *job, const row_rules *rules, const row *row, const tile *tile,
-                                  const joined_row *joined, own_numbers x, const own_numbers u,
-                                  const own_numbers tangent) {
-    const softmax_shift shift = softmax_shift_of(&rules->base, &job->scale, largest_of_tile(tile, x));
+ALWAYS_INLINE void logit_gradient(const cuda_row *job, const row *row, const tile *tile, const joined_row *joined,
+                                  own_numbers x, const own_numbers u, const own_numbers tangent) {
+    const softmax_shift shift = shift_of(job, largest_of_tile(tile, x));
     const real f = row_tile_factor(&joined->factors, shift.exponent, joined->exponent);
-    exponentiate(rules, &shift, tile, x);
+    exponentiate(job, &shift, tile, false, x);
     if (job->weighs)
         EACH_NUMBER x[line][own] = canonical(x[line][own] * f - u[line][own] * joined->factors.of_weights);
     else
         EACH_NUMBER x[line][own] = canonical(x[line][own] * f);
     place_label(row, tile, canonical(joined->factors.own), x);
-    if (rules->base.softcap != 0)
+    if (REAL(job->softcap) != 0)
         EACH_NUMBER {
             const real t = tangent[line][own];
             x[line][own] = canonical(x[line][own] * fused(-t, t, 1));
         }
     scale_gradient(row->upstream, false, x);
-    scatter_gradient<ROW_ANYHOW>(job, row->gradient, 0, tile, x);
+    scatter_gradient<ROW_ANYHOW>(job, row->gradient, 0, tile, false, x);
 }
 
 /* slope of q_c = (1 - s) w_c (lse - z_c). */
-ALWAYS_INLINE void probability_gradient(const cuda_row *job, const row_rules *rules, const row *row, int64_t offset,
-                                        const tile *tile, double exponent, double log2_sum, const own_numbers x) {
+ALWAYS_INLINE void probability_gradient(const cuda_row *job, const row *row, int64_t offset, const tile *tile,
+                                        double exponent, double log2_sum, const own_numbers x) {
     own_numbers w;
-    const double common = row->weight * rules->per_divisor * (1 - job->smoothing);
+    const double common = row->weight * per_divisor_of(job) * (1 - job->smoothing);
     gather_class_weights<ROW_ANYHOW>(job, tile, w);
     EACH_NUMBER {
         const double distance = row_distance(&job->scale, exponent, log2_sum, (double)x[line][own]);
         w[line][own] = canonical((real)(distance * (double)w[line][own] * common));
     }
     scale_gradient(row->upstream, false, w);
-    scatter_gradient<ROW_ANYHOW>(job, offset, 1, tile, w);
+    scatter_gradient<ROW_ANYHOW>(job, offset, 1, tile, false, w);
 }
 
 /* Every class of a row that has no softmax, or takes no part, gets one number. */
@@ -153,7 +145,7 @@ ALWAYS_INLINE void fill_gradients(const cuda_row *job, const row *row, int64_t t
 }
 
 template <row_kind kind>
-ALWAYS_INLINE void write_gradients(const cuda_row *job, const row_rules *rules, const row *row, int64_t target_gradient,
+ALWAYS_INLINE void write_gradients(const cuda_row *job, const row *row, int64_t target_gradient,
                                    const joined_row *joined, double log2_sum, real *buffer) {
     const place_in_block at = here_in_block();
 #pragma unroll 1
@@ -161,14 +153,14 @@ ALWAYS_INLINE void write_gradients(const cuda_row *job, const row_rules *rules, 
         const tile tile = row_tile_at(t, job->classes, at.thread, buffer);
         own_numbers x, u, tangent;
         if (kind == ROW_PROBABILITIES && job->data[CUDA_ROW_GRADIENT + 1]) {
-            gather_capped(job, rules, row, &tile, x, tangent);
-            probability_gradient(job, rules, row, target_gradient, &tile, joined->exponent, log2_sum, x);
+            gather_capped(job, row, &tile, x, tangent);
+            probability_gradient(job, row, target_gradient, &tile, joined->exponent, log2_sum, x);
         }
         if (job->data[CUDA_ROW_GRADIENT]) {
-            gather_capped(job, rules, row, &tile, x, tangent);
+            gather_capped(job, row, &tile, x, tangent);
             if (job->weighs)
-                gather_weights<kind, ROW_ANYHOW>(job, rules, row, &tile, u);
-            logit_gradient(job, rules, row, &tile, joined, x, u, tangent);
+                gather_weights<kind, ROW_ANYHOW>(job, row->target, &tile, u);
+            logit_gradient(job, row, &tile, joined, x, u, tangent);
         }
     }
 }
@@ -223,55 +215,70 @@ ALWAYS_INLINE int64_t predict(const cuda_row *job, const row *row, candidate *of
 /* ---------------------------------------------------------------------- rows -- */
 
 /* What the block's first warp has found out of a row, for all of it. */
+typedef struct any_row {
+    joined_row joined;
+    double log2_sum;
+} any_row;
+
 template <typename loss>
-ALWAYS_INLINE void sum_row(const cuda_row *job, const row_rules *rules, const row *row, int64_t index, real *buffer,
-                           const waiting *waiting, order_stack *stack, row_result *result) {
+ALWAYS_INLINE void sum_row(const cuda_row *job, const row *row, real label_logit, real *buffer, const waiting *waiting,
+                           order_stack *stack, row_sum *sum) {
     const place_in_block at = here_in_block();
-    if (job->reads_state && job->state) {
-        begin_facts(job, row, &result->facts);
-        read_state(job, index, result);
-    } else if (job->tiles <= CUDA_MOST_ROW_TILES) {
-        sum_span<loss::KIND>(job, rules, row, 0, (int)job->tiles, buffer, waiting);
+    if (job->tiles <= CUDA_MOST_ROW_TILES) {
+        sum_span<loss::KIND>(job, row, 0, (int)job->tiles, buffer, waiting);
         __syncthreads();
         if (at.warp == 0)
-            join_row<loss::KIND>(job, rules, waiting, 0, (int)job->tiles, at.thread, job->weighs, row, result);
+            *sum = join_row<loss::KIND>(job, *waiting, 0, (int)job->tiles, at.thread, job->weighs, row->label,
+                                        label_logit);
     } else {
-        sum_spans<loss::KIND>(job, rules, row, buffer, waiting, stack, result);
+        sum_spans<loss::KIND>(job, row, label_logit, buffer, waiting, stack, sum);
     }
 }
 
+/* By one thread. */
 template <typename loss>
-ALWAYS_INLINE void run_any_row(const cuda_row *job, const row_rules *rules, int64_t index, real *buffer,
-                               const waiting *waiting, order_stack *stack, joined_row *told, double *told_sum,
-                               candidate *of_warp) {
-    const place_in_block at = here_in_block();
-    const row row = describe_row_of<loss::KIND>(job, rules, index);
+ONCE_A_ROW void tell_any_row(const cuda_row *job, const row *row, int64_t index, const row_sum *sum, any_row *told) {
+    row_facts facts = facts_of(job, row, sum);
+    const double per_divisor = per_divisor_of(job);
+    if (job->reads_state && job->state) {
+        told->joined.good = read_state(job, index, &facts);
+        told->joined.factors = slopes_of_row<loss>(job, per_divisor, row, &facts);
+    } else {
+        told->joined.good = sum->good;
+        told->joined.factors = factors_of_row<loss>(job, per_divisor, row, sum);
+    }
+    told->joined.exponent = facts.row.exponent;
+    told->log2_sum = loss::KIND == ROW_PROBABILITIES ? wide_log2(facts.row.others + facts.row.own) : 0;
+}
+
+template <typename loss>
+ALWAYS_INLINE void run_any_row(const cuda_row *job, const row *row, int64_t index, real *buffer, const waiting *waiting,
+                               order_stack *stack, any_row *told, row_sum *sum, candidate *of_warp) {
     const bool has_gradient = job->data[CUDA_ROW_GRADIENT] || job->data[CUDA_ROW_GRADIENT + 1];
+    const bool from_state = job->reads_state && job->state, counts = row->part == ROW_COUNTS;
     const int64_t target_gradient =
         job->data[CUDA_ROW_GRADIENT + 1] ? row_offset(job, CUDA_ROW_GRADIENT + 1, index) : 0;
-    row_result result = {};
+    const real label_logit = row_logit(job, row);
     int64_t predicted = -1;
     __syncthreads(); /* nobody writes a gradient before all have read what it may lie over */
-    if (job->data[CUDA_ROW_PREDICTED] && row.part != ROW_IGNORED)
-        predicted = predict(job, &row, of_warp);
-    if (row.part == ROW_COUNTS) {
-        sum_row<loss>(job, rules, &row, index, buffer, waiting, stack, &result);
-        if (at.warp == 0 && at.thread == 0) {
-            const bool from_state = job->reads_state && job->state;
-            told->factors = from_state ? slopes_of_row<loss>(job, rules, &row, &result.facts)
-                                       : factors_of_row<loss>(job, rules, &row, &result.facts);
-            told->exponent = result.facts.row.exponent;
-            told->good = result.good;
-            *told_sum = loss::KIND == ROW_PROBABILITIES ? wide_log2(result.facts.row.others + result.facts.row.own) : 0;
+    if (job->data[CUDA_ROW_PREDICTED] && row->part != ROW_IGNORED)
+        predicted = predict(job, row, of_warp);
+    if (counts) {
+        row_sum own_sum = {};
+        if (!from_state)
+            sum_row<loss>(job, row, label_logit, buffer, waiting, stack, &own_sum);
+        if (threadIdx.x == 0) {
+            *sum = own_sum;
+            tell_any_row<loss>(job, row, index, sum, told);
         }
         __syncthreads();
     }
-    if (has_gradient && (row.part != ROW_COUNTS || !told->good))
-        fill_gradients(job, &row, target_gradient, row.part == ROW_IGNORED ? 0 : REAL_NAN, buffer);
+    if (has_gradient && (!counts || !told->joined.good))
+        fill_gradients(job, row, target_gradient, row->part == ROW_IGNORED ? 0 : REAL_NAN, buffer);
     else if (has_gradient)
-        write_gradients<loss::KIND>(job, rules, &row, target_gradient, told, *told_sum, buffer);
-    if (threadIdx.x == 0 && !(job->reads_state && job->state))
-        finish_row<loss>(job, rules, &row, index, &result);
+        write_gradients<loss::KIND>(job, row, target_gradient, &told->joined, told->log2_sum, buffer);
+    if (threadIdx.x == 0 && !from_state)
+        finish_row<loss>(job, row, index, sum);
     if (threadIdx.x == 0 && job->data[CUDA_ROW_PREDICTED])
         *(int64_t *)row_address(job, CUDA_ROW_PREDICTED, index) = predicted;
     __syncthreads();
@@ -279,19 +286,23 @@ ALWAYS_INLINE void run_any_row(const cuda_row *job, const row_rules *rules, int6
 
 template <typename loss> ALWAYS_INLINE void run_any(const cuda_row *job) {
     WAITING_TILES(CUDA_MOST_ROW_TILES, true);
-    __shared__ joined_row told;
-    __shared__ double told_sum;
+    __shared__ any_row told;
+    __shared__ row row;
+    __shared__ row_sum sum;
     __shared__ order_stack stack[3];
     __shared__ candidate of_warp[CUDA_ANY_WARPS(sizeof(real))];
     __shared__ __align__(16) real buffers[CUDA_ANY_WARPS(sizeof(real))][ORDER_TILE];
     if (is_done_before(job))
         return;
-    const row_rules rules = row_rules_of(job);
     const row_group group = group_of_block(job);
     real *buffer = buffers[threadIdx.x / ORDER_WARP];
 #pragma unroll 1
-    for (int i = 0; i < group.count; i++)
-        run_any_row<loss>(job, &rules, group.first + i, buffer, &waiting, stack, &told, &told_sum, of_warp);
+    for (int i = 0; i < group.count; i++) {
+        if (threadIdx.x == 0)
+            describe_row<loss::KIND>(job, group.first + i, &row);
+        __syncthreads();
+        run_any_row<loss>(job, &row, group.first + i, buffer, &waiting, stack, &told, &sum, of_warp);
+    }
 }
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "cuda/rows/join.h"
 
-/* The rows of a block. */
+/* The rows of a block: a group of neighbours, of which its first warp finds out what is known. */
 typedef struct row_group {
     int64_t first;
     int count;
@@ -21,13 +21,12 @@ ALWAYS_INLINE row_group group_of_block(const cuda_row *job) {
     return group;
 }
 
-/* Each lane knows a row of the group; those beyond know nothing. */
-template <row_kind kind>
-ALWAYS_INLINE row describe_own(const cuda_row *job, const row_rules *rules, const row_group *group, int thread) {
-    row own = {};
-    if (thread < group->count)
-        own = describe_row_of<kind>(job, rules, group->first + thread);
-    return own;
+template <row_kind kind> ALWAYS_INLINE row_group describe_group(const cuda_row *job, row *rows) {
+    const row_group group = group_of_block(job);
+    if ((int)threadIdx.x < group.count)
+        describe_row<kind>(job, group.first + threadIdx.x, &rows[threadIdx.x]);
+    __syncthreads();
+    return group;
 }
 
 /* Places in shared memory for the sums of tiles. */
@@ -37,59 +36,66 @@ ALWAYS_INLINE row describe_own(const cuda_row *job, const row_rules *rules, cons
     __shared__ real waiting_largest[count];                                                                            \
     const waiting waiting = {waiting_largest, waiting_others, waiting_weights, waiting_weighted}
 
-/* ------------------------------------------------------------------ forward -- */
-
-/* A row of few tiles, by a thread of its own. */
-template <row_kind kind>
-ALWAYS_INLINE void join_own_row(const cuda_row *job, const row_rules *rules, const waiting *waiting, int at, int tiles,
-                                bool weighs, const row *row, row_result *result) {
-    real largest = -REAL_INFINITY;
-    row_facts *facts = &result->facts;
-    for (int t = 0; t < tiles; t++)
-        largest = larger_or_nan(largest, waiting->largest[at + t]);
-    begin_facts(job, row, facts);
-    result->good = begin_join(job, rules, largest, facts);
-    facts->row.own = 0;
-    if (kind == ROW_LABEL)
-        facts->row.own = own_part(job, rules, waiting->largest[at + (int)(row->label / ORDER_TILE)], row->label_logit,
-                                  facts->row.exponent);
-#pragma unroll 1
-    for (int t = 0; t < tiles; t++) {
-        const tile_parts parts = parts_of_tile(job, rules, waiting, at + t, weighs, facts);
-        waiting->others[at + t] = parts.others;
-        if (weighs)
-            waiting->weighted[at + t] = parts.weighted;
-    }
-    facts->row.others = order_tree(waiting->others + at, tiles);
-    facts->row.weights = weighs ? order_tree(waiting->weights + at, tiles) : 0;
-    facts->weighted = weighs ? order_tree(waiting->weighted + at, tiles) : 0;
-}
-
 /* Rows of more tiles are joined by a warp each. */
 #define MOST_OWN_TILES 8
 
-/* Values alone. Tiles of all rows of a group are taken one after the other, whatever their row; when all are there a
- * lane finishes a row. */
-template <typename loss, bool weighs> ALWAYS_INLINE void run_forward(const cuda_row *job) {
-    WAITING_TILES(CUDA_MOST_ROW_TILES, weighs);
+/* What the first warp has to do when all tiles of a group are there: a lane finishes a row. */
+template <typename loss, weighing weighs>
+ALWAYS_INLINE void finish_group(const cuda_row *job, const row_group *group, const row *rows, const waiting *waiting,
+                                row_sum *sums) {
+    const int thread = (int)threadIdx.x, tiles = (int)job->tiles;
+    if (tiles <= MOST_OWN_TILES) {
+        if (thread < group->count && rows[thread].part == ROW_COUNTS)
+            join_own_row<loss::KIND>(job, waiting, thread * tiles, tiles, weighs != WEIGHS_NOTHING, &rows[thread],
+                                     row_logit(job, &rows[thread]), &sums[thread]);
+    } else {
+#pragma unroll 1
+        for (int r = 0; r < group->count; r++) {
+            if (rows[r].part != ROW_COUNTS)
+                continue;
+            const row_sum joined =
+                join_row<loss::KIND>(job, *waiting, r * tiles, tiles, thread, weighs != WEIGHS_NOTHING, rows[r].label,
+                                     row_logit(job, &rows[r]));
+            if (thread == r)
+                sums[r] = joined;
+        }
+    }
+    if (thread < group->count)
+        finish_row<loss>(job, &rows[thread], group->first + thread, &sums[thread]);
+}
+
+/* How many rows take part, for the launch that adds up the terms. By the first warp of each block. */
+ALWAYS_INLINE void count_group(const cuda_row *job, const row_group *group, const row *rows) {
+    const int thread = (int)threadIdx.x;
+    const unsigned part =
+        __ballot_sync(~0u, thread < group->count && rows[thread < group->count ? thread : 0].part != ROW_IGNORED);
+    if (thread == 0)
+        leave_count(job, (unsigned)__popc(part));
+}
+
+/* ------------------------------------------------------------------ forward -- */
+
+/* Values alone. Tiles of all rows of a group are taken one after the other, whatever their row. */
+template <typename loss, weighing weighs> ALWAYS_INLINE void run_forward(const cuda_row *job) {
+    WAITING_TILES(CUDA_MOST_ROW_TILES, weighs != WEIGHS_NOTHING);
+    __shared__ row rows[CUDA_MOST_GROUP];
+    __shared__ row_sum sums_of_rows[CUDA_MOST_GROUP];
     const place_in_block at = here_in_block();
-    const row_rules rules = row_rules_of(job);
-    const row_group group = group_of_block(job);
-    const row own = describe_own<loss::KIND>(job, &rules, &group, at.thread);
     const int tiles = (int)job->tiles;
+    const row_group group = describe_group<loss::KIND>(job, rows);
     int i = at.warp / tiles, t = at.warp % tiles;
 #pragma unroll 1
     while (i < group.count) {
-        const row row = tell_row(&own, i);
-        if (row.part == ROW_COUNTS) {
+        const row *row = &rows[i];
+        if (row->part == ROW_COUNTS) {
             const tile tile = row_tile_at(t, job->classes, at.thread, NULL);
             own_numbers x, u;
             tile_sums sums;
-            gather_logits<ROW_VECTORS>(job, &row, &tile, x);
-            if (weighs)
-                gather_weights<loss::KIND, ROW_VECTORS>(job, &rules, &row, &tile, u);
-            sum_tile(job, &rules, &row, &tile, weighs, x, u, &sums);
-            leave_tile(&waiting, i * tiles + t, at.thread, weighs, &sums);
+            gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
+            if (weighs == WEIGHS_EACH)
+                gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
+            sum_tile(job, row->label, &tile, weighs, x, u, &sums);
+            leave_tile(&waiting, i * tiles + t, at.thread, weighs != WEIGHS_NOTHING, &sums);
         }
         for (t += at.warps; t >= tiles; t -= tiles)
             i++;
@@ -97,71 +103,62 @@ template <typename loss, bool weighs> ALWAYS_INLINE void run_forward(const cuda_
     __syncthreads();
     if (at.warp != 0)
         return;
-    row_result result = {};
-    if (tiles <= MOST_OWN_TILES) {
-        if (at.thread < group.count && own.part == ROW_COUNTS)
-            join_own_row<loss::KIND>(job, &rules, &waiting, at.thread * tiles, tiles, weighs, &own, &result);
-    } else {
-#pragma unroll 1
-        for (int r = 0; r < group.count; r++) {
-            const row row = tell_row(&own, r);
-            row_result joined;
-            if (row.part != ROW_COUNTS)
-                continue;
-            join_row<loss::KIND>(job, &rules, &waiting, r * tiles, tiles, at.thread, weighs, &row, &joined);
-            if (at.thread == r)
-                result = joined;
-        }
-    }
-    if (at.thread < group.count)
-        finish_row<loss>(job, &rules, &own, group.first + at.thread, &result);
+    finish_group<loss, weighs>(job, &group, rows, &waiting, sums_of_rows);
+    if (job->counts)
+        count_group(job, &group, rows);
 }
 
 /* ----------------------------------------------------- value and gradient -- */
 
 /* A warp has a tile of each row, whose exponentials it keeps until the row's sum is known. All warps join the tiles for
  * themselves, which saves a barrier; the value is left for later. */
-template <typename loss, bool weighs> ALWAYS_INLINE void run_both(const cuda_row *job) {
-    WAITING_TILES(2 * CUDA_MOST_WARPS, weighs);
-    const place_in_block at = here_in_block();
+template <typename loss, weighing weighs> ALWAYS_INLINE void run_both(const cuda_row *job) {
+    WAITING_TILES(2 * CUDA_MOST_WARPS, weighs != WEIGHS_NOTHING);
+    __shared__ row rows[CUDA_MOST_GROUP];
+    __shared__ row_sum sums_of_rows[CUDA_MOST_GROUP];
     if (is_done_before(job))
         return;
-    const row_rules rules = row_rules_of(job);
-    const row_group group = group_of_block(job);
-    const row own = describe_own<loss::KIND>(job, &rules, &group, at.thread);
+    const place_in_block at = here_in_block();
+    const row_group group = describe_group<loss::KIND>(job, rows);
     const tile tile = row_tile_at(at.warp, job->classes, at.thread, NULL);
-    row_result result = {};
+    const int power = up_to_power_of_two(at.warps);
+    const double per_divisor = per_divisor_of(job);
     int turn = 0;
 #pragma unroll 1
     for (int i = 0; i < group.count; i++) {
-        const row row = tell_row(&own, i);
-        if (row.part != ROW_COUNTS) {
-            fill_gradient<ROW_VECTORS>(job, row.gradient, 0, &tile, row.part == ROW_BAD ? REAL_NAN : 0);
+        const row *row = &rows[i];
+        if (row->part != ROW_COUNTS) {
+            fill_gradient<ROW_VECTORS>(job, row->gradient, 0, &tile, row->part == ROW_BAD ? REAL_NAN : 0);
             continue;
         }
         own_numbers x, u;
         tile_sums sums;
-        row_result joined;
-        gather_logits<ROW_VECTORS>(job, &row, &tile, x);
-        if (weighs)
-            gather_weights<loss::KIND, ROW_VECTORS>(job, &rules, &row, &tile, u);
-        sum_tile(job, &rules, &row, &tile, weighs, x, u, &sums);
-        leave_tile(&waiting, turn + at.warp, at.thread, weighs, &sums);
+        row_sum joined;
+        gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
+        const real label_logit = loss::KIND == ROW_LABEL ? row_logit(job, row) : -REAL_INFINITY;
+        if (weighs == WEIGHS_EACH)
+            gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
+        sum_tile(job, row->label, &tile, weighs, x, u, &sums);
+        leave_tile(&waiting, turn + at.warp, at.thread, weighs != WEIGHS_NOTHING, &sums);
         __syncthreads();
-        join_row<loss::KIND>(job, &rules, &waiting, turn, at.warps, at.thread, weighs, &row, &joined);
+        join_few_tiles<loss::KIND>(job, &waiting, turn, at.warps, power, at.thread, weighs != WEIGHS_NOTHING, row,
+                                   label_logit, &joined);
         turn ^= CUDA_MOST_WARPS;
-        if (at.thread == i)
-            result = joined;
+        if (threadIdx.x == 0)
+            sums_of_rows[i] = joined;
         if (joined.good) {
-            const row_factors factors = factors_of_row<loss>(job, &rules, &row, &joined.facts);
-            const real f = row_tile_factor(&factors, exponent_of(job, &rules, sums.largest), joined.facts.row.exponent);
-            write_gradient<ROW_VECTORS>(job, &row, &tile, &factors, f, weighs, x, u);
+            const row_factors factors = factors_of_row<loss>(job, per_divisor, row, &joined);
+            const real f = row_tile_factor(&factors, shift_of(job, sums.largest).exponent, joined.exponent);
+            write_gradient(job, row, &tile, &factors, f, weighs, x, u);
         } else {
-            fill_gradient<ROW_VECTORS>(job, row.gradient, 0, &tile, REAL_NAN);
+            fill_gradient<ROW_VECTORS>(job, row->gradient, 0, &tile, REAL_NAN);
         }
     }
-    if (at.warp == 0 && at.thread < group.count)
-        finish_row<loss>(job, &rules, &own, group.first + at.thread, &result);
+    if (at.warp != 0)
+        return;
+    __syncwarp();
+    if (at.thread < group.count)
+        finish_row<loss>(job, &rows[at.thread], group.first + at.thread, &sums_of_rows[at.thread]);
 }
 
 /* What a warp tells the others of a row that it has joined. */
@@ -172,113 +169,101 @@ typedef struct joined_row {
 } joined_row;
 
 /* Of longer rows the logits are read again, from the cache. */
-template <typename loss, bool weighs> ALWAYS_INLINE void run_both_long(const cuda_row *job) {
-    WAITING_TILES(CUDA_MOST_ROW_TILES, weighs);
+template <typename loss, weighing weighs> ALWAYS_INLINE void run_both_long(const cuda_row *job) {
+    WAITING_TILES(CUDA_MOST_ROW_TILES, weighs != WEIGHS_NOTHING);
     __shared__ joined_row told;
-    const place_in_block at = here_in_block();
+    __shared__ row rows[CUDA_MOST_GROUP];
+    __shared__ row_sum sums_of_rows[CUDA_MOST_GROUP];
     if (is_done_before(job))
         return;
-    const row_rules rules = row_rules_of(job);
-    const row_group group = group_of_block(job);
-    const row own = describe_own<loss::KIND>(job, &rules, &group, at.thread);
+    const place_in_block at = here_in_block();
+    const row_group group = describe_group<loss::KIND>(job, rows);
     const int tiles = (int)job->tiles;
-    row_result result = {};
 #pragma unroll 1
     for (int i = 0; i < group.count; i++) {
-        const row row = tell_row(&own, i);
-        own_numbers x, u;
-        if (row.part != ROW_COUNTS) {
+        const row *row = &rows[i];
+        const bool counts = row->part == ROW_COUNTS;
 #pragma unroll 1
-            for (int t = at.warp; t < tiles; t += at.warps) {
-                const tile tile = row_tile_at(t, job->classes, at.thread, NULL);
-                fill_gradient<ROW_VECTORS>(job, row.gradient, 0, &tile, row.part == ROW_BAD ? REAL_NAN : 0);
-            }
-            continue;
-        }
-#pragma unroll 1
-        for (int t = at.warp; t < tiles; t += at.warps) {
+        for (int t = at.warp; counts && t < tiles; t += at.warps) {
             const tile tile = row_tile_at(t, job->classes, at.thread, NULL);
+            own_numbers x, u;
             tile_sums sums;
-            gather_logits<ROW_VECTORS>(job, &row, &tile, x);
-            if (weighs)
-                gather_weights<loss::KIND, ROW_VECTORS>(job, &rules, &row, &tile, u);
-            sum_tile(job, &rules, &row, &tile, weighs, x, u, &sums);
-            leave_tile(&waiting, t, at.thread, weighs, &sums);
+            gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
+            if (weighs == WEIGHS_EACH)
+                gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
+            sum_tile(job, row->label, &tile, weighs, x, u, &sums);
+            leave_tile(&waiting, t, at.thread, weighs != WEIGHS_NOTHING, &sums);
         }
         __syncthreads();
-        if (at.warp == 0) {
-            row_result joined;
-            join_row<loss::KIND>(job, &rules, &waiting, 0, tiles, at.thread, weighs, &row, &joined);
-            if (at.thread == i)
-                result = joined;
-            const row_factors factors = factors_of_row<loss>(job, &rules, &row, &joined.facts);
-            if (at.thread == 0)
-                told = (joined_row){factors, joined.facts.row.exponent, joined.good};
+        if (at.warp == 0 && counts) {
+            const row_sum joined = join_row<loss::KIND>(job, waiting, 0, tiles, at.thread, weighs != WEIGHS_NOTHING,
+                                                        row->label, row_logit(job, row));
+            const row_factors factors = factors_of_row<loss>(job, per_divisor_of(job), row, &joined);
+            if (at.thread == 0) {
+                sums_of_rows[i] = joined;
+                told = (joined_row){factors, joined.exponent, joined.good};
+            }
         }
         __syncthreads();
-        const joined_row joined = told;
 #pragma unroll 1
         for (int t = at.warp; t < tiles; t += at.warps) {
             const tile tile = row_tile_at(t, job->classes, at.thread, NULL);
-            if (!joined.good) {
-                fill_gradient<ROW_VECTORS>(job, row.gradient, 0, &tile, REAL_NAN);
+            if (!counts || !told.good) {
+                fill_gradient<ROW_VECTORS>(job, row->gradient, 0, &tile, row->part == ROW_IGNORED ? 0 : REAL_NAN);
                 continue;
             }
-            const softmax_shift shift = softmax_shift_of(&rules.base, &job->scale, waiting.largest[t]);
-            const real f = row_tile_factor(&joined.factors, shift.exponent, joined.exponent);
-            gather_logits<ROW_VECTORS>(job, &row, &tile, x);
-            if (weighs)
-                gather_weights<loss::KIND, ROW_VECTORS>(job, &rules, &row, &tile, u);
-            exponentiate(&rules, &shift, &tile, x);
-            write_gradient<ROW_VECTORS>(job, &row, &tile, &joined.factors, f, weighs, x, u);
+            own_numbers x, u;
+            const softmax_shift shift = shift_of(job, waiting.largest[t]);
+            const row_factors factors = told.factors;
+            const real f = row_tile_factor(&factors, shift.exponent, told.exponent);
+            gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
+            if (weighs == WEIGHS_EACH)
+                gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
+            exponentiate(job, &shift, &tile, is_calm_tile(job, &shift, x), x);
+            write_gradient(job, row, &tile, &factors, f, weighs, x, u);
         }
         __syncthreads();
     }
-    if (at.warp == 0 && at.thread < group.count)
-        finish_row<loss>(job, &rules, &own, group.first + at.thread, &result);
+    if ((int)threadIdx.x < group.count)
+        finish_row<loss>(job, &rows[threadIdx.x], group.first + threadIdx.x, &sums_of_rows[threadIdx.x]);
 }
 
 /* ----------------------------------------------------------------- backward -- */
 
 /* Gradients from the rows' states: no tile needs another. */
-template <typename loss, bool weighs> ALWAYS_INLINE void run_backward(const cuda_row *job) {
-    const place_in_block at = here_in_block();
+template <typename loss, weighing weighs> ALWAYS_INLINE void run_backward(const cuda_row *job) {
+    __shared__ row rows[CUDA_MOST_GROUP];
+    __shared__ joined_row told[CUDA_MOST_GROUP];
     if (is_done_before(job))
         return;
-    const row_rules rules = row_rules_of(job);
-    const row_group group = group_of_block(job);
-    const row own = describe_own<loss::KIND>(job, &rules, &group, at.thread);
-    row_result own_result = {};
-    row_factors own_factors = {};
-    if (at.thread < group.count && own.part == ROW_COUNTS) {
-        begin_facts(job, &own, &own_result.facts);
-        read_state(job, group.first + at.thread, &own_result);
-        own_factors = slopes_of_row<loss>(job, &rules, &own, &own_result.facts);
+    const place_in_block at = here_in_block();
+    const row_group group = describe_group<loss::KIND>(job, rows);
+    const int tiles = (int)job->tiles, thread = (int)threadIdx.x;
+    if (thread < group.count && rows[thread].part == ROW_COUNTS) {
+        const row_sum nothing = {};
+        row_facts facts = facts_of(job, &rows[thread], &nothing);
+        const bool good = read_state(job, group.first + thread, &facts);
+        const row_factors factors = slopes_of_row<loss>(job, per_divisor_of(job), &rows[thread], &facts);
+        told[thread] = (joined_row){factors, facts.row.exponent, good};
     }
-    const int tiles = (int)job->tiles;
+    __syncthreads();
     int i = at.warp / tiles, t = at.warp % tiles;
 #pragma unroll 1
     while (i < group.count) {
-        const row row = tell_row(&own, i);
-        const bool good = tell_warp((int)own_result.good, i);
+        const row *row = &rows[i];
         const tile tile = row_tile_at(t, job->classes, at.thread, NULL);
-        if (row.part == ROW_COUNTS && good) {
+        if (row->part == ROW_COUNTS && told[i].good) {
             own_numbers x, u;
-            row_factors factors;
-            factors.of_exponentials = tell_warp(own_factors.of_exponentials, i);
-            factors.of_weights = tell_warp(own_factors.of_weights, i);
-            factors.own = tell_warp(own_factors.own, i);
-            const double exponent = tell_warp(own_result.facts.row.exponent, i);
-            gather_logits<ROW_VECTORS>(job, &row, &tile, x);
-            if (weighs)
-                gather_weights<loss::KIND, ROW_VECTORS>(job, &rules, &row, &tile, u);
-            const real largest = largest_of_tile(&tile, x);
-            const softmax_shift shift = softmax_shift_of(&rules.base, &job->scale, largest);
-            const real f = row_tile_factor(&factors, shift.exponent, exponent);
-            exponentiate(&rules, &shift, &tile, x);
-            write_gradient<ROW_VECTORS>(job, &row, &tile, &factors, f, weighs, x, u);
+            gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
+            if (weighs == WEIGHS_EACH)
+                gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
+            const softmax_shift shift = shift_of(job, largest_of_tile(&tile, x));
+            const row_factors factors = told[i].factors;
+            const real f = row_tile_factor(&factors, shift.exponent, told[i].exponent);
+            exponentiate(job, &shift, &tile, is_calm_tile(job, &shift, x), x);
+            write_gradient(job, row, &tile, &factors, f, weighs, x, u);
         } else {
-            fill_gradient<ROW_VECTORS>(job, row.gradient, 0, &tile, row.part == ROW_IGNORED ? 0 : REAL_NAN);
+            fill_gradient<ROW_VECTORS>(job, row->gradient, 0, &tile, row->part == ROW_IGNORED ? 0 : REAL_NAN);
         }
         for (t += at.warps; t >= tiles; t -= tiles)
             i++;

@@ -23,87 +23,128 @@ ALWAYS_INLINE void leave_tile(const waiting *waiting, int at, int thread, bool w
     }
 }
 
-ALWAYS_INLINE double exponent_of(const cuda_row *job, const row_rules *rules, real largest) {
-    return softmax_shift_of(&rules->base, &job->scale, largest).exponent;
-}
-
 /* A tile's part of each of the row's sums. */
 typedef struct tile_parts {
     double others, weights, weighted;
 } tile_parts;
 
-ALWAYS_INLINE tile_parts parts_of_tile(const cuda_row *job, const row_rules *rules, const waiting *waiting, int at,
-                                       bool weighs, const row_facts *facts) {
-    const softmax_shift shift = softmax_shift_of(&rules->base, &job->scale, waiting->largest[at]);
+ALWAYS_INLINE tile_parts parts_of_tile(const cuda_row *job, const waiting *waiting, int at, bool weighs,
+                                       const row_sum *row) {
+    const softmax_shift shift = shift_of(job, waiting->largest[at]);
     tile_parts parts = {};
     softmax_tile tile;
     tile.exponent = shift.exponent;
     tile.others = waiting->others[at];
-    parts.others = row_part_of_others(&tile, facts->row.exponent);
+    parts.others = row_part_of_others(&tile, row->exponent);
     if (weighs) {
         tile.largest = shift.largest;
         tile.weights = parts.weights = waiting->weights[at];
         tile.weighted = waiting->weighted[at];
-        parts.weighted = row_part_of_weighted(&tile, facts->largest);
+        parts.weighted = row_part_of_weighted(&tile, row->largest);
     }
     return parts;
 }
 
-/* Begins with the largest logit of the row, NaN or -inf included: says whether there is a softmax. */
-ALWAYS_INLINE bool begin_join(const cuda_row *job, const row_rules *rules, real largest, row_facts *facts) {
-    const softmax_shift shift = softmax_shift_of(&rules->base, &job->scale, largest);
-    facts->largest = shift.largest;
-    facts->row.exponent = shift.exponent;
-    return shift.exponent - shift.exponent == 0;
+/* Begins with the largest logit of the row, NaN or -inf included. */
+ALWAYS_INLINE void begin_join(const cuda_row *job, real largest, real label_logit, row_sum *row) {
+    const softmax_shift shift = shift_of(job, largest);
+    row->largest = shift.largest;
+    row->label_logit = label_logit;
+    row->exponent = shift.exponent;
+    row->good = shift.exponent - shift.exponent == 0;
+    row->own = 0;
 }
 
-/* The largest of two logits; NaN if one is. */
-ALWAYS_INLINE real larger_or_nan(real a, real b) {
-    return a != a ? a : b != b ? b : a > b ? a : b;
+ALWAYS_INLINE void end_join(const tile_parts *sums, bool weighs, row_sum *row) {
+    row->others = sums->others;
+    row->weights = weighs ? sums->weights : 0;
+    row->weighted = weighs ? sums->weighted : 0;
 }
 
-ALWAYS_INLINE real warp_largest_or_nan(real x) {
-    for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2)
-        x = larger_or_nan(x, __shfl_xor_sync(~0u, x, distance));
-    return x;
+/* --------------------------------------------------------- by a thread, or some -- */
+
+/* A row of few tiles, by a thread of its own: sums take the places of their terms. */
+template <row_kind kind>
+ALWAYS_INLINE void join_own_row(const cuda_row *job, const waiting *waiting, int at, int tiles, bool weighs,
+                                const row *row, real label_logit, row_sum *sum) {
+    real largest = -REAL_INFINITY;
+    for (int t = 0; t < tiles; t++)
+        largest = larger_or_nan(largest, waiting->largest[at + t]);
+    begin_join(job, largest, label_logit, sum);
+    if (kind == ROW_LABEL)
+        sum->own = own_part(job, waiting->largest[at + (int)(row->label / ORDER_TILE)], label_logit, sum->exponent);
+#pragma unroll 1
+    for (int t = 0; t < tiles; t++) {
+        const tile_parts parts = parts_of_tile(job, waiting, at + t, weighs, sum);
+        waiting->others[at + t] = parts.others;
+        if (weighs)
+            waiting->weighted[at + t] = parts.weighted;
+    }
+    tile_parts sums;
+    sums.others = order_tree(waiting->others + at, tiles);
+    if (weighs) {
+        sums.weights = order_tree(waiting->weights + at, tiles);
+        sums.weighted = order_tree(waiting->weighted + at, tiles);
+    }
+    end_join(&sums, weighs, sum);
 }
 
-ALWAYS_INLINE int row_tiles_up(int tiles) {
+/* The same by a warp: lanes have a tile each, over and over, so that all get the sums. `power`, a power of two, is not
+ * less than the number of tiles. */
+template <row_kind kind>
+ALWAYS_INLINE void join_few_tiles(const cuda_row *job, const waiting *waiting, int at, int tiles, int power, int thread,
+                                  bool weighs, const row *row, real label_logit, row_sum *sum) {
+    const int t = thread & (power - 1);
+    real largest = t < tiles ? waiting->largest[at + t] : -REAL_INFINITY;
+    for (int distance = 1; distance < power; distance *= 2)
+        largest = larger_or_nan(largest, __shfl_xor_sync(~0u, largest, distance));
+    begin_join(job, largest, label_logit, sum);
+    if (kind == ROW_LABEL)
+        sum->own = own_part(job, waiting->largest[at + (int)(row->label / ORDER_TILE)], label_logit, sum->exponent);
+    tile_parts parts = {ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
+    if (t < tiles)
+        parts = parts_of_tile(job, waiting, at + t, weighs, sum);
+    parts.others = order_neighbours(parts.others, power);
+    if (weighs) {
+        parts.weights = order_neighbours(parts.weights, power);
+        parts.weighted = order_neighbours(parts.weighted, power);
+    }
+    end_join(&parts, weighs, sum);
+}
+
+/* ----------------------------------------------------------------- by a warp -- */
+
+ALWAYS_INLINE int up_to_power_of_two(int n) {
     int power = 1;
-    while (power < tiles)
+    while (power < n)
         power *= 2;
     return power;
 }
 
-/* The tree over up to CUDA_MOST_ROW_TILES tiles from `at` on, by a warp: `node` is its own. Everybody gets the sums. */
-ALWAYS_INLINE tile_parts join_tiles(const cuda_row *job, const row_rules *rules, const waiting *waiting, int at,
-                                    int tiles, int thread, bool weighs, const row_facts *facts) {
-    tile_parts sums;
-    const int power = row_tiles_up(tiles), own = power > ORDER_WARP ? power / ORDER_WARP : 1;
-    sums.others = sums.weights = sums.weighted = ORDER_NOTHING;
-    /* A thread's tiles are neighbours, and few: pushed on a stack of their own they become one node. */
-    double others[5], weights[5], weighted[5];
-    int taken = 0;
+/* A thread's tiles are neighbours, and 16 at most: pushed one after the other they become one node. */
+#define JOIN_LEVELS 5
+
+/* The tree over up to CUDA_MOST_ROW_TILES tiles from `at` on. Everybody gets the sums. */
+ALWAYS_INLINE tile_parts join_tiles(const cuda_row *job, const waiting *waiting, int at, int tiles, int thread,
+                                    bool weighs, const row_sum *row) {
+    const int power = up_to_power_of_two(tiles), own = power > ORDER_WARP ? power / ORDER_WARP : 1;
+    tile_parts sums = {}, node[JOIN_LEVELS] = {};
 #pragma unroll 1
     for (int i = 0; i < own; i++) {
         const int t = thread * own + i;
-        tile_parts parts = {ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
+        sums = (tile_parts){ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
         if (t < tiles)
-            parts = parts_of_tile(job, rules, waiting, at + t, weighs, facts);
-        taken = i;
+            sums = parts_of_tile(job, waiting, at + t, weighs, row);
 #pragma unroll
-        for (int level = 0; level < 5; level++) {
-            if (!(taken >> level & 1)) {
-                others[level] = parts.others;
-                weights[level] = parts.weights;
-                weighted[level] = parts.weighted;
+        for (int level = 0; level < JOIN_LEVELS; level++) {
+            if (!(i >> level & 1)) {
+                node[level] = sums;
                 break;
             }
-            parts.others = others[level] + parts.others;
-            parts.weights = weights[level] + parts.weights;
-            parts.weighted = weighted[level] + parts.weighted;
+            sums.others = node[level].others + sums.others;
+            sums.weights = node[level].weights + sums.weights;
+            sums.weighted = node[level].weighted + sums.weighted;
         }
-        sums = parts;
     }
     sums.others = order_neighbours(sums.others, ORDER_WARP);
     if (weighs) {
@@ -113,25 +154,21 @@ ALWAYS_INLINE tile_parts join_tiles(const cuda_row *job, const row_rules *rules,
     return sums;
 }
 
-/* All tiles of a row by a warp. The label's tile is one of them. */
+/* All tiles of a row. The label's tile is one of them. */
 template <row_kind kind>
-ALWAYS_INLINE void join_row(const cuda_row *job, const row_rules *rules, const waiting *waiting, int at, int tiles,
-                            int thread, bool weighs, const row *row, row_result *result) {
+ONCE_A_ROW row_sum join_row(const cuda_row *job, waiting waiting, int at, int tiles, int thread, bool weighs,
+                            int64_t label, real label_logit) {
+    row_sum sum;
     real largest = -REAL_INFINITY;
 #pragma unroll 1
     for (int t = thread; t < tiles; t += ORDER_WARP)
-        largest = larger_or_nan(largest, waiting->largest[at + t]);
-    row_facts *facts = &result->facts;
-    begin_facts(job, row, facts);
-    result->good = begin_join(job, rules, warp_largest_or_nan(largest), facts);
-    const tile_parts sums = join_tiles(job, rules, waiting, at, tiles, thread, weighs, facts);
-    facts->row.others = sums.others;
-    facts->row.weights = weighs ? sums.weights : 0;
-    facts->weighted = weighs ? sums.weighted : 0;
-    facts->row.own = 0;
+        largest = larger_or_nan(largest, waiting.largest[at + t]);
+    begin_join(job, warp_largest_or_nan(largest), label_logit, &sum);
+    const tile_parts sums = join_tiles(job, &waiting, at, tiles, thread, weighs, &sum);
+    end_join(&sums, weighs, &sum);
     if (kind == ROW_LABEL)
-        facts->row.own = own_part(job, rules, waiting->largest[at + (int)(row->label / ORDER_TILE)], row->label_logit,
-                                  facts->row.exponent);
+        sum.own = own_part(job, waiting.largest[at + (int)(label / ORDER_TILE)], label_logit, sum.exponent);
+    return sum;
 }
 
 #endif

@@ -16,18 +16,17 @@ typedef struct picked_row {
     real own, others;
 } picked_row;
 
-template <typename loss>
-ALWAYS_INLINE picked_row pick(const cuda_row *job, const row_rules *rules, const row *row, int64_t index) {
+template <typename loss> ALWAYS_INLINE picked_row pick(const cuda_row *job, const row *row, int64_t index) {
     row_slopes slopes = {};
     if (row->part == ROW_COUNTS) {
         row_sums sums = {};
-        sums.nll = -(double)row->label_logit;
+        sums.nll = -(double)row_logit(job, row);
         sums.weight = row->class_weight;
         sums.classes = (double)job->classes;
         loss::row(&sums, job->parameter, &slopes);
     }
     const double otherwise = row->part == ROW_BAD ? WIDE_NAN : 0;
-    const real own = canonical((real)(slopes.own * (row->weight * rules->per_divisor)));
+    const real own = canonical((real)(slopes.own * (row->weight * per_divisor_of(job))));
     picked_row picked;
     picked.label = row->part == ROW_COUNTS ? row->label : -1;
     picked.gradient = row->gradient;
@@ -62,16 +61,16 @@ template <typename loss> ALWAYS_INLINE void run_picked(const cuda_row *job) {
     __shared__ picked_row picked[PICKED_THREADS];
     if (is_done_before(job))
         return;
-    const row_rules rules = row_rules_of(job);
     const row_group group = group_of_block(job);
     if ((int)threadIdx.x < group.count) {
-        const row own = describe_row_of<ROW_LABEL>(job, &rules, group.first + threadIdx.x);
-        picked[threadIdx.x] = pick<loss>(job, &rules, &own, group.first + threadIdx.x);
+        const row own = describe_row_here<ROW_LABEL>(job, group.first + threadIdx.x);
+        picked[threadIdx.x] = pick<loss>(job, &own, group.first + threadIdx.x);
     }
     __syncthreads();
 #pragma unroll 1
     for (int i = 0; job->data[CUDA_ROW_PREDICTED] && i < group.count; i++) {
-        const row row = describe_row_of<ROW_LABEL>(job, &rules, group.first + i);
+        row row;
+        describe_row<ROW_LABEL>(job, group.first + i, &row);
         const int64_t predicted = row.part == ROW_IGNORED ? -1 : predict(job, &row, of_warp);
         if (threadIdx.x == 0)
             *(int64_t *)row_address(job, CUDA_ROW_PREDICTED, group.first + i) = predicted;

@@ -24,28 +24,36 @@ typedef struct row {
     int64_t input, target, gradient; /* where its first class is, in elements */
     double weight, class_weight;
     real upstream;
-    real label_logit;
     int part;
 } row;
 
-/* What a job says, in the compute type. */
-typedef struct row_rules {
-    softmax base;     /* how logits are exponentiated */
-    real kept, share; /* u_c = w_c (kept q_c + share): of smoothed probabilities */
-    double per_divisor;
-} row_rules;
+/* What its tiles come to; not good: it has no softmax. */
+typedef struct row_sum {
+    double exponent, others, own; /* as in softmax_row */
+    double weights, weighted;     /* as in row_facts */
+    real largest, label_logit;
+    bool good;
+} row_sum;
 
-ALWAYS_INLINE double row_divisor(const cuda_row *job) {
-    return job->over_weights ? *(const double *)((const char *)job->total.workspace + CUDA_WEIGHTS_AT) : job->divisor;
+/* Out of line, as is all that is done once a row and takes much code: it would be half of what there is to compile. */
+#define ONCE_A_ROW static __device__ __noinline__
+
+ALWAYS_INLINE softmax softmax_of_job(const cuda_row *job) {
+    const softmax softmax = {REAL(job->factor), REAL(job->factor_low), REAL(job->per_factor), REAL(job->softcap)};
+    return softmax;
 }
 
-ALWAYS_INLINE row_rules row_rules_of(const cuda_row *job) {
-    row_rules rules;
-    rules.base = softmax_of(&job->scale);
-    rules.kept = (real)(1 - job->smoothing);
-    rules.share = (real)(job->smoothing / (double)job->classes);
-    rules.per_divisor = job->reduction == ONEPASS_MEAN ? 1 / row_divisor(job) : 1;
-    return rules;
+ALWAYS_INLINE softmax_shift shift_of(const cuda_row *job, real largest) {
+    const softmax softmax = softmax_of_job(job);
+    return softmax_shift_of(&softmax, &job->scale, largest);
+}
+
+/* One over what a mean is divided by. */
+ALWAYS_INLINE double per_divisor_of(const cuda_row *job) {
+    const char *workspace = (const char *)job->total.workspace;
+    return job->reduction != ONEPASS_MEAN ? 1
+           : job->over_weights            ? 1 / *(const double *)(workspace + CUDA_WEIGHTS_AT)
+                                          : 1 / job->divisor;
 }
 
 /* ------------------------------------------------------------ what is known -- */
@@ -83,17 +91,19 @@ ALWAYS_INLINE double row_class_weight(const cuda_row *job, int64_t label) {
     return load_scalar((const char *)job->class_weight + label * job->class_stride[2] * size, job->class_weight_dtype);
 }
 
-ALWAYS_INLINE real row_logit(const cuda_row *job, const row_rules *rules, int64_t input, int64_t label) {
+/* The label's logit, or -inf where there is none. */
+ALWAYS_INLINE real row_logit(const cuda_row *job, const row *row) {
     const int32_t dtype = job->dtype[CUDA_ROW_INPUT];
     const char *at = (const char *)job->data[CUDA_ROW_INPUT];
-    const real z = (real)load_scalar(at + (input + label * job->class_stride[0]) * (int64_t)dtype_size(dtype), dtype);
-    return rules->base.softcap != 0 ? rules->base.softcap * softmax_tangent(&rules->base, z) : z;
+    if (row->label < 0 || row->part != ROW_COUNTS)
+        return -REAL_INFINITY;
+    const real z =
+        (real)load_scalar(at + (row->input + row->label * job->class_stride[0]) * (int64_t)dtype_size(dtype), dtype);
+    const softmax softmax = softmax_of_job(job);
+    return softmax.softcap != 0 ? softmax.softcap * softmax_tangent(&softmax, z) : z;
 }
 
-/* Out of line, as is all that is done once a row and takes much code: it would be half of what there is to compile. */
-#define ONCE_A_ROW static __device__ __noinline__
-
-template <row_kind kind> ONCE_A_ROW row describe_row(const cuda_row *job, const row_rules *rules, int64_t index) {
+template <row_kind kind> ALWAYS_INLINE row describe_row_here(const cuda_row *job, int64_t index) {
     row row = {};
     row.part = row_part_of<kind>(job, index, &row.label);
     row.input = row_offset(job, CUDA_ROW_INPUT, index);
@@ -101,81 +111,79 @@ template <row_kind kind> ONCE_A_ROW row describe_row(const cuda_row *job, const 
     row.target = kind == ROW_PROBABILITIES ? row_offset(job, CUDA_ROW_TARGET, index) : 0;
     row.weight = row_number(job, CUDA_ROW_WEIGHT, index, 1);
     row.class_weight = 1;
-    row.label_logit = -REAL_INFINITY;
     row.upstream = 1;
     if (job->data[CUDA_ROW_UPSTREAM]) {
         const int64_t at = job->reduction == ONEPASS_NONE ? index : 0;
         row.upstream = (real)load_scalar(row_address(job, CUDA_ROW_UPSTREAM, at), job->dtype[CUDA_ROW_UPSTREAM]);
     }
-    if (kind != ROW_PROBABILITIES && row.part == ROW_COUNTS) {
+    if (kind != ROW_PROBABILITIES && row.part == ROW_COUNTS)
         row.class_weight = row_class_weight(job, row.label);
-        row.label_logit = row_logit(job, rules, row.input, row.label);
-    }
     return row;
 }
 
-template <row_kind kind> ALWAYS_INLINE row describe_row_of(const cuda_row *job, const row_rules *rules, int64_t index) {
-    const row_rules copy = *rules;
-    return describe_row<kind>(job, &copy, index);
+template <row_kind kind> ONCE_A_ROW void describe_row(const cuda_row *job, int64_t index, row *into) {
+    *into = describe_row_here<kind>(job, index);
 }
 
-template <typename number> ALWAYS_INLINE number tell_warp(number x, int lane) {
-    return __shfl_sync(~0u, x, lane);
-}
-
-/* What a lane knows, for its whole warp. */
-ALWAYS_INLINE row tell_row(const row *own, int lane) {
-    row row;
-    row.label = tell_warp((long long)own->label, lane);
-    row.input = tell_warp((long long)own->input, lane);
-    row.target = tell_warp((long long)own->target, lane);
-    row.gradient = tell_warp((long long)own->gradient, lane);
-    row.weight = tell_warp(own->weight, lane);
-    row.class_weight = tell_warp(own->class_weight, lane);
-    row.upstream = tell_warp(own->upstream, lane);
-    row.label_logit = tell_warp(own->label_logit, lane);
-    row.part = tell_warp(own->part, lane);
-    return row;
+/* Rows that count as 1 are counted, in any order. The last block leaves the number to the next launch. By one thread of
+ * each. */
+ALWAYS_INLINE void leave_count(const cuda_row *job, unsigned rows) {
+    char *workspace = (char *)job->total.workspace;
+    unsigned long long *count = (unsigned long long *)(workspace + CUDA_COUNT_AT);
+    atomicAdd(count, (unsigned long long)rows);
+    if (take_ticket((unsigned *)workspace) != gridDim.x - 1)
+        return;
+    *(double *)(workspace + CUDA_WEIGHTS_AT) = (double)atomicAdd(count, 0ull);
+    *count = 0;
+    *(unsigned *)workspace = 0;
 }
 
 /* ---------------------------------------------------------- what becomes of it -- */
 
-/* Everything of a row that its tiles come to; not good: it has no softmax. */
-typedef struct row_result {
-    row_facts facts;
-    bool good;
-} row_result;
-
-ALWAYS_INLINE void begin_facts(const cuda_row *job, const row *row, row_facts *facts) {
-    facts->label_logit = row->label_logit;
-    facts->weight = row->class_weight;
-    facts->classes = (double)job->classes;
-    facts->row.lse = 0;
+/* The label's own exponential, by the row's exponent. */
+ALWAYS_INLINE double own_part(const cuda_row *job, real tile_largest, real label_logit, double exponent) {
+    const softmax softmax = softmax_of_job(job);
+    const softmax_shift shift = shift_of(job, tile_largest);
+    const double own = (double)softmax_exponential(&softmax, &shift, label_logit - shift.anchor);
+    return own * wide_exp2(shift.exponent - exponent);
 }
 
-/* The label's own exponential, by the row's exponent. */
-ALWAYS_INLINE double own_part(const cuda_row *job, const row_rules *rules, real tile_largest, real label_logit,
-                              double exponent) {
-    const softmax_shift shift = softmax_shift_of(&rules->base, &job->scale, tile_largest);
-    const double own = (double)softmax_exponential(&rules->base, &shift, label_logit - shift.anchor);
-    return own * wide_exp2(shift.exponent - exponent);
+ALWAYS_INLINE row_facts facts_of(const cuda_row *job, const row *row, const row_sum *sum) {
+    row_facts facts;
+    facts.row = (softmax_row){sum->exponent, sum->others, sum->own, 0, sum->weights};
+    facts.weighted = sum->weighted;
+    facts.largest = sum->largest;
+    facts.label_logit = sum->label_logit;
+    facts.weight = row->class_weight;
+    facts.classes = (double)job->classes;
+    return facts;
+}
+
+ONCE_A_ROW double lse_of_row(const cuda_row *job, const row_facts *facts) {
+    const softmax softmax = softmax_of_job(job);
+    row_facts complete = *facts;
+    row_complete(&softmax, &job->scale, &complete);
+    return complete.row.lse;
 }
 
 /* What a row's slopes are made of. */
 template <typename loss>
-ALWAYS_INLINE row_factors slopes_of_row(const cuda_row *job, const row_rules *rules, const row *row, row_facts *facts) {
+ALWAYS_INLINE row_factors slopes_of_row(const cuda_row *job, double per_divisor, const row *row,
+                                        const row_facts *facts) {
     row_slopes slopes;
     const row_sums sums = row_sums_of_state(&job->scale, facts, 0);
     loss::row(&sums, job->parameter, &slopes);
-    return row_factors_of(&facts->row, &slopes, row->weight * rules->per_divisor * job->scale.per_temperature);
+    return row_factors_of(&facts->row, &slopes, row->weight * per_divisor * job->scale.per_temperature);
 }
 
 template <typename loss>
-ALWAYS_INLINE row_factors factors_of_row(const cuda_row *job, const row_rules *rules, const row *row,
-                                         row_facts *facts) {
-    if (job->needs_lse)
-        row_complete(&rules->base, &job->scale, facts);
-    return slopes_of_row<loss>(job, rules, row, facts);
+ALWAYS_INLINE row_factors factors_of_row(const cuda_row *job, double per_divisor, const row *row, const row_sum *sum) {
+    row_facts facts = facts_of(job, row, sum);
+    if (job->needs_lse) {
+        const row_facts copy = facts;
+        facts.row.lse = lse_of_row(job, &copy);
+    }
+    return slopes_of_row<loss>(job, per_divisor, row, &facts);
 }
 
 ALWAYS_INLINE void write_row_number(const cuda_row *job, int which, int64_t row, double x) {
@@ -190,49 +198,55 @@ ALWAYS_INLINE void write_term(const cuda_row *job, int64_t row, double value) {
         write_row_number(job, CUDA_ROW_VALUE, row, value);
 }
 
-/* Value and state of a row of the lane's own. */
-template <typename loss>
-ONCE_A_ROW void write_row(const cuda_row *job, const row_rules *rules, const row *row, int64_t index,
-                          row_result *result) {
-    softmax_row *state = &result->facts.row;
-    double value = 0;
-    if (row->part == ROW_COUNTS && result->good) {
-        row_slopes slopes;
-        const row_sums sums = row_sums_of(&rules->base, &job->scale, &result->facts);
-        loss::row(&sums, job->parameter, &slopes);
-        value = slopes.value * row->weight;
-    } else {
-        const double nothing = row->part == ROW_IGNORED ? 0 : WIDE_NAN;
-        *state = (softmax_row){nothing, nothing, nothing, nothing, nothing};
-        value = nothing;
-    }
-    write_term(job, index, value);
-    write_row_number(job, CUDA_ROW_LOG_SUM_EXP, index, state->lse);
-    if (job->state) {
-        const double number[] = {state->exponent, state->others, state->own, state->lse, state->weights};
+ALWAYS_INLINE void write_state(const cuda_row *job, int64_t index, const softmax_row *state) {
+    const double number[] = {state->exponent, state->others, state->own, state->lse, state->weights};
 #pragma unroll
-        for (int i = 0; i < ONEPASS_ROW_STATE; i++)
-            store_scalar(job->state + index * ONEPASS_ROW_STATE + i, ONEPASS_F64, number[i]);
-    }
+    for (int i = 0; i < ONEPASS_ROW_STATE; i++)
+        store_scalar(job->state + index * ONEPASS_ROW_STATE + i, ONEPASS_F64, number[i]);
 }
 
-/* What the caller keeps in registers stays there: copies are handed on. */
+/* The value of a row that has one, and what goes with it. Logarithms that nobody asks for are left out. */
 template <typename loss>
-ALWAYS_INLINE void finish_row(const cuda_row *job, const row_rules *rules, const row *row, int64_t index,
-                              const row_result *result) {
+ALWAYS_INLINE double value_of_row(const cuda_row *job, const row *row, const row_sum *sum, softmax_row *state) {
+    const softmax softmax = softmax_of_job(job);
+    row_facts facts = facts_of(job, row, sum);
+    row_slopes slopes;
+    row_sums sums;
+    if (job->completes)
+        sums = row_sums_of(&softmax, &job->scale, &facts);
+    else
+        sums = row_sums_of_state(&job->scale, &facts, 0);
+    loss::row(&sums, job->parameter, &slopes);
+    *state = facts.row;
+    return slopes.value * row->weight;
+}
+
+/* Value and state of a row of the lane's own. */
+template <typename loss>
+ALWAYS_INLINE void finish_row_here(const cuda_row *job, const row *row, int64_t index, const row_sum *sum) {
+    const double nothing = row->part == ROW_IGNORED ? 0 : WIDE_NAN;
+    softmax_row state = {nothing, nothing, nothing, nothing, nothing};
+    double value = nothing;
     if (!job->finishes)
         return;
-    const row_rules own_rules = *rules;
-    const struct row own_row = *row;
-    row_result own_result = *result;
-    write_row<loss>(job, &own_rules, &own_row, index, &own_result);
+    if (row->part == ROW_COUNTS && sum->good)
+        value = value_of_row<loss>(job, row, sum, &state);
+    write_term(job, index, value);
+    write_row_number(job, CUDA_ROW_LOG_SUM_EXP, index, state.lse);
+    if (job->state)
+        write_state(job, index, &state);
+}
+
+template <typename loss>
+ONCE_A_ROW void finish_row(const cuda_row *job, const row *row, int64_t index, const row_sum *sum) {
+    finish_row_here<loss>(job, row, index, sum);
 }
 
 /* What backward knows of a row from its state. */
-ALWAYS_INLINE void read_state(const cuda_row *job, int64_t index, row_result *result) {
+ALWAYS_INLINE bool read_state(const cuda_row *job, int64_t index, row_facts *facts) {
     const double *state = job->state + index * ONEPASS_ROW_STATE;
-    result->facts.row = (softmax_row){state[0], state[1], state[2], state[3], state[4]};
-    result->good = state[0] == state[0];
+    facts->row = (softmax_row){state[0], state[1], state[2], state[3], state[4]};
+    return state[0] == state[0];
 }
 
 ALWAYS_INLINE bool is_finite(real x) {

@@ -17,8 +17,12 @@ typedef real own_numbers[ORDER_LINES][ORDER_OWN_LANES];
 
 #define EACH_NUMBER EACH_LINE EACH_OWN
 
-/* Stands for classes beyond the last. Not -inf, which a look for NaN would stop at. */
+/* Stands for classes beyond the last: not -inf where a look for NaN would stop at that. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(ONEPASS_REAL_F64)
+#define ROW_NO_LOGIT (-REAL_INFINITY)
+#else
 #define ROW_NO_LOGIT (-(real)(sizeof(real) == sizeof(float) ? 0x1.fffffep127 : 0x1.fffffffffffffp1023))
+#endif
 
 ALWAYS_INLINE tile row_tile_at(int64_t index, int64_t classes, int thread, real *buffer) {
     const int64_t left = classes - index * ORDER_TILE;
@@ -104,16 +108,17 @@ ALWAYS_INLINE void gather_row(const tile *tile, const void *row, int32_t dtype, 
 }
 
 template <row_access access>
-ALWAYS_INLINE void gather_logits(const cuda_row *job, const row *row, const tile *tile, own_numbers x) {
-    gather_row<access>(tile, job->data[CUDA_ROW_INPUT], job->dtype[CUDA_ROW_INPUT], row->input, job->class_stride[0],
+ALWAYS_INLINE void gather_logits(const cuda_row *job, int64_t input, const tile *tile, own_numbers x) {
+    gather_row<access>(tile, job->data[CUDA_ROW_INPUT], job->dtype[CUDA_ROW_INPUT], input, job->class_stride[0],
                        ROW_NO_LOGIT, x);
 }
 
 /* softcap * tanh(z / softcap) takes the place of z. */
-ALWAYS_INLINE void cap_logits(const row_rules *rules, const tile *tile, own_numbers x, own_numbers tangent) {
+ALWAYS_INLINE void cap_logits(const cuda_row *job, const tile *tile, own_numbers x, own_numbers tangent) {
+    const softmax softmax = softmax_of_job(job);
     EACH_NUMBER {
-        tangent[line][own] = softmax_tangent(&rules->base, x[line][own]);
-        x[line][own] = is_in(tile, line, own) ? rules->base.softcap * tangent[line][own] : ROW_NO_LOGIT;
+        tangent[line][own] = softmax_tangent(&softmax, x[line][own]);
+        x[line][own] = is_in(tile, line, own) ? softmax.softcap * tangent[line][own] : ROW_NO_LOGIT;
     }
 }
 
@@ -127,12 +132,11 @@ ALWAYS_INLINE void gather_class_weights(const cuda_row *job, const tile *tile, o
 
 /* u_c of a tile; 0 beyond the last class. */
 template <row_kind kind, row_access access>
-ALWAYS_INLINE void gather_weights(const cuda_row *job, const row_rules *rules, const row *row, const tile *tile,
-                                  own_numbers u) {
+ALWAYS_INLINE void gather_weights(const cuda_row *job, int64_t target, const tile *tile, own_numbers u) {
     if (kind == ROW_PROBABILITIES) {
-        gather_row<access>(tile, job->data[CUDA_ROW_TARGET], job->dtype[CUDA_ROW_TARGET], row->target,
-                           job->class_stride[1], 0, u);
-        EACH_NUMBER u[line][own] = u[line][own] * rules->kept + rules->share;
+        gather_row<access>(tile, job->data[CUDA_ROW_TARGET], job->dtype[CUDA_ROW_TARGET], target, job->class_stride[1],
+                           0, u);
+        EACH_NUMBER u[line][own] = u[line][own] * REAL(job->kept) + REAL(job->share);
         if (job->class_weight) {
             own_numbers w;
             gather_class_weights<access>(job, tile, w);
@@ -153,9 +157,30 @@ ALWAYS_INLINE real warp_largest(real x) {
     return x;
 }
 
-/* The largest logit, or NaN if one is. The maximum loses NaN; a sum of zeros times logits does not, nor does it lose
- * -inf, which is as it should be, and so is looked at again. */
-ALWAYS_INLINE real largest_of_tile(const tile *tile, const own_numbers x) {
+/* The larger of two, NaN if one is: newer GPUs have an instruction for it, ... */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(ONEPASS_REAL_F64)
+#define ROW_KEEPS_NAN 1
+ALWAYS_INLINE real larger_or_nan(real a, real b) {
+    real larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+    return larger;
+}
+#else
+#define ROW_KEEPS_NAN 0
+ALWAYS_INLINE real larger_or_nan(real a, real b) {
+    return a != a ? a : b != b ? b : a > b ? a : b;
+}
+#endif
+
+ALWAYS_INLINE real warp_largest_or_nan(real x) {
+    for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2)
+        x = larger_or_nan(x, __shfl_xor_sync(~0u, x, distance));
+    return x;
+}
+
+/* ... and the others' maximum loses NaN; a sum of zeros times logits does not, nor does it lose -inf, which is as it
+ * should be, and so is looked at again. */
+ALWAYS_INLINE real largest_without_nan(const tile *tile, const own_numbers x) {
     real largest = -REAL_INFINITY, nothing = 0;
     EACH_NUMBER {
         largest = softmax_larger(x[line][own], largest);
@@ -175,19 +200,59 @@ ALWAYS_INLINE real largest_of_tile(const tile *tile, const own_numbers x) {
     return largest;
 }
 
-/* The label's exponential is left out of the sum: its logit becomes -inf. */
+/* The largest logit, or NaN if one is. */
+ALWAYS_INLINE real largest_of_tile(const tile *tile, const own_numbers x) {
+    if (!ROW_KEEPS_NAN)
+        return largest_without_nan(tile, x);
+    real largest = x[0][0];
+    EACH_NUMBER largest = larger_or_nan(largest, x[line][own]);
+    return warp_largest_or_nan(largest);
+}
+
+/* The smallest of a thread's own logits; a NaN is lost, and told by the largest. */
+ALWAYS_INLINE real smallest_of_own(const own_numbers x) {
+    real smallest = x[0][0];
+    EACH_NUMBER smallest = softmax_smaller(x[line][own], smallest);
+    return smallest;
+}
+
+/* The label's exponential is left out of the sum. */
 ALWAYS_INLINE void leave_label_out(const tile *tile, int64_t label, own_numbers x) {
     const int64_t place = label - tile->index * ORDER_TILE;
     if (place < 0 || place >= ORDER_TILE)
         return;
-    const int its_line = (int)place / ORDER_LANES, its_lane = (int)place % ORDER_LANES;
-    EACH_LINE if (line == its_line) EACH_OWN x[line][own] =
-        order_lane(tile->thread, own) == its_lane ? -REAL_INFINITY : x[line][own];
+    const int lane = (int)place % ORDER_LANES;
+    switch ((int)place / ORDER_LANES) { /* one branch for all threads, and one line of four */
+#define LEAVE_OUT(line)                                                                                                \
+    case line:                                                                                                         \
+        EACH_OWN x[line][own] = order_lane(tile->thread, own) == lane ? 0 : x[line][own];                              \
+        break;
+        LEAVE_OUT(0)
+        LEAVE_OUT(1)
+        LEAVE_OUT(2)
+        LEAVE_OUT(3)
+        LEAVE_OUT(4)
+        LEAVE_OUT(5)
+        LEAVE_OUT(6)
+        LEAVE_OUT(7)
+#undef LEAVE_OUT
+    }
 }
 
-ALWAYS_INLINE void exponentiate(const row_rules *rules, const softmax_shift *shift, const tile *tile, own_numbers x) {
-    const softmax softmax = rules->base;
+/* Whether all logits of a tile are so large that none of their exponentials is 0 or denormal: 2^-125 and up. */
+ALWAYS_INLINE bool is_calm_tile(const cuda_row *job, const softmax_shift *shift, const own_numbers x) {
+    const real least = (shift->n - (SOFTMAX_RANGE - 3)) * REAL(job->per_factor);
+    return sizeof(real) == sizeof(float) && __all_sync(~0u, shift->anchor == 0 && smallest_of_own(x) > least);
+}
+
+ALWAYS_INLINE void exponentiate(const cuda_row *job, const softmax_shift *shift, const tile *tile, bool calm,
+                                own_numbers x) {
+    const softmax softmax = softmax_of_job(job);
     const softmax_shift own_shift = *shift;
+    if (calm) {
+        EACH_NUMBER x[line][own] = softmax_exponential_above(&softmax, &own_shift, x[line][own]);
+        return;
+    }
     if (shift->anchor != 0)
         EACH_NUMBER x[line][own] = is_in(tile, line, own) ? x[line][own] - own_shift.anchor : -REAL_INFINITY;
     EACH_NUMBER x[line][own] = softmax_exponential(&softmax, &own_shift, x[line][own]);
@@ -206,63 +271,92 @@ typedef struct tile_sums {
     double others, weights, weighted;
 } tile_sums;
 
-ALWAYS_INLINE void sum_weights(const tile *tile, const softmax_shift *shift, const own_numbers x, const own_numbers u,
-                               tile_sums *sums) {
+/* What a kernel does about the u_c of a loss. */
+typedef enum weighing {
+    WEIGHS_NOTHING, /* they are not needed */
+    WEIGHS_ONES,    /* all are 1 */
+    WEIGHS_EACH
+} weighing;
+
+ALWAYS_INLINE void sum_weights(const tile *tile, const softmax_shift *shift, weighing weighs, const own_numbers x,
+                               const own_numbers u, tile_sums *sums) {
     own_numbers term;
-    sums->weights = sum_of_tile(tile->thread, u);
-    EACH_NUMBER term[line][own] = u[line][own] == 0 ? 0 : u[line][own] * (x[line][own] - shift->largest);
+    if (weighs == WEIGHS_ONES) {
+        sums->weights = (double)tile->count;
+        EACH_NUMBER term[line][own] = is_in(tile, line, own) ? x[line][own] - shift->largest : 0;
+    } else {
+        sums->weights = sum_of_tile(tile->thread, u);
+        EACH_NUMBER term[line][own] = u[line][own] == 0 ? 0 : u[line][own] * (x[line][own] - shift->largest);
+    }
     sums->weighted = sum_of_tile(tile->thread, term);
 }
 
 /* Logits become exponentials, the label's 0. */
-ALWAYS_INLINE void sum_tile(const cuda_row *job, const row_rules *rules, const row *row, const tile *tile, bool weighs,
-                            own_numbers x, const own_numbers u, tile_sums *sums) {
+ALWAYS_INLINE void sum_tile(const cuda_row *job, int64_t label, const tile *tile, weighing weighs, own_numbers x,
+                            const own_numbers u, tile_sums *sums) {
     sums->largest = largest_of_tile(tile, x);
-    const softmax_shift shift = softmax_shift_of(&rules->base, &job->scale, sums->largest);
-    if (weighs)
-        sum_weights(tile, &shift, x, u, sums);
-    leave_label_out(tile, row->label, x);
-    exponentiate(rules, &shift, tile, x);
+    const softmax_shift shift = shift_of(job, sums->largest);
+    if (weighs != WEIGHS_NOTHING)
+        sum_weights(tile, &shift, weighs, x, u, sums);
+    exponentiate(job, &shift, tile, is_calm_tile(job, &shift, x), x);
+    leave_label_out(tile, label, x);
     sums->others = sum_of_tile(tile->thread, x);
 }
 
 /* ---------------------------------------------------------------- scatter -- */
 
 #if !defined(ONEPASS_REAL_F64)
-/* A NaN is the canonical one, whose last bits are 0: it rounds to itself. */
-ALWAYS_INLINE uint32_t pair_of_bf16(real low, real high) {
+/* A NaN is the canonical one, whose last bits are 0: it rounds to itself. Numbers that cannot be NaN are left to the
+ * instruction of newer GPUs, which has another NaN. */
+ALWAYS_INLINE uint32_t pair_of_bf16(real low, real high, bool calm) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if (calm) {
+        uint32_t pair;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+        return pair;
+    }
+#endif
     const uint32_t a = bits_of(low), b = bits_of(high);
     const uint32_t first = a + 0x7fffu + (a >> 16 & 1u), second = b + 0x7fffu + (b >> 16 & 1u);
     return first >> 16 | (second & 0xffff0000u);
 }
 
-ALWAYS_INLINE uint2 pack_row_half(bool f16, const real *x) {
-    return f16 ? apart(pack_half(true, x)) : make_uint2(pair_of_bf16(x[0], x[1]), pair_of_bf16(x[2], x[3]));
+ALWAYS_INLINE void scatter_bf16(const tile *tile, uint16_t *to, bool calm, const own_numbers x) {
+    EACH_LINE {
+        if (is_in(tile, line, 0))
+            *(uint2 *)own_place(tile, to, line, 0) =
+                make_uint2(pair_of_bf16(x[line][0], x[line][1], calm), pair_of_bf16(x[line][2], x[line][3], calm));
+    }
 }
 
-ALWAYS_INLINE void scatter_vectors(const tile *tile, void *to, int32_t dtype, const own_numbers x) {
-    if (dtype == ONEPASS_F32)
+ALWAYS_INLINE void scatter_vectors(const tile *tile, void *to, int32_t dtype, bool calm, const own_numbers x) {
+    if (dtype == ONEPASS_F32) {
         EACH_LINE {
             if (is_in(tile, line, 0))
                 *(vector *)own_place(tile, (real *)to, line, 0) = pack_vector(x[line]);
         }
-    else
+    } else if (dtype == ONEPASS_F16) {
         EACH_LINE {
             if (is_in(tile, line, 0))
-                *(uint2 *)own_place(tile, (uint16_t *)to, line, 0) = pack_row_half(dtype == ONEPASS_F16, x[line]);
+                *(uint2 *)own_place(tile, (uint16_t *)to, line, 0) = pack_half(true, x[line]);
         }
+    } else if (calm) {
+        scatter_bf16(tile, (uint16_t *)to, true, x);
+    } else {
+        scatter_bf16(tile, (uint16_t *)to, false, x);
+    }
 }
 #endif
 
 /* Numbers that are canonical. */
 template <row_access access>
-ALWAYS_INLINE void scatter_row(const tile *tile, void *row, int32_t dtype, int64_t offset, int64_t stride,
+ALWAYS_INLINE void scatter_row(const tile *tile, void *row, int32_t dtype, int64_t offset, int64_t stride, bool calm,
                                const own_numbers x) {
     const int64_t first = offset + tile->index * ORDER_TILE * stride;
     char *to = (char *)row + first * (int64_t)dtype_size(dtype);
 #if !defined(ONEPASS_REAL_F64)
     if (access == ROW_VECTORS) {
-        scatter_vectors(tile, to, dtype, x);
+        scatter_vectors(tile, to, dtype, calm, x);
         return;
     }
 #endif
@@ -273,9 +367,10 @@ ALWAYS_INLINE void scatter_row(const tile *tile, void *row, int32_t dtype, int64
 }
 
 template <row_access access>
-ALWAYS_INLINE void scatter_gradient(const cuda_row *job, int64_t offset, int k, const tile *tile, const own_numbers x) {
+ALWAYS_INLINE void scatter_gradient(const cuda_row *job, int64_t offset, int k, const tile *tile, bool calm,
+                                    const own_numbers x) {
     const int which = CUDA_ROW_GRADIENT + k;
-    scatter_row<access>(tile, job->data[which], job->dtype[which], offset, job->gradient_stride[k], x);
+    scatter_row<access>(tile, job->data[which], job->dtype[which], offset, job->gradient_stride[k], calm, x);
 }
 
 /* Every class of the row gets one number. */
@@ -283,7 +378,7 @@ template <row_access access>
 ALWAYS_INLINE void fill_gradient(const cuda_row *job, int64_t offset, int k, const tile *tile, real number) {
     own_numbers x;
     EACH_NUMBER x[line][own] = number;
-    scatter_gradient<access>(job, offset, k, tile, x);
+    scatter_gradient<access>(job, offset, k, tile, false, x);
 }
 
 /* The upstream gradient comes last. What may be NaN gets its one face. */
@@ -298,32 +393,29 @@ ALWAYS_INLINE void scale_gradient(real upstream, bool calm, own_numbers x) {
 }
 
 /* The label's own slope stands by itself: whoever has written its place does so again. */
-template <row_access access>
 ALWAYS_INLINE void put_label(const cuda_row *job, const row *row, const tile *tile, real own) {
     const int64_t place = row->label - tile->index * ORDER_TILE;
-    if (place < 0 || place >= ORDER_TILE)
+    if (place < 0 || place >= ORDER_TILE || (int)place % ORDER_LANES / ORDER_OWN_LANES != tile->thread)
         return;
     const real slope = row->upstream != 1 ? canonical(canonical(own) * row->upstream) : canonical(own);
-    const int lane = (int)place % ORDER_LANES;
-    const bool is_mine =
-        access == ROW_VECTORS ? lane / ORDER_OWN_LANES == tile->thread : (int)place % ORDER_WARP == tile->thread;
-    if (is_mine)
-        store_one(job->dtype[CUDA_ROW_GRADIENT], job->data[CUDA_ROW_GRADIENT],
-                  row->gradient + row->label * job->gradient_stride[0], slope);
+    store_one(job->dtype[CUDA_ROW_GRADIENT], job->data[CUDA_ROW_GRADIENT],
+              row->gradient + row->label * job->gradient_stride[0], slope);
 }
 
 /* From exponentials to gradients, without softcap. */
-template <row_access access>
 ALWAYS_INLINE void write_gradient(const cuda_row *job, const row *row, const tile *tile, const row_factors *factors,
-                                  real f, bool weighs, own_numbers x, const own_numbers u) {
-    const bool calm = is_finite(f) && is_finite(row->upstream) && !weighs;
-    if (weighs)
+                                  real f, weighing weighs, own_numbers x, const own_numbers u) {
+    const bool finite = is_finite(f) && is_finite(row->upstream);
+    const bool calm = finite && (weighs == WEIGHS_NOTHING || (weighs == WEIGHS_ONES && is_finite(factors->of_weights)));
+    if (weighs == WEIGHS_ONES)
+        EACH_NUMBER x[line][own] = x[line][own] * f - factors->of_weights;
+    else if (weighs == WEIGHS_EACH)
         EACH_NUMBER x[line][own] = x[line][own] * f - u[line][own] * factors->of_weights;
     else
         EACH_NUMBER x[line][own] = x[line][own] * f;
     scale_gradient(row->upstream, calm, x);
-    scatter_gradient<access>(job, row->gradient, 0, tile, x);
-    put_label<access>(job, row, tile, factors->own);
+    scatter_gradient<ROW_VECTORS>(job, row->gradient, 0, tile, calm, x);
+    put_label(job, row, tile, factors->own);
 }
 
 #endif

@@ -36,16 +36,10 @@ ALWAYS_INLINE void run_row_count(const cuda_row *job) {
     __syncthreads();
     if (threadIdx.x != 0)
         return;
-    char *workspace = (char *)job->total.workspace;
-    unsigned long long *count = (unsigned long long *)(workspace + CUDA_COUNT_AT), sum = 0;
+    unsigned sum = 0;
     for (int w = 0; w < warps; w++)
         sum += of_warp[w];
-    atomicAdd(count, sum);
-    if (take_ticket((unsigned *)workspace) != gridDim.x - 1)
-        return;
-    *(double *)(workspace + CUDA_WEIGHTS_AT) = (double)atomicAdd(count, 0ull);
-    *count = 0;
-    *(unsigned *)workspace = 0;
+    leave_count(job, sum);
 }
 
 /* What a mean was divided by, for the caller. */
