@@ -168,6 +168,36 @@ def gpu_layouts():
                                                     variant=name)] for name in names])
 
 
+# ----------------------------------------------------------- losses over rows --
+
+
+def row_works(machine):
+    return list(dict.fromkeys((row["type"], row["variant"]) for row in rows_of(machine)
+                              if row["section"] == "rows" and not row["variant"].endswith("memory")))
+
+
+def over_rows(machine, modes, columns):
+    """A line a shape and mode: what is in bold misses its goal."""
+    lines = []
+    for type, variant in row_works(machine):
+        for mode, called in modes:
+            of = lambda peer: find(machine, peer, section="rows", type=type, variant=variant, mode=mode)
+            lines.append([f"{type} {variant}", called] + [judged(of(peer), peer, 3) for _, peer in columns])
+    return table(["logits", "work", *(name for name, _ in columns)], lines, labels=2)
+
+
+ROW_MODES = [("forward", "forward"), ("step", "step"), ("scaled", "step, loss * 0.3")]
+ROW_PEERS = [("time of torch.compile", "torch.compile"), ("time of torch eager", "torch eager")]
+
+
+def rows_gpu():
+    return over_rows(H200, ROW_MODES, [*ROW_PEERS, ("time of Liger", "liger"), ("rate of the memory's limit", "limit")])
+
+
+def rows_cpu():
+    return over_rows("intel-xeon-2", ROW_MODES, ROW_PEERS)
+
+
 # -------------------------------------------------------------- the package --
 
 
@@ -282,7 +312,7 @@ def compare_gpu():
 # ------------------------------------------------------------- the documents --
 
 TABLES = {function.__name__: function
-          for function in (cpu, gpu, gpu_short, gpu_small, gpu_layouts, training_step, package, family_gpu,
+          for function in (cpu, gpu, gpu_short, gpu_small, gpu_layouts, rows_gpu, rows_cpu, training_step, package, family_gpu,
                            family_cpu, compare_cpu, compare_gpu)}
 MARKED = re.compile(r"(<!-- bench/tables\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
