@@ -8,7 +8,7 @@ from . import _contract, _native, _rows_fallback, _rows_operators, _torch, _upst
 from ._catalog import ROW_CATALOG, is_number
 from ._contract import BATCHMEAN, CODES, MEAN, NONE, NOTHING_OVER_ROWS
 from ._row_request import (DIVIDED_BY, FLOATS, FOR_INPUT, FOR_TARGET, LABELS, LSE, MASKS, MOST_IGNORED, NUMBERS,
-                           PREDICTED, STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, class_axis, keeps_state,
+                           PREDICTED, STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, class_axis, is_quicker_apart, keeps_state,
                            named, parameters_of, rows_shape)
 from ._rows_autograd import attach_gradients
 from ._torch_checks import TYPES, check_reach
@@ -332,10 +332,11 @@ def run(request, tensors, outputs):
 
 
 def compute_with_gradient(request, tensors, outputs, needed, inplace):
-    """The gradient is computed with the value if the upstream gradient is likely to be 1; else backward computes it.
+    """The gradient is computed with the value if that is quicker and the upstream gradient is likely to be 1; else
+    backward computes it.
     Without a reduction each row has its own, and that of nll_loss costs nothing but its zeros."""
     input, kind = tensors.input, None
-    if request.name != "nll" and request.code != NONE and not inplace:
+    if request.name != "nll" and request.code != NONE and not inplace and not is_quicker_apart(request, input):
         kind = _upstream_habit.kind_of(request, input, input.shape[class_axis(input, request.axis)])
         if _upstream_habit.expects_one(kind):
             outputs |= needed
