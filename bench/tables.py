@@ -194,10 +194,6 @@ def rows_gpu():
     return over_rows(H200, ROW_MODES, [*ROW_PEERS, ("time of Liger", "liger"), ("rate of the memory's limit", "limit")])
 
 
-def rows_cpu():
-    return over_rows("intel-xeon-2", ROW_MODES, ROW_PEERS)
-
-
 # -------------------------------------------------------------- the package --
 
 
@@ -312,7 +308,7 @@ def compare_gpu():
 # ------------------------------------------------------------- the documents --
 
 TABLES = {function.__name__: function
-          for function in (cpu, gpu, gpu_short, gpu_small, gpu_layouts, rows_gpu, rows_cpu, training_step, package, family_gpu,
+          for function in (cpu, gpu, gpu_short, gpu_small, gpu_layouts, rows_gpu, training_step, package, family_gpu,
                            family_cpu, compare_cpu, compare_gpu)}
 MARKED = re.compile(r"(<!-- bench/tables\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

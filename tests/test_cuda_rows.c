@@ -74,9 +74,9 @@ int test_cuda_rows(bool reduced) {
         if (work.good) {
             run++;
             run_work(&work, stream, "drawn");
-            onepass_cuda_shape =
-                i % 2 ? (cuda_shape){.kernels = CUDA_GENERAL_KERNELS}
-                      : (cuda_shape){.warps = 1 + (int32_t)(i % 8), .tiles_per_block = 1 + (int32_t)(i % 5)};
+            const cuda_shape general = {.kernels = CUDA_GENERAL_KERNELS};
+            const cuda_shape other = {.warps = 1 + (int32_t)(i % 8), .tiles_per_block = 1 + (int32_t)(i % 5)};
+            onepass_cuda_shape = i % 2 ? general : other;
             if (i % 3 == 0)
                 run_work(&work, stream, "in another shape");
             onepass_cuda_shape = (cuda_shape){0};

@@ -8,8 +8,8 @@ from . import _contract, _native, _rows_fallback, _rows_operators, _torch, _upst
 from ._catalog import ROW_CATALOG, is_number
 from ._contract import BATCHMEAN, CODES, MEAN, NONE, NOTHING_OVER_ROWS
 from ._row_request import (DIVIDED_BY, FLOATS, FOR_INPUT, FOR_TARGET, LABELS, LSE, MASKS, MOST_IGNORED, NUMBERS,
-                           PREDICTED, STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, class_axis, is_quicker_apart, keeps_state,
-                           named, parameters_of, rows_shape)
+                           PREDICTED, STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, class_axis,
+                           is_quicker_apart, keeps_state, named, parameters_of, rows_shape)
 from ._rows_autograd import attach_gradients
 from ._torch_checks import TYPES, check_reach
 from ._torch_state import is_any_autocast, is_compiling, is_in_single, is_plain_here
