@@ -207,14 +207,14 @@ static void compare_rows(const uint16_t *logits, const int64_t *labels, int64_t 
 static void run_beyond(int64_t rows, int64_t classes) {
     const int64_t period = 3; /* rows that are different */
     const size_t bytes = (size_t)(rows * classes) * 2;
-    uint16_t *logits = malloc((size_t)(period * classes) * 2);
-    int64_t *labels = malloc((size_t)rows * 8);
     unsigned char *z = gpu_try_allocate(bytes), *g = z ? gpu_try_allocate(bytes) : NULL;
     if (!g) {
         printf("left out: no room for twice %zu bytes\n", bytes);
         gpu_free(z);
         return;
     }
+    uint16_t *logits = malloc((size_t)(period * classes) * 2);
+    int64_t *labels = malloc((size_t)rows * 8);
     unsigned char *y = gpu_allocate((size_t)rows * 8), *v = gpu_allocate((size_t)rows * 4);
     uint64_t state = 5;
     for (int64_t i = 0; i < period * classes; i++)

@@ -211,7 +211,7 @@ typedef struct cuda_row {
     int32_t group;         /* rows of a block */
     softmax_scale scale;
     cuda_real factor, factor_low, per_factor, softcap; /* the same in the compute type: see softmax_of() */
-    cuda_real kept, share; /* u_c = w_c (kept q_c + share): of smoothed probabilities */
+    cuda_real kept, share;                             /* u_c = w_c (kept q_c + share): of smoothed probabilities */
     double smoothing;
     double divisor; /* of a mean, or 1 */
     double parameter[ONEPASS_MAX_PARAMETERS];
