@@ -112,6 +112,7 @@ static onepass_status plan_probabilities(const onepass_call *call, tensors *all,
 static onepass_status plan_class_weight(const onepass_call *call, tensors *all, job *job) {
     tensor *weight = &all->operand[2];
     job->operand[2].data = NULL;
+    job->operand[2].dtype = 0;
     weight->begin = weight->end = 0;
     if (!call->operand[2])
         return ONEPASS_OK;
