@@ -30,7 +30,14 @@ typedef struct softmax {
     real softcap;
 } softmax;
 
-ALWAYS_INLINE softmax softmax_of(const softmax_scale *scale) {
+/* For the host as well, where one compiler has host and kernels. */
+#if defined(__CUDACC__)
+#define SOFTMAX_ANYWHERE static __host__ __device__ __forceinline__
+#else
+#define SOFTMAX_ANYWHERE ALWAYS_INLINE
+#endif
+
+SOFTMAX_ANYWHERE softmax softmax_of(const softmax_scale *scale) {
     const real factor = (real)scale->factor;
     const softmax of = {factor, (real)((scale->factor - (double)factor) + scale->factor_low), (real)(1 / scale->factor),
                         (real)scale->softcap};
