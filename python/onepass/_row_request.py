@@ -67,8 +67,8 @@ def keeps_state(request, input):
 
 
 def is_quicker_apart(request, input):
-    """Whether a GPU is done sooner if backward computes the gradient from the rows' state. It reads longer rows twice in
-    any case: of 8192 x 128256 in bf16 it took 1.92 ms apart and 2.09 together. Only plain rows have kernels for that."""
+    """Whether a GPU is done sooner if backward computes the gradient from the rows' state: it reads longer rows twice in
+    any case. Only plain rows have kernels for that."""
     has = named(request)
     return input.is_cuda and input.shape[class_axis(input, request.axis)] > LONGEST_AT_ONCE and \
         has_labels(request) and not has.get("label_smoothing") and not has.get("softcap")
