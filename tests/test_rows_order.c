@@ -69,27 +69,24 @@ static double over(double x, double sum) {
     return IN_FLOAT ? x * (1 / sum) : x / sum;
 }
 
-/* log(1 + x) for x >= 0 by the series of the definition: 1 + x = 2^k (1 + f), and what 1 + x loses comes back. */
-static double log1p_of(double x) {
-    if (isinf(x) || isnan(x)) {
-        return x;
-    }
-    const double sum = 1 + x, lost = sum > 0x1p53 ? 0 : x - (sum - 1);
-    int k;
-    double m = 2 * frexp(sum, &k);
-    k--;
-    if (m >= 0x1.6a09e667f3bcdp+0) {
-        m = m / 2;
-        k++;
-    }
-    const double f = k == 0 ? x : m - 1, correction = k == 0 ? 0 : lost * (1 / sum);
-    const double s = f / (2 + f), z = s * s, half = 0.5 * f * f;
-    double r = 2.0 / 21;
-    for (int n = 19; n >= 3; n -= 2) {
+/* Roughly log2 of a positive number, times 2^52. */
+static int64_t rough_log2(double x) {
+    int64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* log(1 + a / b) by the series of the definition: (a + b) / b = 2^k q with q near 1, and q - 1 = (b - 2^k b + a) / 2^k
+ * b. A float needs fewer terms. */
+static double log1p_of_ratio(double a, double b) {
+    const double sum = a + b;
+    const int k = (int)((rough_log2(sum) - rough_log2(b) + (INT64_C(1) << 51)) >> 52);
+    const double near = ldexp(b, k), s = (b - near + a) / (sum + near), z = s * s;
+    double r = 0;
+    for (int n = IN_FLOAT ? 15 : 21; n >= 3; n -= 2) {
         r = fma(r, z, 2.0 / n);
     }
-    const double low = s * (half + z * r) + fma(k, 0x1.abc9e3b39803fp-56, correction);
-    return fma(k, 0x1.62e42fefa39efp-1, f - (half - low));
+    return fma(k, 0x1.62e42fefa39efp-1, fma(k, 0x1.abc9e3b39803fp-56, fma(s * z, r, 2 * s)));
 }
 
 static double log2_of(double x) {
@@ -100,7 +97,7 @@ static double log2_of(double x) {
         m = m / 2;
         k++;
     }
-    const double f = m - 1, log_m = f >= 0 ? log1p_of(f) : -log1p_of(-f / m);
+    const double f = m - 1, log_m = f >= 0 ? log1p_of_ratio(f, 1) : -log1p_of_ratio(-f, m);
     return fma(log_m, 0x1.71547652b82fep+0, k);
 }
 
@@ -245,7 +242,7 @@ static row sum_row(const oracle_rows *q, const parameters *p, const factors *f, 
         r.weighted = tree_of(weighted, tiles);
     }
     const double most = (double)exponential(f, &whole, whole.largest);
-    r.above = log1p_of(((r.others + r.own) - most) / most);
+    r.above = log1p_of_ratio((r.others + r.own) - most, most);
     r.lse = fma((double)whole.largest, f->per_temperature, r.above);
     return r;
 }
@@ -267,7 +264,9 @@ static void value_row(const oracle_rows *q, const parameters *p, const factors *
         return;
     }
     const double z = q->input[index * q->classes + q->label[index]];
-    const double nll = r->own > 0 ? log1p_of(r->others / r->own) : z == -INFINITY ? INFINITY : distance(f, r, z);
+    const double nll = r->own >= 0x1p-1000 ? log1p_of_ratio(r->others, r->own)
+                       : z == -INFINITY    ? INFINITY
+                                           : distance(f, r, z);
     const double weight = q->class_weight ? q->class_weight[q->label[index]] : 1;
     const double own = over(r->own, sum), others = over(r->others, sum), kept = (1 - p->smoothing) * weight;
     if (strcmp(q->loss, "log_prob") == 0) {

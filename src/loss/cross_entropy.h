@@ -7,7 +7,7 @@
 /* A smoothed label gives the share s of itself to all classes alike; z_loss draws the logarithm of the sum to 0. */
 ROW_FUNCTION cross_entropy_row(const row_sums *row, const double *parameter, row_slopes *out) {
     const double s = parameter[1], z_loss = parameter[2], w = row->weight;
-    const double share = s / row->classes, kept = (1 - s) * w;
+    const double share = s != 0 ? s / row->classes : 0, kept = (1 - s) * w;
     const double pull = z_loss != 0 ? 2 * z_loss * row->lse : 0;
     out->value = kept * row->nll;
     if (s != 0)

@@ -45,7 +45,12 @@ ALWAYS_INLINE double row_over(double x, double sum, double per_sum) {
     return sizeof(real) == sizeof(double) ? x / sum : x * per_sum;
 }
 
-/* Minus the logarithm of the label's probability where its exponential is 0 beside the others'. */
+/* Whether a label's exponential is far from being lost beside the others'. */
+ALWAYS_INLINE bool row_has_own(double own) {
+    return own >= 0x1p-1000;
+}
+
+/* Minus the logarithm of the label's probability where it is not. */
 ALWAYS_INLINE double row_nll_of_rest(const softmax_scale *scale, const row_facts *facts) {
     const softmax_row *row = &facts->row;
     if (facts->label_logit == -REAL_INFINITY)
@@ -53,12 +58,12 @@ ALWAYS_INLINE double row_nll_of_rest(const softmax_scale *scale, const row_facts
     return row_distance(scale, row->exponent, wide_log2(row->others + row->own), (double)facts->label_logit);
 }
 
-/* From a row's state, of a label whose exponential is not 0. `weighted` is asked for by values alone. */
+/* From a row's state, where row_has_own(). `weighted` is asked for by values alone. */
 ALWAYS_INLINE row_sums row_usual_sums(const row_facts *facts, double weighted) {
     const softmax_row *row = &facts->row;
     const double sum = row->others + row->own, per_sum = 1 / sum;
     row_sums sums;
-    sums.nll = wide_log1p(row->others / row->own);
+    sums.nll = wide_log1p_ratio(row->others, row->own);
     sums.lse = row->lse;
     sums.own = row_over(row->own, sum, per_sum);
     sums.others = row_over(row->others, sum, per_sum);
@@ -71,7 +76,7 @@ ALWAYS_INLINE row_sums row_usual_sums(const row_facts *facts, double weighted) {
 
 ALWAYS_INLINE row_sums row_sums_of_state(const softmax_scale *scale, const row_facts *facts, double weighted) {
     row_sums sums = row_usual_sums(facts, weighted);
-    if (!(facts->row.own > 0))
+    if (!row_has_own(facts->row.own))
         sums.nll = row_nll_of_rest(scale, facts);
     return sums;
 }
@@ -81,7 +86,7 @@ ALWAYS_INLINE double row_complete(const softmax *softmax, const softmax_scale *s
     softmax_row *row = &facts->row;
     const softmax_shift shift = softmax_shift_of(softmax, scale, facts->largest);
     const double most = (double)softmax_exponential(softmax, &shift, facts->largest - shift.anchor);
-    const double above = wide_log1p(((row->others + row->own) - most) / most);
+    const double above = wide_log1p_ratio((row->others + row->own) - most, most);
     row->lse = wide_fused((double)facts->largest, scale->per_temperature, above);
     return above;
 }

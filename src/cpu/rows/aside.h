@@ -197,7 +197,7 @@ typedef struct aside_scale {
     double per_divisor, per_temperature;
 } aside_scale;
 
-/* What the state comes to, of labels whose exponential is not 0. */
+/* What the state comes to, where row_has_own(). */
 static void finish_states(group *group) {
 #pragma omp simd
     for (int64_t r = 0; r < ROWS_ASIDE; r++) {
@@ -241,10 +241,10 @@ static void keep_all_factors(const aside_scale *given, group *group) {
         keep_factors(&scale, &group->slopes[r], r, group);
 }
 
-/* Whether a row is not as the loops take it to be: its label has no exponential, it has no softmax, or its label's
+/* Whether a row is not as the loops take it to be: its label's exponential is lost, it has no softmax, or its label's
  * slope is a zero whose sign may be that of a logarithm that was not computed. */
 ALWAYS_INLINE bool is_unusual(const group *group, int64_t r) {
-    return !(group->own[r] > 0) | (group->largest[r] - group->largest[r] != 0) | (group->own_slope[r] == 0);
+    return !row_has_own(group->own[r]) | (group->largest[r] - group->largest[r] != 0) | (group->own_slope[r] == 0);
 }
 
 static bool has_unusual(const group *group) {
