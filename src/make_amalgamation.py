@@ -192,7 +192,9 @@ def amalgamate():
 
 
 def main():
-    if len(sys.argv) != 2:
+    if sys.argv[1:] in (["-h"], ["--help"]):
+        return print(__doc__.strip())
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     os.makedirs(sys.argv[1], exist_ok=True)
     for name, text in (("onepass.c", amalgamate()), ("onepass.h", read(HEADER))):

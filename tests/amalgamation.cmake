@@ -16,5 +16,8 @@ target_link_libraries(golden_amalgamation PRIVATE onepass_oracle Threads::Thread
 if(OpenMP_C_FOUND)
   target_link_libraries(golden_amalgamation PRIVATE OpenMP::OpenMP_C)
 endif()
+# Asked what it does it says so, and takes no option for the name of a folder.
+add_test(NAME amalgamation_options COMMAND sh -ec "rm -rf asked && mkdir asked && cd asked && python3 \"$1\" --help >/dev/null
+  ! python3 \"$1\" --other 2>/dev/null && test -z \"$(ls -A)\"" sh ${PROJECT_SOURCE_DIR}/src/make_amalgamation.py)
 add_test(NAME golden_amalgamation COMMAND golden_amalgamation --check ${golden_file})
 set_tests_properties(golden_amalgamation PROPERTIES TIMEOUT 600)

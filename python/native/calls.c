@@ -21,18 +21,19 @@ enum {
 
 /* ------------------------------------------------------------------ errors -- */
 
-/* PyTorch's words, with the number that the library's have. */
-static void raise_out_of_bounds(void) {
+/* PyTorch's words, with the number that the library's have; PyTorch has no log_prob, whose targets are labels. */
+static void raise_out_of_bounds(const onepass_call *call) {
+    const char *name = strcmp(call->loss, "log_prob") == 0 ? "Label" : "Target";
     long long target = 0;
     if (sscanf(onepass_message(), "target %lld", &target) == 1)
-        PyErr_Format(PyExc_IndexError, "Target %lld is out of bounds.", target);
+        PyErr_Format(PyExc_IndexError, "%s %lld is out of bounds.", name, target);
     else
         PyErr_SetString(PyExc_IndexError, onepass_message());
 }
 
-static void raise_status(onepass_status status) {
+static void raise_status(onepass_status status, const onepass_call *call) {
     if (status == ONEPASS_OUT_OF_BOUNDS) {
-        raise_out_of_bounds();
+        raise_out_of_bounds(call);
         return;
     }
     PyObject *exception = status == ONEPASS_OUT_OF_MEMORY   ? PyExc_MemoryError
@@ -60,7 +61,7 @@ bool native_run(onepass_status (*function)(const onepass_call *), const onepass_
         status = function(call);
     }
     if (status != ONEPASS_OK)
-        raise_status(status);
+        raise_status(status, call);
     return status == ONEPASS_OK;
 }
 

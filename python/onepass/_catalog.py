@@ -2,6 +2,7 @@
 
 import decimal
 import numbers
+import sys
 
 from . import _native
 
@@ -72,6 +73,22 @@ def is_number(value):
     return isinstance(value, (float, int)) or isinstance(value, (numbers.Real, decimal.Decimal))
 
 
+def plain_number(value):
+    """Python's number in the place of NumPy's, and of an array or a tensor without dimensions."""
+    return value.item() if getattr(value, "shape", None) == () else value
+
+
+def checked_divisor(value, otherwise=""):
+    """A positive number, of which an array of one element is one; `otherwise` is what else might have been given."""
+    if getattr(value, "size", None) == 1:
+        value = value.item()
+    if not is_number(value):
+        raise TypeError(f"divisor is {value!r}; expected a number{otherwise}")
+    if value != value or not 0 < value <= sys.float_info.max:
+        raise ValueError(f"divisor is {value}; expected a positive number")
+    return float(value)
+
+
 def as_numbers(name, values):
     """The parameters of a loss as Python's numbers; an array without dimensions is one, too."""
     return tuple([as_number(name, known, value) for known, value in zip(CATALOG[name]["parameters"], values)])
@@ -80,8 +97,7 @@ def as_numbers(name, values):
 def as_number(name, known, value):
     if type(value) is float:
         return value
-    if getattr(value, "shape", None) == ():
-        value = value.item()
+    value = plain_number(value)
     if not is_number(value):
         raise TypeError(f"{known['name']} of {function_of(name)} is {type(value).__name__}; expected a real number")
     try:

@@ -7,6 +7,7 @@ from collections import namedtuple
 # The reductions, and the library's numbers for them. Only kl_div and the losses that PyTorch lacks have a batchmean.
 CODES = {"mean": 0, "sum": 1, "none": 2}
 MEAN, SUM, NONE, BATCHMEAN = 0, 1, 2, 3
+ALL_CODES = {**CODES, "batchmean": BATCHMEAN}
 MEAN_OF_ALL = 4  # the extension's own: a mean over the elements that take part, whatever their weights
 NAMES = {MEAN: "mean", SUM: "sum", NONE: "none", BATCHMEAN: "batchmean", MEAN_OF_ALL: "mean"}
 
@@ -77,6 +78,11 @@ def contract_of(name):
 # ------------------------------------------------------------------ the checks --
 
 
+def code_of(reduction, codes=CODES):
+    """The library's number of a reduction; None if it is none of these, whatever it is: a list, say."""
+    return codes.get(reduction) if isinstance(reduction, str) else None
+
+
 def warn(message):
     """Of the call of a public function, or of what patch_torch has put in its place: the warning points at the caller.
     """
@@ -86,7 +92,7 @@ def warn(message):
     warnings.warn(message, stacklevel=level)
 
 
-_OURS = {f"{__package__}.{name}" for name in ("_numpy", "_rows", "_torch", "functional", "patch")}
+_OURS = {f"{__package__}.{name}" for name in ("_numpy", "_numpy_rows", "_rows", "_torch", "functional", "patch")}
 
 
 def check_sizes(sizes, input, target, third):
@@ -105,7 +111,7 @@ def check_reduction(name, reduction):
     """PyTorch's complaint about one that the loss does not have. Some know three words only, and have words of their
     own for others; the rest still take an old name of the mean."""
     contract = contract_of(name)
-    if reduction in CODES or (contract.has_batchmean and reduction == "batchmean") or \
+    if code_of(reduction, ALL_CODES if contract.has_batchmean else CODES) is not None or \
             (not contract.strict_reductions and reduction == "elementwise_mean"):
         return
     if name.startswith("focal"):

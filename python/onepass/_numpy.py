@@ -4,7 +4,7 @@ import numpy
 
 from . import _contract, _native
 from ._catalog import CATALOG, as_numbers, check_parameters, is_number
-from ._contract import BATCHMEAN, CODES, MEAN, MEAN_OF_ALL, NOTHING
+from ._contract import ALL_CODES, MEAN, MEAN_OF_ALL, NOTHING, SUM
 
 
 def loss(name, input, target, parameters, reduction, given=None):
@@ -14,7 +14,7 @@ def loss(name, input, target, parameters, reduction, given=None):
     if given.size_average is not None or given.reduce is not None:
         reduction = "none" if given.reduce is False else "sum" if given.size_average is False else "mean"
         _contract.warn(f"size_average and reduce args will be deprecated, please use reduction={reduction!r} instead.")
-    elif name.startswith("kl_div") and reduction == "mean":
+    elif name.startswith("kl_div") and _contract.code_of(reduction) == MEAN:
         _contract.warn(_contract.MEAN_OF_KL_DIV)
     _contract.check_reduction(name, reduction)
     if reduction == "elementwise_mean":
@@ -42,7 +42,7 @@ def run(name, contract, arrays, parameters, reduction, given, shape, value, grad
     parameters = as_numbers(name, parameters)
     check_parameters(name, parameters)
     weight, mask = arrays[3:]
-    code, divisor = BATCHMEAN if reduction == "batchmean" else CODES[reduction], 0.0
+    code, divisor = ALL_CODES[reduction], 0.0
     if weight is not None and code == MEAN:
         if contract.mean_of_all:
             code = MEAN_OF_ALL
@@ -51,7 +51,7 @@ def run(name, contract, arrays, parameters, reduction, given, shape, value, grad
     if divisor == 0 or numpy.isfinite(divisor) and divisor > 0:
         _native.numpy_run(name, code, parameters, *arrays, value, gradient, divisor)
         return
-    _native.numpy_run(name, CODES["sum"], parameters, *arrays, value, gradient, 0.0)
+    _native.numpy_run(name, SUM, parameters, *arrays, value, gradient, 0.0)
     with numpy.errstate(divide="ignore", invalid="ignore"):
         for output in (value, gradient):
             if output is not None:

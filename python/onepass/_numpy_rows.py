@@ -3,8 +3,8 @@
 import numpy
 
 from . import _contract, _native
-from ._catalog import ROW_CATALOG, as_number, check_range, is_number
-from ._contract import BATCHMEAN, CODES, MEAN, NOTHING_OVER_ROWS
+from ._catalog import ROW_CATALOG, as_number, check_range, checked_divisor, is_number, plain_number
+from ._contract import ALL_CODES, MEAN, NOTHING_OVER_ROWS
 from ._numpy import aligned, check_floats, check_mask, check_reach
 
 _LABELS = (numpy.int64, numpy.int32, numpy.uint8)
@@ -16,11 +16,14 @@ _WITH_PROBABILITIES = "cross_entropy_with_probabilities"
 
 def cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing, given):
     given = given or NOTHING_OVER_ROWS
+    check_inplace(given.inplace)
     name = _WITH_PROBABILITIES if input.shape == target.shape else "cross_entropy"
     if name == _WITH_PROBABILITIES and is_number(ignore_index) and ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
-    parameters = parameters_of(name, ignore_index=ignore_index, label_smoothing=max(label_smoothing, 0),
-                               z_loss=given.z_loss, softcap=given.softcap, temperature=given.temperature)
+    smoothing = plain_number(label_smoothing)
+    smoothing = max(smoothing, 0) if is_number(smoothing) else smoothing
+    parameters = parameters_of(name, ignore_index=ignore_index, label_smoothing=smoothing, z_loss=given.z_loss,
+                               softcap=given.softcap, temperature=given.temperature)
     return loss(name, input, target, weight, reduction_of(size_average, reduce, reduction), parameters, given)
 
 
@@ -30,6 +33,7 @@ def nll_loss(input, target, weight, size_average, ignore_index, reduce, reductio
 
 
 def log_prob(logits, labels, temperature, softcap, ignore_index, return_entropy, dtype, inplace):
+    check_inplace(inplace)
     parameters = parameters_of("log_prob", ignore_index=ignore_index, softcap=softcap, temperature=temperature)
     given = _contract.RowGiven(dtype=dtype)
     value = loss("log_prob", logits, labels, None, "none", parameters, given, axis=-1)
@@ -47,7 +51,8 @@ def loss(name, input, target, weight, reduction, parameters, given, axis=0):
     if name == _WITH_PROBABILITIES and "accuracy" in given.returns:
         raise ValueError("return_accuracy is set, but target has class probabilities; expected class indices")
     arrays, rows = checked(name, input, target, weight, given, axis)
-    value = numpy.empty(rows if reduction == "none" else (), given.dtype or result_type(name, arrays))
+    dtype = result_type(name, arrays) if given.dtype is None else checked_type(given.dtype)
+    value = numpy.empty(rows if reduction == "none" else (), dtype)
     wide = numpy.result_type(numpy.float32, *(array.dtype for array in arrays[:4]
                                               if array is not None and array.dtype.kind == "f"))
     lse = numpy.empty(rows, wide) if "lse" in given.returns or "z_loss" in given.returns else None
@@ -69,9 +74,9 @@ def value_and_grad(name, input, target, parameters, reduction, given):
 
 
 def run(name, arrays, parameters, reduction, axis, divisor, value, gradient, lse, predicted):
-    code = BATCHMEAN if reduction == "batchmean" else CODES[reduction]
+    code = ALL_CODES[reduction]
     _native.numpy_rows(name, code, parameters, axis, *arrays, value, gradient, None, lse, predicted,
-                       checked_divisor(divisor, code))
+                       divisor_number(divisor, code))
 
 
 # -------------------------------------------------------------------- the checks --
@@ -81,7 +86,7 @@ def parameters_of(name, **given):
     """In the catalogue's order, checked; what the loss does not have is left out, and None is the default."""
     found = []
     for known in ROW_CATALOG[name]["parameters"]:
-        value = given.get(known["name"])
+        value = plain_number(given.get(known["name"]))
         if known["name"] == "ignore_index" and (not is_number(value) or value % 1 != 0):
             raise TypeError(f"ignore_index is {value!r}; expected an int")
         value = known["default"] if value is None else as_number(name, known, value)
@@ -98,20 +103,35 @@ def reduction_of(size_average, reduce, reduction):
     if size_average is not None or reduce is not None:
         reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
         _contract.warn(f"size_average and reduce args will be deprecated, please use reduction={reduction!r} instead.")
-    if reduction not in CODES and reduction != "batchmean":
+    if _contract.code_of(reduction, ALL_CODES) is None:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
 
 
-def checked_divisor(divisor, code):
+def divisor_number(divisor, code):
+    """For the library, to which 0 is none."""
     if divisor is None:
         return 0.0
     if code != MEAN:
         raise ValueError("divisor is set, but reduction is not 'mean', which it takes the place of the number of rows "
                          "in")
-    if not is_number(divisor) or not 0 < divisor < float("inf"):
-        raise ValueError(f"divisor is {divisor!r}; expected a positive number")
-    return float(divisor)
+    return checked_divisor(divisor)
+
+
+def check_inplace(inplace):
+    if inplace:
+        raise ValueError("inplace is set, but arrays have no backward pass that could write over them; expected "
+                         "inplace=False")
+
+
+def checked_type(dtype):
+    try:
+        found = numpy.dtype(dtype)
+    except TypeError:
+        found = None
+    if found is None or found not in (numpy.float16, numpy.float32, numpy.float64) or not found.isnative:
+        raise TypeError(f"dtype is {dtype!r}; expected numpy.float32 or another floating point type of this machine")
+    return found
 
 
 def class_axis(input, axis):
@@ -121,9 +141,10 @@ def class_axis(input, axis):
 def checked(name, input, target, weight, given, axis):
     """The arrays (input, target, weight, row_weight, mask) as the library wants them, and the rows' shape; or an error
     that names what is wrong."""
-    check_floats(input, "input")
+    first, second = ("logits", "labels") if name == "log_prob" else ("input", "target")
+    check_floats(input, first)
     if input.ndim == 0:
-        raise ValueError("input has no dimensions; expected at least one, that of the classes")
+        raise ValueError(f"{first} has no dimensions; expected at least one, that of the classes")
     axis = class_axis(input, axis)
     rows = input.shape[:axis] + input.shape[axis + 1:]
     if name == _WITH_PROBABILITIES:
@@ -131,7 +152,7 @@ def checked(name, input, target, weight, given, axis):
         if target.shape != input.shape:
             raise ValueError(f"target of shape {target.shape} beside input of shape {input.shape}; expected the same")
     else:
-        check_labels(target, rows)
+        check_labels(target, rows, second)
     if weight is not None:
         check_floats(weight, "weight")
         if weight.shape != (input.shape[axis],):
@@ -144,12 +165,12 @@ def checked(name, input, target, weight, given, axis):
     return [aligned(array) for array in (input, target, weight, given.row_weight, given.mask)], rows
 
 
-def check_labels(target, rows):
+def check_labels(target, rows, called):
     if not isinstance(target, numpy.ndarray) or target.dtype not in _LABELS or not target.dtype.isnative:
-        raise TypeError(f"target has dtype {getattr(target, 'dtype', type(target).__name__)}; expected int64, int32 or "
-                        "uint8 of this machine")
+        raise TypeError(f"{called} has dtype {getattr(target, 'dtype', type(target).__name__)}; expected int64, int32 "
+                        "or uint8 of this machine")
     if target.shape != rows:
-        raise ValueError(f"target of shape {target.shape}; expected {rows}, a class index for each row")
+        raise ValueError(f"{called} of shape {target.shape}; expected {rows}, a class index for each row")
 
 
 def result_type(name, arrays):
@@ -198,7 +219,7 @@ def divisor_of(name, arrays, parameters, reduction, given, rows):
     if reduction == "batchmean":
         return numpy.float64(rows[0] if rows else 1)
     if given.divisor is not None:
-        return numpy.float64(given.divisor)
+        return numpy.float64(checked_divisor(given.divisor))
     takes_part = numpy.ones(rows, bool) if mask is None else numpy.broadcast_to(mask != 0, rows)
     counted = numpy.ones(rows)
     if name != _WITH_PROBABILITIES:

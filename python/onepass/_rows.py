@@ -4,9 +4,9 @@ will be needed and the upstream gradient is likely to be 1; anything else falls 
 import torch
 from torch.nn import _reduction
 
-from . import _contract, _native, _rows_fallback, _rows_operators, _torch, _upstream_habit
-from ._catalog import ROW_CATALOG, is_number
-from ._contract import BATCHMEAN, CODES, MEAN, NONE, NOTHING_OVER_ROWS
+from . import _catalog, _contract, _native, _rows_fallback, _rows_operators, _torch, _upstream_habit
+from ._catalog import ROW_CATALOG, plain_number
+from ._contract import ALL_CODES, MEAN, NONE, NOTHING_OVER_ROWS, code_of
 from ._row_request import (DIVIDED_BY, FLOATS, FOR_INPUT, FOR_TARGET, LABELS, LSE, MASKS, MOST_IGNORED, NUMBERS,
                            PREDICTED, STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, class_axis,
                            is_quicker_apart, keeps_state, named, parameters_of, rows_shape)
@@ -45,7 +45,7 @@ def nll_loss(input, target, weight, size_average, ignore_index, reduce, reductio
 
 def compute_plain(name, parameters, input, target, ignore_index, reduction):
     """What most calls are, with as few questions as it can be told by; None if that is not for us, or not in order."""
-    code = CODES.get(reduction)
+    code = code_of(reduction)
     if code is None or type(ignore_index) is not int or not -MOST_IGNORED <= ignore_index <= MOST_IGNORED or \
             not (type(input) in TYPES and type(target) in TYPES and target.dtype in LABELS and is_plain_here()):
         return None
@@ -86,10 +86,11 @@ def loss(function, input, target, whole, given):
 
 def log_prob(logits, labels, temperature, softcap, ignore_index, return_entropy, dtype, inplace):
     given = _contract.RowGiven(softcap=softcap, temperature=temperature, dtype=dtype, inplace=inplace)
-    check_kinds(logits, labels, None, given)
+    check_kinds(logits, labels, None, given, ("logits", "labels"))
     if logits.dim() == 0 or labels.shape != logits.shape[:-1]:
         raise ValueError(f"labels of size {tuple(labels.shape)} beside logits of size {tuple(logits.shape)}; expected "
                          "a label for each row of the last dimension")
+    ignore_index = ignore_index if is_compiling() else plain_number(ignore_index)
     check_log_prob_types(logits, labels, ignore_index)
     parameters = parameters_of("log_prob", ignore_index=ignore_index, softcap=softcap, temperature=temperature)
     request = Request("log_prob", NONE, parameters, -1, checked_type(dtype), None)
@@ -123,8 +124,7 @@ def value_and_grad(name, input, target, parameters, reduction, given):
     tensors = Tensors(input, target, given.third, given.weight, given.mask)
     check_order(name, tensors, axis)
     check_row_tensors(row_given, rows_shape(input, axis))
-    code = BATCHMEAN if reduction == "batchmean" else CODES[reduction]
-    request = Request(name, code, parameters_of(name, **by_name(name, parameters)), axis, None, None)
+    request = Request(name, ALL_CODES[reduction], parameters_of(name, **by_name(name, parameters)), axis, None, None)
     tensors = Tensors(*(None if x is None else x.detach() for x in tensors))
     computed = None
     if are_plain(tensors) and is_plain_here():
@@ -141,11 +141,10 @@ def value_and_grad(name, input, target, parameters, reduction, given):
 # -------------------------------------------------------------------- the checks --
 
 
-def check_kinds(input, target, weight, given):
-    named = ((input, "input"), (target, "target"), (weight, "weight"), (given.row_weight, "row_weight"),
-             (given.mask, "mask"))
+def check_kinds(input, target, weight, given, names=("input", "target")):
+    named = (*zip((input, target), names), (weight, "weight"), (given.row_weight, "row_weight"), (given.mask, "mask"))
     for operand, called in named:
-        if operand is None and called not in ("input", "target"):
+        if operand is None and called not in names:
             continue  # before its type is asked for anything, which PyTorch 2.11 cannot trace
         if not hasattr(type(operand), "__torch_function__"):
             raise TypeError(f"{called} is {type(operand).__name__}; expected a tensor, as the other operand is one "
@@ -157,8 +156,10 @@ def check_log_prob_types(logits, labels, ignore_index):
         raise TypeError(f"logits are of {logits.dtype}; expected a floating point type")
     if labels.dtype not in LABELS:
         raise TypeError(f"labels are of {labels.dtype}; expected torch.int64, torch.int32 or torch.uint8")
-    if not is_index(ignore_index):
+    if not isinstance(ignore_index, (int, torch.SymInt)):
         raise TypeError(f"ignore_index is {ignore_index!r}; expected an int")
+    if not is_index(ignore_index):
+        raise ValueError(f"ignore_index is {ignore_index}; expected one from -2**53 to 2**53")
 
 
 def name_of(function, input, target):
@@ -169,12 +170,7 @@ def name_of(function, input, target):
 
 
 def is_known(reduction):
-    return reduction in CODES or reduction == "batchmean"
-
-
-def plain_number(number):
-    """Python's in the place of NumPy's and of a tensor of one, which PyTorch takes as well."""
-    return number.item() if getattr(number, "shape", None) == () else number
+    return code_of(reduction, ALL_CODES) is not None
 
 
 def is_index(number):
@@ -222,11 +218,10 @@ def checked_request(name, input, target, weight, parameters, reduction, given):
     """The call, once what PyTorch knows of it is in order."""
     parameters = parameters_of(name, **parameters)
     check_row_tensors(given, rows_shape(input, 0))
-    number, tensor = checked_divisor(given.divisor, reduction, input)
+    number, tensor = checked_divisor(given.divisor, reduction)
     if name == WITH_PROBABILITIES and "accuracy" in given.returns:
         raise ValueError("return_accuracy is set, but target has class probabilities; expected class indices")
-    code = BATCHMEAN if reduction == "batchmean" else CODES[reduction]
-    return (Request(name, code, parameters, 0, checked_type(given.dtype), number),
+    return (Request(name, ALL_CODES[reduction], parameters, 0, checked_type(given.dtype), number),
             Tensors(input, target, weight, given.row_weight, given.mask, tensor))
 
 
@@ -247,22 +242,20 @@ def checked_type(dtype):
     return dtype
 
 
-def checked_divisor(divisor, reduction, input):
-    """A number or a tensor of one element where the input is; nobody waits for a GPU to tell a number."""
+def checked_divisor(divisor, reduction):
+    """A number, or a tensor of one element that cannot be looked at: nobody waits for a GPU to tell a number."""
     if divisor is None:
         return None, None
     if reduction != "mean":
         raise ValueError(f"divisor is set, but reduction is {reduction!r}; expected 'mean', which it takes the place "
                          "of the number of rows in")
-    if is_number(divisor):
-        if not 0 < divisor < float("inf"):
-            raise ValueError(f"divisor is {divisor}; expected a positive number")
-        return float(divisor), None
-    if not isinstance(divisor, torch.Tensor) or divisor.numel() != 1:
+    if not isinstance(divisor, torch.Tensor):
+        return _catalog.checked_divisor(divisor, " or a tensor of one element"), None
+    if divisor.numel() != 1 or divisor.is_complex():
         raise TypeError(f"divisor is {divisor!r}; expected a number or a tensor of one element")
     divisor = divisor.detach()
-    if divisor.is_cpu and not input.is_cpu and not is_compiling() and is_plain_here():
-        return checked_divisor(divisor.item(), reduction, input)
+    if divisor.is_cpu and not is_compiling() and are_plain((divisor,)) and is_plain_here():
+        return _catalog.checked_divisor(divisor.item()), None
     return None, divisor.reshape(()) if divisor.is_floating_point() else divisor.reshape(()).double()
 
 
@@ -275,8 +268,8 @@ def check_inplace(input):
         what = "a leaf Variable" if base is None else "a view of a leaf Variable"
         raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
     if any(stride == 0 and size > 1 for stride, size in zip(input.stride(), input.shape)):
-        raise RuntimeError("inplace is set, but elements of input share their memory; expected one that was not "
-                           "expanded, or inplace=False")
+        raise RuntimeError("inplace is set, but the logits have elements that share their memory; expected a tensor "
+                           "that was not expanded, or inplace=False")
     return True
 
 

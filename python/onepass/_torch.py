@@ -10,7 +10,7 @@ from torch.nn import _reduction
 from . import _contract, _fallback, _native, _operators
 from ._autograd import LATER, attach_gradients, gradient_time
 from ._catalog import CATALOG
-from ._contract import BATCHMEAN, CODES, MEAN, MEAN_OF_ALL, NOTHING
+from ._contract import ALL_CODES, BATCHMEAN, MEAN, MEAN_OF_ALL, NOTHING, code_of
 from ._result import IN_SINGLE, result_flags
 from ._torch_checks import (TYPES, are_all_tensors, are_tensors, check_kinds, check_weight, checked_parameters,
                             checked_reduction, checked_shape, checked_variance, is_for_pytorch)
@@ -26,7 +26,7 @@ _FOR_INPUT, _FOR_TARGET, _FOR_THIRD = 1, 2, 4  # the gradients that are computed
 def loss(name, input, target, parameters, reduction, given=None):
     """One of the public functions. What most calls are comes first, with as few questions as it can be told by."""
     if given is None and not is_compiling():
-        code = CODES.get(reduction)
+        code = code_of(reduction)
         if code is not None:
             value = compute(name, input, target, parameters, code)
             if value is not None:
@@ -70,7 +70,7 @@ def is_nan(value):
 def dispatch(name, tensors, parameters, reduction, contract, common, broadcast_weight):
     """By us or by PyTorch, now that all is in order."""
     weight = tensors[3]
-    code = BATCHMEAN if reduction == "batchmean" else CODES[reduction]
+    code = ALL_CODES[reduction]
     if weight is not None and code == MEAN and contract.mean_of_all:
         code = MEAN_OF_ALL
     if counts_once(contract, tensors, code, common, broadcast_weight):
@@ -174,7 +174,7 @@ def value_and_grad(name, input, target, parameters, reduction, given):
     tensors = input, target, third, given.weight, given.mask
     common = checked_shape(name, contract, tensors, given.broadcast_weight)
     if common is not None and are_tensors(*tensors):
-        code = BATCHMEAN if reduction == "batchmean" else CODES[reduction]
+        code = ALL_CODES[reduction]
         computed = from_one_pass(name, tensors, parameters, code, contract, common, given.broadcast_weight)
         if computed is not None:
             return computed

@@ -5,7 +5,7 @@ from torch.nn import _reduction
 
 from . import _contract
 from ._catalog import CATALOG, as_number, check_range, is_number
-from ._contract import CODES
+from ._contract import ALL_CODES, CODES, code_of
 from ._torch_names import TORCH_NAMES
 from ._torch_state import is_compiling, is_plain_here
 
@@ -55,7 +55,7 @@ def checked_tensor(name, known, value):
 def checked_reduction(name, contract, input, target, reduction, given):
     """A reduction that we know, after PyTorch's complaints in its order: with a weight, that the operands can be
     broadcast, the weight's size, the reduction."""
-    known = reduction in CODES or (contract.has_batchmean and reduction == "batchmean")
+    known = code_of(reduction, ALL_CODES if contract.has_batchmean else CODES) is not None
     if given.weight is not None and not contract.free_weight:
         if input.size() != target.size():
             torch.broadcast_tensors(input, target)

@@ -216,8 +216,8 @@ def log_prob(logits, labels, temperature=1.0, softcap=None, ignore_index=-100, r
     is ignore_index."""
     if _overridden(logits, labels) and _enabled():
         return _override(log_prob, logits, labels, temperature, softcap, ignore_index, return_entropy, dtype, inplace)
-    return _row_side(logits, labels).log_prob(logits, labels, temperature, softcap, ignore_index, return_entropy, dtype,
-                                              inplace)
+    side = _row_side(logits, labels, "logits and labels")
+    return side.log_prob(logits, labels, temperature, softcap, ignore_index, return_entropy, dtype, inplace)
 
 
 # --------------------------------------------------------------- value_and_grad --
@@ -253,7 +253,7 @@ def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=
             raise TypeError(f"{loss} has no parameter {given!r}; {has}")
     if not over_rows and (third is not None) != (len(known["operands"]) == 3):
         raise TypeError(f"{loss} has the operands {', '.join(known['operands'])}; {2 + (third is not None)} were given")
-    if reduction not in ("mean", "sum", "batchmean"):
+    if not isinstance(reduction, str) or reduction not in ("mean", "sum", "batchmean"):
         raise ValueError(f"reduction is {reduction!r}; value_and_grad needs 'mean', 'sum' or 'batchmean', since only a "
                          "number has one gradient")
     values = tuple(parameters.get(key, standard) for key, standard in standards.items())
@@ -372,7 +372,7 @@ def _override(function, *values, **more):
 _torch = None  # the module that computes for PyTorch's tensors, once there were some
 
 
-def _side(input, target):
+def _side(input, target, called="input and target"):
     """The module that computes for these operands."""
     global _torch
     if _torch is not None and isinstance(input, _torch.Tensor):
@@ -387,18 +387,18 @@ def _side(input, target):
 
         return _numpy
     names = " and ".join(type(operand).__name__ for operand in (input, target))
-    raise TypeError(f"input and target are {names}; expected two PyTorch tensors or two NumPy arrays")
+    raise TypeError(f"{called} are {names}; expected two PyTorch tensors or two NumPy arrays")
 
 
 _rows = None  # the same for losses over rows
 
 
-def _row_side(input, target):
+def _row_side(input, target, called="input and target"):
     """The module that computes losses over rows of these operands."""
     global _rows
     if _rows is not None and isinstance(input, _rows.Tensor):
         return _rows
-    if _side(input, target) is _torch:
+    if _side(input, target, called) is _torch:
         from . import _rows
 
         return _rows

@@ -35,7 +35,8 @@ class Patch:
         _patches += 1
         if _patches == 1:
             _originals.update({name: getattr(F, name) for name in (*_NAMES, "handle_torch_function")})
-            replacements = {name: replacement_of(_originals[name], getattr(functional, name)) for name in _NAMES}
+            replacements = {name: replacement_of(_originals[name], getattr(functional, name), name in ROW_NAMES)
+                            for name in _NAMES}
             known = {replacements[name]: _originals[name] for name in _NAMES}
             replacements["handle_torch_function"] = handler_of_originals(_originals["handle_torch_function"], known)
             for name, replacement in replacements.items():
@@ -61,9 +62,9 @@ class Patch:
         self.undo()
 
 
-def replacement_of(original, ours):
+def replacement_of(original, ours, refuses_batchmean):
     """Our function in the place of PyTorch's. Whoever overrides the call sees PyTorch's own, which is what handlers,
-    modes and graphs know."""
+    modes and graphs know. Ours of losses over rows have a batchmean more, of which PyTorch says that there is none."""
     from torch.overrides import handle_torch_function, has_torch_function_variadic
 
     @functools.wraps(original)
@@ -71,6 +72,8 @@ def replacement_of(original, ours):
         operands = *arguments, *given.values()
         if has_torch_function_variadic(*operands) and not is_for_a_device_alone(operands):
             return handle_torch_function(original, operands, *arguments, **given)
+        if refuses_batchmean and any([isinstance(operand, str) and operand == "batchmean" for operand in operands]):
+            return original(*arguments, **given)
         return ours(*arguments, **given)
 
     return function

@@ -86,6 +86,19 @@ def test_every_function_and_its_module(name):
     assert_near_pytorch(value.detach(), wanted, tolerance=1e-5)
 
 
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+def test_a_batchmean_is_refused_where_pytorch_has_none(name):
+    """Ours has one, which who calls PyTorch's function cannot have meant."""
+    operands = torch.rand(3, 4), torch.tensor([0, 3, 2])
+    wanted = Outcome(ORIGINAL[name], *operands, reduction="batchmean")
+    assert wanted.error is not None
+    with onepass.patch_torch():
+        assert_same_outcome(Outcome(getattr(F, name), *operands, reduction="batchmean"), wanted)
+        assert_same_outcome(Outcome(getattr(F, name), *operands, None, None, -100, None, "batchmean"), wanted)
+        assert_same_outcome(Outcome(getattr(torch.nn, NAMES[name])(reduction="batchmean"), *operands), wanted)
+        assert F.kl_div(*[operands[0].log()] * 2, reduction="batchmean", log_target=True) == 0
+
+
 def test_context_manager():
     p, t = half_pair()
     with onepass.patch_torch() as patch:

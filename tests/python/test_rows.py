@@ -1,7 +1,9 @@
 # Losses over rows of tensors against the oracle: every shape, type, reduction and option; what is the same by every
 # route, to the bit.
+import contextlib
 import functools
 import itertools
+from decimal import Decimal
 
 import pytest
 
@@ -33,6 +35,17 @@ def check(loss, function, input, target, reduction="mean", upstream=None, dtype=
     assert_near(value, answer.value, size_of_value(answer, reduction), value.dtype, "value")
     assert_near(leaf.grad, answer.gradients[0], answer.gradient_sizes, input.dtype, "gradient")
     return value.detach(), leaf.grad
+
+
+@contextlib.contextmanager
+def no_waiting():
+    """PyTorch raises if the host waits for the GPU in here."""
+    before = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
@@ -196,7 +209,7 @@ def test_what_a_mask_leaves_out_may_be_anything(device):
 # ------------------------------------------------------------------------ divisors --
 
 
-@pytest.mark.parametrize("divisor", [37, 37.0, np.float32(37)], ids=repr)
+@pytest.mark.parametrize("divisor", [37, 37.0, np.float32(37), np.array(37.0), np.array([37])], ids=repr)
 def test_a_number_as_divisor(divisor, device):
     input, target = logits_of((6, 5), device=device), labels_of((6, 5), device=device)
     check("cross_entropy", lambda x: onepass.cross_entropy(x, target, divisor=divisor), input, target, divisor=37.0)
@@ -215,11 +228,26 @@ def test_a_tensor_as_divisor(dtype, shape, device):
         assert_same_bits(one, other)
 
 
-@pytest.mark.parametrize("divisor, error", [(0, ValueError), (-1.0, ValueError), (float("inf"), ValueError),
-                                            ("3", TypeError), (torch.ones(2), TypeError)], ids=repr)
+@pytest.mark.parametrize("divisor, error", [
+    (0, ValueError), (-1.0, ValueError), (float("inf"), ValueError), (Decimal("NaN"), ValueError),
+    (10**400, ValueError), (torch.tensor(0.0), ValueError), (torch.tensor([-2]), ValueError),
+    (torch.tensor(float("nan")), ValueError), (torch.tensor(float("inf"), dtype=torch.float64), ValueError),
+    (np.array(-1.0), ValueError), ("3", TypeError), (torch.ones(2), TypeError), (torch.tensor(1j), TypeError),
+    (np.ones(2), TypeError)], ids=lambda value: repr(value)[:24])
 def test_divisors_that_are_none(divisor, error):
     with pytest.raises(error, match="divisor is"):
         onepass.cross_entropy(logits_of((6, 5)), labels_of((6, 5)), divisor=divisor)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("number, wanted", [(0.0, "inf"), (-2.0, "negative"), (float("nan"), "nan")])
+def test_nobody_waits_for_a_gpu_to_judge_a_divisor(number, wanted):
+    """What such a tensor holds is known when the kernel runs; the quotient says what it was."""
+    input, target = logits_of((6, 5), device="cuda"), labels_of((6, 5), device="cuda")
+    divisor = torch.tensor(number, device="cuda")
+    with no_waiting():
+        value = onepass.cross_entropy(input, target, divisor=divisor)
+    assert {"inf": value.isinf(), "negative": value < 0, "nan": value.isnan()}[wanted]
 
 
 def test_a_divisor_is_of_a_mean():

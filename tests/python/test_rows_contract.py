@@ -218,7 +218,7 @@ def test_operands_that_pytorch_refuses(name, functions):
     {"weight": torch.ones(5)}, {"weight": torch.ones(2, 2)}, {"weight": torch.ones(4, dtype=torch.float64)},
     {"weight": torch.ones(4, requires_grad=True)}, {"ignore_index": None}, {"ignore_index": 2.0}, {"reduction": None},
     {"reduction": "average"}, {"label_smoothing": 1.5}, {"label_smoothing": "0.1"}, {"weight": 3},
-    {"reduction": "elementwise_mean"}], ids=str)
+    {"reduction": "elementwise_mean"}, {"reduction": []}, {"reduction": {}}], ids=str)
 def test_arguments_that_pytorch_refuses(given):
     input, target = logits_of((3, 4)), labels_of((3, 4))
     if isinstance(given.get("weight"), int):  # whose message is ours
@@ -261,10 +261,39 @@ def test_what_is_ours_alone_is_checked():
         with pytest.raises(error) as raised:
             onepass.cross_entropy(input, target, **given)
         assert says in str(raised.value)
-    with pytest.raises(ValueError, match="expected a label for each row of the last dimension"):
-        onepass.log_prob(input, target[:2])
-    with pytest.raises(TypeError, match="labels are of torch.float32"):
-        onepass.log_prob(input, target.float())
+
+
+def test_refusals_of_log_prob_name_its_arguments():
+    input, target = logits_of((3, 4)), labels_of((3, 4))
+    spread = (input.clone().requires_grad_() * 1)[:, :1].expand(3, 4)
+    for operands, given, error, says in (
+            ((input, target[:2]), {}, ValueError, "expected a label for each row of the last dimension"),
+            ((input, target.float()), {}, TypeError, "labels are of torch.float32"),
+            ((input.long(), target), {}, TypeError, "logits are of torch.int64"),
+            ((input, target.numpy()), {}, TypeError, "labels is ndarray; expected a tensor"),
+            ((None, target), {}, TypeError, "logits is NoneType; expected a tensor"),
+            (([1.0], [0]), {}, TypeError, "logits and labels are list and list"),
+            ((input, target + 9), {}, IndexError, "Label "),
+            ((input, target), {"ignore_index": 2.5}, TypeError, "ignore_index is 2.5; expected an int"),
+            ((input, target), {"ignore_index": 2**60}, ValueError, "expected one from -2**53 to 2**53"),
+            ((input, target), {"softcap": -1}, ValueError, "softcap of log_prob is -1"),
+            ((spread, target), {"inplace": True}, RuntimeError, "the logits have elements that share their memory")):
+        with pytest.raises(error) as raised:
+            onepass.log_prob(*operands, **given)
+        assert says in str(raised.value)
+    for index in (torch.tensor(1), numpy.int64(1)):
+        assert torch.equal(onepass.log_prob(input, target, ignore_index=index),
+                           onepass.log_prob(input, target, ignore_index=1))
+
+
+@pytest.mark.parametrize("reduction", [[], {}, None, 3], ids=repr)
+def test_reductions_that_are_no_strings(reduction):
+    input, target = logits_of((3, 4)), labels_of((3, 4))
+    for function, second in ((onepass.poly_cross_entropy_loss, target), (onepass.mse_loss, input),
+                             (onepass.log_cosh_loss, input), (onepass.sigmoid_focal_loss, input)):
+        for operands in ((input, second), (input.numpy(), second.numpy())):
+            with pytest.raises(ValueError, match="reduction"):
+                function(*operands, reduction=reduction)
 
 
 @pytest.mark.parametrize("ours", [{"z_loss": 0.5}, {"softcap": 1.0}, {"divisor": 7}, {"return_lse": True}], ids=str)

@@ -103,8 +103,14 @@ def test_edges():
     (dict(ignore_index=float("nan")), TypeError, "ignore_index is nan"),
     (dict(target=np.zeros((3, 4)), ignore_index=3), RuntimeError, "ignore_index is not supported for floating point"),
     (dict(reduction="average"), ValueError, "average is not a valid value for reduction"),
+    (dict(reduction=[]), ValueError, r"\[\] is not a valid value for reduction"),
     (dict(label_smoothing=1.5), ValueError, "label_smoothing of cross_entropy is 1.5"),
-    (dict(divisor=0), ValueError, "divisor is 0"), (dict(divisor=3, reduction="sum"), ValueError, "divisor is set"),
+    (dict(label_smoothing="0.1"), TypeError, "label_smoothing of cross_entropy is str"),
+    (dict(inplace=True), ValueError, "inplace is set, but arrays have no backward pass"),
+    (dict(dtype=np.int64), TypeError, "dtype is .*int64.*; expected numpy.float32"),
+    (dict(dtype="zzz"), TypeError, "dtype is 'zzz'; expected numpy.float32"),
+    (dict(divisor=0), ValueError, "divisor is 0"), (dict(divisor="3"), TypeError, "divisor is '3'"),
+    (dict(divisor=np.array(-1.0)), ValueError, "divisor is -1"), (dict(divisor=3, reduction="sum"), ValueError, "divisor is set"),
     (dict(row_weight=np.zeros(3, int)), TypeError, "row_weight has dtype int64"),
     (dict(target=np.zeros((3, 4)), return_accuracy=True), ValueError, "return_accuracy is set"),
 ], ids=str)
@@ -114,11 +120,38 @@ def test_refusals(change, error, says):
         onepass.cross_entropy(**{"input": input, "target": target, **change})
 
 
+@pytest.mark.parametrize("given, error, says", [
+    (dict(labels=np.zeros(2, int)), ValueError, r"labels of shape \(2,\); expected \(3,\)"),
+    (dict(labels=np.zeros(3)), TypeError, "labels has dtype float64"),
+    (dict(labels=np.full(3, 9)), IndexError, "Label 9 is out of bounds."),
+    (dict(logits=np.zeros((3, 4), int)), TypeError, "logits has dtype int64"),
+    (dict(logits=np.zeros(()), labels=np.zeros((), int)), ValueError, "logits has no dimensions"),
+    (dict(logits=[[1.0]], labels=[0]), TypeError, "logits and labels are list and list"),
+    (dict(temperature=0), ValueError, "temperature of log_prob is 0"),
+    (dict(inplace=True), ValueError, "inplace is set, but arrays have no backward pass"),
+], ids=str)
+def test_refusals_of_log_prob_name_its_arguments(given, error, says):
+    input, target = operands((3, 4))
+    with pytest.raises(error, match=says):
+        onepass.log_prob(**{"logits": input, "labels": target, **given})
+
+
+def test_one_number_may_be_an_array():
+    input, target = operands((3, 4))
+    for one, other in ((dict(divisor=np.array(3.0)), dict(divisor=3)), (dict(divisor=np.array([3])), dict(divisor=3)),
+                       (dict(ignore_index=np.array(1)), dict(ignore_index=1)),
+                       (dict(label_smoothing=np.array(0.1)), dict(label_smoothing=0.1))):
+        assert onepass.cross_entropy(input, target, **one) == onepass.cross_entropy(input, target, **other)
+    found = onepass.cross_entropy(input, target, z_loss=0.5, divisor=np.array(3.0), return_z_loss=True)
+    assert found == onepass.cross_entropy(input, target, z_loss=0.5, divisor=3, return_z_loss=True)
+
+
 def test_old_names_of_reductions():
     input, target = operands((3, 4))
-    with pytest.warns(UserWarning, match="size_average and reduce"):
+    with pytest.warns(UserWarning, match="size_average and reduce") as caught:
         assert onepass.cross_entropy(input, target, size_average=False) == onepass.cross_entropy(input, target,
                                                                                                 reduction="sum")
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_arrays_do_not_bring_torch():
