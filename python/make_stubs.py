@@ -20,7 +20,7 @@ from onepass._contract import contract_of
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "onepass"
 TENSOR, ARRAY, NUMBER, MASK = "Tensor", "_Array", "_Number", "_Mask"
-LABELS = "_Labels"
+LABELS, REAL = "_Labels", "_Real"
 FLAGS = ("log_input", "full", "log_target", "broadcast_weight", "inplace", "return_lse", "return_z_loss",
          "return_accuracy", "return_entropy")
 NO, YES = "Literal[False]", "Literal[True]"  # flags that tell what comes back
@@ -34,17 +34,20 @@ def type_of(argument, operand, reduction, parameter):
         return reduction
     if name in ("size_average", "reduce"):
         return "bool | None" if reduction == ANY else "None"
+    if name == "inplace" and operand == ARRAY:
+        return NO
     if name in FLAGS:
         return "bool"
     if name in ("ignore_index", "labels", "divisor", "dtype", "softcap"):
-        return {"ignore_index": "int", "labels": TENSOR if operand == TENSOR else LABELS,
-                "divisor": f"{TENSOR} | float | None" if operand == TENSOR else "float | None",
+        return {"ignore_index": "SupportsIndex", "labels": TENSOR if operand == TENSOR else LABELS,
+                "divisor": f"{TENSOR} | {REAL} | NDArray[Any] | None" if operand == TENSOR else
+                           f"{REAL} | NDArray[Any] | None",
                 "dtype": "torch.dtype | None" if operand == TENSOR else "DTypeLike | None",
                 "softcap": f"{parameter} | None"}[name]
     if name == "name":
         return "str"
     if name == "var":
-        return f"{operand} | float | {NUMBER}"
+        return f"{operand} | {REAL}"
     if name == "mask":
         return f"{TENSOR if operand == TENSOR else MASK} | None"
     if argument.default is None:
@@ -117,7 +120,7 @@ def function_stub(name):
     arguments = list(inspect.signature(getattr(onepass, name)).parameters.values())
     if name == "value_and_grad":
         kinds = [(signature(arguments, TENSOR), f"tuple[{TENSOR}, {TENSOR}]"),
-                 (signature(arguments, ARRAY), f"tuple[{NUMBER}, {ARRAY}]")]
+                 (signature(arguments, ARRAY, known={"target": f"{ARRAY} | {LABELS}"}), f"tuple[{NUMBER}, {ARRAY}]")]
     else:
         kinds = [(signature(arguments, TENSOR), TENSOR), *array_signatures(name, arguments)]
     return [line for words, result in kinds for line in ["@overload", *definition(name, words, result)]]
@@ -132,9 +135,9 @@ def row_function_stub(name):
         known = {} if operand == TENSOR or name == "log_prob" else {"target": f"{ARRAY} | {LABELS}"}
         kinds.append((signature(arguments, operand, known={**known, **{flag: NO for flag in flags}}), result))
         if flags == ["return_entropy"]:
-            kinds.append((signature(arguments, operand, asked="by name", known={flags[0]: YES}, needed=flags[0]),
-                          f"tuple[{result}, {result}]"))
-        elif flags:
+            kinds += [(signature(arguments, operand, asked=way, known={flags[0]: YES}, needed=flags[0]),
+                       f"tuple[{result}, {result}]") for way in ("by position", "by name")]
+        if flags:
             kinds.append((signature(arguments, operand, known=known), "Any"))
     return [line for words, result in kinds for line in ["@overload", *definition(name, words, result)]]
 
@@ -157,9 +160,11 @@ def stubs():
     """The text of each file."""
     made = "# Made by python/make_stubs.py of the package's signatures."
     number = f"{NUMBER}: TypeAlias = numpy.floating[Any]"
-    functions = [made, "", "from typing import Any, Literal, SupportsFloat, overload", "", "import numpy",
+    real = f"{REAL}: TypeAlias = float | {NUMBER} | numpy.integer[Any] | Fraction | Decimal"
+    functions = [made, "", "from decimal import Decimal", "from fractions import Fraction",
+                 "from typing import Any, Literal, SupportsFloat, SupportsIndex, overload", "", "import numpy",
                  "import torch", "from numpy.typing import DTypeLike, NDArray", "from torch import Tensor",
-                 "from typing_extensions import TypeAlias", "", *names(onepass.functional.__all__), "", number,
+                 "from typing_extensions import TypeAlias", "", *names(onepass.functional.__all__), "", number, real,
                  f"{ARRAY}: TypeAlias = NDArray[numpy.floating[Any]]",
                  f"{MASK}: TypeAlias = NDArray[numpy.bool_] | NDArray[numpy.uint8]",
                  f"{LABELS}: TypeAlias = NDArray[numpy.int64] | NDArray[numpy.int32] | NDArray[numpy.uint8]",
@@ -167,10 +172,11 @@ def stubs():
                  '_ReducedOrBatch: TypeAlias = Literal["mean", "sum", "batchmean"]', ""]
     functions += [line for name in onepass.functional.__all__
                   for line in (row_function_stub if name in ROWS else function_stub)(name)]
-    modules = [made, "", "from typing import Any, SupportsFloat", "", "import numpy", "import torch",
-               "from torch import Tensor", "from torch.nn.modules.loss import _Loss",
-               "from typing_extensions import TypeAlias", "",
-               *names(onepass.nn.__all__), "", number]
+    modules = [made, "", "from decimal import Decimal", "from fractions import Fraction",
+               "from typing import Any, SupportsFloat, SupportsIndex", "", "import numpy", "import torch",
+               "from numpy.typing import NDArray", "from torch import Tensor",
+               "from torch.nn.modules.loss import _Loss", "from typing_extensions import TypeAlias", "",
+               *names(onepass.nn.__all__), "", number, real]
     modules += [line for name in onepass.nn.__all__ for line in ["", *module_stub(name)]]
     return {FOLDER / "functional.pyi": functions, FOLDER / "nn.pyi": modules}
 

@@ -1,6 +1,8 @@
 # Made by python/make_stubs.py of the package's signatures.
 
-from typing import Any, Literal, SupportsFloat, overload
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Literal, SupportsFloat, SupportsIndex, overload
 
 import numpy
 import torch
@@ -18,6 +20,7 @@ __all__ = [
 ]
 
 _Number: TypeAlias = numpy.floating[Any]
+_Real: TypeAlias = float | _Number | numpy.integer[Any] | Fraction | Decimal
 _Array: TypeAlias = NDArray[numpy.floating[Any]]
 _Mask: TypeAlias = NDArray[numpy.bool_] | NDArray[numpy.uint8]
 _Labels: TypeAlias = NDArray[numpy.int64] | NDArray[numpy.int32] | NDArray[numpy.uint8]
@@ -331,27 +334,27 @@ def poisson_nll_loss(
 ) -> _Number | _Array: ...
 @overload
 def gaussian_nll_loss(
-    input: Tensor, target: Tensor, var: Tensor | float | _Number, full: bool = False, eps: SupportsFloat = 1e-06,
+    input: Tensor, target: Tensor, var: Tensor | _Real, full: bool = False, eps: SupportsFloat = 1e-06,
     reduction: str = "mean", *, weight: Tensor | None = None, mask: Tensor | None = None
 ) -> Tensor: ...
 @overload
 def gaussian_nll_loss(
-    input: _Array, target: _Array, var: _Array | float | _Number, full: bool = False, eps: SupportsFloat = 1e-06,
+    input: _Array, target: _Array, var: _Array | _Real, full: bool = False, eps: SupportsFloat = 1e-06,
     reduction: _Reduced = "mean", *, weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number: ...
 @overload
 def gaussian_nll_loss(
-    input: _Array, target: _Array, var: _Array | float | _Number, full: bool, eps: SupportsFloat,
-    reduction: Literal["none"], *, weight: _Array | None = None, mask: _Mask | None = None
+    input: _Array, target: _Array, var: _Array | _Real, full: bool, eps: SupportsFloat, reduction: Literal["none"], *,
+    weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Array: ...
 @overload
 def gaussian_nll_loss(
-    input: _Array, target: _Array, var: _Array | float | _Number, full: bool = False, eps: SupportsFloat = 1e-06, *,
+    input: _Array, target: _Array, var: _Array | _Real, full: bool = False, eps: SupportsFloat = 1e-06, *,
     reduction: Literal["none"], weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Array: ...
 @overload
 def gaussian_nll_loss(
-    input: _Array, target: _Array, var: _Array | float | _Number, full: bool = False, eps: SupportsFloat = 1e-06,
+    input: _Array, target: _Array, var: _Array | _Real, full: bool = False, eps: SupportsFloat = 1e-06,
     reduction: str = "mean", *, weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number | _Array: ...
 @overload
@@ -382,87 +385,114 @@ def kl_div(
 @overload
 def cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+    ignore_index: SupportsIndex = -100, reduce: bool | None = None, reduction: str = "mean",
     label_smoothing: SupportsFloat = 0.0, *, z_loss: SupportsFloat = 0.0, softcap: SupportsFloat | None = None,
     temperature: SupportsFloat = 1.0, row_weight: Tensor | None = None, mask: Tensor | None = None,
-    divisor: Tensor | float | None = None, dtype: torch.dtype | None = None, inplace: bool = False,
+    divisor: Tensor | _Real | NDArray[Any] | None = None, dtype: torch.dtype | None = None, inplace: bool = False,
     return_lse: Literal[False] = False, return_z_loss: Literal[False] = False, return_accuracy: Literal[False] = False
 ) -> Tensor: ...
 @overload
 def cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+    ignore_index: SupportsIndex = -100, reduce: bool | None = None, reduction: str = "mean",
     label_smoothing: SupportsFloat = 0.0, *, z_loss: SupportsFloat = 0.0, softcap: SupportsFloat | None = None,
     temperature: SupportsFloat = 1.0, row_weight: Tensor | None = None, mask: Tensor | None = None,
-    divisor: Tensor | float | None = None, dtype: torch.dtype | None = None, inplace: bool = False,
+    divisor: Tensor | _Real | NDArray[Any] | None = None, dtype: torch.dtype | None = None, inplace: bool = False,
     return_lse: bool = False, return_z_loss: bool = False, return_accuracy: bool = False
 ) -> Any: ...
 @overload
 def cross_entropy(
     input: _Array, target: _Array | _Labels, weight: _Array | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+    ignore_index: SupportsIndex = -100, reduce: bool | None = None, reduction: str = "mean",
     label_smoothing: SupportsFloat = 0.0, *, z_loss: SupportsFloat = 0.0, softcap: SupportsFloat | None = None,
     temperature: SupportsFloat = 1.0, row_weight: _Array | None = None, mask: _Mask | None = None,
-    divisor: float | None = None, dtype: DTypeLike | None = None, inplace: bool = False,
+    divisor: _Real | NDArray[Any] | None = None, dtype: DTypeLike | None = None, inplace: Literal[False] = False,
     return_lse: Literal[False] = False, return_z_loss: Literal[False] = False, return_accuracy: Literal[False] = False
 ) -> Any: ...
 @overload
 def cross_entropy(
     input: _Array, target: _Array | _Labels, weight: _Array | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+    ignore_index: SupportsIndex = -100, reduce: bool | None = None, reduction: str = "mean",
     label_smoothing: SupportsFloat = 0.0, *, z_loss: SupportsFloat = 0.0, softcap: SupportsFloat | None = None,
     temperature: SupportsFloat = 1.0, row_weight: _Array | None = None, mask: _Mask | None = None,
-    divisor: float | None = None, dtype: DTypeLike | None = None, inplace: bool = False, return_lse: bool = False,
-    return_z_loss: bool = False, return_accuracy: bool = False
+    divisor: _Real | NDArray[Any] | None = None, dtype: DTypeLike | None = None, inplace: Literal[False] = False,
+    return_lse: bool = False, return_z_loss: bool = False, return_accuracy: bool = False
 ) -> Any: ...
 @overload
 def nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean", *, row_weight: Tensor | None = None,
-    mask: Tensor | None = None, divisor: Tensor | float | None = None, dtype: torch.dtype | None = None
+    ignore_index: SupportsIndex = -100, reduce: bool | None = None, reduction: str = "mean", *,
+    row_weight: Tensor | None = None, mask: Tensor | None = None, divisor: Tensor | _Real | NDArray[Any] | None = None,
+    dtype: torch.dtype | None = None
 ) -> Tensor: ...
 @overload
 def nll_loss(
     input: _Array, target: _Array | _Labels, weight: _Array | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean", *, row_weight: _Array | None = None,
-    mask: _Mask | None = None, divisor: float | None = None, dtype: DTypeLike | None = None
+    ignore_index: SupportsIndex = -100, reduce: bool | None = None, reduction: str = "mean", *,
+    row_weight: _Array | None = None, mask: _Mask | None = None, divisor: _Real | NDArray[Any] | None = None,
+    dtype: DTypeLike | None = None
 ) -> Any: ...
 @overload
 def log_prob(
     logits: Tensor, labels: Tensor, temperature: SupportsFloat = 1.0, softcap: SupportsFloat | None = None,
-    ignore_index: int = -100, return_entropy: Literal[False] = False, *, dtype: torch.dtype | None = None,
+    ignore_index: SupportsIndex = -100, return_entropy: Literal[False] = False, *, dtype: torch.dtype | None = None,
     inplace: bool = False
 ) -> Tensor: ...
 @overload
 def log_prob(
-    logits: Tensor, labels: Tensor, temperature: SupportsFloat = 1.0, softcap: SupportsFloat | None = None,
-    ignore_index: int = -100, *, return_entropy: Literal[True], dtype: torch.dtype | None = None,
+    logits: Tensor, labels: Tensor, temperature: SupportsFloat, softcap: SupportsFloat | None,
+    ignore_index: SupportsIndex, return_entropy: Literal[True], *, dtype: torch.dtype | None = None,
     inplace: bool = False
 ) -> tuple[Tensor, Tensor]: ...
 @overload
 def log_prob(
-    logits: _Array, labels: _Labels, temperature: SupportsFloat = 1.0, softcap: SupportsFloat | None = None,
-    ignore_index: int = -100, return_entropy: Literal[False] = False, *, dtype: DTypeLike | None = None,
+    logits: Tensor, labels: Tensor, temperature: SupportsFloat = 1.0, softcap: SupportsFloat | None = None,
+    ignore_index: SupportsIndex = -100, *, return_entropy: Literal[True], dtype: torch.dtype | None = None,
     inplace: bool = False
-) -> _Array: ...
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def log_prob(
+    logits: Tensor, labels: Tensor, temperature: SupportsFloat = 1.0, softcap: SupportsFloat | None = None,
+    ignore_index: SupportsIndex = -100, return_entropy: bool = False, *, dtype: torch.dtype | None = None,
+    inplace: bool = False
+) -> Any: ...
 @overload
 def log_prob(
     logits: _Array, labels: _Labels, temperature: SupportsFloat = 1.0, softcap: SupportsFloat | None = None,
-    ignore_index: int = -100, *, return_entropy: Literal[True], dtype: DTypeLike | None = None, inplace: bool = False
+    ignore_index: SupportsIndex = -100, return_entropy: Literal[False] = False, *, dtype: DTypeLike | None = None,
+    inplace: Literal[False] = False
+) -> _Array: ...
+@overload
+def log_prob(
+    logits: _Array, labels: _Labels, temperature: SupportsFloat, softcap: SupportsFloat | None,
+    ignore_index: SupportsIndex, return_entropy: Literal[True], *, dtype: DTypeLike | None = None,
+    inplace: Literal[False] = False
 ) -> tuple[_Array, _Array]: ...
 @overload
+def log_prob(
+    logits: _Array, labels: _Labels, temperature: SupportsFloat = 1.0, softcap: SupportsFloat | None = None,
+    ignore_index: SupportsIndex = -100, *, return_entropy: Literal[True], dtype: DTypeLike | None = None,
+    inplace: Literal[False] = False
+) -> tuple[_Array, _Array]: ...
+@overload
+def log_prob(
+    logits: _Array, labels: _Labels, temperature: SupportsFloat = 1.0, softcap: SupportsFloat | None = None,
+    ignore_index: SupportsIndex = -100, return_entropy: bool = False, *, dtype: DTypeLike | None = None,
+    inplace: Literal[False] = False
+) -> Any: ...
+@overload
 def poly_cross_entropy_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: int = -100, eps: SupportsFloat = 2.0,
-    softcap: SupportsFloat | None = 0.0, temperature: SupportsFloat = 1.0, reduction: str = "mean",
-    row_weight: Tensor | None = None, mask: Tensor | None = None, divisor: Tensor | float | None = None,
-    dtype: torch.dtype | None = None
+    input: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: SupportsIndex = -100,
+    eps: SupportsFloat = 2.0, softcap: SupportsFloat | None = 0.0, temperature: SupportsFloat = 1.0,
+    reduction: str = "mean", row_weight: Tensor | None = None, mask: Tensor | None = None,
+    divisor: Tensor | _Real | NDArray[Any] | None = None, dtype: torch.dtype | None = None
 ) -> Tensor: ...
 @overload
 def poly_cross_entropy_loss(
-    input: _Array, target: _Array | _Labels, weight: _Array | None = None, *, ignore_index: int = -100,
+    input: _Array, target: _Array | _Labels, weight: _Array | None = None, *, ignore_index: SupportsIndex = -100,
     eps: SupportsFloat = 2.0, softcap: SupportsFloat | None = 0.0, temperature: SupportsFloat = 1.0,
-    reduction: str = "mean", row_weight: _Array | None = None, mask: _Mask | None = None, divisor: float | None = None,
-    dtype: DTypeLike | None = None
+    reduction: str = "mean", row_weight: _Array | None = None, mask: _Mask | None = None,
+    divisor: _Real | NDArray[Any] | None = None, dtype: DTypeLike | None = None
 ) -> Any: ...
 @overload
 def value_and_grad(
@@ -472,7 +502,7 @@ def value_and_grad(
 ) -> tuple[Tensor, Tensor]: ...
 @overload
 def value_and_grad(
-    name: str, input: _Array, target: _Array, third: _Array | None = None, *, reduction: str = "mean",
+    name: str, input: _Array, target: _Array | _Labels, third: _Array | None = None, *, reduction: str = "mean",
     weight: _Array | None = None, mask: _Mask | None = None, broadcast_weight: bool = False,
     **parameters: SupportsFloat
 ) -> tuple[_Number, _Array]: ...

@@ -1,9 +1,12 @@
 # Made by python/make_stubs.py of the package's signatures.
 
-from typing import Any, SupportsFloat
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.modules.loss import _Loss
 from typing_extensions import TypeAlias
@@ -17,6 +20,7 @@ __all__ = [
 ]
 
 _Number: TypeAlias = numpy.floating[Any]
+_Real: TypeAlias = float | _Number | numpy.integer[Any] | Fraction | Decimal
 
 class BCELoss(_Loss):
     weight: Tensor | None
@@ -39,7 +43,7 @@ class BCEWithLogitsLoss(_Loss):
 
 class CrossEntropyLoss(_Loss):
     weight: Tensor | None
-    ignore_index: int
+    ignore_index: SupportsIndex
     label_smoothing: SupportsFloat
     z_loss: SupportsFloat
     softcap: SupportsFloat | None
@@ -50,7 +54,7 @@ class CrossEntropyLoss(_Loss):
     return_z_loss: bool
     return_accuracy: bool
     def __init__(
-        self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+        self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: SupportsIndex = -100,
         reduce: bool | None = None, reduction: str = "mean", label_smoothing: SupportsFloat = 0.0, *,
         z_loss: SupportsFloat = 0.0, softcap: SupportsFloat | None = None, temperature: SupportsFloat = 1.0,
         dtype: torch.dtype | None = None, inplace: bool = False, return_lse: bool = False, return_z_loss: bool = False,
@@ -58,11 +62,11 @@ class CrossEntropyLoss(_Loss):
     ) -> None: ...
     def forward(
         self, input: Tensor, target: Tensor, *, row_weight: Tensor | None = None, mask: Tensor | None = None,
-        divisor: Tensor | float | None = None
+        divisor: Tensor | _Real | NDArray[Any] | None = None
     ) -> Any: ...
     def __call__(
         self, input: Tensor, target: Tensor, *, row_weight: Tensor | None = None, mask: Tensor | None = None,
-        divisor: Tensor | float | None = None
+        divisor: Tensor | _Real | NDArray[Any] | None = None
     ) -> Any: ...
 
 class GaussianNLLLoss(_Loss):
@@ -70,11 +74,11 @@ class GaussianNLLLoss(_Loss):
     eps: SupportsFloat
     def __init__(self, *, full: bool = False, eps: SupportsFloat = 1e-06, reduction: str = "mean") -> None: ...
     def forward(
-        self, input: Tensor, target: Tensor, var: Tensor | float | _Number, weight: Tensor | None = None, *,
+        self, input: Tensor, target: Tensor, var: Tensor | _Real, weight: Tensor | None = None, *,
         mask: Tensor | None = None
     ) -> Tensor: ...
     def __call__(
-        self, input: Tensor, target: Tensor, var: Tensor | float | _Number, weight: Tensor | None = None, *,
+        self, input: Tensor, target: Tensor, var: Tensor | _Real, weight: Tensor | None = None, *,
         mask: Tensor | None = None
     ) -> Tensor: ...
 
@@ -169,18 +173,18 @@ class MarginRankingLoss(_Loss):
 
 class NLLLoss(_Loss):
     weight: Tensor | None
-    ignore_index: int
+    ignore_index: SupportsIndex
     def __init__(
-        self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+        self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: SupportsIndex = -100,
         reduce: bool | None = None, reduction: str = "mean"
     ) -> None: ...
     def forward(
         self, input: Tensor, target: Tensor, *, row_weight: Tensor | None = None, mask: Tensor | None = None,
-        divisor: Tensor | float | None = None
+        divisor: Tensor | _Real | NDArray[Any] | None = None
     ) -> Tensor: ...
     def __call__(
         self, input: Tensor, target: Tensor, *, row_weight: Tensor | None = None, mask: Tensor | None = None,
-        divisor: Tensor | float | None = None
+        divisor: Tensor | _Real | NDArray[Any] | None = None
     ) -> Tensor: ...
 
 class PoissonNLLLoss(_Loss):
@@ -332,19 +336,19 @@ class TweedieDevianceLoss(_Loss):
 
 class PolyCrossEntropyLoss(_Loss):
     weight: Tensor | None
-    ignore_index: int
+    ignore_index: SupportsIndex
     eps: SupportsFloat
     softcap: SupportsFloat | None
     temperature: SupportsFloat
     def __init__(
-        self, weight: Tensor | None = None, *, ignore_index: int = -100, eps: SupportsFloat = 2.0,
+        self, weight: Tensor | None = None, *, ignore_index: SupportsIndex = -100, eps: SupportsFloat = 2.0,
         softcap: SupportsFloat | None = 0.0, temperature: SupportsFloat = 1.0, reduction: str = "mean"
     ) -> None: ...
     def forward(
         self, input: Tensor, target: Tensor, *, row_weight: Tensor | None = None, mask: Tensor | None = None,
-        divisor: Tensor | float | None = None
+        divisor: Tensor | _Real | NDArray[Any] | None = None
     ) -> Tensor: ...
     def __call__(
         self, input: Tensor, target: Tensor, *, row_weight: Tensor | None = None, mask: Tensor | None = None,
-        divisor: Tensor | float | None = None
+        divisor: Tensor | _Real | NDArray[Any] | None = None
     ) -> Tensor: ...

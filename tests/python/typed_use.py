@@ -43,9 +43,30 @@ assert_type(onepass.log_prob(a, whole), "NDArray[np.floating[Any]]")
 onepass.cross_entropy(a, whole, divisor=3, dtype="f8")
 onepass.cross_entropy(p, labels, ignore_index=2.5)  # type: ignore[call-overload]
 assert_type(onepass.nn.NLLLoss(p, ignore_index=0)(p, labels, divisor=3), torch.Tensor)
+flag: bool = True
+assert_type(onepass.log_prob(p, labels, 1.0, None, -100, True), tuple[torch.Tensor, torch.Tensor])
+pair: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]] = onepass.log_prob(a, whole, 1.0, None, -100, True)
+assert_type(onepass.log_prob(p, labels, return_entropy=flag), Any)
+assert_type(onepass.log_prob(a, whole, return_entropy=flag), Any)
+onepass.cross_entropy(a, whole, None, None, -100, None, "none", 0.1)
+assert_type(onepass.nll_loss(p, labels, None, None, -100, None, "none"), torch.Tensor)
+assert_type(onepass.cross_entropy(p, labels, ignore_index=np.int64(3), divisor=np.float32(3)), torch.Tensor)
+assert_type(onepass.cross_entropy(p, labels, ignore_index=labels[0], divisor=np.array(3.0)), torch.Tensor)
+assert_type(onepass.cross_entropy(p, labels, divisor=Fraction(3), temperature=torch.tensor(2.0)), torch.Tensor)
+assert_type(onepass.poly_cross_entropy_loss(p, labels, eps=torch.tensor(1.0), softcap=None), torch.Tensor)
+assert_type(onepass.nn.CrossEntropyLoss(p, None, np.int64(3), None, "sum", 0.1), onepass.nn.CrossEntropyLoss)
+assert_type(onepass.value_and_grad("nll", a, whole), "tuple[np.floating[Any], NDArray[np.floating[Any]]]")
+onepass.cross_entropy(a, whole, ignore_index=np.int64(3), divisor=np.array(3.0), temperature=np.array(2.0))
+onepass.cross_entropy(a, whole, inplace=True)  # type: ignore[call-overload]
+onepass.cross_entropy(p, labels, divisor="3")  # type: ignore[call-overload]
+onepass.log_prob(a, whole, inplace=True)  # type: ignore[call-overload]
+onepass.log_prob(a, labels)  # type: ignore[call-overload]
 
 # Reductions: those that are written out tell a number from an array, by name or by position; any other string does not.
 word: str = "mean"
+onepass.cross_entropy(a, whole, reduction=word)
+assert_type(onepass.cross_entropy(p, labels, reduction=word), torch.Tensor)
+assert_type(onepass.nn.CrossEntropyLoss(reduction=word), onepass.nn.CrossEntropyLoss)
 assert_type(onepass.mse_loss(p, t, reduction=word), torch.Tensor)
 assert_type(onepass.mse_loss(a, b, reduction=word), "Union[np.floating[Any], NDArray[np.floating[Any]]]")
 assert_type(onepass.sigmoid_focal_loss(a, b, reduction=word), "Union[np.floating[Any], NDArray[np.floating[Any]]]")
@@ -68,6 +89,7 @@ assert_type(onepass.quantile_loss(a, b, tau=np.array(0.5)), "np.floating[Any]")
 assert_type(onepass.quantile_loss(p, t, tau=Fraction(1, 2)), torch.Tensor)
 assert_type(onepass.mape_loss(a, b, eps=Decimal("0.5"), reduction="none"), "NDArray[np.floating[Any]]")
 assert_type(onepass.gaussian_nll_loss(a, b, np.float32(2)), "np.floating[Any]")
+assert_type(onepass.gaussian_nll_loss(p, t, Fraction(1, 2)), torch.Tensor)
 assert_type(onepass.value_and_grad("smooth_l1", a, b, beta=np.float32(0.5))[0], "np.floating[Any]")
 assert_type(onepass.nn.HingeLoss(np.float32(0.5))(p, t), torch.Tensor)
 assert_type(onepass.nn.SmoothL1Loss(beta=np.float32(0.5))(p, t), torch.Tensor)
