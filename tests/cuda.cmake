@@ -18,15 +18,17 @@ function(onepass_host_test name program fake)
     SKIP_RETURN_CODE 77 TIMEOUT 600)
 endfunction()
 
-# The list of units, for the kernels that the tests bring.
-get_property(units GLOBAL PROPERTY onepass_units)
-list(TRANSFORM units REPLACE "(.+)" "UNIT(\\1)" OUTPUT_VARIABLE lines)
-list(JOIN lines "\n" lines)
-file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/cuda_host/units.h @ONLY CONTENT "@lines@\n")
+# The lists of units, for the kernels that the tests bring.
+foreach(list units row_units)
+  get_property(units GLOBAL PROPERTY onepass_${list})
+  list(TRANSFORM units REPLACE "(.+)" "UNIT(\\1)" OUTPUT_VARIABLE lines)
+  list(JOIN lines "\n" lines)
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/cuda_host/${list}.h @ONLY CONTENT "@lines@\n")
+endforeach()
 
 onepass_fake_driver(fake_driver)
 onepass_fake_driver(fake_driver_without_stream_id FAKE_LACKS_STREAM_ID)
-foreach(part preparation launches workspaces threads failures)
+foreach(part preparation launches rows workspaces threads failures)
   set(program test_cuda_host_${part})
   add_executable(${program} ${program}.c)
   target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_BINARY_DIR}/cuda_host)

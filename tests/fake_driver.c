@@ -3,6 +3,7 @@
 #include "fake_driver.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -432,7 +433,8 @@ EXPORT cuda_result cuModuleUnload(cuda_module module) {
 static bool has_kernel(cuda_module module, const char *name) {
     const size_t unit = strcspn(module->image, " ");
     if (strncmp(module->image, "every_loss ", 11) == 0)
-        return strncmp(name, "onepass_weights_", 16) == 0 || strncmp(name, "onepass_gradient_", 17) == 0;
+        return strncmp(name, "onepass_weights_", 16) == 0 || strncmp(name, "onepass_gradient_", 17) == 0 ||
+               strncmp(name, "onepass_rows_", 13) == 0;
     return strncmp(name, "onepass_", 8) == 0 && strncmp(name + 8, module->image, unit) == 0;
 }
 
@@ -731,8 +733,7 @@ static void use_workspace(const cuda_head *head, cuda_stream stream) {
         return;
     }
     const unsigned char *bytes = head->total.workspace;
-    size_t left = memory->size - (size_t)(bytes - memory->data);
-    for (size_t i = 0; i < left && i < 1024; i++)
+    for (size_t i = 0; i < CUDA_WORKSPACE_HEAD; i++)
         if ((i < CUDA_WEIGHTS_AT || i >= CUDA_WEIGHTS_AT + sizeof(double)) && bytes[i] != 0)
             violate("a workspace is not zeroed");
     if (stream->capture || memory->size != ONEPASS_WORKSPACE_SIZE)
@@ -744,29 +745,87 @@ static void use_workspace(const cuda_head *head, cuda_stream stream) {
     memory->launch = stream->launched;
 }
 
-/* For the sum of the weights stands here where they lie: a launch that is divided by it must find its own call's. */
+/* For the sum of the weights stands here where they lie: a launch that is divided by it must find its own call's. What
+ * rows count for has no place but their labels'; and so have their terms, which lie in the workspace. */
 static void leave_weights(const char *kernel, const cuda_head *head) {
     const cuda_weighted *weighted = (const cuda_weighted *)head;
     const bool are_mask = strstr(kernel, "weighted") && !head->data[CUDA_PREDICTION];
     memcpy(head->total.value, are_mask ? &weighted->mask : &head->data[CUDA_PREDICTION], sizeof(void *));
 }
 
-static void find_weights(const cuda_head *head, const void *weight, const void *mask) {
+static void find_weights(const cuda_total *total, const void *expected) {
     const void *found;
-    memcpy(&found, (const char *)head->total.workspace + CUDA_WEIGHTS_AT, sizeof found);
-    if (found != (weight ? weight : mask))
+    memcpy(&found, (const char *)total->workspace + CUDA_WEIGHTS_AT, sizeof found);
+    if (found != expected && (!the_fake.divisor || found != the_fake.divisor))
         violate("a launch is divided by the weights of another call");
 }
 
-static void use_weights(const char *kernel, const void *parameter) {
-    const cuda_general *general = parameter;
-    const cuda_weighted *weighted = parameter;
-    if (strstr(kernel, "weights"))
-        leave_weights(kernel, parameter);
-    else if (strstr(kernel, "general") && general->over_weights)
-        find_weights(parameter, general->weight, general->mask);
-    else if (strstr(kernel, "weighted") && weighted->over_weights)
-        find_weights(parameter, weighted->weight, weighted->mask);
+static bool is_in_workspace(const cuda_total *total, const void *data) {
+    const memory *memory = memory_at((cuda_pointer)total->workspace);
+    return memory && memory == memory_at((cuda_pointer)data);
+}
+
+static size_t real_size(const fake_launch *launch) {
+    return strstr(launch->image, " f64") ? sizeof(double) : sizeof(float);
+}
+
+/* Where that lies which rows count for. */
+static const void *counted_by(const fake_launch *launch, const cuda_row *row) {
+    if (!strstr(launch->kernel, "with_probabilities"))
+        return row->data[CUDA_ROW_TARGET];
+    return row->data[CUDA_ROW_WEIGHT] ? row->data[CUDA_ROW_WEIGHT] : row->data[CUDA_ROW_MASK];
+}
+
+/* Rows leave that place at that of their terms, if there is room for a pointer. */
+static void use_rows(const fake_launch *launch, const cuda_row *row) {
+    char *workspace = row->total.workspace;
+    const void *counted = counted_by(launch, row);
+    const bool is_weights = strstr(launch->kernel, "_row_weights") != NULL;
+    if (workspace && row->terms_at) {
+        const memory *memory = memory_at((cuda_pointer)workspace);
+        const size_t terms = (size_t)row->rows * real_size(launch);
+        if (!memory || (unsigned char *)workspace + row->terms_at + terms > memory->data + memory->size)
+            violate("the terms of rows lie beyond the workspace");
+        else if (terms >= sizeof counted)
+            memcpy(workspace + row->terms_at, &counted, sizeof counted);
+    }
+    if (strstr(launch->kernel, "_row_count") || (row->counts && !is_weights))
+        memcpy(workspace + CUDA_WEIGHTS_AT, &counted, sizeof counted);
+    else if (row->over_weights && !is_weights)
+        find_weights(&row->total, counted);
+}
+
+/* The sum of what rows count for, which stays in the workspace, or of their terms, which may be divided by the former.
+ */
+static void sum_terms(const fake_launch *launch, int32_t over_weights) {
+    const cuda_head *head = &launch->head;
+    const void *counted;
+    if ((size_t)head->count * real_size(launch) < sizeof counted)
+        return;
+    memcpy(&counted, head->data[CUDA_PREDICTION], sizeof counted);
+    if (is_in_workspace(&head->total, head->total.value))
+        memcpy(head->total.value, &counted, sizeof counted);
+    else if (over_weights)
+        find_weights(&head->total, counted);
+}
+
+static void use_weights(const fake_launch *launch) {
+    const cuda_head *head = &launch->head;
+    const cuda_general *general = strstr(launch->kernel, "general") ? &launch->general : NULL;
+    const cuda_weighted *weighted = strstr(launch->kernel, "weighted") ? &launch->weighted : NULL;
+    const int32_t over_weights = general ? general->over_weights : weighted ? weighted->over_weights : 0;
+    if (strstr(launch->kernel, "_divided_by"))
+        return;
+    if (strstr(launch->kernel, "_row"))
+        use_rows(launch, &launch->row);
+    else if (strstr(launch->kernel, "weights") && is_in_workspace(&head->total, head->data[CUDA_PREDICTION]))
+        sum_terms(launch, over_weights);
+    else if (strstr(launch->kernel, "weights"))
+        leave_weights(launch->kernel, head);
+    else if (general && over_weights)
+        find_weights(&head->total, general->weight ? general->weight : general->mask);
+    else if (over_weights)
+        find_weights(&head->total, weighted->weight ? weighted->weight : weighted->mask);
 }
 
 EXPORT cuda_result cuLaunchKernel(cuda_function kernel, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
@@ -794,12 +853,13 @@ EXPORT cuda_result cuLaunchKernel(cuda_function kernel, unsigned blocks_x, unsig
                             .stream = stream->identity,
                             .context = current()->identity,
                             .captured = stream->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE};
-    memcpy(&launch->head, parameters[0], sizeof launch->head);
+    /* Whatever it is, there is as much memory: the plan has room for every kind. */
+    memcpy((char *)launch + offsetof(fake_launch, head), parameters[0], sizeof *launch - offsetof(fake_launch, head));
     if (!launch->captured)
         stream->launched++;
     if (!strstr(kernel->name, "_tiny_") && launch->head.total.workspace)
         use_workspace(&launch->head, stream);
-    use_weights(kernel->name, parameters[0]);
+    use_weights(launch);
     if (!the_fake.busy)
         stream->done = stream->launched;
     return leave(CUDA_SUCCESS);

@@ -27,7 +27,13 @@ typedef struct fake_launch {
     uint32_t blocks, threads, shared_memory;
     unsigned long long stream, context; /* identities */
     bool captured;
-    cuda_head head; /* the beginning of the kernel's parameter */
+    union { /* the kernel's parameter, or its beginning */
+        cuda_head head;
+        cuda_general general;
+        cuda_weighted weighted;
+        cuda_row row;
+        cuda_divided_by divided_by;
+    };
 } fake_launch;
 
 typedef enum fake_memory {
@@ -58,7 +64,8 @@ typedef struct fake {
     int32_t violations;
     const char *violation;
 
-    bool busy; /* launches do not end before finish() */
+    const void *divisor; /* of calls that have one as a tensor: what a launch may be divided by beside weights */
+    bool busy;           /* launches do not end before finish() */
     bool slow; /* launches, loads, lookups and questions about contexts take their time: others come in between */
 
     cuda_pointer (*allocate)(fake_memory kind, int32_t gpu, size_t size);

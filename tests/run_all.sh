@@ -139,7 +139,7 @@ step_thread() {
         leave_out "the thread sanitizer reports a race where there is none" "is Archer, libarcher.so, here?"
     ! $work/planted_race race >$work/probe.log 2>&1 && grep -q "data race" $work/probe.log ||
         { echo "a planted race was not found" && return 1; }
-    programs="losses order rows accumulator arguments tensors asking cuda_host_preparation cuda_host_launches"
+    programs="losses order rows accumulator arguments tensors asking cuda_host_preparation cuda_host_launches cuda_host_rows"
     programs="$programs cuda_host_workspaces cuda_host_threads cuda_host_failures"
     build $work/thread "$(echo " $programs" | sed 's/ / test_/g')" $native -DCMAKE_C_COMPILER=clang \
         -DONEPASS_SANITIZE=thread -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF &&

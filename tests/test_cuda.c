@@ -46,6 +46,7 @@ static const section sections[] = {
     {"rows", test_cuda_rows, true, 180, "losses over rows, drawn from seeds"},
     {"rows_graphs", test_cuda_rows_graphs, true, 60, "the same, captured"},
     {"rows_threads", test_cuda_rows_threads, true, 60, "the same, by threads that share a stream"},
+    {"rows_edges", test_cuda_rows_edges, true, 60, "no rows, one class, no labels, divisors that are tensors"},
     {"rows_beyond_31_bits", test_cuda_rows_beyond, false, 120, "more than 2^31 elements in rows"},
     {"first_capture_global", test_cuda_first_capture_global, false, 60, "a capture before any other call"},
     {"first_capture_thread_local", test_cuda_first_capture_thread_local, false, 60, "the same, thread-local"},

@@ -52,4 +52,7 @@ int test_cuda_rows_graphs(bool reduced);
 int test_cuda_rows_threads(bool reduced);
 int test_cuda_rows_beyond(bool reduced);
 
+/* test_cuda_rows_edges.c */
+int test_cuda_rows_edges(bool reduced);
+
 #endif

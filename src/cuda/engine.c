@@ -127,8 +127,8 @@ static onepass_status take_step(const cuda_driver *driver, cuda_launch *launch, 
         "launching the kernel onepass_%s_%s", launch->loss->info.name, onepass_cuda_variant[launch->variant].name);
 }
 
-/* Whatever can be refused is so before the first launch. If then a later one fails, those before have written nothing
- * but the workspace, or a gradient. A launch that is the only one is planned once. */
+/* Whatever can be refused is so before the first launch. If then a later one fails, those before have written to the
+ * workspace, and may have to outputs of the call. A launch that is the only one is planned once. */
 static onepass_status run_here(const job *job, const cuda_scope *scope) {
     cuda_state *state;
     steps steps;

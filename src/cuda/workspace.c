@@ -121,6 +121,13 @@ static onepass_status find_memory(const cuda_driver *driver, cuda_workspaces *wo
     return ONEPASS_OK;
 }
 
+static onepass_status replace_memory(const cuda_driver *driver, cuda_stream stream, size_t size,
+                                     stream_workspace *workspace) {
+    OK(allocate(driver, stream, size, "a stream's workspace", &workspace->memory));
+    workspace->size = size;
+    return ONEPASS_OK;
+}
+
 /* Calls over many rows need more. What was there before stays, since launches may still use it: at least twice the
  * size each time, all of that together is no more than what is used. */
 static onepass_status grow(const cuda_driver *driver, cuda_workspaces *workspaces, size_t size,
@@ -128,10 +135,7 @@ static onepass_status grow(const cuda_driver *driver, cuda_workspaces *workspace
     const size_t grown = size > 2 * workspace->size ? size : 2 * workspace->size;
     int mode;
     OK(onepass_cuda_relax(driver, &mode));
-    OK(onepass_cuda_unrelax(driver, &mode,
-                            allocate(driver, workspaces->stream, grown, "a stream's workspace", &workspace->memory)));
-    workspace->size = grown;
-    return ONEPASS_OK;
+    return onepass_cuda_unrelax(driver, &mode, replace_memory(driver, workspaces->stream, grown, workspace));
 }
 
 static onepass_status add_workspace(const cuda_driver *driver, cuda_workspaces *workspaces, stream_workspace **added) {
