@@ -11,12 +11,13 @@ temporaries, and gives the same bits on every machine.
 PyTorch and NumPy are not imported by this package, but used where the caller has.
 """
 
-from . import _native, functional
+from . import _native, functional, linear
 from .functional import *  # noqa: F403: its __all__, in which the losses are that the library's catalogue adds
+from .linear import *  # noqa: F403
 from .patch import patch_torch
 
 __version__ = _native.version
-__all__ = [*functional.__all__, "losses", "machine", "nn", "patch_torch", "row_losses"]
+__all__ = [*functional.__all__, *linear.__all__, "losses", "machine", "nn", "patch_torch", "row_losses"]
 
 
 def losses():

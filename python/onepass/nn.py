@@ -4,11 +4,12 @@ import re
 
 from torch.nn.modules.loss import _Loss, _WeightedLoss
 
-from . import functional
+from . import _linear_modules, functional
 from ._catalog import (CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, check_parameters, default_of,
                        losses_of)
 from ._contract import check_reduction
 from ._documentation import documentation_of, row_documentation_of
+from ._linear_modules import *  # noqa: F403
 from ._row_request import parameters_of as check_row_parameters
 from ._torch_checks import checked_parameters
 
@@ -295,3 +296,5 @@ for _name in __all__:
     _function = re.search(r"onepass\.(\w+)", _module.__doc__)[1]  # which its first sentence names
     _module.__doc__ = (row_documentation_of if _function in ROWS else documentation_of)(
         _module.__doc__, losses_of(_function), getattr(functional, _function), _module)
+
+__all__ += _linear_modules.__all__  # which say of themselves what they are

@@ -11,12 +11,14 @@ from torch import Tensor
 from torch.nn.modules.loss import _Loss
 from typing_extensions import TypeAlias
 
+from ._linear_modules import *
+
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss",
     "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "NLLLoss", "PoissonNLLLoss",
     "SigmoidFocalLoss", "SmoothL1Loss", "SoftMarginLoss", "LogCoshLoss", "CharbonnierLoss", "TukeyBiweightLoss",
     "QuantileLoss", "EpsilonInsensitiveLoss", "MapeLoss", "MsleLoss", "SquaredHingeLoss", "GammaDevianceLoss",
-    "TweedieDevianceLoss", "PolyCrossEntropyLoss"
+    "TweedieDevianceLoss", "PolyCrossEntropyLoss", "LinearCrossEntropyLoss", "NTXentLoss", "SupConLoss"
 ]
 
 _Number: TypeAlias = numpy.floating[Any]

@@ -1,4 +1,7 @@
 # The types that the package declares: they are those of its signatures, they are installed, and mypy reads them.
+import ast
+import importlib
+import inspect
 import os
 import pathlib
 import subprocess
@@ -21,7 +24,30 @@ def test_stubs_are_the_signatures():
     assert found.returncode == 0, found.stdout + found.stderr
 
 
-@pytest.mark.parametrize("name", ["py.typed", "__init__.pyi", "functional.pyi", "nn.pyi", "patch.pyi"])
+def written(tree, owner):
+    """The functions of a stub that a person has written, and what they stand for."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield from written(node, getattr(owner, node.name))
+        elif isinstance(node, ast.FunctionDef) and node.name != "__call__":
+            yield node, getattr(owner, node.name)
+
+
+@pytest.mark.parametrize("module", ["linear", "_linear_modules"])
+def test_written_stubs_are_the_signatures(module):
+    """Names, what is given by keyword alone, and defaults."""
+    package = importlib.import_module(f"onepass.{module}")
+    for node, function in written(ast.parse((INSTALLED / f"{module}.pyi").read_text()), package):
+        known = inspect.signature(function).parameters.values()
+        for kinds, arguments in (((inspect.Parameter.POSITIONAL_OR_KEYWORD,), node.args.args),
+                                 ((inspect.Parameter.KEYWORD_ONLY,), node.args.kwonlyargs)):
+            assert [one.name for one in known if one.kind in kinds] == [one.arg for one in arguments], node.name
+        defaults = [ast.unparse(one) for one in (*node.args.defaults, *node.args.kw_defaults) if one is not None]
+        assert defaults == [repr(one.default) for one in known if one.default is not one.empty], node.name
+
+
+@pytest.mark.parametrize("name", ["py.typed", "__init__.pyi", "functional.pyi", "nn.pyi", "patch.pyi", "linear.pyi",
+                                  "_linear_modules.pyi"])
 def test_they_are_installed(name):
     assert (INSTALLED / name).read_bytes() == (HERE.parents[1] / "python" / "onepass" / name).read_bytes()
 
