@@ -11,11 +11,11 @@ typedef struct softmax_scale {
 
 /* What a row's tiles come to, and what the backward pass needs of it: ROW_STATE doubles. */
 typedef struct softmax_row {
-    double exponent; /* E: the largest of the tiles'; NaN: the row has no softmax */
-    double others;   /* the sum of all exponentials but the label's, by E */
-    double own;      /* the label's, by E; 0 without a label */
-    double lse;      /* the logarithm of the sum of e^z */
-    double weights;  /* the sum of the class weights, or of weights times probabilities */
+    double largest; /* of the logits; NaN: the row has no softmax */
+    double others;  /* the sum of all exponentials but `own`, by the largest of the tiles' exponents */
+    double own;     /* the label's, by the same; without a label that of the classes that lead, all of them */
+    double lse;     /* the logarithm of the sum of e^z */
+    double weights; /* the sum of the class weights, or of weights times probabilities */
 } softmax_row;
 
 /* What a loss is told about a row. */

@@ -43,7 +43,7 @@ static const char *type_name(int32_t dtype) {
 void row_case_describe(const row_case *c, char *text, size_t size) {
     static const char *const layouts[] = {"dense", "transposed",    "strided",       "reversed",     "repeated", "even",
                                           "image", "channels last", "classes first", "classes last", "vector"};
-    static const char *const data[] = {"normal", "offset", "confident", "wrong", "spread", "absurd"};
+    static const char *const data[] = {"normal", "offset", "confident", "wrong", "spread", "absurd", "far", "one-hot"};
     int used =
         snprintf(text, size, "%s of %s, target %s, %lld x %lld classes, %s, %s, reduction %d, value %s, gradient %s",
                  c->loss, type_name(c->input), type_name(c->target), (long long)row_case_rows(c), (long long)c->classes,
@@ -255,21 +255,31 @@ static double absurd(int64_t row, int64_t class, double number) {
     return class % 97 == 5 ? -INFINITY : sizes[(row + class / 300) % 10] + number;
 }
 
+/* One class, and in every third row its neighbour as well. */
+static bool leads(const row_case *c, int64_t row, int64_t class) {
+    const int64_t leader = row * 37 % c->classes;
+    return class == leader || (row % 3 == 2 && class == (leader + 1) % c->classes);
+}
+
 static double logit(const row_case *c, int64_t row, int64_t class, bool is_label, uint64_t *state) {
-    static const double leads[] = {5, 10, 20, 40, 80}, depths[] = {5, 20, 60, 100, 85};
-    static const double offsets[] = {300, -500, 1000, 20, -1};
+    static const double leads_by[] = {5, 10, 20, 40, 80}, depths[] = {5, 20, 60, 100, 85};
+    static const double offsets[] = {300, -500, 1000, 20, -1}, far[] = {670, 680, 690, 700, 730};
     const double number = normal(state);
     switch (c->data) {
     case ROWS_OFFSET:
         return number + offsets[row % 5];
     case ROWS_CONFIDENT:
-        return number / 2 + (is_label ? 2 + leads[row % 5] : 0);
+        return number / 2 + (is_label ? 2 + leads_by[row % 5] : 0);
     case ROWS_WRONG:
         return number / 2 - (is_label ? 2 + depths[row % 5] : 0);
     case ROWS_SPREAD:
         return 160 * uniform(state) - 80;
     case ROWS_ABSURD:
         return absurd(row, class, number);
+    case ROWS_FAR:
+        return number - (class / ONEPASS_TILE == 1 ? far[row % 5] + (is_label ? 30 : 0) : 0);
+    case ROWS_ONE_HOT:
+        return leads(c, row, class) ? 3 + leads_by[row % 5] : number / 2;
     default:
         return number;
     }
@@ -317,8 +327,9 @@ static void fill_inputs(prepared_rows *p, const row_case *c) {
             const double number = logit(c, row, k, k == label, &state);
             put_number(&p->input, row, k, is_out ? (k % 3 ? NAN : INFINITY) : number);
             if (!row_case_has_labels(c->loss)) {
-                const double q = uniform(&state);
-                put_number(&p->target, row, k, is_out ? NAN : k % 5 == 4 ? 0 : 2 * q / (double)c->classes);
+                const double q = uniform(&state), even = k % 5 == 4 ? 0 : 2 * q / (double)c->classes;
+                const double hot = k == row * 37 % c->classes;
+                put_number(&p->target, row, k, is_out ? NAN : c->data == ROWS_ONE_HOT ? hot : even);
             }
         }
         if (c->weight) {

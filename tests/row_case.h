@@ -33,7 +33,9 @@ typedef enum row_data {
     ROWS_WRONG,     /* the label is 5 to 100 below the others */
     ROWS_SPREAD,    /* logits from -80 to 80 */
     ROW_DATA,
-    ROWS_ABSURD = ROW_DATA /* far larger ones, and -inf */
+    ROWS_ABSURD = ROW_DATA, /* far larger ones, and -inf */
+    ROWS_FAR,               /* the second tile is some 700 below the others, and a label there 30 more */
+    ROWS_ONE_HOT            /* one class leads by 5 to 80, in some rows two do; its probability is 1, others' are 0 */
 } row_data;
 
 typedef struct row_case {

@@ -224,6 +224,31 @@ static void add_outputs(const char *loss) {
     }
 }
 
+/* What cancels if it is written down plainly: rows of probabilities in which one class has nearly all, capped logits at
+ * up to 80 softcaps, and a label whose exponential is no normal number by the row's largest. */
+static void add_cancelling(const char *loss) {
+    static const int64_t classes[] = {3, 130, 2500}; /* a line, two, and three tiles */
+    static const double softcaps[] = {30, 4, 1};
+    for (int k = 0; k < 6; k++) {
+        row_case c = plain("cancelling", loss, k % 2 ? ONEPASS_F64 : ONEPASS_F32);
+        c.batch = 10;
+        c.classes = classes[k / 2];
+        c.data = ROWS_ONE_HOT;
+        c.target_gradient = row_case_has_labels(loss) ? 0 : c.gradient;
+        c.log_sum_exp = strcmp(loss, "nll") != 0 ? c.value : 0;
+        add(&c);
+        c.data = ROWS_SPREAD;
+        if (set(&c, "softcap", softcaps[k / 2])) {
+            add(&c);
+        }
+        c.data = ROWS_FAR;
+        c.classes = 2500;
+        c.parameter_count = 0;
+        c.batch = 20;
+        add(&c);
+    }
+}
+
 const row_case *row_case_list(size_t *count) {
     for (int32_t i = 0; !is_made && onepass_row_loss_at(i); i++) {
         const char *loss = onepass_row_loss_at(i)->name;
@@ -238,6 +263,7 @@ const row_case *row_case_list(size_t *count) {
         add_options(loss);
         add_reductions(loss);
         add_outputs(loss);
+        add_cancelling(loss);
     }
     is_made = true;
     *count = found;

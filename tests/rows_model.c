@@ -79,12 +79,12 @@ static scale_and_softmax softmax_of_model(const rows_model *model) {
     return both;
 }
 
-/* A row's numbers: of each class the capped logit, its tangent, u_c and e_c; of each tile the sums. */
+/* A row's numbers: of each class the capped logit, its slope, u_c and e_c; of each tile the sums. */
 typedef struct model_row {
     int64_t tiles;
-    real *z, *tangent, *u, *e;
+    real *z, *slope, *u, *e;
     softmax_shift *shift;
-    double *others, *weights, *weighted;
+    double *others, *leading, *weights, *weighted;
 } model_row;
 
 static real *reals(int64_t count) {
@@ -101,16 +101,18 @@ static model_row new_row(int64_t classes) {
                        malloc((size_t)(tiles + 1) * sizeof(softmax_shift)),
                        malloc((size_t)(tiles + 1) * sizeof(double)),
                        malloc((size_t)(tiles + 1) * sizeof(double)),
+                       malloc((size_t)(tiles + 1) * sizeof(double)),
                        malloc((size_t)(tiles + 1) * sizeof(double))};
 }
 
 static void free_row(model_row *row) {
     free(row->z);
-    free(row->tangent);
+    free(row->slope);
     free(row->u);
     free(row->e);
     free(row->shift);
     free(row->others);
+    free(row->leading);
     free(row->weights);
     free(row->weighted);
 }
@@ -120,8 +122,8 @@ static void read_row(const rows_model *model, const softmax *softmax, int64_t in
     for (int64_t c = 0; c < model->classes; c++) {
         const real z = (real)model->input[index * model->classes + c];
         const real w = model->class_weight ? (real)model->class_weight[c] : 1;
-        row->tangent[c] = softmax->softcap != 0 ? softmax_tangent(softmax, z) : 0;
-        row->z[c] = softmax->softcap != 0 ? softmax->softcap * row->tangent[c] : z;
+        row->slope[c] = softmax->softcap != 0 ? softmax_cap_slope(softmax, z) : 1;
+        row->z[c] = softmax->softcap != 0 ? softmax->softcap * softmax_tangent(softmax, z) : z;
         row->u[c] =
             model->probabilities ? w * ((real)model->probabilities[index * model->classes + c] * kept + share) : w;
     }
@@ -137,6 +139,7 @@ static real largest_of(const real *z, int64_t count) {
     return largest + 0; /* -0 is 0 */
 }
 
+/* Without a label the classes whose exponential is that of the largest logit are left out, and summed apart. */
 static void sum_tile(const scale_and_softmax *scale, int64_t tile, int64_t count, int64_t label, model_row *row) {
     real term[TILE];
     const int64_t first = tile * TILE;
@@ -144,8 +147,14 @@ static void sum_tile(const scale_and_softmax *scale, int64_t tile, int64_t count
     row->shift[tile] = shift;
     for (int64_t i = 0; i < count; i++)
         row->e[first + i] = softmax_exponential(&scale->softmax, &shift, row->z[first + i] - shift.anchor);
-    for (int64_t i = 0; i < count; i++)
-        term[i] = first + i == label ? 0 : row->e[first + i];
+    const real most = row_most_of_tile(&scale->softmax, &shift);
+    double leaders = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const bool leads = label < 0 && row->e[first + i] == most;
+        leaders += leads ? 1 : 0;
+        term[i] = leads || first + i == label ? 0 : row->e[first + i];
+    }
+    row->leading[tile] = leaders * (double)most;
     row->others[tile] = sum_of_tile(term, count);
     row->weights[tile] = sum_of_tile(row->u + first, count);
     for (int64_t i = 0; i < count; i++)
@@ -163,18 +172,19 @@ static bool sum_row(const rows_model *model, const scale_and_softmax *scale, int
         return false;
     const double exponent = softmax_shift_of(&scale->softmax, &scale->scale, largest).exponent;
     for (int64_t k = 0; k < row->tiles; k++) {
-        const softmax_tile tile = {row->shift[k].exponent, row->others[k], row->weights[k], row->weighted[k],
-                                   row->shift[k].largest};
-        row->others[k] = row_part_of_others(&tile, exponent);
+        const softmax_tile tile = {row->shift[k].exponent, row->others[k],   row->leading[k],
+                                   row->weights[k],        row->weighted[k], row->shift[k].largest};
+        row->others[k] = row_part_of_others(&tile, exponent, largest);
+        row->leading[k] = row_part_of_leading(&tile, largest);
         row->weighted[k] = row_part_of_weighted(&tile, largest);
     }
-    facts->largest = largest;
-    facts->row.exponent = exponent;
+    facts->row.largest = (double)largest;
+    facts->exponent = exponent;
     facts->row.others = sum_of_parts(row->others, row->tiles);
     facts->row.weights = sums_weights ? sum_of_parts(row->weights, row->tiles) : 0;
     facts->weighted = sums_weights ? sum_of_parts(row->weighted, row->tiles) : 0;
     facts->label_logit = label >= 0 ? row->z[label] : -REAL_INFINITY;
-    facts->row.own = 0;
+    facts->row.own = sum_of_parts(row->leading, row->tiles);
     if (label >= 0)
         facts->row.own = (double)row->e[label] * wide_exp2(row->shift[label / TILE].exponent - exponent);
     return true;
@@ -213,19 +223,19 @@ static void write_gradients(rows_model *model, const scale_and_softmax *scale, i
                             const model_row *row) {
     const double common = times->weight * times->per_divisor;
     const row_factors factors = row_factors_of(&facts->row, slopes, common * scale->scale.per_temperature);
-    const double log2_sum = wide_log2(facts->row.others + facts->row.own);
+    const double above = row_above(&scale->softmax, &scale->scale, &facts->row);
     const bool weighs = model->probabilities || model->smoothing != 0;
     for (int64_t c = 0; c < model->classes; c++) {
-        const real f = row_tile_factor(&factors, row->shift[c / TILE].exponent, facts->row.exponent);
+        const real f = row_tile_factor(&factors, row->shift[c / TILE].exponent, facts->exponent);
         real slope = weighs ? row->e[c] * f - row->u[c] * factors.of_weights : row->e[c] * f;
         slope = c == label ? factors.own : slope;
         if (scale->softmax.softcap != 0)
-            slope = slope * fused(-row->tangent[c], row->tangent[c], 1);
+            slope = slope * row->slope[c];
         model->gradient[index * model->classes + c] = stored(slope, times->upstream);
         if (!model->probabilities)
             continue;
         const real w = model->class_weight ? (real)model->class_weight[c] : 1;
-        const double distance = row_distance(&scale->scale, facts->row.exponent, log2_sum, (double)row->z[c]);
+        const double distance = row_distance(&scale->scale, facts->row.largest, above, (double)row->z[c]);
         model->of_target[index * model->classes + c] =
             stored((real)(distance * (double)w * (common * (1 - model->smoothing))), times->upstream);
     }

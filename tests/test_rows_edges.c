@@ -575,6 +575,9 @@ static void test_sizes_of_logits(int32_t dtype, const char *loss) {
 
 static void test_large_doubles(void) {
     static const double rows[][4] = {{1.2e308, -1.2e308, 0, 1},
+                                     {DBL_MAX, 1.3e308, 0, 1.3e308},
+                                     {DBL_MAX, DBL_MAX, -1, DBL_MAX},
+                                     {-1.3e308, -DBL_MAX, -1.3e308, -1.7e308},
                                      {DBL_MIN, 0, -DBL_MIN, 5e-324},
                                      {1e300, 1e300, 1, -1e300},
                                      {0x1p49, 0x1p49 - 3, 0, 1},

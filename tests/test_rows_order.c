@@ -1,13 +1,14 @@
 /*
  * The order within a row and over rows, bit for bit: rows computed once more, slowly and literally, as docs/numerics.md
  * defines them. Tiles of 1024 classes, each with a whole-numbered shift of its own; exponentials in base 2; the label's
- * term left out of the sum; tiles joined by powers of two. This file is compiled once with real = float and once with
- * real = double (ROWS_IN_DOUBLE), and looks at the cases that compute so.
+ * term, or those that lead, left out of the sum; tiles joined by powers of two. This file is compiled once with real =
+ * float and once with real = double (ROWS_IN_DOUBLE), and looks at the cases that compute so.
  */
 #include "check.h"
 #include "oracle.h"
 #include "row_case.h"
 
+#include <float.h>
 #include <math.h>
 
 #if defined(ROWS_IN_DOUBLE)
@@ -89,18 +90,6 @@ static double log1p_of_ratio(double a, double b) {
     return fma(k, 0x1.62e42fefa39efp-1, fma(k, 0x1.abc9e3b39803fp-56, fma(s * z, r, 2 * s)));
 }
 
-static double log2_of(double x) {
-    int k;
-    double m = 2 * frexp(x, &k);
-    k--;
-    if (m >= 0x1.6a09e667f3bcdp+0) {
-        m = m / 2;
-        k++;
-    }
-    const double f = m - 1, log_m = f >= 0 ? log1p_of_ratio(f, 1) : -log1p_of_ratio(-f, m);
-    return fma(log_m, 0x1.71547652b82fep+0, k);
-}
-
 /* The tree over tiles. */
 static double tree(const double *sum, int64_t first, int64_t count, int64_t width) {
     if (width == 1) {
@@ -151,7 +140,7 @@ static tile shift_of(const factors *f, real largest) {
         t.exponent = -INFINITY;
     } else if (product >= limit || product <= -limit) {
         t.anchor = largest;
-        t.exponent = (double)largest * f->wide;
+        t.exponent = fmax(fmin((double)largest * f->wide, DBL_MAX), -DBL_MAX);
     } else {
         t.n = (real)ceil((double)product);
         t.exponent = (double)t.n;
@@ -171,8 +160,8 @@ static real exponential(const factors *f, const tile *t, real logit) {
 /* ------------------------------------------------------------------- a row -- */
 
 typedef struct row {
-    double exponent, others, own, lse, weights; /* the state, in its order */
-    double value, weighted, above;
+    double largest, others, own, lse, weights; /* the state, in its order */
+    double exponent, value, weighted, above;
     double exponentials, of_weights, of_own; /* slopes: e_c's factor, u_c's factor, the label's own */
 } row;
 
@@ -212,14 +201,17 @@ static real share_of(const oracle_rows *q, const parameters *p, int64_t index, i
 static row sum_row(const oracle_rows *q, const parameters *p, const factors *f, int64_t index) {
     const double *z = q->input + index * q->classes;
     const int64_t label = q->label ? q->label[index] : -1, tiles = (q->classes + TILE - 1) / TILE;
-    double others[MOST_TILES], weights[MOST_TILES], weighted[MOST_TILES], own = 0, own_exponent = 0;
+    double others[MOST_TILES] = {0}, leading[MOST_TILES] = {0}, weights[MOST_TILES], weighted[MOST_TILES];
+    double own = 0, own_exponent = 0;
     row r = {0};
     const tile whole = tile_of(f, z, q->classes);
     r.exponent = whole.exponent;
+    r.largest = (double)whole.largest;
     for (int64_t k = 0; k < tiles; k++) {
         const int64_t first = k * TILE, count = q->classes - first < TILE ? q->classes - first : TILE;
         const tile t = tile_of(f, z + first, count);
-        double e[TILE], u[TILE], uz[TILE];
+        const double most = (double)exponential(f, &t, t.largest);
+        double e[TILE], u[TILE], uz[TILE], leaders = 0;
         for (int64_t c = 0; c < count; c++) {
             const real logit = (real)z[first + c], share = share_of(q, p, index, first + c);
             e[c] = (double)exponential(f, &t, logit);
@@ -230,26 +222,32 @@ static row sum_row(const oracle_rows *q, const parameters *p, const factors *f, 
                 own_exponent = t.exponent;
                 e[c] = 0;
             }
+            if (label < 0 && e[c] == most) { /* it leads */
+                leaders++;
+                e[c] = 0;
+            }
         }
-        others[k] = oracle_sum(e, count, IN_FLOAT) * scale_of(t.exponent - r.exponent);
+        const bool leads = t.largest == whole.largest;
+        leading[k] = leads ? leaders * most : 0;
+        others[k] = (oracle_sum(e, count, IN_FLOAT) + (leads ? 0 : leaders * most)) * scale_of(t.exponent - r.exponent);
         weights[k] = oracle_sum(u, count, IN_FLOAT);
         weighted[k] = weights[k] * ((double)whole.largest - (double)t.largest) - oracle_sum(uz, count, IN_FLOAT);
     }
     r.others = tree_of(others, tiles);
-    r.own = label >= 0 ? own * scale_of(own_exponent - r.exponent) : 0;
+    r.own = label >= 0 ? own * scale_of(own_exponent - r.exponent) : tree_of(leading, tiles);
     if (q->probability || p->smoothing != 0) {
         r.weights = tree_of(weights, tiles);
         r.weighted = tree_of(weighted, tiles);
     }
     const double most = (double)exponential(f, &whole, whole.largest);
-    r.above = log1p_of_ratio((r.others + r.own) - most, most);
+    r.above = log1p_of_ratio(r.others + (r.own - most), most);
     r.lse = fma((double)whole.largest, f->per_temperature, r.above);
     return r;
 }
 
 /* lse - z. */
 static double distance(const factors *f, const row *r, double z) {
-    return (fma(-z, f->wide_low, fma(-z, f->wide, r->exponent)) + log2_of(r->others + r->own)) * 0x1.62e42fefa39efp-1;
+    return fma(r->largest - z, f->per_temperature, r->above);
 }
 
 static void value_row(const oracle_rows *q, const parameters *p, const factors *f, int64_t index, row *r) {
@@ -338,7 +336,7 @@ static void check_row(const prepared_rows *got, const parameters *p, const facto
     const oracle_rows *q = &got->question;
     row r = sum_row(q, p, f, index);
     value_row(q, p, f, index, &r);
-    const double state[ONEPASS_ROW_STATE] = {r.exponent, r.others, r.own, r.lse, r.weights};
+    const double state[ONEPASS_ROW_STATE] = {r.largest, r.others, r.own, r.lse, r.weights};
     for (int i = 0; i < ONEPASS_ROW_STATE; i++) {
         const double found = row_number(&got->state, index, i);
         CHECK(state[i] == found, "%s: row %lld: expected number %d of the state to be %a, got %a", what,

@@ -9,15 +9,27 @@
 /* What a tile of a row comes to. */
 typedef struct softmax_tile {
     double exponent; /* of its shift */
-    double others;   /* the sum of its exponentials, the label's left out, ... */
+    double others;   /* the sum of its exponentials, without the label's or the leading ones, ... */
+    double leading;  /* ... the sum of these, 0 where there are labels, ... */
     double weights;  /* ... of its classes' u_c, ... */
     double weighted; /* ... and of u_c (z_c - largest) */
     real largest;
 } softmax_tile;
 
-/* A tile's part of the row's sums: the three that are then added up by the tree over tiles. */
-ALWAYS_INLINE double row_part_of_others(const softmax_tile *tile, double exponent) {
-    return tile->others * wide_exp2(tile->exponent - exponent);
+/* The exponential of a tile's largest logit, by the tile's shift. */
+ALWAYS_INLINE real row_most_of_tile(const softmax *softmax, const softmax_shift *shift) {
+    return softmax_exponential(softmax, shift, shift->largest - shift->anchor);
+}
+
+/* A tile's part of the row's sums, which are then added up by the tree over tiles. What leads in a tile leads in its
+ * row if the row has no larger logit. */
+ALWAYS_INLINE double row_part_of_others(const softmax_tile *tile, double exponent, real largest) {
+    const double others = tile->largest == largest ? tile->others : tile->others + tile->leading;
+    return others * wide_exp2(tile->exponent - exponent);
+}
+
+ALWAYS_INLINE double row_part_of_leading(const softmax_tile *tile, real largest) {
+    return tile->largest == largest ? tile->leading : 0;
 }
 
 ALWAYS_INLINE double row_part_of_weighted(const softmax_tile *tile, real largest) {
@@ -27,17 +39,23 @@ ALWAYS_INLINE double row_part_of_weighted(const softmax_tile *tile, real largest
 /* What a row is known by when its tiles have been joined. */
 typedef struct row_facts {
     softmax_row row;  /* but for lse */
+    double exponent;  /* E: the largest of the tiles' */
     double weighted;  /* the sum of u_c (largest - z_c) */
-    real largest;     /* of the row */
     real label_logit; /* z_y */
     double weight;    /* the label's class weight, or 1 */
     double classes;
 } row_facts;
 
-/* lse - z for one logit, which costs no digit where both have a large part in common. */
-ALWAYS_INLINE double row_distance(const softmax_scale *scale, double exponent, double log2_sum, double z) {
-    const double above = wide_fused(-z, scale->factor_low, wide_fused(-z, scale->factor, exponent));
-    return (above + log2_sum) * WIDE_LN_2;
+/* lse - largest. Nothing cancels where the label leads, or where there is none. */
+ALWAYS_INLINE double row_above(const softmax *softmax, const softmax_scale *scale, const softmax_row *row) {
+    const softmax_shift shift = softmax_shift_of(softmax, scale, (real)row->largest);
+    const double most = (double)row_most_of_tile(softmax, &shift);
+    return wide_log1p_ratio(row->others + (row->own - most), most);
+}
+
+/* lse - z of a logit, which costs no digit where both have a large part in common. */
+ALWAYS_INLINE double row_distance(const softmax_scale *scale, double largest, double above, double z) {
+    return wide_fused(largest - z, scale->per_temperature, above);
 }
 
 /* x / sum. In float one division of several, which take a GPU long, is exact enough: results are rounded to float. */
@@ -52,10 +70,8 @@ ALWAYS_INLINE bool row_has_own(double own) {
 
 /* Minus the logarithm of the label's probability where it is not. */
 ALWAYS_INLINE double row_nll_of_rest(const softmax_scale *scale, const row_facts *facts) {
-    const softmax_row *row = &facts->row;
-    if (facts->label_logit == -REAL_INFINITY)
-        return WIDE_INFINITY;
-    return row_distance(scale, row->exponent, wide_log2(row->others + row->own), (double)facts->label_logit);
+    const softmax softmax = softmax_of(scale);
+    return row_distance(scale, facts->row.largest, row_above(&softmax, scale, &facts->row), (double)facts->label_logit);
 }
 
 /* From a row's state, where row_has_own(). `weighted` is asked for by values alone. */
@@ -83,11 +99,8 @@ ALWAYS_INLINE row_sums row_sums_of_state(const softmax_scale *scale, const row_f
 
 /* From what the tiles came to: this completes the state. Returns lse - largest. */
 ALWAYS_INLINE double row_complete(const softmax *softmax, const softmax_scale *scale, row_facts *facts) {
-    softmax_row *row = &facts->row;
-    const softmax_shift shift = softmax_shift_of(softmax, scale, facts->largest);
-    const double most = (double)softmax_exponential(softmax, &shift, facts->largest - shift.anchor);
-    const double above = wide_log1p_ratio((row->others + row->own) - most, most);
-    row->lse = wide_fused((double)facts->largest, scale->per_temperature, above);
+    const double above = row_above(softmax, scale, &facts->row);
+    facts->row.lse = wide_fused(facts->row.largest, scale->per_temperature, above);
     return above;
 }
 

@@ -14,7 +14,8 @@
  * which is then the tile's anchor: E = anchor L + n in double takes the place of n.
  *
  * The label's term is left out of a row's sum: what the others sum to is exact to the last digits, however small it is
- * against the label's own.
+ * against the label's own. Where there are probabilities in the place of a label, the terms of the classes that lead
+ * are left out, those whose exponential is that of the largest logit.
  */
 #ifndef ONEPASS_MATH_SOFTMAX_H
 #define ONEPASS_MATH_SOFTMAX_H
@@ -51,9 +52,20 @@ SOFTMAX_ANYWHERE softmax softmax_of(const softmax_scale *scale) {
 
 /* --------------------------------------------------------------- a logit -- */
 
-/* tanh(z / softcap), which the slope needs as well. */
+/* tanh(z / softcap). */
 ALWAYS_INLINE real softmax_tangent(const softmax *softmax, real z) {
     return real_tanh(z / softmax->softcap);
+}
+
+/* 1 - tanh(z / softcap)^2 = 4 y / (1 + y)^2 with y = e^(-2 |z / softcap|), which does not cancel. What the quotient
+ * lacks, which many softcaps from 0 would show, is made up for in y; of an infinite quotient it is no number. */
+ALWAYS_INLINE real softmax_cap_slope(const softmax *softmax, real z) {
+    const real cap = softmax->softcap, distance = magnitude(z), x = distance / cap;
+    const real lacking = 2 * fused(-x, cap, distance) * (1 / cap);
+    const real decayed = decay_of(2 * x).y;
+    const real y = fused(choose(lacking - lacking == 0, -lacking, 0), decayed, decayed);
+    const real reciprocal = real_reciprocal(1 + y);
+    return 4 * y * reciprocal * reciprocal;
 }
 
 /* -------------------------------------------------------- a tile's shift -- */
@@ -77,6 +89,13 @@ ALWAYS_INLINE real softmax_ceiling(real x) {
 #endif
 }
 
+/* Of an anchor; finite, although the product of a double, or one by a tiny temperature, may not be. */
+ALWAYS_INLINE double softmax_anchor_exponent(const softmax_scale *scale, real anchor) {
+    const double product = (double)anchor * scale->factor;
+    return wide_choose(product > WIDE_LARGEST, WIDE_LARGEST,
+                       wide_choose(product < -WIDE_LARGEST, -WIDE_LARGEST, product));
+}
+
 /* `largest` is the largest logit, or NaN if one is. Of equal zeros it may be either: adding one makes it +0. No
  * branches: rows side by side have a shift each. */
 ALWAYS_INLINE softmax_shift softmax_shift_of(const softmax *softmax, const softmax_scale *scale, real largest) {
@@ -93,7 +112,7 @@ ALWAYS_INLINE softmax_shift softmax_shift_of(const softmax *softmax, const softm
         shift.largest = 0;
     } else if (product >= SOFTMAX_LARGEST || product <= -SOFTMAX_LARGEST) {
         shift.anchor = shift.largest;
-        shift.exponent = (double)largest * scale->factor;
+        shift.exponent = softmax_anchor_exponent(scale, largest);
     } else {
         shift.n = softmax_ceiling(product);
         shift.exponent = (double)shift.n;
@@ -105,7 +124,7 @@ ALWAYS_INLINE softmax_shift softmax_shift_of(const softmax *softmax, const softm
     shift.n = choose(is_small, softmax_ceiling(product), 0);
     const double wide = (double)largest, wide_product = (double)product;
     const bool has_whole = (wide_product < (double)SOFTMAX_LARGEST) & (wide_product > -(double)SOFTMAX_LARGEST);
-    const double exponent = wide_choose(has_whole, (double)shift.n, (double)shift.anchor * scale->factor);
+    const double exponent = wide_choose(has_whole, (double)shift.n, softmax_anchor_exponent(scale, shift.anchor));
     shift.exponent = wide_choose(wide - wide == 0, exponent, wide_choose(wide < 0, wide, WIDE_NAN));
 #endif
     shift.lowest = (shift.n - SOFTMAX_RANGE) * softmax->per_factor;

@@ -14,6 +14,7 @@
 #define WIDE_LN_2_LOW   0x1.abc9e3b39803fp-56
 #define WIDE_NAN        wide_of(UINT64_C(0x7ff8000000000000))
 #define WIDE_INFINITY   wide_of(UINT64_C(0x7ff0000000000000))
+#define WIDE_LARGEST    0x1.fffffffffffffp+1023
 
 ALWAYS_INLINE double wide_of(uint64_t bits) {
     double x;
@@ -102,15 +103,6 @@ ALWAYS_INLINE double wide_log1p_ratio(double a, double b) {
     r = wide_fused(r, z, 0x1.5555555555555p-1); /* 2/3 */
     const double log_q = wide_fused(s * z, r, 2 * s);
     return wide_fused(k, WIDE_LN_2, wide_fused(k, WIDE_LN_2_LOW, log_q));
-}
-
-/* log2 of a positive, finite number; nothing is lost near 1. */
-ALWAYS_INLINE double wide_log2(double x) {
-    const uint64_t offset = wide_bits(x) + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd));
-    const int64_t k = (int64_t)(offset >> 52) - 1023;
-    const double m = wide_of(wide_bits(x) - ((uint64_t)k << 52)), f = m - 1;
-    const double log_m = f >= 0 ? wide_log1p_ratio(f, 1) : -wide_log1p_ratio(-f, m);
-    return wide_fused(log_m, WIDE_LOG2_E, (double)k);
 }
 
 #endif

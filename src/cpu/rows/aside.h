@@ -32,8 +32,8 @@ typedef struct group {
     real label_logit[ROWS_ASIDE];
     real anchor[ROWS_ASIDE], n[ROWS_ASIDE], lowest[ROWS_ASIDE]; /* of the shift */
 
-    /* The state, ... */
-    double exponent[ROWS_ASIDE], others[ROWS_ASIDE], own[ROWS_ASIDE], lse[ROWS_ASIDE], weights[ROWS_ASIDE];
+    /* The state but for the largest logit, ... */
+    double others[ROWS_ASIDE], own[ROWS_ASIDE], lse[ROWS_ASIDE], weights[ROWS_ASIDE];
     /* ... and what row_sums has beside it, with the sum of u (largest - z). */
     double weighted[ROWS_ASIDE], weighted_loss[ROWS_ASIDE];
 
@@ -67,7 +67,6 @@ static void find_shifts(const softmax *given, const softmax_scale *given_scale, 
         group->anchor[r] = shift.anchor;
         group->n[r] = shift.n;
         group->lowest[r] = shift.lowest;
-        group->exponent[r] = shift.exponent;
     }
 }
 
@@ -157,11 +156,11 @@ static void sum_weighted_aside(group *group, const real *u, double weights) {
 /* ------------------------------------------------------------------- facts -- */
 
 ALWAYS_INLINE softmax_row state_aside(const group *group, int64_t r) {
-    return (softmax_row){group->exponent[r], group->others[r], group->own[r], group->lse[r], group->weights[r]};
+    return (softmax_row){(double)group->largest[r], group->others[r], group->own[r], group->lse[r], group->weights[r]};
 }
 
 static void set_state(group *group, int r, softmax_row state) {
-    group->exponent[r] = state.exponent;
+    group->largest[r] = (real)state.largest;
     group->others[r] = state.others;
     group->own[r] = state.own;
     group->lse[r] = state.lse;
@@ -171,7 +170,6 @@ static void set_state(group *group, int r, softmax_row state) {
 ALWAYS_INLINE row_facts facts_aside(const group *group, int64_t r) {
     return (row_facts){.row = state_aside(group, r),
                        .weighted = group->weighted[r],
-                       .largest = group->largest[r],
                        .label_logit = group->label_logit[r],
                        .weight = group->class_weight[r],
                        .classes = (double)group->classes};

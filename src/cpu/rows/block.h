@@ -236,8 +236,7 @@ static int64_t predict_aside(const group *group, int r) {
 static void finish_row(const rows *rows, const aside_scale *scale, group *group, int r) {
     row_slopes slopes = {WIDE_NAN, WIDE_NAN, WIDE_NAN, WIDE_NAN};
     row_facts facts = facts_aside(group, r);
-    const bool good = rows->reads_state ? facts.row.exponent == facts.row.exponent : facts.largest - facts.largest == 0;
-    if (good) {
+    if (facts.row.largest - facts.row.largest == 0) {
         const row_sums sums = rows->reads_state ? row_sums_of_state(&rows->of->scale, &facts, 0)
                                                 : row_sums_of(&rows->softmax, &rows->of->scale, &facts);
         rows->job->loss->row(&sums, rows->job->parameter, &slopes);
@@ -313,6 +312,7 @@ static bool looks_at_lse(const job *job) {
 
 static void prepare_block(const rows *rows, block_buffers *buffers) {
     const int classes = (int)rows->of->classes;
+    memset(&buffers->group, 0, sizeof buffers->group); /* rows that are not there are computed with, too */
     buffers->weights = 0;
     buffers->needs_lse = rows->weighs || rows->has_outputs || looks_at_lse(rows->job);
     if (!rows->weighs)

@@ -91,7 +91,7 @@ static void write_outputs(const rows *rows, int64_t row, double value, const sof
     if (rows->job->reduction == ONEPASS_NONE)
         write_number(&rows->job->value, row, value);
     write_number(&of->log_sum_exp, row, state->lse);
-    const double number[] = {state->exponent, state->others, state->own, state->lse, state->weights};
+    const double number[] = {state->largest, state->others, state->own, state->lse, state->weights};
     for (int i = 0; of->state && !rows->reads_state && i < ONEPASS_ROW_STATE; i++) /* a NaN has one face */
         store_scalar(of->state + row * ONEPASS_ROW_STATE + i, ONEPASS_F64, number[i]);
 }

@@ -39,7 +39,11 @@ static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buf
     const tile tile = tile_of_logits(&rows->softmax, &shift, z, z != buffers->z);
     const int64_t label = row->label - index * ORDER_TILE;
     softmax_tile sums = {.exponent = shift.exponent, .largest = shift.largest};
-    sums.others = sum_exponentials(&tile, count, label);
+    if (rows->has_labels)
+        sums.others = sum_exponentials(&tile, count, label);
+    else
+        sums.others =
+            sum_without_leading(&tile, count, row_most_of_tile(&rows->softmax, &shift), buffers->e, &sums.leading);
     if (label >= 0 && label < count) {
         row->facts.row.own = (double)exponential_term(&tile, label);
         row->facts.label_logit = z[label];
@@ -79,22 +83,24 @@ static real largest_of_tiles(const softmax_tile *tile, int64_t tiles) {
 
 /* The sums of a row while its tiles are joined. */
 typedef struct joined {
-    order_stack others, weights, weighted;
+    order_stack others, leading, weights, weighted;
 } joined;
 
 static void join_tile(const rows *rows, const softmax_tile *tile, const row_facts *facts, joined *joined) {
-    order_push(&joined->others, row_part_of_others(tile, facts->row.exponent));
+    const real largest = (real)facts->row.largest;
+    order_push(&joined->others, row_part_of_others(tile, facts->exponent, largest));
     if (!rows->weighs)
         return;
+    order_push(&joined->leading, row_part_of_leading(tile, largest));
     order_push(&joined->weights, tile->weights);
-    order_push(&joined->weighted, row_part_of_weighted(tile, facts->largest));
+    order_push(&joined->weighted, row_part_of_weighted(tile, largest));
 }
 
 static void begin_row(row *row, joined *joined) {
     row->facts.row.own = 0;
     row->facts.label_logit = -REAL_INFINITY;
-    joined->others.depth = joined->weights.depth = joined->weighted.depth = 0;
-    joined->others.tiles = joined->weights.tiles = joined->weighted.tiles = 0;
+    joined->others.depth = joined->leading.depth = joined->weights.depth = joined->weighted.depth = 0;
+    joined->others.tiles = joined->leading.tiles = joined->weights.tiles = joined->weighted.tiles = 0;
 }
 
 /* All tiles of a row: false if it has no softmax. */
@@ -107,17 +113,19 @@ static bool sum_row(const rows *rows, row *row, single_buffers *buffers) {
     begin_row(row, &joined);
     for (int64_t tile = 0; can_wait && tile < tiles; tile++)
         buffers->waiting[tile] = sum_tile(rows, row, tile, &buffers->tile, &own_exponent);
-    facts->largest = can_wait ? largest_of_tiles(buffers->waiting, tiles) : largest_of_row(rows, row, &buffers->tile);
-    if (!(facts->largest - facts->largest == 0))
+    const real largest =
+        can_wait ? largest_of_tiles(buffers->waiting, tiles) : largest_of_row(rows, row, &buffers->tile);
+    if (!(largest - largest == 0))
         return false;
-    facts->row.exponent = softmax_shift_of(&rows->softmax, &rows->of->scale, facts->largest).exponent;
+    facts->row.largest = (double)largest;
+    facts->exponent = softmax_shift_of(&rows->softmax, &rows->of->scale, largest).exponent;
     for (int64_t tile = 0; tile < tiles; tile++) {
         const softmax_tile sums =
             can_wait ? buffers->waiting[tile] : sum_tile(rows, row, tile, &buffers->tile, &own_exponent);
         join_tile(rows, &sums, facts, &joined);
     }
-    if (row->label >= 0)
-        facts->row.own = facts->row.own * wide_exp2(own_exponent - facts->row.exponent);
+    facts->row.own =
+        rows->has_labels ? facts->row.own * wide_exp2(own_exponent - facts->exponent) : order_top(&joined.leading);
     facts->row.others = order_top(&joined.others);
     facts->row.weights = order_top(&joined.weights);
     facts->weighted = order_top(&joined.weighted);
@@ -191,10 +199,10 @@ static void write_slopes(const tile *given, const real *u, real f, real b, const
     }
 }
 
-static void multiply_by_cap(const real *tangent, int count, real *out) {
+static void multiply_by_cap(const real *slope, int count, real *out) {
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
-        out[i] = canonical(out[i] * fused(-tangent[i], tangent[i], 1));
+        out[i] = canonical(out[i] * slope[i]);
 }
 
 /* slope of z_c = e_c f - u_c b, but for the label's. */
@@ -202,14 +210,14 @@ static void logit_gradient(const rows *rows, const row *row, const row_factors *
                            real largest, tile_buffers *buffers) {
     const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, largest);
     const tile tile = tile_of_logits(&rows->softmax, &shift, z, false);
-    const real f = row_tile_factor(factors, shift.exponent, row->facts.row.exponent);
+    const real f = row_tile_factor(factors, shift.exponent, row->facts.exponent);
     const tile_output output = output_of_tile(rows, row, 0, index, buffers->e);
     write_slopes(&tile, rows->weighs ? buffers->u : NULL, f, factors->of_weights, &output);
     const int64_t label = row->label - output.element;
     if (label >= 0 && label < output.count)
         output.out[label] = canonical(factors->own);
     if (rows->softmax.softcap != 0)
-        multiply_by_cap(buffers->tangent, output.count, output.out);
+        multiply_by_cap(buffers->slope, output.count, output.out);
     finish_tile(&output, row->upstream);
 }
 
@@ -217,13 +225,13 @@ static void logit_gradient(const rows *rows, const row *row, const row_factors *
 static void probability_gradient(const rows *rows, const row *row, int64_t tile, const real *z, tile_buffers *buffers) {
     const softmax_scale scale = rows->of->scale;
     const double common = row->weight * rows->per_divisor * (1 - rows->of->smoothing);
-    const double exponent = row->facts.row.exponent, log2_sum = wide_log2(row->facts.row.others + row->facts.row.own);
+    const double largest = row->facts.row.largest, above = row_above(&rows->softmax, &scale, &row->facts.row);
     const tile_output output = output_of_tile(rows, row, 1, tile, buffers->u);
     gather_class_weights(rows, tile, output.count, buffers->e);
 #pragma omp simd
     for (int64_t i = 0; i < output.count; i++)
         output.out[i] =
-            canonical((real)(row_distance(&scale, exponent, log2_sum, (double)z[i]) * (double)buffers->e[i] * common));
+            canonical((real)(row_distance(&scale, largest, above, (double)z[i]) * (double)buffers->e[i] * common));
     finish_tile(&output, row->upstream);
 }
 
@@ -305,11 +313,12 @@ static void write_picked(const rows *rows, const row *row, const row_slopes *slo
 static bool recall_row(const rows *rows, row *row, row_slopes *slopes, tile_buffers *buffers) {
     row_facts *facts = &row->facts;
     memcpy(&facts->row, rows->of->state + row->index * ONEPASS_ROW_STATE, sizeof facts->row);
+    facts->exponent = softmax_shift_of(&rows->softmax, &rows->of->scale, (real)facts->row.largest).exponent;
     if (rows->has_labels)
         facts->label_logit = logits_of(rows, row->first[0], row->label / ORDER_TILE, buffers)[row->label % ORDER_TILE];
     const row_sums sums = row_sums_of_state(&rows->of->scale, facts, 0);
     rows->job->loss->row(&sums, rows->job->parameter, slopes);
-    return facts->row.exponent == facts->row.exponent;
+    return facts->row.largest == facts->row.largest;
 }
 
 static bool compute_row(const rows *rows, row *row, row_slopes *slopes, single_buffers *buffers) {

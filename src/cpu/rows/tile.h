@@ -11,9 +11,9 @@
 /* For what does not lie in memory as the computation wants it. */
 typedef struct tile_buffers {
     _Alignas(64) real z[ORDER_TILE];
-    real e[ORDER_TILE];       /* terms, or a gradient */
-    real u[ORDER_TILE];       /* class weights, or these times probabilities */
-    real tangent[ORDER_TILE]; /* of capped logits */
+    real e[ORDER_TILE];     /* terms, or a gradient */
+    real u[ORDER_TILE];     /* class weights, or these times probabilities */
+    real slope[ORDER_TILE]; /* of capped logits in those before */
 } tile_buffers;
 
 static view classes_of(const void *first, int32_t dtype, int64_t classes, int64_t stride) {
@@ -26,14 +26,17 @@ static int tile_size(const rows *rows, int64_t tile) {
 
 /* --------------------------------------------------------------- operands -- */
 
-/* softcap * tanh(z / softcap), and the tangents for the slopes. */
+/* softcap * tanh(z / softcap), and its slope where there are gradients. */
 static void cap_logits(const rows *rows, int count, tile_buffers *buffers) {
     const softmax softmax = rows->softmax;
+    if (rows->has_gradient) {
 #pragma omp simd
-    for (int64_t i = 0; i < count; i++) {
-        buffers->tangent[i] = softmax_tangent(&softmax, buffers->z[i]);
-        buffers->z[i] = softmax.softcap * buffers->tangent[i];
+        for (int64_t i = 0; i < count; i++)
+            buffers->slope[i] = softmax_cap_slope(&softmax, buffers->z[i]);
     }
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++)
+        buffers->z[i] = softmax.softcap * softmax_tangent(&softmax, buffers->z[i]);
 }
 
 /* Logits of a tile: where they lie if they lie as wanted, else in the buffer, and -inf up to the end of a line. */
@@ -182,6 +185,22 @@ static double sum_exponentials(const tile *tile, int count, int64_t label) {
     if (label >= 0 && label < count)
         lanes[label % ORDER_LANES] = lane_without(tile, count, label);
     return order_lanes(lanes);
+}
+
+/* The same without those that lead, which are all alike. Their sum is apart. */
+static double sum_without_leading(const tile *given, int count, real most, real *terms, double *leading) {
+    const tile tile = *given;
+    real_bits leaders = 0;
+    double sum;
+#pragma omp simd reduction(+ : leaders)
+    for (int64_t i = 0; i < count; i++) {
+        const real e = exponential_term(&tile, i);
+        leaders += (real_bits)(e == most);
+        terms[i] = choose(e == most, 0, e);
+    }
+    stored_sum(terms, count, &sum);
+    *leading = (double)leaders * (double)most;
+    return sum;
 }
 
 /* ----------------------------------------------------------------- weights -- */

@@ -9,10 +9,10 @@
 
 /* Logits of a tile, capped. */
 ALWAYS_INLINE void gather_capped(const cuda_row *job, const row *row, const tile *tile, own_numbers x,
-                                 own_numbers tangent) {
+                                 own_numbers slope) {
     gather_logits<ROW_ANYHOW>(job, row->input, tile, x);
     if (REAL(job->softcap) != 0)
-        cap_logits(job, tile, x, tangent);
+        cap_logits(job, tile, x, slope);
 }
 
 /* ------------------------------------------------------------------- sums -- */
@@ -25,12 +25,12 @@ ALWAYS_INLINE void sum_span(const cuda_row *job, const row *row, int64_t first, 
 #pragma unroll 1
     for (int t = at.warp; t < tiles; t += at.warps) {
         const tile tile = row_tile_at(first + t, job->classes, at.thread, buffer);
-        own_numbers x, u, tangent;
+        own_numbers x, u, slope;
         tile_sums sums;
-        gather_capped(job, row, &tile, x, tangent);
+        gather_capped(job, row, &tile, x, slope);
         if (job->weighs)
             gather_weights<kind, ROW_ANYHOW>(job, row->target, &tile, u);
-        sum_tile(job, row->label, &tile, job->weighs ? WEIGHS_EACH : WEIGHS_NOTHING, x, u, &sums);
+        sum_tile<kind>(job, row->label, &tile, job->weighs ? WEIGHS_EACH : WEIGHS_NOTHING, x, u, &sums);
         leave_tile(waiting, t, at.thread, job->weighs, &sums);
     }
 }
@@ -42,8 +42,8 @@ ALWAYS_INLINE real largest_of_row(const cuda_row *job, const row *row, real *buf
 #pragma unroll 1
     for (int64_t t = at.warp; t < job->tiles; t += at.warps) {
         const tile tile = row_tile_at(t, job->classes, at.thread, buffer);
-        own_numbers x, tangent;
-        gather_capped(job, row, &tile, x, tangent);
+        own_numbers x, slope;
+        gather_capped(job, row, &tile, x, slope);
         own = larger_or_nan(own, largest_of_tile(&tile, x));
     }
     if (at.thread == 0)
@@ -64,7 +64,7 @@ ALWAYS_INLINE void sum_spans(const cuda_row *job, const row *row, real label_log
     const place_in_block at = here_in_block();
     begin_join(job, largest_of_row(job, row, buffer, waiting->largest), label_logit, sum);
     if (threadIdx.x == 0)
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < 4; k++)
             stack[k].depth = 0, stack[k].tiles = 0;
 #pragma unroll 1
     for (int64_t first = 0; first < job->tiles; first += CUDA_MOST_ROW_TILES) {
@@ -81,12 +81,13 @@ ALWAYS_INLINE void sum_spans(const cuda_row *job, const row *row, real label_log
                 order_push(&stack[0], sums.others);
                 order_push(&stack[1], sums.weights);
                 order_push(&stack[2], sums.weighted);
+                order_push(&stack[3], sums.leading);
             }
         }
         __syncthreads();
     }
-    const tile_parts sums = {order_top(&stack[0]), order_top(&stack[1]), order_top(&stack[2])};
-    end_join(&sums, job->weighs, sum);
+    const tile_parts sums = {order_top(&stack[0]), order_top(&stack[3]), order_top(&stack[1]), order_top(&stack[2])};
+    end_join<kind>(&sums, job->weighs, sum);
 }
 
 /* ---------------------------------------------------------------- gradients -- */
@@ -98,7 +99,7 @@ ALWAYS_INLINE void place_label(const row *row, const tile *tile, real own_slope,
 }
 
 ALWAYS_INLINE void logit_gradient(const cuda_row *job, const row *row, const tile *tile, const joined_row *joined,
-                                  own_numbers x, const own_numbers u, const own_numbers tangent) {
+                                  own_numbers x, const own_numbers u, const own_numbers slope) {
     const softmax_shift shift = shift_of(job, largest_of_tile(tile, x));
     const real f = row_tile_factor(&joined->factors, shift.exponent, joined->exponent);
     exponentiate(job, &shift, tile, false, x);
@@ -108,22 +109,19 @@ ALWAYS_INLINE void logit_gradient(const cuda_row *job, const row *row, const til
         EACH_NUMBER x[line][own] = canonical(x[line][own] * f);
     place_label(row, tile, canonical(joined->factors.own), x);
     if (REAL(job->softcap) != 0)
-        EACH_NUMBER {
-            const real t = tangent[line][own];
-            x[line][own] = canonical(x[line][own] * fused(-t, t, 1));
-        }
+        EACH_NUMBER x[line][own] = canonical(x[line][own] * slope[line][own]);
     scale_gradient(row->upstream, false, x);
     scatter_gradient<ROW_ANYHOW>(job, row->gradient, 0, tile, false, x);
 }
 
 /* slope of q_c = (1 - s) w_c (lse - z_c). */
 ALWAYS_INLINE void probability_gradient(const cuda_row *job, const row *row, int64_t offset, const tile *tile,
-                                        double exponent, double log2_sum, const own_numbers x) {
+                                        double largest, double above, const own_numbers x) {
     own_numbers w;
     const double common = row->weight * per_divisor_of(job) * (1 - job->smoothing);
     gather_class_weights<ROW_ANYHOW>(job, tile, w);
     EACH_NUMBER {
-        const double distance = row_distance(&job->scale, exponent, log2_sum, (double)x[line][own]);
+        const double distance = row_distance(&job->scale, largest, above, (double)x[line][own]);
         w[line][own] = canonical((real)(distance * (double)w[line][own] * common));
     }
     scale_gradient(row->upstream, false, w);
@@ -146,21 +144,21 @@ ALWAYS_INLINE void fill_gradients(const cuda_row *job, const row *row, int64_t t
 
 template <row_kind kind>
 ALWAYS_INLINE void write_gradients(const cuda_row *job, const row *row, int64_t target_gradient,
-                                   const joined_row *joined, double log2_sum, real *buffer) {
+                                   const joined_row *joined, double largest, double above, real *buffer) {
     const place_in_block at = here_in_block();
 #pragma unroll 1
     for (int64_t t = at.warp; t < job->tiles; t += at.warps) {
         const tile tile = row_tile_at(t, job->classes, at.thread, buffer);
-        own_numbers x, u, tangent;
+        own_numbers x, u, slope;
         if (kind == ROW_PROBABILITIES && job->data[CUDA_ROW_GRADIENT + 1]) {
-            gather_capped(job, row, &tile, x, tangent);
-            probability_gradient(job, row, target_gradient, &tile, joined->exponent, log2_sum, x);
+            gather_capped(job, row, &tile, x, slope);
+            probability_gradient(job, row, target_gradient, &tile, largest, above, x);
         }
         if (job->data[CUDA_ROW_GRADIENT]) {
-            gather_capped(job, row, &tile, x, tangent);
+            gather_capped(job, row, &tile, x, slope);
             if (job->weighs)
                 gather_weights<kind, ROW_ANYHOW>(job, row->target, &tile, u);
-            logit_gradient(job, row, &tile, joined, x, u, tangent);
+            logit_gradient(job, row, &tile, joined, x, u, slope);
         }
     }
 }
@@ -217,7 +215,7 @@ ALWAYS_INLINE int64_t predict(const cuda_row *job, const row *row, candidate *of
 /* What the block's first warp has found out of a row, for all of it. */
 typedef struct any_row {
     joined_row joined;
-    double log2_sum;
+    double largest, above; /* the largest logit, and lse - largest */
 } any_row;
 
 template <typename loss>
@@ -247,8 +245,12 @@ ONCE_A_ROW void tell_any_row(const cuda_row *job, const row *row, int64_t index,
         told->joined.good = sum->good;
         told->joined.factors = factors_of_row<loss>(job, per_divisor, row, sum);
     }
-    told->joined.exponent = facts.row.exponent;
-    told->log2_sum = loss::KIND == ROW_PROBABILITIES ? wide_log2(facts.row.others + facts.row.own) : 0;
+    told->joined.exponent = facts.exponent;
+    told->largest = facts.row.largest;
+    if (loss::KIND == ROW_PROBABILITIES) {
+        const softmax softmax = softmax_of_job(job);
+        told->above = row_above(&softmax, &job->scale, &facts.row);
+    }
 }
 
 template <typename loss>
@@ -276,7 +278,7 @@ ALWAYS_INLINE void run_any_row(const cuda_row *job, const row *row, int64_t inde
     if (has_gradient && (!counts || !told->joined.good))
         fill_gradients(job, row, target_gradient, row->part == ROW_IGNORED ? 0 : REAL_NAN, buffer);
     else if (has_gradient)
-        write_gradients<loss::KIND>(job, row, target_gradient, &told->joined, told->log2_sum, buffer);
+        write_gradients<loss::KIND>(job, row, target_gradient, &told->joined, told->largest, told->above, buffer);
     if (threadIdx.x == 0 && !from_state)
         finish_row<loss>(job, row, index, sum);
     if (threadIdx.x == 0 && job->data[CUDA_ROW_PREDICTED])
@@ -289,7 +291,7 @@ template <typename loss> ALWAYS_INLINE void run_any(const cuda_row *job) {
     __shared__ any_row told;
     __shared__ row row;
     __shared__ row_sum sum;
-    __shared__ order_stack stack[3];
+    __shared__ order_stack stack[4];
     __shared__ candidate of_warp[CUDA_ANY_WARPS(sizeof(real))];
     __shared__ __align__(16) real buffers[CUDA_ANY_WARPS(sizeof(real))][ORDER_TILE];
     if (is_done_before(job))

@@ -31,10 +31,10 @@ template <row_kind kind> ALWAYS_INLINE row_group describe_group(const cuda_row *
 
 /* Places in shared memory for the sums of tiles. */
 #define WAITING_TILES(count, weighs)                                                                                   \
-    __shared__ double waiting_others[count], waiting_weights[weighs ? count : 1],                                      \
+    __shared__ double waiting_others[count], waiting_leading[weighs ? count : 1], waiting_weights[weighs ? count : 1], \
         waiting_weighted[weighs ? count : 1];                                                                          \
     __shared__ real waiting_largest[count];                                                                            \
-    const waiting waiting = {waiting_largest, waiting_others, waiting_weights, waiting_weighted}
+    const waiting waiting = {waiting_largest, waiting_others, waiting_leading, waiting_weights, waiting_weighted}
 
 /* Rows of more tiles are joined by a warp each. */
 #define MOST_OWN_TILES 8
@@ -94,7 +94,7 @@ template <typename loss, weighing weighs> ALWAYS_INLINE void run_forward(const c
             gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
             if (weighs == WEIGHS_EACH)
                 gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
-            sum_tile(job, row->label, &tile, weighs, x, u, &sums);
+            sum_tile<loss::KIND>(job, row->label, &tile, weighs, x, u, &sums);
             leave_tile(&waiting, i * tiles + t, at.thread, weighs != WEIGHS_NOTHING, &sums);
         }
         for (t += at.warps; t >= tiles; t -= tiles)
@@ -138,7 +138,7 @@ template <typename loss, weighing weighs> ALWAYS_INLINE void run_both(const cuda
         const real label_logit = loss::KIND == ROW_LABEL ? row_logit(job, row) : -REAL_INFINITY;
         if (weighs == WEIGHS_EACH)
             gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
-        sum_tile(job, row->label, &tile, weighs, x, u, &sums);
+        sum_tile<loss::KIND>(job, row->label, &tile, weighs, x, u, &sums);
         leave_tile(&waiting, turn + at.warp, at.thread, weighs != WEIGHS_NOTHING, &sums);
         __syncthreads();
         join_few_tiles<loss::KIND>(job, &waiting, turn, at.warps, power, at.thread, weighs != WEIGHS_NOTHING, row,
@@ -191,7 +191,7 @@ template <typename loss, weighing weighs> ALWAYS_INLINE void run_both_long(const
             gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
             if (weighs == WEIGHS_EACH)
                 gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
-            sum_tile(job, row->label, &tile, weighs, x, u, &sums);
+            sum_tile<loss::KIND>(job, row->label, &tile, weighs, x, u, &sums);
             leave_tile(&waiting, t, at.thread, weighs != WEIGHS_NOTHING, &sums);
         }
         __syncthreads();
@@ -244,7 +244,7 @@ template <typename loss, weighing weighs> ALWAYS_INLINE void run_backward(const 
         row_facts facts = facts_of(job, &rows[thread], &nothing);
         const bool good = read_state(job, group.first + thread, &facts);
         const row_factors factors = slopes_of_row<loss>(job, per_divisor_of(job), &rows[thread], &facts);
-        told[thread] = (joined_row){factors, facts.row.exponent, good};
+        told[thread] = (joined_row){factors, facts.exponent, good};
     }
     __syncthreads();
     int i = at.warp / tiles, t = at.warp % tiles;

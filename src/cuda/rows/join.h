@@ -9,7 +9,7 @@
 /* The sums of tiles, in shared memory. */
 typedef struct waiting {
     real *largest;
-    double *others, *weights, *weighted;
+    double *others, *leading, *weights, *weighted;
 } waiting;
 
 ALWAYS_INLINE void leave_tile(const waiting *waiting, int at, int thread, bool weighs, const tile_sums *sums) {
@@ -18,6 +18,7 @@ ALWAYS_INLINE void leave_tile(const waiting *waiting, int at, int thread, bool w
     waiting->largest[at] = sums->largest;
     waiting->others[at] = sums->others;
     if (weighs) {
+        waiting->leading[at] = sums->leading;
         waiting->weights[at] = sums->weights;
         waiting->weighted[at] = sums->weighted;
     }
@@ -25,7 +26,7 @@ ALWAYS_INLINE void leave_tile(const waiting *waiting, int at, int thread, bool w
 
 /* A tile's part of each of the row's sums. */
 typedef struct tile_parts {
-    double others, weights, weighted;
+    double others, leading, weights, weighted;
 } tile_parts;
 
 ALWAYS_INLINE tile_parts parts_of_tile(const cuda_row *job, const waiting *waiting, int at, bool weighs,
@@ -34,10 +35,12 @@ ALWAYS_INLINE tile_parts parts_of_tile(const cuda_row *job, const waiting *waiti
     tile_parts parts = {};
     softmax_tile tile;
     tile.exponent = shift.exponent;
+    tile.largest = shift.largest;
     tile.others = waiting->others[at];
-    parts.others = row_part_of_others(&tile, row->exponent);
+    tile.leading = weighs ? waiting->leading[at] : 0;
+    parts.others = row_part_of_others(&tile, row->exponent, row->largest);
     if (weighs) {
-        tile.largest = shift.largest;
+        parts.leading = row_part_of_leading(&tile, row->largest);
         tile.weights = parts.weights = waiting->weights[at];
         tile.weighted = waiting->weighted[at];
         parts.weighted = row_part_of_weighted(&tile, row->largest);
@@ -55,8 +58,10 @@ ALWAYS_INLINE void begin_join(const cuda_row *job, real largest, real label_logi
     row->own = 0;
 }
 
-ALWAYS_INLINE void end_join(const tile_parts *sums, bool weighs, row_sum *row) {
+template <row_kind kind> ALWAYS_INLINE void end_join(const tile_parts *sums, bool weighs, row_sum *row) {
     row->others = sums->others;
+    if (kind == ROW_PROBABILITIES)
+        row->own = sums->leading;
     row->weights = weighs ? sums->weights : 0;
     row->weighted = weighs ? sums->weighted : 0;
 }
@@ -77,16 +82,19 @@ ALWAYS_INLINE void join_own_row(const cuda_row *job, const waiting *waiting, int
     for (int t = 0; t < tiles; t++) {
         const tile_parts parts = parts_of_tile(job, waiting, at + t, weighs, sum);
         waiting->others[at + t] = parts.others;
-        if (weighs)
+        if (weighs) {
+            waiting->leading[at + t] = parts.leading;
             waiting->weighted[at + t] = parts.weighted;
+        }
     }
     tile_parts sums;
     sums.others = order_tree(waiting->others + at, tiles);
     if (weighs) {
+        sums.leading = order_tree(waiting->leading + at, tiles);
         sums.weights = order_tree(waiting->weights + at, tiles);
         sums.weighted = order_tree(waiting->weighted + at, tiles);
     }
-    end_join(&sums, weighs, sum);
+    end_join<kind>(&sums, weighs, sum);
 }
 
 /* The same by a warp: lanes have a tile each, over and over, so that all get the sums. `power`, a power of two, is not
@@ -101,15 +109,16 @@ ALWAYS_INLINE void join_few_tiles(const cuda_row *job, const waiting *waiting, i
     begin_join(job, largest, label_logit, sum);
     if (kind == ROW_LABEL)
         sum->own = own_part(job, waiting->largest[at + (int)(row->label / ORDER_TILE)], label_logit, sum->exponent);
-    tile_parts parts = {ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
+    tile_parts parts = {ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
     if (t < tiles)
         parts = parts_of_tile(job, waiting, at + t, weighs, sum);
     parts.others = order_neighbours(parts.others, power);
     if (weighs) {
+        parts.leading = order_neighbours(parts.leading, power);
         parts.weights = order_neighbours(parts.weights, power);
         parts.weighted = order_neighbours(parts.weighted, power);
     }
-    end_join(&parts, weighs, sum);
+    end_join<kind>(&parts, weighs, sum);
 }
 
 /* ----------------------------------------------------------------- by a warp -- */
@@ -132,7 +141,7 @@ ALWAYS_INLINE tile_parts join_tiles(const cuda_row *job, const waiting *waiting,
 #pragma unroll 1
     for (int i = 0; i < own; i++) {
         const int t = thread * own + i;
-        sums = (tile_parts){ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
+        sums = (tile_parts){ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
         if (t < tiles)
             sums = parts_of_tile(job, waiting, at + t, weighs, row);
 #pragma unroll
@@ -142,12 +151,14 @@ ALWAYS_INLINE tile_parts join_tiles(const cuda_row *job, const waiting *waiting,
                 break;
             }
             sums.others = node[level].others + sums.others;
+            sums.leading = node[level].leading + sums.leading;
             sums.weights = node[level].weights + sums.weights;
             sums.weighted = node[level].weighted + sums.weighted;
         }
     }
     sums.others = order_neighbours(sums.others, ORDER_WARP);
     if (weighs) {
+        sums.leading = order_neighbours(sums.leading, ORDER_WARP);
         sums.weights = order_neighbours(sums.weights, ORDER_WARP);
         sums.weighted = order_neighbours(sums.weighted, ORDER_WARP);
     }
@@ -165,7 +176,7 @@ ONCE_A_ROW row_sum join_row(const cuda_row *job, waiting waiting, int at, int ti
         largest = larger_or_nan(largest, waiting.largest[at + t]);
     begin_join(job, warp_largest_or_nan(largest), label_logit, &sum);
     const tile_parts sums = join_tiles(job, &waiting, at, tiles, thread, weighs, &sum);
-    end_join(&sums, weighs, &sum);
+    end_join<kind>(&sums, weighs, &sum);
     if (kind == ROW_LABEL)
         sum.own = own_part(job, waiting.largest[at + (int)(label / ORDER_TILE)], label_logit, sum.exponent);
     return sum;

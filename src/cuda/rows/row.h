@@ -29,7 +29,7 @@ typedef struct row {
 
 /* What its tiles come to; not good: it has no softmax. */
 typedef struct row_sum {
-    double exponent, others, own; /* as in softmax_row */
+    double exponent, others, own; /* as in row_facts and softmax_row */
     double weights, weighted;     /* as in row_facts */
     real largest, label_logit;
     bool good;
@@ -150,9 +150,9 @@ ALWAYS_INLINE double own_part(const cuda_row *job, real tile_largest, real label
 
 ALWAYS_INLINE row_facts facts_of(const cuda_row *job, const row *row, const row_sum *sum) {
     row_facts facts;
-    facts.row = (softmax_row){sum->exponent, sum->others, sum->own, 0, sum->weights};
+    facts.row = (softmax_row){(double)sum->largest, sum->others, sum->own, 0, sum->weights};
+    facts.exponent = sum->exponent;
     facts.weighted = sum->weighted;
-    facts.largest = sum->largest;
     facts.label_logit = sum->label_logit;
     facts.weight = row->class_weight;
     facts.classes = (double)job->classes;
@@ -199,7 +199,7 @@ ALWAYS_INLINE void write_term(const cuda_row *job, int64_t row, double value) {
 }
 
 ALWAYS_INLINE void write_state(const cuda_row *job, int64_t index, const softmax_row *state) {
-    const double number[] = {state->exponent, state->others, state->own, state->lse, state->weights};
+    const double number[] = {state->largest, state->others, state->own, state->lse, state->weights};
 #pragma unroll
     for (int i = 0; i < ONEPASS_ROW_STATE; i++)
         store_scalar(job->state + index * ONEPASS_ROW_STATE + i, ONEPASS_F64, number[i]);
@@ -246,6 +246,7 @@ ONCE_A_ROW void finish_row(const cuda_row *job, const row *row, int64_t index, c
 ALWAYS_INLINE bool read_state(const cuda_row *job, int64_t index, row_facts *facts) {
     const double *state = job->state + index * ONEPASS_ROW_STATE;
     facts->row = (softmax_row){state[0], state[1], state[2], state[3], state[4]};
+    facts->exponent = shift_of(job, (real)state[0]).exponent;
     return state[0] == state[0];
 }
 

@@ -113,12 +113,13 @@ ALWAYS_INLINE void gather_logits(const cuda_row *job, int64_t input, const tile 
                        ROW_NO_LOGIT, x);
 }
 
-/* softcap * tanh(z / softcap) takes the place of z. */
-ALWAYS_INLINE void cap_logits(const cuda_row *job, const tile *tile, own_numbers x, own_numbers tangent) {
+/* softcap * tanh(z / softcap) takes the place of z; its slope is apart. */
+ALWAYS_INLINE void cap_logits(const cuda_row *job, const tile *tile, own_numbers x, own_numbers slope) {
     const softmax softmax = softmax_of_job(job);
     EACH_NUMBER {
-        tangent[line][own] = softmax_tangent(&softmax, x[line][own]);
-        x[line][own] = is_in(tile, line, own) ? softmax.softcap * tangent[line][own] : ROW_NO_LOGIT;
+        const real tangent = softmax_tangent(&softmax, x[line][own]);
+        slope[line][own] = softmax_cap_slope(&softmax, x[line][own]);
+        x[line][own] = is_in(tile, line, own) ? softmax.softcap * tangent : ROW_NO_LOGIT;
     }
 }
 
@@ -268,7 +269,7 @@ ALWAYS_INLINE double sum_of_tile(int thread, const own_numbers x) {
 /* What a tile leaves to be joined. Its exponent follows from its largest logit. */
 typedef struct tile_sums {
     real largest;
-    double others, weights, weighted;
+    double others, leading, weights, weighted;
 } tile_sums;
 
 /* What a kernel does about the u_c of a loss. */
@@ -291,7 +292,22 @@ ALWAYS_INLINE void sum_weights(const tile *tile, const softmax_shift *shift, wei
     sums->weighted = sum_of_tile(tile->thread, term);
 }
 
+/* The sum of a tile's exponentials but for those that lead, which are all alike. Their sum is apart. */
+ALWAYS_INLINE double sum_without_leading(const tile *tile, real most, const own_numbers x, double *leading) {
+    own_numbers term;
+    int leaders = 0;
+    EACH_NUMBER {
+        leaders += x[line][own] == most;
+        term[line][own] = x[line][own] == most ? 0 : x[line][own];
+    }
+    for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2)
+        leaders += __shfl_xor_sync(~0u, leaders, distance);
+    *leading = (double)leaders * (double)most;
+    return sum_of_tile(tile->thread, term);
+}
+
 /* Logits become exponentials, the label's 0. */
+template <row_kind kind>
 ALWAYS_INLINE void sum_tile(const cuda_row *job, int64_t label, const tile *tile, weighing weighs, own_numbers x,
                             const own_numbers u, tile_sums *sums) {
     sums->largest = largest_of_tile(tile, x);
@@ -299,8 +315,14 @@ ALWAYS_INLINE void sum_tile(const cuda_row *job, int64_t label, const tile *tile
     if (weighs != WEIGHS_NOTHING)
         sum_weights(tile, &shift, weighs, x, u, sums);
     exponentiate(job, &shift, tile, is_calm_tile(job, &shift, x), x);
-    leave_label_out(tile, label, x);
-    sums->others = sum_of_tile(tile->thread, x);
+    if (kind == ROW_PROBABILITIES) {
+        const softmax softmax = softmax_of_job(job);
+        sums->others = sum_without_leading(tile, row_most_of_tile(&softmax, &shift), x, &sums->leading);
+    } else {
+        leave_label_out(tile, label, x);
+        sums->others = sum_of_tile(tile->thread, x);
+        sums->leading = 0;
+    }
 }
 
 /* ---------------------------------------------------------------- scatter -- */
