@@ -1,7 +1,8 @@
 #!/bin/sh
 # The kernels' machine code: fails if a kernel has a stack frame of its own, uses local memory or spills more than 22
 # registers, any of which costs trips to memory that the source does not show. Losses of many operations may spill some,
-# which stay in the cache: with more registers fewer warps would fit. On sm_75 msle of 16-bit numbers spills 22.
+# which stay in the cache: with more registers fewer warps would fit. On sm_75 msle of 16-bit numbers spills 22. Some
+# variants may have more, for a reason: tests/kernels_allowed.txt lists them, and what they have is shown.
 #
 #   tests/check_kernels.sh [FOLDER]
 #
@@ -27,9 +28,22 @@ assemble() {
 }
 
 # read_log LOG: how many kernels, the most registers of one, bytes of stack frames and local memory, bytes of spills;
-# then a line for each kernel that has such.
+# then a line for each kernel that has such, which ends with "(allowed)" if the table has it.
 read_log() {
     awk '
+        FNR == NR {
+            if ($0 !~ /^#/) {
+                frame_of[$1] = $2
+                spills_of[$1] = $3
+            }
+            next
+        }
+        function is_allowed(   variant) {
+            for (variant in frame_of)
+                if (substr(name, length(name) - length(variant)) == "_" variant)
+                    return frame <= frame_of[variant] + 0 && spill <= spills_of[variant] + 0
+            return 0
+        }
         function number_before(word) { return match($0, "[0-9]+ bytes " word) ? substr($0, RSTART) + 0 : 0 }
         /Compiling entry function/ { split($0, quoted, "\047"); name = quoted[2]; kernels++ }
         /stack frame/ {
@@ -43,8 +57,8 @@ read_log() {
             memory = number_before("lmem") + number_before("cumulative stack size")
             if (memory > frame) frame = memory
             if (frame > 88 || (frame > 0 && spill == 0))
-                bad = bad sprintf("%s: %d bytes of stack frame or local memory, %d of spills, %d registers\n", name,
-                                  frame, spill, registers)
+                bad = bad sprintf("%s: %d bytes of stack frame or local memory, %d of spills, %d registers%s\n", name,
+                                  frame, spill, registers, is_allowed() ? " (allowed)" : "")
             frames += frame
             spills += spill
             frame = spill = 0
@@ -55,7 +69,7 @@ read_log() {
             if (kernels == 0 || described != kernels)
                 bad = bad sprintf("what ptxas says is not understood: %d kernels, %d described\n", kernels, described)
             printf "%d %d %d %d\n%s", kernels, most, frames, spills, bad
-        }' "$1"
+        }' tests/kernels_allowed.txt "$1"
 }
 
 # Two that must be found: an array that is indexed by data, and more numbers at once than the kernel may have registers.
@@ -82,7 +96,7 @@ END
     "$nvcc" -ptx -arch="compute_$lowest" $any_compiler -o $work/planted.ptx $work/planted.cu >$work/planted.log 2>&1 &&
         assemble "$lowest" planted || { cat $work/planted.log && return 1; }
     read_log "$work/planted_sm_$lowest.log" >$work/planted.read
-    if ! grep -q '^planted_frame: [1-9]' $work/planted.read ||
+    if ! grep -q '^planted_frame: [1-9]' $work/planted.read || grep -q allowed $work/planted.read ||
         ! grep -q '^planted_spill: .*, [1-9][0-9]* of spills' $work/planted.read; then
         cat "$work/planted_sm_$lowest.log" $work/planted.read
         echo "a planted stack frame and a planted spill were not both found"
@@ -101,6 +115,7 @@ bring_ptx() {
     unit=${1%_f??} real=${1##*_f}
     source=src/cuda/unit.cu
     [ "$unit" != every_loss ] || source=src/cuda/every_loss.cu
+    ! grep -q "\"loss/$unit\.h\"" src/row_losses.def || source=src/cuda/row_unit.cu
     # shellcheck disable=SC2086 # an option or none
     "$nvcc" -std=c++17 -O3 --fmad=false $any_compiler -I src -I include "-DONEPASS_REAL_F$real" \
         "-DONEPASS_UNIT_HEADER=\"loss/$unit.h\"" -ptx -arch="compute_$lowest" -o "$work/$1.ptx" $source
@@ -114,13 +129,13 @@ prepare() {
     done
 }
 
-# report ARCHITECTURE REAL: a line of the table; what is wrong goes to a list.
+# report ARCHITECTURE REAL: a line of the table; what is wrong, or allowed, goes to a list.
 report() {
     cat "$work"/*_"$2_sm_$1.log" >"$work/all.log"
     read_log "$work/all.log" >$work/read
     read -r kernels registers frames spills <$work/read
     printf '%-14s %-6s %8d %16d %14d %8d\n' "sm_$1" "$2" "$kernels" "$registers" "$frames" "$spills"
-    sed -e 1d -e "s/^/sm_$1, $2, /" $work/read >>$work/wrong
+    sed -e 1d -e "s/^/sm_$1, $2, /" $work/read >>$work/found
 }
 
 # ---------------------------------------------------------------- the run
@@ -145,7 +160,7 @@ done
 set -- "${1:-}" $architectures
 lowest=$2
 list=$(echo "$architectures" | sed -e 's/^ //' -e 's/ /,/g')
-units=${UNITS:-$(sed -n 's/^#include "loss\/\(.*\)\.h"$/\1/p' src/losses.def) every_loss}
+units=${UNITS:-$(sed -n 's/^#include "loss\/\(.*\)\.h"$/\1/p' src/losses.def src/row_losses.def) every_loss}
 
 plant || exit 1
 for unit in $units; do
@@ -153,10 +168,12 @@ for unit in $units; do
     echo "$list ${unit}_f64${1:+ $1}"
 done | xargs -P "${JOBS:-2}" -L 1 $self --prepare || exit 1
 
-: >$work/wrong
+: >$work/found
 printf '%-14s %-6s %8s %16s %14s %8s\n' architecture type kernels "most registers" "stack, bytes" spills
 for architecture in $architectures; do
     report "$architecture" f32
     report "$architecture" f64
 done
-[ ! -s $work/wrong ] || { cat $work/wrong && exit 1; }
+sed -n 's/ (allowed)$//p' $work/found >$work/allowed
+[ ! -s $work/allowed ] || { echo "allowed by tests/kernels_allowed.txt:" && cat $work/allowed; }
+! grep -v ' (allowed)$' $work/found
