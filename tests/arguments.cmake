@@ -29,6 +29,7 @@ add_test(NAME test_grown_library COMMAND test_grown_library)
 add_executable(list_instruction_sets list_instruction_sets.c)
 target_link_libraries(list_instruction_sets PRIVATE onepass_static)
 
+set(fuzz_sources fuzz_arguments.c fuzz_board.c fuzz_rows.c)
 file(GLOB fuzz_corpus CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/corpus/arguments/*)
 
 # With clang and libFuzzer. The library must be built for it, or the fuzzer is blind:
@@ -38,7 +39,7 @@ if(ONEPASS_FUZZ)
   if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang" OR NOT ONEPASS_SANITIZE MATCHES "fuzzer-no-link")
     message(FATAL_ERROR "ONEPASS_FUZZ needs clang and -DONEPASS_SANITIZE=fuzzer-no-link,address,undefined")
   endif()
-  add_executable(fuzz_arguments fuzz_arguments.c)
+  add_executable(fuzz_arguments ${fuzz_sources})
   target_link_libraries(fuzz_arguments PRIVATE onepass_static m)
   target_link_options(fuzz_arguments PRIVATE -fsanitize=fuzzer)
   # New inputs go to the build folder; the seeds in the source folder stay as they are.
@@ -51,7 +52,7 @@ if(ONEPASS_FUZZ)
 endif()
 
 # Everywhere: the same inputs each time, from a generator.
-add_executable(fuzz_driver fuzz_arguments.c fuzz_driver.c)
+add_executable(fuzz_driver ${fuzz_sources} fuzz_driver.c)
 target_link_libraries(fuzz_driver PRIVATE onepass_static m)
 if(ONEPASS_SANITIZE)
   set(fuzz_count 20000)
