@@ -26,6 +26,7 @@
 #undef LOSS
 const cuda_images onepass_cuda_images_mean = {NULL, NULL}, onepass_cuda_images_every_loss = {NULL, NULL};
 
+#include "launch.h"
 #include "tensor.h" /* only: tensor */
 #include "tensor.c" /* only: spread_strides, merge_dimensions, onepass_make_view */
 
@@ -82,26 +83,13 @@ static job job_of(const mean_call *call) {
     return job;
 }
 
-#define OK(expression)                                                                                                 \
-    do {                                                                                                               \
-        const cudaError_t answer = (expression);                                                                       \
-        if (answer != cudaSuccess)                                                                                     \
-            return answer;                                                                                             \
-    } while (0)
-
-/* The counter in the workspace is zeroed by each call, on its own stream. That costs a microsecond or two, and calls
- * on several streams and in graphs share nothing. */
 cudaError_t mean_launch(const mean_call *call) {
     const job job = job_of(call);
     cuda_launch launch;
-    int gpu, multiprocessors;
-    OK(cudaGetDevice(&gpu));
-    OK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, gpu));
+    int multiprocessors;
+    OK(count_multiprocessors(&multiprocessors));
     onepass_cuda_plan(&job, multiprocessors, &launch);
-    onepass_cuda_give_workspace(&launch, call->workspace);
     if (launch.workspace > 0)
-        OK(cudaMemsetAsync(call->workspace, 0, CUDA_WORKSPACE_HEAD, call->stream));
-    void *parameter[] = {&launch.parameter};
-    return cudaLaunchKernel(kernel_of(launch.variant), dim3(launch.blocks), dim3(launch.threads), parameter,
-                            launch.shared_memory, call->stream);
+        OK(clear_counters(call->workspace, call->stream));
+    return launch_planned(kernel_of(launch.variant), &launch, call->workspace, call->stream);
 }

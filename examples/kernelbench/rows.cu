@@ -13,7 +13,7 @@
     ROW_LOSS_TYPE(name, target)                                                                                        \
     MAKE_ROW_KERNEL(name, rows_any, row, 4, 3)                                                                         \
     MAKE_ROW_KERNEL(name, rows_forward, row, 8, 4)                                                                     \
-    MAKE_ROW_KERNEL(name, rows_few_forward, row, 4, 4)
+    MAKE_ROW_KERNEL(name, rows_few_forward, row, 4, 8)
 #define ONLY_cross_entropy_with_probabilities(name, target)
 #define ROW_LOSS(name, target, ...) ONLY_##name(name, target)
 #include ONEPASS_UNIT_HEADER
@@ -44,6 +44,7 @@ CUDA_KERNELS_1_F32(MAKE_KERNEL, weights)
 #undef least
 #include "cuda/variant.c"
 #include "plan/weights.c"
+#include "launch.h"
 const cuda_images onepass_cuda_images_every_loss = {NULL, NULL};
 
 /* The plan asks which slopes need a logarithm; there are none. */
@@ -119,28 +120,13 @@ static const void *kernel_of(const cuda_launch *launch) {
     }
 }
 
-#define OK(expression)                                                                                                 \
-    do {                                                                                                               \
-        const cudaError_t answer = (expression);                                                                       \
-        if (answer != cudaSuccess)                                                                                     \
-            return answer;                                                                                             \
-    } while (0)
-
-/* The counters in the workspace are zeroed by each call, on its own stream, as in mean.cu. */
 cudaError_t rows_launch(const rows_call *call) {
     const job job = job_of(call);
     cuda_launch launch;
-    int gpu, multiprocessors;
-    OK(cudaGetDevice(&gpu));
-    OK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, gpu));
-    OK(cudaMemsetAsync(call->workspace, 0, CUDA_WORKSPACE_HEAD, call->stream));
-    for (int step = 0; onepass_cuda_plan_step(&job, step, multiprocessors, &launch); step++) {
-        if (launch.blocks == 0)
-            continue;
-        onepass_cuda_give_workspace(&launch, call->workspace);
-        void *parameter[] = {&launch.parameter};
-        OK(cudaLaunchKernel(kernel_of(&launch), dim3(launch.blocks), dim3(launch.threads), parameter,
-                            launch.shared_memory, call->stream));
-    }
+    int multiprocessors;
+    OK(count_multiprocessors(&multiprocessors));
+    OK(clear_counters(call->workspace, call->stream));
+    for (int step = 0; onepass_cuda_plan_step(&job, step, multiprocessors, &launch); step++)
+        OK(launch_planned(kernel_of(&launch), &launch, call->workspace, call->stream));
     return cudaSuccess;
 }
