@@ -1,22 +1,11 @@
-/* From Python's arguments to onepass_call and back. */
+/* From Python's arguments to onepass_call and back: what calls of elements and of rows have in common. */
 #include "native.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    MOST_OPERANDS = 3, /* input, target, and a third where the loss has one */
-    EXTRAS = 3,        /* the arguments that may be left out together: third, weight, mask */
-    MEAN_OF_ALL = 4    /* beside onepass_reduction: a mean over the elements that take part, whatever their weights */
-};
-
-/* The flags of a result's type and strides, as python/onepass/_result.py has them. */
-enum {
-    IN_SINGLE = 1,       /* at least f32, as autocast wants it */
-    TWO_DECIDE = 2,      /* its type is that of input and target alone */
-    NUMBERS_ABSTAIN = 4, /* operands without dimensions have no say in it beside those that have some */
-    LAYOUT_SHIFT = 3,    /* with reduction none: the number of the operand whose strides it has */
-    LAYOUT_MASK = 3
+    MEAN_OF_ALL = 4 /* beside onepass_reduction: a mean over the elements that take part, whatever their weights */
 };
 
 /* ------------------------------------------------------------------ errors -- */
@@ -87,128 +76,34 @@ bool native_read_question(PyObject *const *arguments, onepass_call *call) {
     return !PyErr_Occurred();
 }
 
-/* ----------------------------------------------------------- PyTorch's rules -- */
-
-/* The operands of a call, and weight and mask if there are, as PyTorch sees them together. */
-typedef struct operands {
-    int count;
-    PyObject *object[MOST_OPERANDS];
-    borrowed at[MOST_OPERANDS], weight, mask;
-    bool has_weight, has_mask;
-    int32_t dtype; /* of the result */
-    onepass_shape common;
-} operands;
-
-/* Tensors on different devices are PyTorch's to judge. */
-static bool is_beside(const operands *all, const borrowed *one) {
-    return one->device == all->at[0].device && one->device_index == all->at[0].device_index;
+outcome native_place_device(const borrowed *first, onepass_call *call) {
+    call->device = first->device;
+    call->device_index = first->device_index;
+    call->threads = first->device == ONEPASS_CPU ? torch_threads() : 0;
+    return torch_stream(first, &call->stream);
 }
 
-static outcome borrow_operand(PyObject *object, operands *all) {
-    borrowed *into = &all->at[all->count];
-    const outcome result = torch_borrow(object, into);
-    if (result != DONE)
-        return result;
-    if (!is_beside(all, into) || onepass_broadcast(&all->common, &into->tensor) != ONEPASS_OK)
-        return OTHERWISE;
-    all->object[all->count++] = object;
-    return DONE;
-}
-
-static outcome borrow_weight(PyObject *object, operands *all) {
-    const outcome result = torch_borrow(object, &all->weight);
-    if (result != DONE)
-        return result;
-    all->has_weight = true;
-    return is_beside(all, &all->weight) ? DONE : OTHERWISE;
-}
-
-static outcome borrow_mask(PyObject *object, operands *all) {
-    const outcome result = torch_borrow_mask(object, &all->mask);
-    if (result != DONE)
-        return result;
-    all->has_mask = true;
-    return is_beside(all, &all->mask) ? DONE : OTHERWISE;
-}
-
-/* Of the result. A weight without dimensions has no say in it beside operands that have some. */
-static int32_t type_of(const operands *all, long flags) {
-    const int deciding = flags & TWO_DECIDE ? 2 : all->count;
-    const bool numbers_decide = all->common.ndim == 0 || !(flags & NUMBERS_ABSTAIN);
-    int32_t dtype = 0;
-    for (int k = 0; k < deciding; k++) {
-        const onepass_tensor *one = &all->at[k].tensor;
-        if (numbers_decide || one->ndim > 0)
-            dtype = dtype ? onepass_promote(dtype, one->dtype) : one->dtype;
-    }
-    const bool weight_decides = all->has_weight && !(flags & TWO_DECIDE);
-    if (weight_decides && (all->weight.tensor.ndim > 0 || all->common.ndim == 0))
-        dtype = onepass_promote(dtype, all->weight.tensor.dtype);
-    return dtype;
-}
-
-/* `extras` are third, weight and mask, each of which may be None, or null. */
-static outcome borrow_operands(PyObject *const *two, PyObject *const *extras, long flags, operands *all) {
-    all->common = (onepass_shape)ONEPASS_SHAPE_INIT;
-    all->count = 0;
-    all->has_weight = all->has_mask = false;
-    outcome result = borrow_operand(two[0], all);
-    if (result == DONE)
-        result = borrow_operand(two[1], all);
-    if (result == DONE && extras && extras[0] != Py_None)
-        result = borrow_operand(extras[0], all);
-    if (result == DONE && extras && extras[1] != Py_None)
-        result = borrow_weight(extras[1], all);
-    if (result == DONE && extras && extras[2] != Py_None)
-        result = borrow_mask(extras[2], all);
-    if (result == DONE)
-        all->dtype = type_of(all, flags);
-    return result;
-}
-
-static bool has_common_shape(const operands *all, const borrowed *one) {
-    return one->tensor.ndim == all->common.ndim &&
-           memcmp(one->shape, all->common.extent, (size_t)all->common.ndim * sizeof *all->common.extent) == 0;
-}
-
-static bool have_one_shape(const operands *all) {
-    for (int k = 0; k < all->count; k++)
-        if (!has_common_shape(all, &all->at[k]))
+bool native_borrow_arrays(PyObject *const *arguments, int count, const array_argument *arrays, borrowed *tensors,
+                          const onepass_tensor **given) {
+    for (int i = 0; i < count; i++) {
+        given[i] = arguments[i] == Py_None ? NULL : &tensors[i].tensor;
+        if (given[i] && arrays[i].borrow(arguments[i], arrays[i].name, &tensors[i]) != DONE)
             return false;
+    }
     return true;
 }
 
-/* Elements that take a microsecond or two. */
-static bool has_few(const operands *all) {
-    return all->common.count <= 4096;
+/* Whether the upstream gradient is seen to be 1 at once, as it mostly is. */
+bool native_is_one_here(const borrowed *upstream) {
+    const onepass_tensor *tensor = &upstream->tensor;
+    if (upstream->device != ONEPASS_CPU || tensor->ndim > 0)
+        return false;
+    return tensor->dtype == ONEPASS_F32 ? *(const float *)tensor->data == 1
+                                        : tensor->dtype == ONEPASS_F64 && *(const double *)tensor->data == 1;
 }
 
-static outcome place(const operands *all, onepass_call *call) {
-    for (int k = 0; k < all->count; k++)
-        call->operand[k] = &all->at[k].tensor;
-    call->weight = all->has_weight ? &all->weight.tensor : NULL;
-    call->mask = all->has_mask ? &all->mask.tensor : NULL;
-    call->device = all->at[0].device;
-    call->device_index = all->at[0].device_index;
-    call->threads = all->at[0].device == ONEPASS_CPU ? torch_threads() : 0;
-    return torch_stream(&all->at[0], &call->stream);
-}
+/* ------------------------------------------------------------------ results -- */
 
-/* A tensor of the common shape; with an operand's strides if that has this shape too. */
-static PyObject *make_common(const operands *all, int k, int32_t dtype, borrowed *into) {
-    return has_common_shape(all, &all->at[k])
-               ? torch_make_like(&all->at[k], all->object[k], dtype, into)
-               : torch_make(&all->at[k], dtype, all->common.ndim, all->common.extent, into);
-}
-
-static PyObject *make_value(const operands *all, const onepass_call *call, long flags, borrowed *into) {
-    const int32_t dtype = flags & IN_SINGLE && all->dtype < ONEPASS_F32 ? ONEPASS_F32 : all->dtype;
-    const int layout = (int)(flags >> LAYOUT_SHIFT & LAYOUT_MASK);
-    return call->reduction == ONEPASS_NONE ? make_common(all, layout < all->count ? layout : 0, dtype, into)
-                                           : torch_make_scalar(&all->at[0], dtype, into);
-}
-
-/* A tuple with None for what is not there; takes the references. */
 PyObject *native_tuple_of(PyObject **made, int count) {
     PyObject *tuple = PyTuple_New(count);
     for (int i = 0; i < count; i++) {
@@ -221,166 +116,8 @@ PyObject *native_tuple_of(PyObject **made, int count) {
     return tuple;
 }
 
-static PyObject *drop(PyObject **made) {
-    for (int i = 0; i < 1 + MOST_OPERANDS; i++)
+PyObject *native_drop(PyObject **made, int count) {
+    for (int i = 0; i < count; i++)
         Py_CLEAR(made[i]);
     return NULL;
-}
-
-/* ------------------------------------------------------------------- PyTorch -- */
-
-/* torch_loss(loss, reduction, parameters, input, target, result_flags, gradients, broadcast[, third, weight, mask]):
- * the value, or with gradients asked for (1: for input, 2: for target, 4: for the third) a tuple of it and one for each
- * operand. The flags are those above. None: not for us, or operands of different shapes while broadcast is False. */
-PyObject *native_torch_loss(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
-    (void)module;
-    onepass_call call;
-    operands all;
-    borrowed value, gradient[MOST_OPERANDS];
-    PyObject *made[1 + MOST_OPERANDS] = {NULL};
-    if ((count != 8 + EXTRAS && !native_has_count(count, 8, "torch_loss")) || !native_read_question(arguments, &call))
-        return NULL;
-    const long flags = PyLong_AsLong(arguments[5]), outputs = PyLong_AsLong(arguments[6]);
-    const outcome result = borrow_operands(arguments + 3, count > 8 ? arguments + 8 : NULL, flags, &all);
-    if (result == OTHERWISE || (result == DONE && arguments[7] == Py_False && !have_one_shape(&all)))
-        Py_RETURN_NONE;
-    if (result == FAILED || PyErr_Occurred() || place(&all, &call) != DONE)
-        return NULL;
-    if (!(made[0] = make_value(&all, &call, flags, &value)))
-        return NULL;
-    call.value = &value.tensor;
-    for (int k = 0; k < all.count; k++) {
-        if (!(outputs & (1 << k)))
-            continue;
-        if (!(made[1 + k] = make_common(&all, k, all.at[k].tensor.dtype, &gradient[k])))
-            return drop(made);
-        call.gradient[k] = &gradient[k].tensor;
-    }
-    if (!native_run(onepass_run, &call, has_few(&all)))
-        return drop(made);
-    return outputs ? native_tuple_of(made, 1 + all.count) : made[0];
-}
-
-/* A gradient that is there, or is to be made (True), or is not asked for (None). */
-static outcome find_gradient(const operands *all, int k, PyObject *argument, borrowed *into, PyObject **made) {
-    if (argument == Py_None)
-        return OTHERWISE;
-    if (argument != Py_True) {
-        *made = Py_NewRef(argument);
-        return torch_borrow_made(argument, into) == DONE ? DONE : FAILED;
-    }
-    *made = make_common(all, k, all->at[k].tensor.dtype, into);
-    return *made ? DONE : FAILED;
-}
-
-/* torch_gradient(loss, reduction, parameters, input, target, upstream, gradients[, third, weight, mask]): a tuple of
- * gradients at the common shape, one for each operand. In the tuple that is given each is to be made (True), not asked
- * for (None), or there: then it was computed for an upstream gradient of 1, and is computed anew unless that is what it
- * is. None: not for us. */
-PyObject *native_torch_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
-    (void)module;
-    onepass_call call;
-    operands all;
-    borrowed upstream, gradient[MOST_OPERANDS];
-    PyObject *made[1 + MOST_OPERANDS] = {NULL};
-    if ((count != 7 + EXTRAS && !native_has_count(count, 7, "torch_gradient")) ||
-        !native_read_question(arguments, &call))
-        return NULL;
-    outcome result = borrow_operands(arguments + 3, count > 7 ? arguments + 7 : NULL, 0, &all);
-    if (result == DONE)
-        result = torch_borrow(arguments[5], &upstream);
-    if (result == OTHERWISE)
-        Py_RETURN_NONE;
-    if (result == FAILED || place(&all, &call) != DONE)
-        return NULL;
-    call.upstream = &upstream.tensor;
-    for (int k = 0; k < all.count; k++) {
-        PyObject *argument = PyTuple_GetItem(arguments[6], k);
-        result = argument ? find_gradient(&all, k, argument, &gradient[k], &made[k]) : FAILED;
-        if (result == FAILED)
-            return drop(made);
-        if (result == DONE)
-            call.gradient[k] = &gradient[k].tensor;
-        if (result == DONE && argument != Py_True)
-            call.flags |= ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
-    }
-    return native_run(onepass_run, &call, has_few(&all)) ? native_tuple_of(made, all.count) : drop(made);
-}
-
-/* Whether the upstream gradient is seen to be 1 at once, as it mostly is. */
-bool native_is_one_here(const borrowed *upstream) {
-    const onepass_tensor *tensor = &upstream->tensor;
-    if (upstream->device != ONEPASS_CPU || tensor->ndim > 0)
-        return false;
-    return tensor->dtype == ONEPASS_F32 ? *(const float *)tensor->data == 1
-                                        : tensor->dtype == ONEPASS_F64 && *(const double *)tensor->data == 1;
-}
-
-/* torch_scale(upstream, gradient or None, ...): multiplies in place; whether it could. */
-PyObject *native_torch_scale(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
-    (void)module;
-    borrowed upstream, gradient[MOST_OPERANDS];
-    onepass_call call = ONEPASS_CALL_INIT;
-    if (count > 1 + MOST_OPERANDS || count < 2)
-        return PyErr_Format(PyExc_TypeError, "torch_scale takes 2 to %d arguments, not %zd", 1 + MOST_OPERANDS, count);
-    outcome result = torch_borrow(arguments[0], &upstream);
-    if (result == DONE && native_is_one_here(&upstream))
-        Py_RETURN_TRUE;
-    for (int k = 0; k < count - 1 && result == DONE; k++) {
-        if (arguments[1 + k] == Py_None)
-            continue;
-        result = torch_borrow_made(arguments[1 + k], &gradient[k]);
-        call.gradient[k] = &gradient[k].tensor;
-    }
-    if (result == OTHERWISE)
-        Py_RETURN_FALSE;
-    call.upstream = &upstream.tensor;
-    call.device = upstream.device;
-    call.device_index = upstream.device_index;
-    call.threads = call.device == ONEPASS_CPU ? torch_threads() : 0;
-    if (result == FAILED || torch_stream(&upstream, &call.stream) != DONE || !native_run(onepass_scale, &call, false))
-        return NULL;
-    Py_RETURN_TRUE;
-}
-
-/* --------------------------------------------------------------------- NumPy -- */
-
-/* numpy_run(loss, reduction, parameters, input, target, third, weight, mask, value, gradient, divisor): arrays, or None
- * for what is not there; the outputs are arrays that the caller has made. */
-PyObject *native_numpy_run(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
-    (void)module;
-    enum {
-        INPUT,
-        TARGET,
-        THIRD,
-        WEIGHT,
-        MASK,
-        VALUE,
-        GRADIENT,
-        ARRAYS
-    };
-    static const char *const names[] = {"input", "target", "the third operand", "weight",
-                                        "mask",  "value",  "the gradient"};
-    onepass_call call;
-    borrowed tensor[ARRAYS] = {0};
-    const onepass_tensor *given[ARRAYS];
-    if (!native_has_count(count, 3 + ARRAYS + 1, "numpy_run") || !native_read_question(arguments, &call))
-        return NULL;
-    for (int i = 0; i < ARRAYS; i++) {
-        PyObject *array = arguments[3 + i];
-        given[i] = array == Py_None ? NULL : &tensor[i].tensor;
-        if (given[i] && (i == MASK ? numpy_borrow_mask : numpy_borrow)(array, names[i], &tensor[i]) != DONE)
-            return NULL;
-    }
-    call.operand[ONEPASS_PREDICTION] = given[INPUT];
-    call.operand[ONEPASS_TARGET] = given[TARGET];
-    call.operand[ONEPASS_THIRD] = given[THIRD];
-    call.weight = given[WEIGHT];
-    call.mask = given[MASK];
-    call.value = given[VALUE];
-    call.gradient[ONEPASS_PREDICTION] = given[GRADIENT];
-    call.divisor = PyFloat_AsDouble(arguments[3 + ARRAYS]);
-    if (PyErr_Occurred() || !native_run(onepass_run, &call, false))
-        return NULL;
-    Py_RETURN_NONE;
 }

@@ -89,11 +89,29 @@ bool native_read_question(PyObject *const *arguments, onepass_call *call);
 /* On the CPU others may run meanwhile; a short call, as one on a GPU is, is over before it would pay. */
 bool native_run(onepass_status (*function)(const onepass_call *), const onepass_call *call, bool is_short);
 
+/* A call is made where its first tensor is, on the stream and with the threads that PyTorch would use. */
+outcome native_place_device(const borrowed *first, onepass_call *call);
+
+/* An array among the arguments: what messages call it, and how it is borrowed. */
+typedef struct array_argument {
+    const char *name;
+    outcome (*borrow)(PyObject *object, const char *name, borrowed *into);
+} array_argument;
+
+/* Arrays, or None for what is not there; false with an exception. */
+bool native_borrow_arrays(PyObject *const *arguments, int count, const array_argument *arrays, borrowed *tensors,
+                          const onepass_tensor **given);
+
 /* A tuple with None for what is not there; takes the references. */
 PyObject *native_tuple_of(PyObject **made, int count);
 
+/* Gives up what was made; returns null. */
+PyObject *native_drop(PyObject **made, int count);
+
 /* Whether the upstream gradient is seen to be 1 at once, as it mostly is. */
 bool native_is_one_here(const borrowed *upstream);
+
+/* ------------------------------------------------------------- pairwise.c -- */
 
 PyObject *native_torch_loss(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *native_torch_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count);

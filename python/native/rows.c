@@ -117,10 +117,7 @@ static outcome place(const inputs *all, onepass_call *call) {
     call->weight = all->has[WEIGHT] ? &all->at[WEIGHT].tensor : NULL;
     call->mask = all->has[MASK] ? &all->at[MASK].tensor : NULL;
     call->divisor_tensor = all->has[DIVISOR] ? &all->at[DIVISOR].tensor : NULL;
-    call->device = all->at[0].device;
-    call->device_index = all->at[0].device_index;
-    call->threads = all->at[0].device == ONEPASS_CPU ? torch_threads() : 0;
-    return torch_stream(&all->at[0], &call->stream);
+    return native_place_device(&all->at[0], call);
 }
 
 /* Elements that take a microsecond or two. */
@@ -172,9 +169,7 @@ static void place_extra(int extra, const onepass_tensor *tensor, onepass_call *c
 }
 
 static PyObject *drop(PyObject **made) {
-    for (int i = 0; i < 1 + EXTRAS; i++)
-        Py_CLEAR(made[i]);
-    return NULL;
+    return native_drop(made, 1 + EXTRAS);
 }
 
 /* torch_rows(loss, reduction, parameters, axis, input, target, class_weight, weight, mask, divisor, dtype, outputs):
@@ -280,24 +275,21 @@ PyObject *native_numpy_rows(PyObject *module, PyObject *const *arguments, Py_ssi
         CLASSES,
         ARRAYS
     };
-    static const char *const names[] = {"input",       "target",   "weight",       "row_weight",
-                                        "mask",        "value",    "the gradient", "the gradient for target",
-                                        "log_sum_exp", "predicted"};
+    array_argument arrays[ARRAYS] = {{"input", numpy_borrow},        {"target", numpy_borrow},
+                                     {"weight", numpy_borrow},       {"row_weight", numpy_borrow},
+                                     {"mask", numpy_borrow_mask},    {"value", numpy_borrow},
+                                     {"the gradient", numpy_borrow}, {"the gradient for target", numpy_borrow},
+                                     {"log_sum_exp", numpy_borrow},  {"predicted", numpy_borrow_labels}};
     onepass_call call;
     borrowed tensor[ARRAYS] = {0};
     const onepass_tensor *given[ARRAYS];
     if (!native_has_count(count, 4 + ARRAYS + 1, "numpy_rows") || !native_read_question(arguments, &call))
         return NULL;
     call.axis = (int32_t)PyLong_AsLong(arguments[3]);
-    for (int i = 0; i < ARRAYS; i++) {
-        PyObject *array = arguments[4 + i];
-        const bool is_index = i == CLASSES || (i == TARGET && has_labels(&call));
-        given[i] = array == Py_None ? NULL : &tensor[i].tensor;
-        if (given[i] && (is_index    ? numpy_borrow_labels
-                         : i == MASK ? numpy_borrow_mask
-                                     : numpy_borrow)(array, names[i], &tensor[i]) != DONE)
-            return NULL;
-    }
+    if (has_labels(&call))
+        arrays[TARGET].borrow = numpy_borrow_labels;
+    if (!native_borrow_arrays(arguments + 4, ARRAYS, arrays, tensor, given))
+        return NULL;
     for (int k = 0; k <= CLASS_WEIGHT; k++)
         call.operand[k] = given[k];
     call.weight = given[WEIGHT];
