@@ -12,81 +12,20 @@
 #define _GNU_SOURCE
 #include "cases.h"
 #include "check.h"
-#include "cuda/plan.h"
 #include "plan/plan.h"
 #include "fence.h"
 #include "oracle.h"
-#include "simt.h"
+#include "launch.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-/* kernels.cpp */
-const simt_library *onepass_simt_kernels_f32(void);
-const simt_library *onepass_simt_kernels_f64(void);
-
 /* ------------------------------------------------------------ a launch -- */
 
-enum {
-    MULTIPROCESSORS = 132, /* of an H200 */
-    MARGIN = 256           /* bytes of poison behind the part of the workspace that a launch asks for */
-};
-
-/* A launch's kernel, and its name. */
-static void *find_kernel(const cuda_launch *launch, char *name, size_t size) {
-    union {
-        const simt_library *(*function)(void);
-        void *address;
-    } inside = {launch->compute == ONEPASS_F64 ? onepass_simt_kernels_f64 : onepass_simt_kernels_f32};
-    Dl_info file;
-    snprintf(name, size, "onepass_%s_%s", launch->loss->info.name, onepass_cuda_variant[launch->variant].name);
-    /* Both libraries have kernels of the same names. */
-    void *library = dladdr(inside.address, &file) ? dlopen(file.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    return library ? dlsym(library, name) : NULL;
-}
-
-/* A kernel and its parameter, of which there are several kinds. */
-typedef struct kernel_call {
-    union {
-        void *symbol;
-        void (*direct)(cuda_direct parameter);
-        void (*weighted)(cuda_weighted parameter);
-        void (*small)(cuda_small parameter);
-        void (*tiny)(cuda_tiny parameter);
-        void (*general)(cuda_general parameter);
-    } kernel;
-    const cuda_launch *launch;
-} kernel_call;
-
-static void call_kernel(void *argument) {
-    const kernel_call *call = argument;
-    switch (onepass_cuda_variant[call->launch->variant].kind) {
-    case kind_general:
-        call->kernel.general(call->launch->parameter.general);
-        break;
-    case kind_weighted:
-        call->kernel.weighted(call->launch->parameter.weighted);
-        break;
-    case kind_small:
-        call->kernel.small(call->launch->parameter.small);
-        break;
-    case kind_tiny:
-        call->kernel.tiny(call->launch->parameter.tiny);
-        break;
-    case kind_direct:
-        call->kernel.direct(call->launch->parameter.direct);
-        break;
-    default:
-        CHECK(0, "expected a kernel of pairwise losses"); /* test_simt_rows has the others */
-    }
-}
-
 static _Alignas(256) unsigned char workspace[ONEPASS_WORKSPACE_SIZE + CUDA_WORKSPACE_HEAD + MARGIN];
-static char launched[1024][64]; /* the kernels' names */
 static uint64_t first_seed;
 
 /* How a job was launched, for messages. */
@@ -135,15 +74,6 @@ static void check_workspace(const cuda_launch *launch, uint64_t seed, const char
     memcpy(workspace + CUDA_WEIGHTS_AT, &weights, sizeof weights);
 }
 
-/* Where the name is in the list, or is to go. */
-static char *launched_place(const char *name) {
-    int i = 0;
-    while (launched[i][0] && strcmp(launched[i], name) != 0) {
-        i++;
-    }
-    return launched[i];
-}
-
 /* What a GPU would refuse: more threads than the kernels' launch bounds, more shared memory (with a little that is
  * not dynamic) than the 48 KiB that need no special request. Shapes that a test asks for may go beyond. */
 static bool check_plan(const cuda_launch *launch, const char *what) {
@@ -165,25 +95,12 @@ static bool run_blocks(cuda_launch *launch, uint64_t seed, uint32_t first_block,
     if (!check_plan(launch, what)) {
         return false;
     }
-    char name[sizeof launched[0]];
-    kernel_call call = {.kernel.symbol = find_kernel(launch, name, sizeof name), .launch = launch};
-    if (!CHECK(call.kernel.symbol != NULL, "%s: expected a kernel %s, got none", what, name)) {
-        return false;
-    }
     onepass_cuda_give_workspace(launch, launch->workspace ? workspace : NULL);
     poison_workspace(launch);
-    const bool is_f64 = launch->compute == ONEPASS_F64;
-    simt_run(&(simt_launch){.library = is_f64 ? onepass_simt_kernels_f64() : onepass_simt_kernels_f32(),
-                            .name = name,
-                            .body = call_kernel,
-                            .argument = &call,
-                            .blocks = launch->blocks,
-                            .threads = launch->threads,
-                            .shared_memory = launch->shared_memory,
-                            .first_block = first_block,
-                            .block_count = block_count,
-                            .seed = first_seed + seed});
-    memcpy(launched_place(name), name, sizeof name);
+    if (!CHECK(simt_run_plan(launch, first_seed + seed, first_block, block_count), "%s: there is no kernel %s", what,
+               describe(launch, seed).text)) {
+        return false;
+    }
     check_workspace(launch, seed, what);
     return true;
 }
@@ -831,10 +748,10 @@ static void test_beyond(int32_t compute) {
 
 static void check_launched(const char *loss, int32_t operands, int32_t compute) {
     for (int variant = 0; variant < CUDA_VARIANTS; variant++) {
-        char name[sizeof launched[0]];
-        snprintf(name, sizeof name, "onepass_%s_%s", loss, onepass_cuda_variant[variant].name);
+        const kernel_name name = simt_name(loss, (cuda_variant)variant);
         if (onepass_cuda_has_variant(operands, compute, (cuda_variant)variant)) {
-            CHECK(launched_place(name)[0], "expected that %s of %s is launched", name, oracle_dtype_name(compute));
+            CHECK(simt_was_launched(&name), "expected that %s of %s is launched", name.text,
+                  oracle_dtype_name(compute));
         }
     }
 }
@@ -846,7 +763,7 @@ static void check_all_launched(int32_t compute) {
     }
     check_launched(onepass_cuda_weights.info.name, 1, compute);
     check_launched(onepass_cuda_gradient.info.name, 0, compute);
-    memset(launched, 0, sizeof launched);
+    simt_forget_launches();
 }
 
 static void test_compute_type(int32_t compute, bool quick) {

@@ -6,79 +6,16 @@
  *   test_simt_rows [f32|f64] [SEED]   the kernels of one compute type, or of both; one case alone
  */
 #define _GNU_SOURCE
-#include "cuda/plan.h"
+#include "launch.h"
 #include "plan/plan.h"
 #include "row_cases.h"
-#include "simt.h"
-
-#include <dlfcn.h>
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-/* kernels.cpp */
-const simt_library *onepass_simt_kernels_f32(void);
-const simt_library *onepass_simt_kernels_f64(void);
-
-enum {
-    MULTIPROCESSORS = 132, /* of an H200 */
-    MARGIN = 256
-};
-
 /* ------------------------------------------------------------- a launch -- */
-
-static void *find_kernel(const cuda_launch *launch, char *name, size_t size) {
-    union {
-        const simt_library *(*function)(void);
-        void *address;
-    } inside = {launch->compute == ONEPASS_F64 ? onepass_simt_kernels_f64 : onepass_simt_kernels_f32};
-    Dl_info file;
-    snprintf(name, size, "onepass_%s_%s", launch->loss->info.name, onepass_cuda_variant[launch->variant].name);
-    void *library = dladdr(inside.address, &file) ? dlopen(file.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    return library ? dlsym(library, name) : NULL;
-}
-
-typedef struct kernel_call {
-    union {
-        void *symbol;
-        void (*direct)(cuda_direct parameter);
-        void (*weighted)(cuda_weighted parameter);
-        void (*general)(cuda_general parameter);
-        void (*row)(cuda_row parameter);
-        void (*divided_by)(cuda_divided_by parameter);
-    } kernel;
-    const cuda_launch *launch;
-} kernel_call;
-
-static void call_kernel(void *argument) {
-    const kernel_call *call = argument;
-    switch (onepass_cuda_variant[call->launch->variant].kind) {
-    case kind_row:
-        call->kernel.row(call->launch->parameter.row);
-        break;
-    case kind_divided_by:
-        call->kernel.divided_by(call->launch->parameter.divided_by);
-        break;
-    case kind_weighted:
-        call->kernel.weighted(call->launch->parameter.weighted);
-        break;
-    case kind_general:
-        call->kernel.general(call->launch->parameter.general);
-        break;
-    default:
-        call->kernel.direct(call->launch->parameter.direct);
-    }
-}
 
 static unsigned char *workspace; /* zeroed once, and its head left zeroed */
 static size_t workspace_size;
-static char launched[256][64]; /* the kernels' names */
-
-static char *launched_place(const char *name) {
-    int i = 0;
-    while (launched[i][0] && strcmp(launched[i], name) != 0)
-        i++;
-    return launched[i];
-}
 
 static void make_workspace(size_t size) {
     if (size + MARGIN + CUDA_WORKSPACE_HEAD > workspace_size) {
@@ -102,28 +39,18 @@ static void check_workspace(const char *name, size_t size, const char *what) {
 }
 
 static bool run_launch(cuda_launch *launch, size_t size, uint64_t seed, const char *what) {
-    char name[sizeof launched[0]];
+    const kernel_name name = simt_name(launch->loss->info.name, launch->variant);
     if (launch->blocks == 0)
         return true;
-    kernel_call call = {.kernel.symbol = find_kernel(launch, name, sizeof name), .launch = launch};
-    if (!CHECK(call.kernel.symbol != NULL, "%s: expected a kernel %s, got none", what, name))
-        return false;
     if (!CHECK(launch->threads % 32 == 0 && launch->threads >= 32 && launch->threads <= CUDA_MOST_WARPS * 32 &&
                    launch->shared_memory <= 44 * 1024,
-               "%s: %s cannot be launched: %u threads, %u bytes", what, name, launch->threads, launch->shared_memory))
+               "%s: %s cannot be launched: %u threads, %u bytes", what, name.text, launch->threads,
+               launch->shared_memory))
         return false;
     onepass_cuda_give_workspace(launch, workspace);
-    const bool is_f64 = launch->compute == ONEPASS_F64;
-    simt_run(&(simt_launch){.library = is_f64 ? onepass_simt_kernels_f64() : onepass_simt_kernels_f32(),
-                            .name = name,
-                            .body = call_kernel,
-                            .argument = &call,
-                            .blocks = launch->blocks,
-                            .threads = launch->threads,
-                            .shared_memory = launch->shared_memory,
-                            .seed = seed});
-    memcpy(launched_place(name), name, sizeof name);
-    check_workspace(name, size, what);
+    if (!CHECK(simt_run_plan(launch, seed, 0, 0), "%s: there is no kernel %s", what, name.text))
+        return false;
+    check_workspace(name.text, size, what);
     return true;
 }
 
@@ -279,15 +206,15 @@ static void check_launched(int32_t compute) {
                               : info->over_rows == ONEPASS_CLASS_PROBABILITIES ? ROW_PROBABILITIES
                                                                                : ROW_LABEL;
         for (int variant = 0; variant < CUDA_VARIANTS; variant++) {
-            char name[sizeof launched[0]];
-            snprintf(name, sizeof name, "onepass_%s_%s", info->name, onepass_cuda_variant[variant].name);
-            if (strstr(name, "weighed") && !has_smoothing(info))
+            const kernel_name name = simt_name(info->name, (cuda_variant)variant);
+            if (strstr(name.text, "weighed") && !has_smoothing(info))
                 continue; /* which nobody can ask for */
             if (onepass_cuda_has_row_variant(kind, compute, (cuda_variant)variant))
-                CHECK(launched_place(name)[0], "expected that %s of %s is launched", name, oracle_dtype_name(compute));
+                CHECK(simt_was_launched(&name), "expected that %s of %s is launched", name.text,
+                      oracle_dtype_name(compute));
         }
     }
-    memset(launched, 0, sizeof launched);
+    simt_forget_launches();
 }
 
 int main(int argc, char **argv) {
