@@ -5,8 +5,10 @@ import numpy
 from . import _contract, _native
 from ._catalog import ROW_CATALOG, as_number, check_range, checked_divisor, is_number, plain_number
 from ._contract import ALL_CODES, MEAN, NOTHING_OVER_ROWS
+from ._row_cuts import cuts
 from ._numpy import aligned, check_floats, check_mask, check_reach
 
+AT_ONCE = 2**17  # elements of which an entropy has temporaries at a time
 _LABELS = (numpy.int64, numpy.int32, numpy.uint8)
 _WITH_PROBABILITIES = "cross_entropy_with_probabilities"
 
@@ -232,12 +234,19 @@ def divisor_of(name, arrays, parameters, reduction, given, rows):
 
 
 def entropy(logits, labels, softcap, temperature, ignore_index):
-    """Of the softmax over the last dimension; 0 of rows that are ignored."""
-    z = logits.astype(numpy.float64)
+    """Of the softmax over the last dimension; 0 of rows that are ignored. Some rows at a time, so that temporaries are
+    small."""
+    found = numpy.zeros(logits.shape[:-1])
+    for rows in cuts(logits.shape, AT_ONCE):
+        found[rows] = entropy_of(logits[rows], softcap, temperature)
+    return numpy.where(labels == ignore_index, 0, found)
+
+
+def entropy_of(logits, softcap, temperature):
+    z = logits.astype(numpy.float64, order="C")  # in which a row is added up alike beside any others
     z = (softcap * numpy.tanh(z / softcap) if softcap else z) / temperature
     with numpy.errstate(invalid="ignore"):
-        z = z - z.max(-1, keepdims=True)
+        z -= z.max(-1, keepdims=True)
         e = numpy.exp(z)
         s = e.sum(-1)
-        found = numpy.log(s) - numpy.where(e == 0, 0, e * z).sum(-1) / s
-    return numpy.where(labels == ignore_index, 0, found)
+        return numpy.log(s) - numpy.where(e == 0, 0, e * z).sum(-1) / s

@@ -4,7 +4,7 @@ will be needed and the upstream gradient is likely to be 1; anything else falls 
 import torch
 from torch.nn import _reduction
 
-from . import _catalog, _contract, _native, _rows_fallback, _rows_operators, _torch, _upstream_habit
+from . import _catalog, _contract, _native, _rows_entropy, _rows_fallback, _rows_operators, _torch, _upstream_habit
 from ._catalog import ROW_CATALOG, plain_number
 from ._contract import ALL_CODES, MEAN, NONE, NOTHING_OVER_ROWS, code_of
 from ._row_request import (DIVIDED_BY, FLOATS, FOR_INPUT, FOR_TARGET, LABELS, LSE, MASKS, MOST_IGNORED, NUMBERS,
@@ -97,7 +97,8 @@ def log_prob(logits, labels, temperature, softcap, ignore_index, return_entropy,
     value, *_ = dispatch(request, Tensors(logits, labels), 0, inplace)
     if not return_entropy:
         return value
-    entropy = _rows_fallback.entropy(logits, labels.long() == ignore_index, softcap, temperature)
+    given = named(request)
+    entropy = _rows_entropy.entropy(logits, labels.long() == ignore_index, given["softcap"], given["temperature"])
     return value, entropy.to(value.dtype)
 
 
