@@ -54,7 +54,7 @@ static void *add(twins *t, size_t field, int32_t dtype, int32_t ndim, const int6
     t->tensor[i].bytes = bytes + FENCE; /* with some behind, which nobody may touch */
     *(const onepass_tensor **)((char *)&t->here + field) = &t->tensor[i].here;
     *(const onepass_tensor **)((char *)&t->there + field) = &t->tensor[i].there;
-    return here;
+    return t->tensor[i].here.data;
 }
 #define FIELD(name) offsetof(onepass_call, name)
 
