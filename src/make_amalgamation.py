@@ -147,7 +147,7 @@ def collect_computing(core, real):
     shared = {path for path in core.pasted if not depends_on_real(path)}
     computing = Collection(shared)
     for path in re.findall(r"\bcpu/\w+\.c\b", re.search(r"add_library\(\$\{objects\} ([^)]*)\)", read("CMakeLists.txt"))[1]):
-        computing.add(path, read(path))
+        computing.add(path, with_losses(read(path)))
     for path, functions, _ in losses("losses.def"):
         computing.add(path, functions)
     computing.add("cpu/unit.c", with_losses(read("cpu/unit.c")))

@@ -16,6 +16,25 @@ ONEPASS_INTERNAL cpu_rows_function ROWS;
 ONEPASS_INTERNAL cpu_terms_function TERMS;
 ONEPASS_INTERNAL cpu_run_function ENTRY;
 
+/* The losses, so that the loop over a group's rows is vectors for each of them. */
+#define ROW_LOSS(of, ...)                                                                                              \
+    ONEPASS_INTERNAL extern const loss onepass_loss_##of;                                                              \
+    static void PASTE(of##_aside_, ONEPASS_VARIANT)(const double *parameter, group *group) {                           \
+        apply_aside(of##_row, parameter, group);                                                                       \
+    }
+#include "row_losses.def"
+#undef ROW_LOSS
+
+/* Null for a loss that is not the library's own. */
+#define ROW_LOSS(of, ...)                                                                                              \
+    if (job->loss == &onepass_loss_##of)                                                                               \
+        return PASTE(of##_aside_, ONEPASS_VARIANT);
+static aside_function *aside_function_of(const job *job) {
+#include "row_losses.def"
+    return NULL;
+}
+#undef ROW_LOSS
+
 /* Buffers are large, and a stack has room for those of one way at a time. */
 static __attribute__((noinline)) void run_singles(const rows *rows, int64_t first, int64_t count, real *term) {
     single_buffers buffers;
@@ -25,7 +44,7 @@ static __attribute__((noinline)) void run_singles(const rows *rows, int64_t firs
 
 static __attribute__((noinline)) void run_blocks(const rows *rows, int64_t first, int64_t count, real *term) {
     block_buffers buffers;
-    prepare_block(rows, &buffers);
+    prepare_block(rows, aside_function_of(rows->job), &buffers);
     for (int64_t done = 0; done < count;)
         done += run_block(rows, first + done, count - done, &buffers, term + done);
 }

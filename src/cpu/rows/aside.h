@@ -25,6 +25,7 @@ typedef struct group {
     int count;                               /* of rows that there are */
     bool takes_part[ROWS_ASIDE], has_absent; /* rows that take no part */
     int64_t label[ROWS_ASIDE];
+    int32_t own_place[ROWS_ASIDE];                       /* of the label in z */
     double class_weight[ROWS_ASIDE], weight[ROWS_ASIDE]; /* of the label; of the row */
 
     /* Of the logits. */
@@ -38,10 +39,11 @@ typedef struct group {
     double weighted[ROWS_ASIDE], weighted_loss[ROWS_ASIDE];
 
     double nll[ROWS_ASIDE], own_share[ROWS_ASIDE], others_share[ROWS_ASIDE];
-    row_slopes slopes[ROWS_ASIDE];
-    double value[ROWS_ASIDE];
+    /* What the loss makes of them, as in row_slopes; then `value` is times the row's weight. */
+    double value[ROWS_ASIDE], of_exponentials[ROWS_ASIDE], of_weights[ROWS_ASIDE], of_own[ROWS_ASIDE];
     /* Slopes are e f - u b, the label's own apart, all times the upstream gradient. */
     real f[ROWS_ASIDE], b[ROWS_ASIDE], own_slope[ROWS_ASIDE], upstream[ROWS_ASIDE];
+    bool has_upstream; /* one that is not 1 */
 } group;
 
 /* ------------------------------------------------------------------ logits -- */
@@ -168,11 +170,18 @@ static void set_state(group *group, int r, softmax_row state) {
 }
 
 ALWAYS_INLINE row_facts facts_aside(const group *group, int64_t r) {
-    return (row_facts){.row = state_aside(group, r),
-                       .weighted = group->weighted[r],
-                       .label_logit = group->label_logit[r],
-                       .weight = group->class_weight[r],
-                       .classes = (double)group->classes};
+    row_facts facts; /* member by member: gcc makes no vectors of a copy that has a gap */
+    facts.row.largest = (double)group->largest[r];
+    facts.row.others = group->others[r];
+    facts.row.own = group->own[r];
+    facts.row.lse = group->lse[r];
+    facts.row.weights = group->weights[r];
+    facts.exponent = 0; /* which one tile alone has no use for */
+    facts.weighted = group->weighted[r];
+    facts.label_logit = group->label_logit[r];
+    facts.weight = group->class_weight[r];
+    facts.classes = (double)group->classes;
+    return facts;
 }
 
 /* The state's logarithm. */
@@ -207,10 +216,16 @@ static void finish_states(group *group) {
     }
 }
 
-/* What the loss makes of it: the only step that is taken row by row. */
-static void apply_loss(row_function *loss, const double *parameter, group *group) {
-    row_sums sums = {.classes = (double)group->classes};
-    for (int r = 0; r < group->count; r++) {
+/* What a loss makes of a group's rows. */
+typedef void aside_function(const double *parameter, group *group);
+
+ALWAYS_INLINE void apply_aside(row_function *loss, const double *given, group *group) {
+    double parameter[ONEPASS_MAX_PARAMETERS];
+    memcpy(parameter, given, sizeof parameter);
+#pragma omp simd
+    for (int64_t r = 0; r < ROWS_ASIDE; r++) {
+        row_sums sums;
+        row_slopes slopes;
         sums.nll = group->nll[r];
         sums.lse = group->lse[r];
         sums.own = group->own_share[r];
@@ -218,7 +233,12 @@ static void apply_loss(row_function *loss, const double *parameter, group *group
         sums.weight = group->class_weight[r];
         sums.weighted = group->weighted_loss[r];
         sums.weights = group->weights[r];
-        loss(&sums, parameter, &group->slopes[r]);
+        sums.classes = (double)group->classes;
+        loss(&sums, parameter, &slopes);
+        group->value[r] = slopes.value;
+        group->of_exponentials[r] = slopes.exponentials;
+        group->of_weights[r] = slopes.weights;
+        group->of_own[r] = slopes.own;
     }
 }
 
@@ -235,8 +255,10 @@ ALWAYS_INLINE void keep_factors(const aside_scale *scale, const row_slopes *slop
 static void keep_all_factors(const aside_scale *given, group *group) {
     const aside_scale scale = *given;
 #pragma omp simd
-    for (int64_t r = 0; r < ROWS_ASIDE; r++)
-        keep_factors(&scale, &group->slopes[r], r, group);
+    for (int64_t r = 0; r < ROWS_ASIDE; r++) {
+        const row_slopes slopes = {group->value[r], group->of_exponentials[r], group->of_weights[r], group->of_own[r]};
+        keep_factors(&scale, &slopes, r, group);
+    }
 }
 
 /* Whether a row is not as the loops take it to be: its label's exponential is lost, it has no softmax, or its label's
@@ -247,7 +269,8 @@ ALWAYS_INLINE bool is_unusual(const group *group, int64_t r) {
 
 static bool has_unusual(const group *group) {
     int unusual = group->has_absent;
-    for (int r = 0; r < ROWS_ASIDE; r++)
+#pragma omp simd reduction(| : unusual)
+    for (int64_t r = 0; r < ROWS_ASIDE; r++)
         unusual |= is_unusual(group, r);
     return unusual;
 }
@@ -264,7 +287,6 @@ static void multiply_aside(group *group) {
 /* In the place of the exponentials. Rows that take no part have 0, whatever stands there. */
 static void write_slopes_aside(group *group, const real *u) {
     real f[ROWS_ASIDE], b[ROWS_ASIDE];
-    bool has_upstream = false;
     EACH_ROW_ASIDE(f[r] = group->f[r]; b[r] = group->b[r])
     for (int64_t class = 0; class < group->classes; class ++) {
         real *z = group->z + class * ROWS_ASIDE;
@@ -273,11 +295,9 @@ static void write_slopes_aside(group *group, const real *u) {
         else
             EACH_ROW_ASIDE(z[r] = canonical(z[r] * f[r]))
     }
-    for (int r = 0; r < group->count; r++) {
-        group->z[group->label[r] * ROWS_ASIDE + r] = canonical(group->own_slope[r]);
-        has_upstream |= group->upstream[r] != 1;
-    }
-    if (has_upstream)
+    for (int r = 0; r < ROWS_ASIDE; r++)
+        group->z[group->own_place[r]] = canonical(group->own_slope[r]);
+    if (group->has_upstream)
         multiply_aside(group);
     for (int r = 0; group->has_absent && r < group->count; r++)
         for (int64_t class = 0; !group->takes_part[r] && class < group->classes; class ++)

@@ -6,8 +6,8 @@
 #ifndef ONEPASS_CPU_ROWS_BLOCK_H
 #define ONEPASS_CPU_ROWS_BLOCK_H
 
-#include "cpu/rows/aside.h"
 #include "cpu/rows/tile.h"
+#include "cpu/rows/transpose.h"
 
 /* A buffer of 32 KiB lies in a first-level cache, and four groups are 256 bytes of a float image's row at a time. */
 #define BLOCK_NUMBERS (32768 / (int64_t)sizeof(real))
@@ -18,9 +18,11 @@
 
 typedef struct block_buffers {
     _Alignas(64) real z[BLOCK_NUMBERS];               /* [group][class][row]: logits, exponentials, slopes */
+    real dense[BLOCK_NUMBERS];                        /* rows without gaps, as reals */
     real u[BLOCK_NUMBERS / ROWS_ASIDE + ORDER_LANES]; /* class weights; room for the zeros of a line */
     double weights;                                   /* their sum */
     bool needs_lse;                                   /* of every row */
+    aside_function *apply;                            /* the loss, or null: row by row */
     group group;
 } block_buffers;
 
@@ -73,7 +75,7 @@ ALWAYS_INLINE void bring_block(load_function *load, const block_memory *given, r
         }
 }
 
-static void bring(const block_memory *memory, real *z) {
+static void bring_any(const block_memory *memory, real *z) {
     switch (memory->dtype) {
     case ONEPASS_F16:
         bring_block(load_f16, memory, z);
@@ -87,6 +89,29 @@ static void bring(const block_memory *memory, real *z) {
     default:
         bring_block(load_f64, memory, z);
     }
+}
+
+/* Rows one behind the other without gaps. */
+static bool is_dense(const block_memory *memory) {
+    return memory->class == 1 && memory->row == memory->classes;
+}
+
+static view view_of_dense(const block_memory *memory) {
+    return (view){memory->first, memory->dtype, 1, {memory->rows * memory->classes}, {1}};
+}
+
+static void bring(const block_memory *memory, real *z, real *dense) {
+    if (!is_dense(memory)) {
+        bring_any(memory, z);
+        return;
+    }
+    const view view = view_of_dense(memory);
+    const real *rows = (const real *)memory->first;
+    if (memory->dtype != REAL_DTYPE)
+        rows = gather_copy(&view, 0, (int)view.shape[0], dense);
+    for (int64_t row = 0; row < memory->rows; row += ROWS_ASIDE)
+        turn_rows_aside(rows + row * memory->classes, memory->classes, least(memory->rows - row, ROWS_ASIDE),
+                        group_of(z, memory, row));
 }
 
 ALWAYS_INLINE void take_block(store_function *store, const block_memory *given, real *z) {
@@ -110,7 +135,7 @@ ALWAYS_INLINE void take_block(store_function *store, const block_memory *given, 
         }
 }
 
-static void take(const block_memory *memory, real *z) {
+static void take_any(const block_memory *memory, real *z) {
     switch (memory->dtype) {
     case ONEPASS_F16:
         take_block(store_f16, memory, z);
@@ -124,6 +149,20 @@ static void take(const block_memory *memory, real *z) {
     default:
         take_block(store_f64, memory, z);
     }
+}
+
+static void take(const block_memory *memory, real *z, real *dense) {
+    if (!is_dense(memory)) {
+        take_any(memory, z);
+        return;
+    }
+    real *rows = memory->dtype == REAL_DTYPE ? (real *)memory->first : dense;
+    for (int64_t row = 0; row < memory->rows; row += ROWS_ASIDE)
+        turn_rows_back(group_of(z, memory, row), memory->classes, least(memory->rows - row, ROWS_ASIDE),
+                       rows + row * memory->classes);
+    const view view = view_of_dense(memory);
+    if (rows == dense)
+        scatter(&view, 0, (int)view.shape[0], dense);
 }
 
 /* The lines of a group of an image's rows, one or a few in every class: more streams than hardware follows. A group at
@@ -151,6 +190,10 @@ static void read_labels(const view *view, int64_t first, int count, int64_t *lab
         return;
     }
     const void *data = address_of(view, first);
+    if (view->dtype == ONEPASS_I64) {
+        memcpy(label, data, (size_t)count * sizeof *label);
+        return;
+    }
     for (int r = 0; r < count; r++)
         label[r] = load_index(data, view->dtype, r);
 }
@@ -159,22 +202,28 @@ static void read_labels(const view *view, int64_t first, int count, int64_t *lab
 static void read_rows(const rows *rows, group *group) {
     const view *mask = &rows->job->mask;
     const int64_t ignored = rows->of->ignore_index;
-    group->has_absent = false;
+    int absent = 0;
     for (int r = group->count; r < ROWS_ASIDE; r++)
         group->label[r] = 0;
     read_labels(&rows->job->operand[1], group->first, group->count, group->label);
-    for (int r = 0; r < group->count; r++) {
-        group->takes_part[r] =
-            group->label[r] != ignored && (!mask->data || element_of(mask, group->first + r, 1) != 0);
-        group->label[r] = group->takes_part[r] ? group->label[r] : 0;
-        group->has_absent |= !group->takes_part[r];
+    for (int r = 0; mask->data && r < group->count; r++)
+        group->label[r] = element_of(mask, group->first + r, 1) != 0 ? group->label[r] : ignored;
+#pragma omp simd reduction(+ : absent)
+    for (int64_t r = 0; r < ROWS_ASIDE; r++) {
+        const bool takes_part = group->label[r] != ignored;
+        group->takes_part[r] = takes_part;
+        group->label[r] = takes_part ? group->label[r] : 0;
+        group->own_place[r] = (int32_t)(group->label[r] * ROWS_ASIDE + r);
+        absent += !takes_part;
     }
+    group->has_absent = absent;
 }
 
 /* Weights and upstream gradients, where there are any. */
 static void read_factors(const rows *rows, group *group) {
     const job *job = rows->job;
     EACH_ROW_ASIDE(group->class_weight[r] = 1; group->weight[r] = 1; group->upstream[r] = 1)
+    group->has_upstream = false;
     if (!job->operand[2].data && !job->weight.data && !job->upstream.data)
         return;
     for (int r = 0; r < group->count; r++) {
@@ -183,6 +232,7 @@ static void read_factors(const rows *rows, group *group) {
         group->class_weight[r] = class_weight_of(job, group->label[r]);
         group->weight[r] = element_of(&job->weight, group->first + r, 1);
         group->upstream[r] = upstream_of(job, group->first + r);
+        group->has_upstream |= group->upstream[r] != 1;
     }
 }
 
@@ -201,7 +251,7 @@ static void sum_group(const rows *rows, const block_buffers *buffers, group *gro
     find_largest(group);
     find_shifts(&rows->softmax, &rows->of->scale, group);
     for (int r = 0; r < ROWS_ASIDE; r++)
-        group->label_logit[r] = group->z[group->label[r] * ROWS_ASIDE + r];
+        group->label_logit[r] = group->z[group->own_place[r]];
     if (u && !rows->reads_state)
         sum_weighted_aside(group, u, buffers->weights);
     exponentiate_aside(&rows->softmax, group);
@@ -210,9 +260,8 @@ static void sum_group(const rows *rows, const block_buffers *buffers, group *gro
         return;
     }
     for (int r = 0; r < ROWS_ASIDE; r++) {
-        real *own = group->z + group->label[r] * ROWS_ASIDE + r;
-        group->own[r] = (double)*own;
-        *own = 0;
+        group->own[r] = (double)group->z[group->own_place[r]];
+        group->z[group->own_place[r]] = 0;
     }
     sum_exponentials_aside(group);
     if (buffers->needs_lse)
@@ -261,10 +310,13 @@ static void finish_rest(const rows *rows, const aside_scale *scale, group *group
 }
 
 /* Values of the group's rows, what comes with them, and what they add to the sum. */
-static void finish_rows(const rows *rows, group *group, real *terms) {
+static void finish_rows(const rows *rows, aside_function *apply, group *group, real *terms) {
     const aside_scale scale = {rows->per_divisor, rows->of->scale.per_temperature};
     finish_states(group);
-    apply_loss(rows->job->loss->row, rows->job->parameter, group);
+    if (apply)
+        apply(rows->job->parameter, group);
+    else
+        apply_aside(rows->job->loss->row, rows->job->parameter, group);
     keep_all_factors(&scale, group);
     if (has_unusual(group))
         finish_rest(rows, &scale, group);
@@ -272,8 +324,9 @@ static void finish_rows(const rows *rows, group *group, real *terms) {
         const softmax_row state = state_aside(group, r);
         write_outputs(rows, group->first + r, group->value[r], &state);
     }
-    for (int r = 0; r < group->count; r++)
-        terms[r] = canonical((real)group->value[r]);
+    real rounded[ROWS_ASIDE];
+    EACH_ROW_ASIDE(rounded[r] = canonical((real)group->value[r]))
+    memcpy(terms, rounded, (size_t)group->count * sizeof *terms);
 }
 
 static void run_group(const rows *rows, const block_buffers *buffers, group *group, real *terms) {
@@ -282,7 +335,7 @@ static void run_group(const rows *rows, const block_buffers *buffers, group *gro
     for (int r = 0; rows->of->predicted.data && r < group->count; r++)
         write_predicted(rows, group->first + r, group->takes_part[r] ? predict_aside(group, r) : -1);
     sum_group(rows, buffers, group);
-    finish_rows(rows, group, terms);
+    finish_rows(rows, buffers->apply, group, terms);
     if (rows->has_gradient)
         write_slopes_aside(group, rows->weighs ? buffers->u : NULL);
 }
@@ -310,9 +363,10 @@ static bool looks_at_lse(const job *job) {
     return memcmp(&slopes[0], &slopes[1], sizeof slopes[0]) != 0;
 }
 
-static void prepare_block(const rows *rows, block_buffers *buffers) {
+static void prepare_block(const rows *rows, aside_function *apply, block_buffers *buffers) {
     const int classes = (int)rows->of->classes;
     memset(&buffers->group, 0, sizeof buffers->group); /* rows that are not there are computed with, too */
+    buffers->apply = apply;
     buffers->weights = 0;
     buffers->needs_lse = rows->weighs || rows->has_outputs || looks_at_lse(rows->job);
     if (!rows->weighs)
@@ -334,7 +388,7 @@ static int64_t run_block(const rows *rows, int64_t index, int64_t most, block_bu
         slopes = memory_of(rows, &job->gradient[0], rows->of->gradient_stride[0], index, count);
     if (count % ROWS_ASIDE)
         memset(group_of(buffers->z, &logits, count), 0, (size_t)(classes * ROWS_ASIDE) * sizeof(real));
-    bring(&logits, buffers->z);
+    bring(&logits, buffers->z, buffers->dense);
     for (int64_t row = 0; row < count; row += ROWS_ASIDE) {
         group *group = &buffers->group;
         group->z = group_of(buffers->z, &logits, row);
@@ -347,7 +401,7 @@ static int64_t run_block(const rows *rows, int64_t index, int64_t most, block_bu
         run_group(rows, buffers, group, terms + row);
     }
     if (rows->has_gradient)
-        take(&slopes, buffers->z);
+        take(&slopes, buffers->z, buffers->dense);
     return count;
 }
 

@@ -1,0 +1,65 @@
+/*
+ * Between rows of few classes without gaps and a group of rows side by side, [class][row]: squares of four rows and
+ * four classes are turned in registers. Number by number it took a fifth of the time of rows of 10 classes.
+ */
+#ifndef ONEPASS_CPU_ROWS_TRANSPOSE_H
+#define ONEPASS_CPU_ROWS_TRANSPOSE_H
+
+#include "cpu/rows/aside.h"
+
+/* Vectors of the compiler's own, which every instruction set has something for. */
+typedef __attribute__((vector_size(4 * sizeof(real)))) real four;
+typedef __attribute__((vector_size(4 * sizeof(real)))) real_bits four_places;
+
+#if defined(__clang__)
+#define PICK(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+#define PICK(a, b, i, j, k, l) __builtin_shuffle(a, b, (four_places){i, j, k, l})
+#endif
+
+/* Lines of four numbers, `from_stride` apart, become columns. */
+ALWAYS_INLINE void turn_square(const real *from, int64_t from_stride, real *to, int64_t to_stride) {
+    four a, b, c, d;
+    memcpy(&a, from, sizeof a);
+    memcpy(&b, from + from_stride, sizeof b);
+    memcpy(&c, from + 2 * from_stride, sizeof c);
+    memcpy(&d, from + 3 * from_stride, sizeof d);
+    const four ab_low = PICK(a, b, 0, 4, 1, 5), ab_high = PICK(a, b, 2, 6, 3, 7);
+    const four cd_low = PICK(c, d, 0, 4, 1, 5), cd_high = PICK(c, d, 2, 6, 3, 7);
+    const four turned[4] = {PICK(ab_low, cd_low, 0, 1, 4, 5), PICK(ab_low, cd_low, 2, 3, 6, 7),
+                            PICK(ab_high, cd_high, 0, 1, 4, 5), PICK(ab_high, cd_high, 2, 3, 6, 7)};
+    for (int i = 0; i < 4; i++)
+        memcpy(to + i * to_stride, &turned[i], sizeof turned[i]);
+}
+
+/* The first class of the next square: the last one reaches back to end with the last class. */
+ALWAYS_INLINE int64_t next_square(int64_t class, int64_t classes) {
+    return class + 4 < classes && class + 8 > classes ? classes - 4 : class + 4;
+}
+
+/* A group of rows that lie one behind the other, `count` of them. */
+static void turn_rows_aside(const real *rows, int64_t classes, int64_t count, real *z) {
+    if (classes < 4 || count < ROWS_ASIDE) {
+        for (int64_t r = 0; r < count; r++)
+            for (int64_t class = 0; class < classes; class ++)
+                z[class * ROWS_ASIDE + r] = rows[r * classes + class];
+        return;
+    }
+    for (int64_t class = 0; class < classes; class = next_square(class, classes))
+        for (int64_t r = 0; r < ROWS_ASIDE; r += 4)
+            turn_square(rows + r * classes + class, classes, z + class * ROWS_ASIDE + r, ROWS_ASIDE);
+}
+
+static void turn_rows_back(const real *z, int64_t classes, int64_t count, real *rows) {
+    if (classes < 4 || count < ROWS_ASIDE) {
+        for (int64_t r = 0; r < count; r++)
+            for (int64_t class = 0; class < classes; class ++)
+                rows[r * classes + class] = z[class * ROWS_ASIDE + r];
+        return;
+    }
+    for (int64_t r = 0; r < ROWS_ASIDE; r += 4)
+        for (int64_t class = 0; class < classes; class = next_square(class, classes))
+            turn_square(z + class * ROWS_ASIDE + r, ROWS_ASIDE, rows + r * classes + class, classes);
+}
+
+#endif
