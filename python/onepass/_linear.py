@@ -4,7 +4,7 @@ plain goes chunk by chunk; anything else is composed of the layer and the loss o
 import torch
 import torch.nn.functional as F
 
-from . import _rows
+from . import _linear_operators, _rows
 from ._contract import CODES, RowGiven
 from ._linear_autograd import LinearRowLoss, answer, autocast_type, compose, multiplied
 from ._linear_chunks import OTHERS, PLAIN, SAME_LABEL, Operands, Question
@@ -186,7 +186,11 @@ def flat(tensor, kept):
 
 
 def dispatch(question, operands, shape):
-    if not is_compiling() and is_plain_here() and are_ours(question, operands):
+    if is_compiling():
+        if _linear_operators.HAS_AUTOGRAD and not torch._C._are_functorch_transforms_active() and \
+                are_ours(question, operands):
+            return _linear_operators.loss(question, operands, shape)
+    elif is_plain_here() and are_ours(question, operands):
         return compute(question, operands, shape)
     return compose(question, operands, shape)
 
@@ -194,13 +198,13 @@ def dispatch(question, operands, shape):
 def are_ours(question, operands):
     """Whether the chunks can be multiplied and borrowed: plain tensors, of types that go together, in one place."""
     input, weight, bias, target, class_weight, divisor = operands
-    if not are_plain(operands) or any(x is not None and (x.device != input.device or x.layout != torch.strided or
-                                                        x.is_neg()) for x in operands):
+    if not are_plain(operands) or any(x is not None and (x.device != input.device or x.layout != torch.strided)
+                                      for x in operands):
         return False
     if input.device.type not in ("cpu", "cuda") or 0 in (*input.shape, *weight.shape) or target.requires_grad:
         return False
-    has_labels = question.request.name != WITH_PROBABILITIES or question.kind is SAME_LABEL
-    if question.kind is not SAME_LABEL and target.dtype not in (LABELS if has_labels else FLOATS):
+    has_labels = question.request.name != WITH_PROBABILITIES or question.kind == SAME_LABEL
+    if question.kind != SAME_LABEL and target.dtype not in (LABELS if has_labels else FLOATS):
         return False
     if class_weight is not None and (class_weight.requires_grad or class_weight.dtype not in FLOATS or
                                      class_weight.shape != weight.shape[:1]):

@@ -27,11 +27,9 @@ def autocast_type(device_type):
 
 
 def multiplied(operands, dtype):
-    """The operands of the products, as autocast has them."""
-    if dtype is None:
-        return operands
-    cast = [x if x is None or x.dtype == torch.float64 else x.to(dtype) for x in operands[:3]]
-    return Operands(*cast, *operands[3:])
+    """The operands as autocast multiplies them; and what the extension borrows without a negative bit."""
+    cast = [x if x is None or dtype is None or x.dtype == torch.float64 else x.to(dtype) for x in operands[:3]]
+    return Operands(*cast, *(None if x is None else x.resolve_neg() for x in operands[3:]))
 
 
 class LinearRowLoss(torch.autograd.Function):
@@ -40,8 +38,7 @@ class LinearRowLoss(torch.autograd.Function):
         operands = Operands(*operands)
         ctx.question, ctx.multiplies_in = question, multiplies_in
         needed = ctx.needs_input_grad[3:6]
-        now = question.request.code != NONE and operands.input.dtype != torch.float16 and \
-            multiplies_in != torch.float16
+        now = computes_now(question, operands.input, multiplies_in)
         value, divisor, computed = answer(question, multiplied(operands, multiplies_in), shape,
                                           needed if now else (False,) * 3)
         ctx.kept = computed.gradients if now else None
@@ -65,6 +62,11 @@ class LinearRowLoss(torch.autograd.Function):
                                           state, needed, with_value=False).gradients
             upstream = None
         return None, None, None, *(finished(x, dtype, upstream) for x, dtype in zip(kept, types)), None, None, None
+
+
+def computes_now(question, input, multiplies_in):
+    """Whether the gradients come with the value."""
+    return question.request.code != NONE and (multiplies_in or input.dtype) != torch.float16
 
 
 def answer(question, operands, shape, needed):
@@ -97,10 +99,10 @@ def compose(question, operands, shape):
     """The loss of all logits at once, for transforms, tracers, rare tensors and second derivatives."""
     input, weight, bias, target, class_weight, divisor = operands
     logits = F.linear(input, weight, bias)
-    if question.kind is not PLAIN:
+    if question.kind != PLAIN:
         own = torch.eye(len(input), dtype=torch.bool, device=input.device)
         logits = logits.masked_fill(own, _FAR.get(logits.dtype, _FARTHEST))
-        if question.kind is SAME_LABEL:
+        if question.kind == SAME_LABEL:
             same = (target[:, None] == target) & ~own
             together = same.sum(1, keepdim=True)
             target = same.to(torch.promote_types(logits.dtype, torch.float32)) / together.clamp(min=1)

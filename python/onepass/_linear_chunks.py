@@ -36,8 +36,9 @@ _HALVES = (torch.float16, torch.bfloat16)
 # the accumulator of the weight's gradient, which every chunk reads and writes, is small beside it.
 _SMALLEST = 16 << 20
 _LARGEST = {"cpu": 128 << 20, "cuda": 1 << 30}
-_BLOCK = 8 << 20  # bytes of a gradient's columns that are widened at a time
+_BLOCK = {"cpu": 8 << 20, "cuda": 64 << 20}  # bytes of a product, or of its operand, that are widened at a time
 _GRAIN = 128  # rows that a GPU's products come in
+_ALIGNED = 64  # classes; products of rows that begin anywhere are slow
 
 
 def chunk_rows(rows, weight, bytes_a_logit):
@@ -76,7 +77,7 @@ def count(question, operands):
     before anything is computed."""
     request, target = question.request, operands.target
     given = request.divisor if operands.divisor is None else operands.divisor
-    if question.kind is SAME_LABEL:
+    if question.kind == SAME_LABEL:
         return (positives(target) > 0).sum(dtype=torch.float64) if given is None else given
     if request.name == WITH_PROBABILITIES:
         return float(len(target)) if given is None else given
@@ -131,7 +132,7 @@ def keeps_state(question, with_value):
 
 def bytes_a_logit(question, input):
     """With the probabilities that are made of labels: flags, a number, and its copy."""
-    return input.element_size() + (9 if question.kind is SAME_LABEL else 0)
+    return input.element_size() + (9 if question.kind == SAME_LABEL else 0)
 
 
 def without_autocast(device_type):
@@ -143,11 +144,14 @@ class Chunks:
 
     def __init__(self, question, operands, divisor, chunk, collects):
         self.request, self.kind, self.operands, self.divisor = question.request, question.kind, operands, divisor
-        self.logits = operands.input.new_empty((chunk, operands.weight.shape[0]))
+        classes = operands.weight.shape[0]
+        padded = operands.input.new_empty((chunk, -(-classes // _ALIGNED) * _ALIGNED))
+        padded[:, classes:].zero_()  # PyTorch 2.13's bf16 products on a CPU multiply what stands there by 0
+        self.logits = padded[:, :classes]
         self.wide = torch.float64 if operands.input.dtype == torch.float64 else torch.float32
-        self.is_long = operands.weight.shape[0] > LONG_ROWS
+        self.is_long = classes > LONG_ROWS
         self.collected = [] if collects and self.is_long else None
-        if self.kind is SAME_LABEL:
+        if self.kind == SAME_LABEL:
             self.positives = positives(operands.target).clamp(min=1)
 
     def forward(self, place, first, state):
@@ -156,7 +160,7 @@ class Chunks:
         self.rows = input[place]
         self.now = self.logits[:len(self.rows)]
         product(self.rows, weight, bias, self.now)
-        if self.kind is not PLAIN:
+        if self.kind != PLAIN:
             self.now.diagonal(first).fill_(-torch.inf)  # no row is compared with itself
         self.target = self.target_of(place, first)
         if state is not None:
@@ -171,7 +175,7 @@ class Chunks:
 
     def target_of(self, place, first):
         target = self.operands.target
-        if self.kind is not SAME_LABEL:
+        if self.kind != SAME_LABEL:
             return target[place]
         same = target[place, None] == target
         same.diagonal(first).fill_(False)
@@ -223,14 +227,13 @@ class Sums:
 
     def __init__(self, operands, needed, in_part):
         input, weight, *_ = operands
-        for_input, self.for_weight, self.for_bias = needed
-        self.weight, self.is_first = weight, True
+        for_input, for_weight, for_bias = needed
+        self.weight, self.is_empty = weight, True
         self.wide = torch.promote_types(weight.dtype, torch.float32)
         self.of_input = (torch.zeros_like if in_part else torch.empty_like)(
             input, memory_format=torch.contiguous_format) if for_input else None
-        self.of_weight = torch.zeros_like(weight, dtype=self.wide, memory_format=torch.contiguous_format) \
-            if self.for_weight else None
-        self.of_bias = weight.new_zeros(weight.shape[0], dtype=self.wide) if self.for_bias else None
+        self.of_weight = weight.new_empty(weight.shape, dtype=self.wide) if for_weight else None
+        self.of_bias = weight.new_zeros(weight.shape[0], dtype=self.wide) if for_bias else None
 
     def add(self, place, rows, gradient):
         if self.of_input is not None and isinstance(place, slice):
@@ -238,35 +241,40 @@ class Sums:
         elif self.of_input is not None:
             self.of_input[place] = torch.mm(gradient, self.weight)
         if self.of_weight is not None:
-            add_product(self.of_weight, gradient, rows)
+            add_product(self.of_weight, gradient, rows, 0 if self.is_empty else 1)
+            self.is_empty = False
         if self.of_bias is not None:
             self.of_bias += gradient.sum(0, dtype=self.wide)
 
     def gradients(self):
+        if self.of_weight is not None and self.is_empty:  # of rows that are all ignored
+            self.of_weight.zero_()
         return self.of_input, self.of_weight, self.of_bias
 
 
-def add_product(sum, gradient, rows):
-    """sum += gradient' rows."""
+def add_product(sum, gradient, rows, beta):
+    """sum = beta * sum + gradient' rows. With a beta of 0 nothing of the sum is read."""
     if sum.dtype == rows.dtype:
-        torch.addmm(sum, gradient.t(), rows, out=sum)
+        torch.addmm(sum, gradient.t(), rows, beta=beta, out=sum)
     elif multiplies_into_single(rows.device, rows.dtype):
-        torch.addmm(sum, gradient.t(), rows, out_dtype=torch.float32, out=sum)
+        torch.addmm(sum, gradient.t(), rows, out_dtype=torch.float32, beta=beta, out=sum)
     else:
-        add_product_in_blocks(sum, gradient, rows)
+        add_product_in_blocks(sum, gradient, rows, beta)
 
 
-def add_product_in_blocks(sum, gradient, rows):
+def add_product_in_blocks(sum, gradient, rows, beta):
     """For a PyTorch whose products of 16-bit numbers are rounded to 16 bits. A CPU multiplies in f32 as fast; a GPU
     does not, and so adds up rounded products."""
     wide_rows = rows.float() if rows.is_cpu else rows
-    width = max(_BLOCK // (4 * len(rows)), 1)
+    width = max(_BLOCK[rows.device.type] // (4 * (len(rows) if rows.is_cpu else rows.shape[1])), 1)
     for first in range(0, gradient.shape[1], width):
-        columns = gradient[:, first:first + width].t()
+        columns, part = gradient[:, first:first + width].t(), sum[first:first + width]
         if rows.is_cpu:
-            sum[first:first + width].addmm_(columns.float(), wide_rows)
+            part.addmm_(columns.float(), wide_rows, beta=beta)
+        elif beta:
+            part += torch.mm(columns, rows)
         else:
-            sum[first:first + width] += torch.mm(columns, rows)
+            part.copy_(torch.mm(columns, rows))
 
 
 _into_single = {}

@@ -249,7 +249,7 @@ def allocated(function):
 def test_no_more_than_a_chunk_of_logits_is_held(loss, reduction):
     if loss == "linear_log_prob" and reduction != "none":
         pytest.skip("linear_log_prob has no reduction")
-    rows, classes, features, chunk = 4000, 5000, 8, 100
+    rows, classes, features, chunk = 4000, 79 * 64, 8, 100
     x, w, _ = layer((rows,), classes, features=features)
     target = labels_of((rows,), classes)
     given = {"reduction": reduction} if loss == "linear_cross_entropy" else {}
@@ -415,6 +415,19 @@ def test_autocast(dtype, device):
         assert one.dtype == torch.float32
         assert_near(one, other.double().cpu(), dtype, "gradient")
     assert gradients(value, leaves, None)[1].to(dtype).ne(gradients(value, leaves, None)[1]).any()
+
+
+@pytest.mark.parametrize("classes", [1100, 1216])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_memory_that_was_used_before(dtype, classes, device):
+    """Nothing is read before it was written, NaN above all."""
+    leaves, target = layer((130,), classes, dtype, device), labels_of((130,), classes, device)
+    for _ in range(20):
+        used = [torch.full((size,), torch.nan, dtype=dtype, device=device)
+                for size in (130 * 1100, 130 * 1152, 130 * 1216, 130 * 24, 1100 * 24, 1216 * 24)]
+        del used
+        value = onepass.linear_cross_entropy(*leaves[:2], target, linear_bias=leaves[2])
+        assert all(found.isfinite().all() for found in (value, *gradients(value, leaves, None)))
 
 
 def test_hidden_states_of_any_strides(device):

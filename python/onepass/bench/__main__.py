@@ -172,7 +172,7 @@ def section_rows(stage, section, chosen, progress, name_device):
 def extra(stage, case):
     """The columns of those who are not named as peers."""
     names = [other(case).name for other in case.others if other]
-    names += ["plain loop", "torch eager"] if case.figure and case.section != "rows" else []
+    names += ["plain loop", "torch eager"] if case.figure and case.section not in ("rows", "linear") else []
     with_limit = case.with_limit and not case.figure and stage.limits and "limit" in stage.options.peers
     return names + (["limit"] if with_limit else [])
 

@@ -7,6 +7,7 @@ A goal is about the time as a share of a peer's, at most, or about the share of 
   losses    every loss with data that suit it; weights and masks
   types     16-bit types
   rows      cross-entropy over rows of logits, and with a gradient that is scaled
+  linear    a linear layer and the cross-entropy of its outputs, compared with the products alone
   shapes    broadcast targets, padded, transposed and unaligned operands
   plain     the library in C compared with plain C loops (CPU)
   host      what a call costs the host
@@ -19,10 +20,10 @@ import re
 from typing import Callable, Optional
 
 from .._catalog import CATALOG
-from . import rows
+from . import linear, rows
 from .contenders import NAMES
 
-SECTIONS = ("memory", "sizes", "losses", "types", "rows", "shapes", "plain", "host", "accuracy")  # memory comes first
+SECTIONS = ("memory", "sizes", "losses", "types", "rows", "linear", "shapes", "plain", "host", "accuracy")  # memory comes first
 USUAL = ("mse", "smooth_l1", "hinge")
 MOST_SETS = 8  # of operands that the calls of a graph go through
 
@@ -234,6 +235,22 @@ class Cases:
                            variant=f"{work.words()}, memory", unit="B",
                            figure=lambda ours=ours, theirs=theirs, operands=operands: self.stage.peaks(
                                ours, theirs, operands()))
+
+    # ------------------------------------------------------------------------ linear --
+
+    def linear(self):
+        """A step; on a GPU also what it has allocated at its peak."""
+        for work in linear.works(self.on_gpu, self.options.quick) if "step" in self.options.modes else ():
+            count, type = work.tokens * work.classes, getattr(self.torch, NAMES[work.type])
+            step = lambda work=work, type=type: linear.Step(self.torch, self.stage.device, work, type)
+            yield Case("linear", "linear_cross_entropy", "step", count,
+                       lambda step=step: Operands([step().tensors()]), work.type, work.words(),
+                       others=linear.contenders(step, self.options.peers), with_limit=False, goals=work.goals,
+                       seconds=4.0 if self.on_gpu else 2.0)
+            if self.on_gpu:
+                yield Case("linear", "linear_cross_entropy", "step", count, type=work.type,
+                           variant=f"{work.words()}, memory", unit="B",
+                           figure=lambda step=step: linear.peaks(step(), self.options.peers))
 
     # ------------------------------------------------------------------------ shapes --
 

@@ -6,7 +6,7 @@ from . import record
 from .cases import count_text
 
 ORDER = ("numpy", "torch eager", "torch.compile", "torch.compile(grad_and_value)", "jax", "liger",
-         "plain loop",
+         "three products", "torch chunked", "plain loop",
          "plain loop, tuned flags", "plain loop, gradient alone", "onepass, f32", "onepass, dense", "an empty kernel",
          "an empty Function", "limit")
 SHORT = {"torch.compile(grad_and_value)": "grad_and_value", "plain loop, tuned flags": "tuned loop",

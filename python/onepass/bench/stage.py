@@ -86,8 +86,8 @@ class Stage:
         self.contenders.forget_compiled()
 
     def taking_part(self, case, operands):
-        """Ours first, the limit last. The plain loops' cases have ours in C among the others."""
-        found = [] if case.section == "plain" else [self.contenders.ours(case, operands)]
+        """Ours first, the limit last. The cases of plain loops and linear layers have ours among the others."""
+        found = [] if case.section in ("plain", "linear") else [self.contenders.ours(case, operands)]
         found += [self.contenders.named(name, case, operands) for name in case.peers if name in self.options.peers]
         found += [other(case) for other in case.others]
         if case.with_limit and self.limits and "limit" in self.options.peers:
