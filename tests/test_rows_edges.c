@@ -671,6 +671,47 @@ static void test_long_means(void) {
           expected, oracle_decode(ONEPASS_F16, gradient[0]));
 }
 
+/* ------------------------------------------------------------- many labels -- */
+
+/* So many that threads share the look at them: all are counted, and one that is no class is found wherever it is. */
+static void test_many_labels(void) {
+    enum {
+        ROWS = 200003
+    };
+    static const int64_t places[] = {0, 65535, 65536, 100001, 100002, ROWS - 1};
+    static float input[3 * ROWS], value;
+    static int64_t label[ROWS];
+    double divided_by = 0;
+    const int64_t shape[2] = {ROWS, 3};
+    const onepass_tensor x = {input, ONEPASS_F32, 2, shape, NULL}, y = {label, ONEPASS_I64, 1, shape, NULL};
+    const onepass_tensor v = {&value, ONEPASS_F32, 0, NULL, NULL}, by = {&divided_by, ONEPASS_F64, 0, NULL, NULL};
+    int64_t counted = 0;
+    for (int64_t i = 0; i < ROWS; i++) {
+        label[i] = i % 7 == 3 ? -100 : i % 3;
+        counted += i % 7 != 3;
+    }
+    for (int32_t threads = 0; threads < 4; threads++) {
+        onepass_call call = {.size = sizeof call,
+                             .loss = "cross_entropy",
+                             .operand = {&x, &y},
+                             .value = &v,
+                             .divided_by = &by,
+                             .threads = threads};
+        CHECK_OK(onepass_run(&call), "200003 rows");
+        CHECK(divided_by == (double)counted, "200003 rows, %d threads: expected %lld to count, got %g", threads,
+              (long long)counted, divided_by);
+        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+            char row[32];
+            const int64_t kept = label[places[i]];
+            snprintf(row, sizeof row, "row %lld ", (long long)places[i]);
+            label[places[i]] = 3;
+            CHECK(onepass_run(&call) == ONEPASS_OUT_OF_BOUNDS && strstr(onepass_message(), row),
+                  "200003 rows, %d threads: expected label 3 in %sto be refused", threads, row);
+            label[places[i]] = kept;
+        }
+    }
+}
+
 /* ------------------------------------------------------------ the short ways -- */
 
 static void test_short_functions(void) {
@@ -844,6 +885,7 @@ int main(void) {
     }
     test_large_doubles();
     test_long_means();
+    test_many_labels();
     test_short_functions();
     test_skip_if_one();
     test_rounding_modes();

@@ -134,6 +134,10 @@ static int64_t tiles_of_rows(const job *job) {
     return elements < 1e15 ? (int64_t)(elements / ORDER_TILE) + 1 : INT64_C(1) << 40;
 }
 
+static int64_t threads_for_labels(const job *job) {
+    return job->family == FAMILY_ROWS ? threads_for(job, tiles_of_rows(job)) : 1;
+}
+
 /* Where there are fewer tiles of rows a thread, and not as many for each, threads share tiles. */
 #define TILES_A_THREAD 8
 
@@ -254,7 +258,7 @@ static void compute_over_weights(const instruction_set *set, const job *job, int
 
 onepass_status onepass_check_labels(const job *job, int64_t rows_before) {
     int64_t counted;
-    return check_labels(job, rows_before, &counted);
+    return check_labels(job, rows_before, threads_for_labels(job), &counted);
 }
 
 /* In the compute type, as the gradient is multiplied by it. */
@@ -267,7 +271,7 @@ static onepass_status cpu_run(const job *job) {
     const instruction_set *set;
     int64_t counted = 0;
     OK(choose_instruction_set(&set));
-    OK(check_labels(job, 0, &counted));
+    OK(check_labels(job, 0, threads_for_labels(job), &counted));
     const bool done_before = job->skip_if_one && upstream_is_one(job);
     if (done_before)
         return ONEPASS_OK;

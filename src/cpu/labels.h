@@ -41,19 +41,39 @@ static void scan_labels(const void *data, int32_t dtype, int64_t stride, int64_t
     *scan = found;
 }
 
-static label_scan scan_all_labels(const job *job) {
+/* Those of the rows from `first` to `end` of the job's own. */
+static label_scan scan_some_labels(const job *job, int64_t first, int64_t end) {
     const view *labels = &job->operand[1];
     const label_range range = {(uint64_t)job->rows.classes, job->rows.ignore_index};
     label_scan scan = {0, 0};
-    cursor at = cursor_at(labels, job->first);
-    for (int64_t done = 0; done < job->count;) {
-        const int64_t count = least(at.left, job->count - done);
+    cursor at = cursor_at(labels, job->first + first);
+    for (int64_t done = first; done < end;) {
+        const int64_t count = least(at.left, end - done);
         const char *data = (const char *)labels->data + at.offset * (int64_t)dtype_size(labels->dtype);
         scan_labels(data, labels->dtype, inner_stride(labels), count, &range, &scan);
         done += count;
         cursor_next_row(&at, labels);
     }
     return scan;
+}
+
+/* A thread is woken for no less than this many labels: about 40 microseconds. */
+#define LABELS_WORTH_A_THREAD 65536
+
+static label_scan scan_all_labels(const job *job, int64_t most_threads) {
+    const int64_t threads = least(most_threads, job->count / LABELS_WORTH_A_THREAD + 1);
+    int64_t wrong = 0, ignored = 0;
+#if defined(_OPENMP)
+#pragma omp parallel for num_threads((int)threads) if (threads > 1) reduction(+ : wrong, ignored)
+#endif
+    for (int64_t thread = 0; thread < threads; thread++) {
+        const label_scan scan =
+            scan_some_labels(job, job->count / threads * thread,
+                             thread == threads - 1 ? job->count : job->count / threads * (thread + 1));
+        wrong += scan.wrong;
+        ignored += scan.ignored;
+    }
+    return (label_scan){wrong, ignored};
 }
 
 /* The first that is wrong where the mask does not hide it. */
@@ -76,10 +96,10 @@ static onepass_status find_wrong_label(const job *job, int64_t rows_before) {
 
 /* Every class index that will be looked at is that of a class. `counted` rows take part, if nothing but the index says
  * whether they do. */
-static onepass_status check_labels(const job *job, int64_t rows_before, int64_t *counted) {
+static onepass_status check_labels(const job *job, int64_t rows_before, int64_t threads, int64_t *counted) {
     if (job->family != FAMILY_ROWS || job->loss->kind == ROW_PROBABILITIES || job->count == 0)
         return ONEPASS_OK;
-    const label_scan scan = scan_all_labels(job);
+    const label_scan scan = scan_all_labels(job, threads);
     *counted = job->count - scan.ignored;
     return scan.wrong ? find_wrong_label(job, rows_before) : ONEPASS_OK;
 }

@@ -36,7 +36,8 @@ static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buf
     const int count = tile_size(rows, index);
     const real *z = logits_of(rows, row->first[0], index, buffers);
     const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, largest_of(z, count));
-    const tile tile = tile_of_logits(&rows->softmax, &shift, z, z != buffers->z);
+    tile tile = tile_of_logits(&rows->softmax, &shift, z);
+    let_prefetch(rows, row->first[0], index, &tile);
     const int64_t label = row->label - index * ORDER_TILE;
     softmax_tile sums = {.exponent = shift.exponent, .largest = shift.largest};
     if (rows->has_labels)
@@ -209,7 +210,7 @@ static void multiply_by_cap(const real *slope, int count, real *out) {
 static void logit_gradient(const rows *rows, const row *row, const row_factors *factors, int64_t index, const real *z,
                            real largest, tile_buffers *buffers) {
     const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, largest);
-    const tile tile = tile_of_logits(&rows->softmax, &shift, z, false);
+    const tile tile = tile_of_logits(&rows->softmax, &shift, z);
     const real f = row_tile_factor(factors, shift.exponent, row->facts.exponent);
     const tile_output output = output_of_tile(rows, row, 0, index, buffers->e);
     write_slopes(&tile, rows->weighs ? buffers->u : NULL, f, factors->of_weights, &output);

@@ -93,6 +93,15 @@ ALWAYS_INLINE void see_place(largest_places *places, int64_t i, real z) {
     places->is_nan[i] |= (real_bits)(z != z);
 }
 
+/* The places of the second half are seen by the first; vectors where `half` is known. */
+ALWAYS_INLINE void fold_places(largest_places *places, int64_t half) {
+#pragma omp simd
+    for (int64_t i = 0; i < half; i++) {
+        see_place(places, i, places->largest[i + half]);
+        places->is_nan[i] |= places->is_nan[i + half];
+    }
+}
+
 /* The largest of numbers, or NaN if one is; -0 is 0. Compilers know no reduction by such a maximum, so the loops have
  * none. */
 static real largest_of(const real *z, int64_t count) {
@@ -110,11 +119,11 @@ static real largest_of(const real *z, int64_t count) {
     }
     for (int64_t i = 0; first + i < count; i++)
         see_place(&places, i, z[first + i]);
-    for (int64_t half = PLACES / 2; half > 0; half /= 2)
-        for (int64_t i = 0; i < half; i++) {
-            see_place(&places, i, places.largest[i + half]);
-            places.is_nan[i] |= places.is_nan[i + half];
-        }
+    fold_places(&places, PLACES / 2);
+    fold_places(&places, PLACES / 4);
+    fold_places(&places, PLACES / 8);
+    for (int64_t half = PLACES / 16; half > 0; half /= 2)
+        fold_places(&places, half);
     return places.is_nan[0] ? REAL_NAN : places.largest[0] + 0;
 }
 
@@ -129,8 +138,8 @@ enum {
     LOWEST
 };
 
-static tile tile_of_logits(const softmax *softmax, const softmax_shift *shift, const real *z, bool is_followed) {
-    tile tile = {.operand = {z, z, z}, .prefetch_operands = is_followed};
+static tile tile_of_logits(const softmax *softmax, const softmax_shift *shift, const real *z) {
+    tile tile = {.operand = {z, z, z}};
     tile.parameter[FACTOR] = softmax->factor;
     tile.parameter[FACTOR_LOW] = softmax->factor_low;
     tile.parameter[ANCHOR] = shift->anchor;
@@ -145,8 +154,17 @@ ALWAYS_INLINE real exponential_term(const tile *tile, int64_t i) {
     return softmax_exponential(&softmax, &shift, read_real(tile, 0, i) - tile->parameter[ANCHOR]);
 }
 
+/* Behind the memory that the logits came from, which is the second operand, there is the next tile, or the next row. */
+static void let_prefetch(const rows *rows, const char *first, int64_t index, tile *tile) {
+    const int64_t size = (int64_t)dtype_size(rows->job->operand[0].dtype);
+    tile->operand[1] = first + index * ORDER_TILE * size;
+    tile->stride[1] = size;
+    tile->prefetch_operands = rows->of->class_stride[0] == 1;
+}
+
 ALWAYS_INLINE void prefetch_logits(const tile *tile, int64_t element, int64_t count) {
-    prefetch_operands(tile, 1, sizeof(real), element, count);
+    if (CAN_PREFETCH && tile->prefetch_operands)
+        prefetch(tile->operand[1], tile->stride[1], element, count, false);
 }
 
 /* Step 3 of the order for a tile that the row ends in. Lines that are missing are +0, and so are exponentials of -inf
@@ -154,8 +172,10 @@ ALWAYS_INLINE void prefetch_logits(const tile *tile, int64_t element, int64_t co
 static void sum_some_lines(const tile *given, int lines, real *lanes) {
     _Alignas(64) real part[ORDER_LINES][ORDER_LANES];
     const tile tile = *given;
-    for (int line = 0; line < lines; line++)
+    for (int line = 0; line < lines; line++) {
+        prefetch_logits(&tile, line * ORDER_LANES, ORDER_LANES);
         ORDER_EACH_LANE(part[line][lane] = exponential_term(&tile, line * ORDER_LANES + lane))
+    }
     memset(part[lines], 0, (size_t)(ORDER_LINES - lines) * sizeof *part);
     ORDER_EACH_LANE(lanes[lane] = ((part[0][lane] + part[1][lane]) + (part[2][lane] + part[3][lane])) +
                                   ((part[4][lane] + part[5][lane]) + (part[6][lane] + part[7][lane])))
