@@ -210,7 +210,7 @@ typedef struct onepass_call {
     int32_t threads;       /* for the CPU: at most this many, and at most one a core; 0: the library decides */
     int32_t flags;         /* of onepass_flags, or 0 */
     void *workspace;       /* for a GPU: memory of that GPU for partial sums; null: the library's own */
-    size_t workspace_size; /* its size; ONEPASS_WORKSPACE_SIZE is enough for every call, with 8 bytes a row
+    size_t workspace_size; /* its size; ONEPASS_WORKSPACE_SIZE is enough for every call, with 48 bytes a row
                               more for a loss over rows */
 
     /* What a mean is divided by. */

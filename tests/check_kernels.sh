@@ -18,9 +18,9 @@ self=tests/check_kernels.sh
 nvcc=${ONEPASS_NVCC:-nvcc}
 work=build-test/kernels
 
-# assemble ARCHITECTURE NAME: machine code of NAME.ptx, and what ptxas says of it.
+# assemble ARCHITECTURE NAME [PTX]: machine code of PTX, or of NAME.ptx, and what ptxas says of it.
 assemble() {
-    "$nvcc" -O3 --fmad=false -cubin -arch="sm_$1" -Xptxas -v -o "$work/$2_sm_$1.cubin" "$work/$2.ptx" \
+    "$nvcc" -O3 --fmad=false -cubin -arch="sm_$1" -Xptxas -v -o "$work/$2_sm_$1.cubin" "$work/${3:-$2.ptx}" \
         >"$work/$2_sm_$1.log" 2>&1 && return
     cat "$work/$2_sm_$1.log"
     echo "ptxas failed on $2.ptx for sm_$1"
@@ -105,11 +105,16 @@ END
     echo "a planted stack frame and a planted spill were found"
 }
 
-# bring_ptx NAME FOLDER: the PTX of one unit and compute type (mse_f32), from the folder or made anew.
+# is_newer NAME: whether a unit and compute type has PTX of compute_80 as well, as src/cuda/kernels.cmake makes it.
+is_newer() {
+    [ "${1%_f32}" != "$1" ] && [ "$lowest" -lt 80 ] && grep -q "\"loss/${1%_f32}\.h\"" src/row_losses.def
+}
+
+# bring_ptx NAME FOLDER PTX ARCHITECTURE: the PTX of one unit and compute type (mse_f32), from the folder or made anew.
 bring_ptx() {
-    if [ -n "$2" ] && [ -e "$2/$1.ptx" ] &&
-        [ -z "$(find src include \( -name '*.h' -o -name '*.def' -o -name '*.cu' \) -newer "$2/$1.ptx")" ]; then
-        cp "$2/$1.ptx" "$work/$1.ptx"
+    if [ -n "$2" ] && [ -e "$2/$3" ] &&
+        [ -z "$(find src include \( -name '*.h' -o -name '*.def' -o -name '*.cu' \) -newer "$2/$3")" ]; then
+        cp "$2/$3" "$work/$3"
         return
     fi
     unit=${1%_f??} real=${1##*_f}
@@ -118,14 +123,17 @@ bring_ptx() {
     ! grep -q "\"loss/$unit\.h\"" src/row_losses.def || source=src/cuda/row_unit.cu
     # shellcheck disable=SC2086 # an option or none
     "$nvcc" -std=c++17 -O3 --fmad=false $any_compiler -I src -I include "-DONEPASS_REAL_F$real" \
-        "-DONEPASS_UNIT_HEADER=\"loss/$unit.h\"" -ptx -arch="compute_$lowest" -o "$work/$1.ptx" $source
+        "-DONEPASS_UNIT_HEADER=\"loss/$unit.h\"" -ptx -arch="compute_$4" -o "$work/$3" $source
 }
 
 # prepare ARCHITECTURES NAME FOLDER: PTX, and machine code for each of the architectures, which stand apart by commas.
 prepare() {
-    bring_ptx "$2" "$3" || return 1
+    bring_ptx "$2" "$3" "$2.ptx" "$lowest" || return 1
+    ! is_newer "$2" || bring_ptx "$2" "$3" "$2_80.ptx" 80 || return 1
     for architecture in $(echo "$1" | tr , ' '); do
-        assemble "$architecture" "$2" || return 1
+        ptx=$2.ptx
+        ! is_newer "$2" || [ "$architecture" -lt 80 ] || ptx=$2_80.ptx
+        assemble "$architecture" "$2" "$ptx" || return 1
     done
 }
 

@@ -42,7 +42,7 @@ static bool run_launch(cuda_launch *launch, size_t size, uint64_t seed, const ch
     const kernel_name name = simt_name(launch->loss->info.name, launch->variant);
     if (launch->blocks == 0)
         return true;
-    if (!CHECK(launch->threads % 32 == 0 && launch->threads >= 32 && launch->threads <= CUDA_MOST_WARPS * 32 &&
+    if (!CHECK(launch->threads % 32 == 0 && launch->threads >= 32 && launch->threads <= CUDA_WIDE_WARPS * 32 &&
                    launch->shared_memory <= 44 * 1024,
                "%s: %s cannot be launched: %u threads, %u bytes", what, name.text, launch->threads,
                launch->shared_memory))
@@ -66,7 +66,7 @@ static bool run_steps(const job *job, uint64_t seed, const char *what, char *ker
             snprintf(kernel, size, "%s, %u x %u", onepass_cuda_variant[launch->variant].name, launch->blocks,
                      launch->threads);
     }
-    CHECK(bytes <= ONEPASS_WORKSPACE_SIZE + 8 * (size_t)job->count, "%s: %zu bytes of workspace", what, bytes);
+    CHECK(bytes <= ONEPASS_WORKSPACE_SIZE + 48 * (size_t)job->count, "%s: %zu bytes of workspace", what, bytes);
     make_workspace(bytes);
     for (int i = 0; good && onepass_cuda_plan_step(job, i, MULTIPROCESSORS, launch); i++)
         good = run_launch(launch, bytes, seed + (uint64_t)i, what);
@@ -114,7 +114,7 @@ static void run_case(const row_case *c) {
 static void test_main_paths(void) {
     static const char *const losses[] = {"cross_entropy", "log_prob", "poly_cross_entropy",
                                          "cross_entropy_with_probabilities"};
-    static const int64_t sizes[] = {10, 21, 1000, 4096, 12288};
+    static const int64_t sizes[] = {10, 21, 150, 300, 1000, 1001, 4096, 12288, 40000};
     static const int32_t wanted[] = {ROW_VALUE, ROW_VALUE | ROW_GRADIENT, ROW_GRADIENT | ROW_FROM_STATE};
     uint64_t seed = 0;
     for (int l = 0; l < COUNT(losses); l++)
@@ -126,7 +126,8 @@ static void test_main_paths(void) {
                                   .target = ONEPASS_I64,
                                   .rows = sizes[i] > 4096 ? 3 : 19,
                                   .classes = sizes[i],
-                                  .layout = sizes[i] == 21 ? ROW_IMAGES : ROW_DENSE,
+                                  .layout =
+                                      sizes[i] == 21 || sizes[i] == 150 || sizes[i] == 300 ? ROW_IMAGES : ROW_DENSE,
                                   .wanted = wanted[w],
                                   .smoothing = smooth ? 0.1 : 0,
                                   .some_ignored = l<2, .upstream = w> 0 && seed % 3 == 0,

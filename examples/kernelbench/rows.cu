@@ -13,6 +13,8 @@
     ROW_LOSS_TYPE(name, target)                                                                                        \
     MAKE_ROW_KERNEL(name, rows_any, row, 4, 3)                                                                         \
     MAKE_ROW_KERNEL(name, rows_forward, row, 8, 4)                                                                     \
+    MAKE_ROW_KERNEL(name, rows_loose_forward, row, 8, 3)                                                               \
+    MAKE_ROW_KERNEL(name, rows_aside, row, 4, 6)                                                                       \
     MAKE_ROW_KERNEL(name, rows_few_forward, row, 4, 8)
 #define ONLY_cross_entropy_with_probabilities(name, target)
 #define ROW_LOSS(name, target, ...) ONLY_##name(name, target)
@@ -105,6 +107,10 @@ static const void *kernel_of(const cuda_launch *launch) {
     switch (launch->variant) {
     case variant_rows_forward:
         return (const void *)onepass_cross_entropy_rows_forward;
+    case variant_rows_loose_forward:
+        return (const void *)onepass_cross_entropy_rows_loose_forward;
+    case variant_rows_aside:
+        return (const void *)onepass_cross_entropy_rows_aside;
     case variant_rows_few_forward:
         return (const void *)onepass_cross_entropy_rows_few_forward;
     case variant_rows_any:

@@ -68,10 +68,9 @@ def keeps_state(request, input):
 
 def is_quicker_apart(request, input):
     """Whether a GPU is done sooner if backward computes the gradient from the rows' state: it reads longer rows twice in
-    any case. Only plain rows have kernels for that."""
-    has = named(request)
+    any case. Capped ones have no kernel for that."""
     return input.is_cuda and input.shape[class_axis(input, request.axis)] > LONGEST_AT_ONCE and \
-        has_labels(request) and not has.get("label_smoothing") and not has.get("softcap")
+        not named(request).get("softcap")
 
 
 def has_labels(request):

@@ -89,7 +89,7 @@ static onepass_status find_workspace(const job *job, const cuda_scope *scope, cu
                             "workspace_size is %zu; this call needs %zu bytes, and ONEPASS_WORKSPACE_SIZE (%d) is "
                             "enough for every call%s",
                             job->workspace_size, size, ONEPASS_WORKSPACE_SIZE,
-                            job->family == FAMILY_ROWS ? ", with 8 bytes a row more for a loss over rows" : "");
+                            job->family == FAMILY_ROWS ? ", with 48 bytes a row more for a loss over rows" : "");
     loan->memory = (cuda_pointer)job->workspace;
     return ONEPASS_OK;
 }

@@ -93,8 +93,17 @@ function(onepass_try_nvcc variable)
   endif()
 endfunction()
 
+# onepass_make_ptx(PTX ARCHITECTURE): the command that makes PTX of `source`, as onepass_compile_kernels has it.
+macro(onepass_make_ptx ptx architecture)
+  add_custom_command(OUTPUT ${ptx}
+    COMMAND ${ONEPASS_NVCC} ${nvcc_flags} ${definitions} -DONEPASS_REAL_${REAL} -ptx -arch=compute_${architecture}
+      -MMD -MT ${ptx} -MF ${ptx}.d -o ${ptx} ${source}
+    DEPENDS ${source} DEPFILE ${ptx}.d COMMENT "Compiling the ${real} kernels of ${unit}" VERBATIM)
+endmacro()
+
 # onepass_compile_kernels(UNIT REAL OUTPUT): the commands that make one fat binary. The source becomes PTX once, for the
 # lowest architecture, which is more than half of the work; that becomes machine code for each, all at the same time.
+# Losses over rows in float ask for instructions that GPUs have from sm_80 on: of them there is PTX of compute_80, too.
 function(onepass_compile_kernels unit real output)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/cuda)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/cuda/unit.cu)
@@ -107,13 +116,16 @@ function(onepass_compile_kernels unit real output)
   endif()
   string(TOUPPER ${real} REAL)
   set(ptx ${folder}/${unit}_${real}.ptx)
-  add_custom_command(OUTPUT ${ptx}
-    COMMAND ${ONEPASS_NVCC} ${nvcc_flags} ${definitions} -DONEPASS_REAL_${REAL} -ptx -arch=compute_${nvcc_lowest}
-      -MMD -MT ${ptx} -MF ${ptx}.d -o ${ptx} ${source}
-    DEPENDS ${source} DEPFILE ${ptx}.d COMMENT "Compiling the ${real} kernels of ${unit}" VERBATIM)
+  onepass_make_ptx(${ptx} ${nvcc_lowest})
   set(parts ${ptx})
   set(images --image3=kind=ptx,sm=${nvcc_lowest},file=${ptx})
   foreach(architecture ${nvcc_architectures})
+    if(unit IN_LIST row_units AND real STREQUAL "f32" AND nvcc_lowest LESS 80 AND architecture EQUAL 80)
+      set(ptx ${folder}/${unit}_${real}_80.ptx)
+      onepass_make_ptx(${ptx} 80)
+      list(APPEND parts ${ptx})
+      list(APPEND images --image3=kind=ptx,sm=80,file=${ptx})
+    endif()
     set(cubin ${folder}/${unit}_${real}_sm_${architecture}.cubin)
     add_custom_command(OUTPUT ${cubin}
       COMMAND ${ONEPASS_NVCC} ${nvcc_flags} -cubin -arch=sm_${architecture} -o ${cubin} ${ptx}

@@ -178,6 +178,9 @@ enum {
 /* A lane describes a row: so many have a block, or a warp, at most. */
 #define CUDA_MOST_GROUP 32
 
+/* Warps of a block that has a longer row, a tile each. */
+#define CUDA_WIDE_WARPS 32
+
 /* Rows of no more classes can be had by a thread each. */
 #define CUDA_FEW_CLASSES 32
 
@@ -189,6 +192,7 @@ typedef struct cuda_row {
     void *data[CUDA_ROW_TENSORS]; /* null: absent */
     void *class_weight;
     double *state;
+    int64_t state_at; /* in the workspace: between the launches of one call; 0: it is elsewhere, or not wanted */
     int64_t terms_at; /* where the rows' terms are in the workspace; 0: nobody wants them */
     int64_t rows;
     int64_t classes;

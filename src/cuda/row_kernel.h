@@ -8,7 +8,8 @@
 #define ONEPASS_CUDA_ROW_KERNEL_H
 
 #include "cuda/kernels.def"
-#include "cuda/rows/few.h"
+#include "cuda/rows/any.h"
+#include "cuda/rows/aside.h"
 #include "cuda/rows/picked.h"
 
 #if defined(ONEPASS_REAL_F64)
@@ -32,28 +33,40 @@ template <typename loss> struct weighing_of {
 };
 
 template <typename loss> ALWAYS_INLINE void run_rows_forward(const cuda_row *job) {
-    run_forward<loss, WEIGHS_NOTHING>(job);
+    run_forward<loss, WEIGHS_NOTHING, ROW_VECTORS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_both(const cuda_row *job) {
-    run_both<loss, WEIGHS_NOTHING>(job);
+    run_both<loss, WEIGHS_NOTHING, CUDA_MOST_WARPS>(job);
 }
-template <typename loss> ALWAYS_INLINE void run_rows_both_long(const cuda_row *job) {
-    run_both_long<loss, WEIGHS_NOTHING>(job);
+template <typename loss> ALWAYS_INLINE void run_rows_both_wide(const cuda_row *job) {
+    run_both<loss, WEIGHS_NOTHING, CUDA_WIDE_WARPS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_backward(const cuda_row *job) {
-    run_backward<loss, WEIGHS_NOTHING>(job);
+    run_backward<loss, WEIGHS_NOTHING, ROW_VECTORS>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_loose_forward(const cuda_row *job) {
+    run_forward<loss, WEIGHS_NOTHING, ROW_LOOSE>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_loose_backward(const cuda_row *job) {
+    run_backward<loss, WEIGHS_NOTHING, ROW_LOOSE>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_weighed_forward(const cuda_row *job) {
-    run_forward<loss, weighing_of<loss>::IS>(job);
+    run_forward<loss, weighing_of<loss>::IS, ROW_VECTORS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_weighed_both(const cuda_row *job) {
-    run_both<loss, weighing_of<loss>::IS>(job);
+    run_both<loss, weighing_of<loss>::IS, CUDA_MOST_WARPS>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_weighed_backward(const cuda_row *job) {
+    run_backward<loss, weighing_of<loss>::IS, ROW_VECTORS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_few_forward(const cuda_row *job) {
     run_few<loss, false>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_few_both(const cuda_row *job) {
     run_few<loss, true>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_aside(const cuda_row *job) {
+    run_aside<loss>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_any(const cuda_row *job) {
     run_any<loss>(job);

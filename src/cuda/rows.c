@@ -45,6 +45,15 @@ static size_t workspace_with_terms(const job *job) {
     return (size_t)terms_at(job) + (size_t)job->count * dtype_size(job->compute);
 }
 
+/* And behind them the states of rows that are gone through twice. */
+static int64_t state_at(const job *job) {
+    return ((int64_t)workspace_with_terms(job) + 7) / 8 * 8;
+}
+
+static size_t workspace_with_states(const job *job) {
+    return (size_t)state_at(job) + (size_t)job->count * ONEPASS_ROW_STATE * sizeof(double);
+}
+
 /* ---------------------------------------------------------------- parameter -- */
 
 static const view *row_tensor(const job *job, int which) {
@@ -143,10 +152,15 @@ static void plan_row(const job *job, cuda_row *row) {
 
 /* ------------------------------------------------------------------ variant -- */
 
-/* Rows whose classes can be moved four at a time: without gaps, aligned, in float or a 16-bit type. */
+/* Rows without gaps between classes, in float or a 16-bit type. */
+static bool is_loose(const view *view, int64_t class_stride) {
+    return class_stride == 1 && view->dtype < ONEPASS_F64;
+}
+
+/* Those whose classes can be moved four at a time. */
 static bool is_vectors(const view *view, int64_t class_stride, int64_t classes) {
-    const int64_t size = (int64_t)dtype_size(view->dtype), alignment = 4 * size;
-    if (view->dtype == ONEPASS_F64 || class_stride != 1 || classes % 4 != 0 || !is_aligned(view, (uintptr_t)alignment))
+    const int64_t alignment = 4 * (int64_t)dtype_size(view->dtype);
+    if (!is_loose(view, class_stride) || classes % 4 != 0 || !is_aligned(view, (uintptr_t)alignment))
         return false;
     bool aligned = true;
     for (int32_t d = 0; d < view->ndim; d++)
@@ -165,6 +179,11 @@ static bool has_vectors(const job *job) {
             (probabilities && is_vectors(weight, rows->class_stride[2], rows->classes)));
 }
 
+static bool has_loose_rows(const job *job) {
+    return is_loose(&job->operand[0], job->rows.class_stride[0]) &&
+           (!job->gradient[0].data || is_loose(&job->gradient[0], job->rows.gradient_stride[0]));
+}
+
 /* Tensors whose rows of few classes lie one behind the other. */
 static bool is_one_piece(const view *view, int64_t class_stride, int64_t classes) {
     return class_stride == 1 && view->ndim == 1 && view->stride[0] == classes;
@@ -179,6 +198,12 @@ static bool is_few(const job *job, bool *in_one_piece) {
     return rows->classes > 0 && rows->classes <= CUDA_FEW_CLASSES;
 }
 
+/* Neighbouring rows are neighbours in memory. */
+static bool lies_aside(const job *job) {
+    const view *input = &job->operand[0];
+    return input->ndim > 0 && input->stride[input->ndim - 1] == 1;
+}
+
 static cuda_variant row_variant(const job *job, bool *in_one_piece) {
     const row_job *rows = &job->rows;
     const bool gradient = job->gradient[0].data, weighs = job->loss->kind == ROW_PROBABILITIES || rows->smoothing != 0;
@@ -190,15 +215,40 @@ static cuda_variant row_variant(const job *job, bool *in_one_piece) {
         return variant_rows_any;
     if (!weighs && is_few(job, in_one_piece))
         return gradient ? variant_rows_few_both : variant_rows_few_forward;
-    if (!has_vectors(job) || tiles > CUDA_MOST_ROW_TILES)
+    const bool vectors = has_vectors(job), backward = gradient && rows->state && rows->reads_state;
+    if (!weighs && rows->class_stride[0] != 1 && rows->classes <= ORDER_TILE && lies_aside(job))
+        return variant_rows_aside;
+    if (tiles > CUDA_MOST_ROW_TILES || (!vectors && (weighs || !has_loose_rows(job))))
         return variant_rows_any;
-    if (!gradient)
-        return weighs ? variant_rows_weighed_forward : variant_rows_forward;
-    if (rows->state && rows->reads_state)
-        return weighs ? variant_rows_any : variant_rows_backward;
-    if (tiles <= CUDA_MOST_WARPS)
+    if (!vectors)
+        return backward ? variant_rows_loose_backward : variant_rows_loose_forward;
+    if (backward)
+        return weighs ? variant_rows_weighed_backward : variant_rows_backward;
+    if (gradient && tiles <= CUDA_MOST_WARPS)
         return weighs ? variant_rows_weighed_both : variant_rows_both;
-    return weighs ? variant_rows_any : variant_rows_both_long;
+    if (gradient && !weighs && tiles <= CUDA_WIDE_WARPS)
+        return variant_rows_both_wide;
+    return weighs ? variant_rows_weighed_forward : variant_rows_forward;
+}
+
+/* Whether threads have rows of their own. */
+static bool has_row_a_thread(cuda_variant variant) {
+    return variant == variant_rows_few_forward || variant == variant_rows_few_both || variant == variant_rows_aside;
+}
+
+/* Whether values alone come of it. */
+static bool is_forward(cuda_variant variant) {
+    return variant == variant_rows_forward || variant == variant_rows_weighed_forward ||
+           variant == variant_rows_loose_forward;
+}
+
+/* Rows that are longer, or not moved as vectors, are gone through twice: forward, which leaves their states, and
+ * backward. */
+static bool goes_twice(const job *job) {
+    bool in_one_piece;
+    if (!job->gradient[0].data || job->family != FAMILY_ROWS)
+        return false;
+    return is_forward(row_variant(job, &in_one_piece));
 }
 
 /* -------------------------------------------------------------------- shape -- */
@@ -214,15 +264,18 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
         return (row_block){4, least(128, most(1, 4096 / most(job->rows.classes, 1)))};
     case variant_rows_few_forward:
     case variant_rows_few_both:
+    case variant_rows_aside:
         return (row_block){4, 128};
     case variant_rows_any:
-        return (row_block){CUDA_ANY_WARPS((int)dtype_size(job->compute)), 1 + (job->count >> 30)};
+        return (row_block){least(CUDA_ANY_WARPS((int)dtype_size(job->compute)), tiles), 1 + (job->count >> 30)};
     case variant_rows_both:
     case variant_rows_weighed_both:
         return (row_block){tiles, tiles == 1 ? 8 : 4};
-    case variant_rows_both_long:
-        return (row_block){8, tiles > 64 ? 1 : 2};
+    case variant_rows_both_wide:
+        return (row_block){tiles, 16};
     case variant_rows_backward: /* neighbouring blocks on neighbouring rows */
+    case variant_rows_weighed_backward:
+    case variant_rows_loose_backward:
         return (row_block){4, most(1, 8 / tiles)};
     default:
         return (row_block){4, most(1, 64 / tiles)};
@@ -232,8 +285,9 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
 static void plan_row_shape(const job *job, cuda_launch *launch) {
     cuda_row *row = &launch->parameter.row;
     row_block block = row_block_of(job, launch->variant, row->tiles);
-    const bool fixed = launch->variant == variant_rows_few_forward || launch->variant == variant_rows_few_both;
-    const bool one_tile_a_warp = launch->variant == variant_rows_both || launch->variant == variant_rows_weighed_both;
+    const bool fixed = has_row_a_thread(launch->variant);
+    const bool one_tile_a_warp = launch->variant == variant_rows_both || launch->variant == variant_rows_both_wide ||
+                                 launch->variant == variant_rows_weighed_both;
     if (onepass_cuda_shape.tiles_per_block && !fixed)
         block.rows = least(onepass_cuda_shape.tiles_per_block, CUDA_MOST_GROUP);
     if (onepass_cuda_shape.warps && !fixed && !one_tile_a_warp && launch->variant != variant_rows_picked)
@@ -245,6 +299,8 @@ static void plan_row_shape(const job *job, cuda_launch *launch) {
     launch->threads = (uint32_t)(block.warps * WARP);
     if (!fixed)
         row->group = (int32_t)block.rows;
+    if (launch->variant == variant_rows_loose_backward)
+        launch->shared_memory = launch->threads / WARP * ORDER_TILE * (uint32_t)sizeof(float);
 }
 
 /* -------------------------------------------------------------------- steps -- */
@@ -270,24 +326,49 @@ static bool counts_itself(const job *job) {
     if (!job->over_weights || job->family != FAMILY_ROWS || job->divisor_tensor.data || !counts_rows(job) ||
         job->loss->kind == ROW_PROBABILITIES)
         return false;
-    const cuda_variant variant = row_variant(job, &in_one_piece);
-    return variant == variant_rows_forward || variant == variant_rows_weighed_forward;
+    return is_forward(row_variant(job, &in_one_piece));
 }
 
-static void plan_rows(const job *job, cuda_launch *launch) {
+static void plan_rows(const job *given, cuda_launch *launch) {
     bool in_one_piece = false;
+    struct job forward = *given;
+    const bool twice = goes_twice(given);
+    const job *job = twice ? &forward : given;
+    forward.gradient[0].data = NULL;
     begin_launch(job, job->loss, row_variant(job, &in_one_piece), launch);
-    plan_row(job, &launch->parameter.row);
-    if (launch->variant == variant_rows_few_both || launch->variant == variant_rows_few_forward) {
-        launch->parameter.row.group = in_one_piece;
+    cuda_row *row = &launch->parameter.row;
+    plan_row(job, row);
+    if (has_row_a_thread(launch->variant)) {
+        row->group = in_one_piece;
         if (job->rows.reads_state) /* the row is at hand: what it comes to is computed anew, with the same bits */
-            launch->parameter.row.state = NULL;
+            row->state = NULL;
     }
-    launch->parameter.row.counts = counts_itself(job);
+    if (twice && !row->state) {
+        row->state_at = state_at(job);
+        row->completes = row->finishes = 1;
+    }
+    row->counts = counts_itself(job);
     plan_row_shape(job, launch);
-    launch->workspace = launch->parameter.row.terms_at ? workspace_with_terms(job)
-                        : job->over_weights            ? CUDA_WORKSPACE_HEAD
-                                                       : 0;
+    launch->workspace = row->state_at       ? workspace_with_states(job)
+                        : row->terms_at     ? workspace_with_terms(job)
+                        : job->over_weights ? CUDA_WORKSPACE_HEAD
+                                            : 0;
+}
+
+/* The gradients of rows that have been gone through. */
+static void plan_second_pass(const job *job, cuda_launch *launch) {
+    struct job backward = *job;
+    double in_workspace; /* nobody looks at it, but it chooses the kernel */
+    backward.value.data = backward.rows.log_sum_exp.data = NULL;
+    backward.rows.reads_state = true;
+    if (!job->rows.state)
+        backward.rows.state = &in_workspace;
+    plan_rows(&backward, launch);
+    if (!job->rows.state) {
+        launch->parameter.row.state = NULL;
+        launch->parameter.row.state_at = state_at(job);
+        launch->workspace = workspace_with_states(job);
+    }
 }
 
 static void plan_row_weights(const job *job, cuda_launch *launch) {
@@ -366,13 +447,16 @@ bool onepass_cuda_plan_step(const job *job, int step, int32_t multiprocessors, c
     if (step < before)
         return plan_before(job, step, multiprocessors, launch);
     step -= before;
+    const bool twice = goes_twice(job), sums = rows && wants_sum(job);
     if (step == 0 && rows)
         plan_rows(job, launch);
     else if (step == 0)
         onepass_cuda_plan(job, multiprocessors, launch);
-    else if (step == 1 && rows && wants_sum(job))
+    else if (step == 1 && twice)
+        plan_second_pass(job, launch);
+    else if (step == 1 + twice && sums)
         plan_sum_of_terms(job, false, multiprocessors, launch);
-    else if (step == 1 + (rows && wants_sum(job)) && job->divided_by.data)
+    else if (step == 1 + twice + sums && job->divided_by.data)
         plan_divided_by(job, launch);
     else
         return false;

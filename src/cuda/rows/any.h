@@ -8,11 +8,13 @@
 #include "cuda/rows/dense.h"
 
 /* Logits of a tile, capped. */
-ALWAYS_INLINE void gather_capped(const cuda_row *job, const row *row, const tile *tile, own_numbers x,
-                                 own_numbers slope) {
-    gather_logits<ROW_ANYHOW>(job, row->input, tile, x);
-    if (REAL(job->softcap) != 0)
-        cap_logits(job, tile, x, slope);
+ALWAYS_INLINE own_range gather_capped(const cuda_row *job, const row *row, const tile *tile, own_numbers x,
+                                      own_numbers slope) {
+    const own_range range = gather_logits<ROW_ANYHOW>(job, row->input, tile, x);
+    if (REAL(job->softcap) == 0)
+        return range;
+    cap_logits(job, tile, x, slope);
+    return range_of(tile, x);
 }
 
 /* ------------------------------------------------------------------- sums -- */
@@ -27,10 +29,10 @@ ALWAYS_INLINE void sum_span(const cuda_row *job, const row *row, int64_t first, 
         const tile tile = row_tile_at(first + t, job->classes, at.thread, buffer);
         own_numbers x, u, slope;
         tile_sums sums;
-        gather_capped(job, row, &tile, x, slope);
+        const own_range range = gather_capped(job, row, &tile, x, slope);
         if (job->weighs)
             gather_weights<kind, ROW_ANYHOW>(job, row->target, &tile, u);
-        sum_tile<kind>(job, row->label, &tile, job->weighs ? WEIGHS_EACH : WEIGHS_NOTHING, x, u, &sums);
+        sum_tile<kind>(job, row->label, &tile, range, job->weighs ? WEIGHS_EACH : WEIGHS_NOTHING, x, u, &sums);
         leave_tile(waiting, t, at.thread, job->weighs, &sums);
     }
 }
@@ -43,8 +45,8 @@ ALWAYS_INLINE real largest_of_row(const cuda_row *job, const row *row, real *buf
     for (int64_t t = at.warp; t < job->tiles; t += at.warps) {
         const tile tile = row_tile_at(t, job->classes, at.thread, buffer);
         own_numbers x, slope;
-        gather_capped(job, row, &tile, x, slope);
-        own = larger_or_nan(own, largest_of_tile(&tile, x));
+        const own_range range = gather_capped(job, row, &tile, x, slope);
+        own = larger_or_nan(own, warp_largest_or_nan(range.largest));
     }
     if (at.thread == 0)
         largest[at.warp] = own;
@@ -98,9 +100,10 @@ ALWAYS_INLINE void place_label(const row *row, const tile *tile, real own_slope,
     EACH_NUMBER if (own_element(tile, line, own) == place) x[line][own] = own_slope;
 }
 
-ALWAYS_INLINE void logit_gradient(const cuda_row *job, const row *row, const tile *tile, const joined_row *joined,
-                                  own_numbers x, const own_numbers u, const own_numbers slope) {
-    const softmax_shift shift = shift_of(job, largest_of_tile(tile, x));
+ALWAYS_INLINE void logit_gradient(const cuda_row *job, const row *row, const tile *tile, own_range range,
+                                  const joined_row *joined, own_numbers x, const own_numbers u,
+                                  const own_numbers slope) {
+    const softmax_shift shift = shift_of(job, warp_largest_or_nan(range.largest));
     const real f = row_tile_factor(&joined->factors, shift.exponent, joined->exponent);
     exponentiate(job, &shift, tile, false, x);
     if (job->weighs)
@@ -155,10 +158,10 @@ ALWAYS_INLINE void write_gradients(const cuda_row *job, const row *row, int64_t 
             probability_gradient(job, row, target_gradient, &tile, largest, above, x);
         }
         if (job->data[CUDA_ROW_GRADIENT]) {
-            gather_capped(job, row, &tile, x, slope);
+            const own_range range = gather_capped(job, row, &tile, x, slope);
             if (job->weighs)
                 gather_weights<kind, ROW_ANYHOW>(job, row->target, &tile, u);
-            logit_gradient(job, row, &tile, joined, x, u, slope);
+            logit_gradient(job, row, &tile, range, joined, x, u, slope);
         }
     }
 }

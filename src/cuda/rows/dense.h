@@ -29,6 +29,12 @@ template <row_kind kind> ALWAYS_INLINE row_group describe_group(const cuda_row *
     return group;
 }
 
+/* A warp's room in shared memory: rows that are not moved as vectors are written through it. */
+ALWAYS_INLINE real *room_of_warp(int warp) {
+    extern __shared__ __align__(16) unsigned char shared_memory[];
+    return (real *)shared_memory + warp * ORDER_TILE;
+}
+
 /* Places in shared memory for the sums of tiles. */
 #define WAITING_TILES(count, weighs)                                                                                   \
     __shared__ double waiting_others[count], waiting_leading[weighs ? count : 1], waiting_weights[weighs ? count : 1], \
@@ -76,14 +82,14 @@ ALWAYS_INLINE void count_group(const cuda_row *job, const row_group *group, cons
 /* ------------------------------------------------------------------ forward -- */
 
 /* Values alone. Tiles of all rows of a group are taken one after the other, whatever their row. */
-template <typename loss, weighing weighs> ALWAYS_INLINE void run_forward(const cuda_row *job) {
+template <typename loss, weighing weighs, row_access access> ALWAYS_INLINE void run_forward(const cuda_row *job) {
     WAITING_TILES(CUDA_MOST_ROW_TILES, weighs != WEIGHS_NOTHING);
     __shared__ row rows[CUDA_MOST_GROUP];
     __shared__ row_sum sums_of_rows[CUDA_MOST_GROUP];
     const place_in_block at = here_in_block();
     const int tiles = (int)job->tiles;
-    const row_group group = describe_group<loss::KIND>(job, rows);
     int i = at.warp / tiles, t = at.warp % tiles;
+    const row_group group = describe_group<loss::KIND>(job, rows);
 #pragma unroll 1
     while (i < group.count) {
         const row *row = &rows[i];
@@ -91,10 +97,10 @@ template <typename loss, weighing weighs> ALWAYS_INLINE void run_forward(const c
             const tile tile = row_tile_at(t, job->classes, at.thread, NULL);
             own_numbers x, u;
             tile_sums sums;
-            gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
+            const own_range range = gather_logits<access>(job, row->input, &tile, x);
             if (weighs == WEIGHS_EACH)
-                gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
-            sum_tile<loss::KIND>(job, row->label, &tile, weighs, x, u, &sums);
+                gather_weights<loss::KIND, access>(job, row->target, &tile, u);
+            sum_tile<loss::KIND>(job, row->label, &tile, range, weighs, x, u, &sums);
             leave_tile(&waiting, i * tiles + t, at.thread, weighs != WEIGHS_NOTHING, &sums);
         }
         for (t += at.warps; t >= tiles; t -= tiles)
@@ -112,8 +118,8 @@ template <typename loss, weighing weighs> ALWAYS_INLINE void run_forward(const c
 
 /* A warp has a tile of each row, whose exponentials it keeps until the row's sum is known. All warps join the tiles for
  * themselves, which saves a barrier; the value is left for later. */
-template <typename loss, weighing weighs> ALWAYS_INLINE void run_both(const cuda_row *job) {
-    WAITING_TILES(2 * CUDA_MOST_WARPS, weighs != WEIGHS_NOTHING);
+template <typename loss, weighing weighs, int most_warps> ALWAYS_INLINE void run_both(const cuda_row *job) {
+    WAITING_TILES(2 * most_warps, weighs != WEIGHS_NOTHING);
     __shared__ row rows[CUDA_MOST_GROUP];
     __shared__ row_sum sums_of_rows[CUDA_MOST_GROUP];
     if (is_done_before(job))
@@ -134,22 +140,22 @@ template <typename loss, weighing weighs> ALWAYS_INLINE void run_both(const cuda
         own_numbers x, u;
         tile_sums sums;
         row_sum joined;
-        gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
+        const own_range range = gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
         const real label_logit = loss::KIND == ROW_LABEL ? row_logit(job, row) : -REAL_INFINITY;
         if (weighs == WEIGHS_EACH)
             gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
-        sum_tile<loss::KIND>(job, row->label, &tile, weighs, x, u, &sums);
+        sum_tile<loss::KIND>(job, row->label, &tile, range, weighs, x, u, &sums);
         leave_tile(&waiting, turn + at.warp, at.thread, weighs != WEIGHS_NOTHING, &sums);
         __syncthreads();
         join_few_tiles<loss::KIND>(job, &waiting, turn, at.warps, power, at.thread, weighs != WEIGHS_NOTHING, row,
                                    label_logit, &joined);
-        turn ^= CUDA_MOST_WARPS;
+        turn ^= most_warps;
         if (threadIdx.x == 0)
             sums_of_rows[i] = joined;
         if (joined.good) {
             const row_factors factors = factors_of_row<loss>(job, per_divisor, row, &joined);
             const real f = row_tile_factor(&factors, shift_of(job, sums.largest).exponent, joined.exponent);
-            write_gradient(job, row, &tile, &factors, f, weighs, x, u);
+            write_gradient<ROW_VECTORS>(job, row, &tile, &factors, f, weighs, x, u);
         } else {
             fill_gradient<ROW_VECTORS>(job, row->gradient, 0, &tile, REAL_NAN);
         }
@@ -161,84 +167,25 @@ template <typename loss, weighing weighs> ALWAYS_INLINE void run_both(const cuda
         finish_row<loss>(job, &rows[at.thread], group.first + at.thread, &sums_of_rows[at.thread]);
 }
 
-/* What a warp tells the others of a row that it has joined. */
+/* ----------------------------------------------------------------- backward -- */
+
+/* What a row's gradient is made of. */
 typedef struct joined_row {
     row_factors factors;
     double exponent;
     bool good;
 } joined_row;
 
-/* Of longer rows the logits are read again, from the cache. */
-template <typename loss, weighing weighs> ALWAYS_INLINE void run_both_long(const cuda_row *job) {
-    WAITING_TILES(CUDA_MOST_ROW_TILES, weighs != WEIGHS_NOTHING);
-    __shared__ joined_row told;
-    __shared__ row rows[CUDA_MOST_GROUP];
-    __shared__ row_sum sums_of_rows[CUDA_MOST_GROUP];
-    if (is_done_before(job))
-        return;
-    const place_in_block at = here_in_block();
-    const row_group group = describe_group<loss::KIND>(job, rows);
-    const int tiles = (int)job->tiles;
-#pragma unroll 1
-    for (int i = 0; i < group.count; i++) {
-        const row *row = &rows[i];
-        const bool counts = row->part == ROW_COUNTS;
-#pragma unroll 1
-        for (int t = at.warp; counts && t < tiles; t += at.warps) {
-            const tile tile = row_tile_at(t, job->classes, at.thread, NULL);
-            own_numbers x, u;
-            tile_sums sums;
-            gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
-            if (weighs == WEIGHS_EACH)
-                gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
-            sum_tile<loss::KIND>(job, row->label, &tile, weighs, x, u, &sums);
-            leave_tile(&waiting, t, at.thread, weighs != WEIGHS_NOTHING, &sums);
-        }
-        __syncthreads();
-        if (at.warp == 0 && counts) {
-            const row_sum joined = join_row<loss::KIND>(job, waiting, 0, tiles, at.thread, weighs != WEIGHS_NOTHING,
-                                                        row->label, row_logit(job, row));
-            const row_factors factors = factors_of_row<loss>(job, per_divisor_of(job), row, &joined);
-            if (at.thread == 0) {
-                sums_of_rows[i] = joined;
-                told = (joined_row){factors, joined.exponent, joined.good};
-            }
-        }
-        __syncthreads();
-#pragma unroll 1
-        for (int t = at.warp; t < tiles; t += at.warps) {
-            const tile tile = row_tile_at(t, job->classes, at.thread, NULL);
-            if (!counts || !told.good) {
-                fill_gradient<ROW_VECTORS>(job, row->gradient, 0, &tile, row->part == ROW_IGNORED ? 0 : REAL_NAN);
-                continue;
-            }
-            own_numbers x, u;
-            const softmax_shift shift = shift_of(job, waiting.largest[t]);
-            const row_factors factors = told.factors;
-            const real f = row_tile_factor(&factors, shift.exponent, told.exponent);
-            gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
-            if (weighs == WEIGHS_EACH)
-                gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
-            exponentiate(job, &shift, &tile, is_calm_tile(job, &shift, x), x);
-            write_gradient(job, row, &tile, &factors, f, weighs, x, u);
-        }
-        __syncthreads();
-    }
-    if ((int)threadIdx.x < group.count)
-        finish_row<loss>(job, &rows[threadIdx.x], group.first + threadIdx.x, &sums_of_rows[threadIdx.x]);
-}
-
-/* ----------------------------------------------------------------- backward -- */
-
 /* Gradients from the rows' states: no tile needs another. */
-template <typename loss, weighing weighs> ALWAYS_INLINE void run_backward(const cuda_row *job) {
+template <typename loss, weighing weighs, row_access access> ALWAYS_INLINE void run_backward(const cuda_row *job) {
     __shared__ row rows[CUDA_MOST_GROUP];
     __shared__ joined_row told[CUDA_MOST_GROUP];
     if (is_done_before(job))
         return;
     const place_in_block at = here_in_block();
-    const row_group group = describe_group<loss::KIND>(job, rows);
     const int tiles = (int)job->tiles, thread = (int)threadIdx.x;
+    int i = at.warp / tiles, t = at.warp % tiles;
+    const row_group group = describe_group<loss::KIND>(job, rows);
     if (thread < group.count && rows[thread].part == ROW_COUNTS) {
         const row_sum nothing = {};
         row_facts facts = facts_of(job, &rows[thread], &nothing);
@@ -247,23 +194,22 @@ template <typename loss, weighing weighs> ALWAYS_INLINE void run_backward(const 
         told[thread] = (joined_row){factors, facts.exponent, good};
     }
     __syncthreads();
-    int i = at.warp / tiles, t = at.warp % tiles;
 #pragma unroll 1
     while (i < group.count) {
         const row *row = &rows[i];
-        const tile tile = row_tile_at(t, job->classes, at.thread, NULL);
+        const tile tile = row_tile_at(t, job->classes, at.thread, room_of_warp(at.warp));
         if (row->part == ROW_COUNTS && told[i].good) {
             own_numbers x, u;
-            gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
+            const own_range range = gather_logits<access>(job, row->input, &tile, x);
             if (weighs == WEIGHS_EACH)
-                gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
-            const softmax_shift shift = shift_of(job, largest_of_tile(&tile, x));
+                gather_weights<loss::KIND, access>(job, row->target, &tile, u);
+            const softmax_shift shift = shift_of(job, warp_largest_at_once(range.largest));
             const row_factors factors = told[i].factors;
             const real f = row_tile_factor(&factors, shift.exponent, told[i].exponent);
-            exponentiate(job, &shift, &tile, is_calm_tile(job, &shift, x), x);
-            write_gradient(job, row, &tile, &factors, f, weighs, x, u);
+            exponentiate(job, &shift, &tile, is_calm_tile(job, &shift, range.smallest), x);
+            write_gradient<access>(job, row, &tile, &factors, f, weighs, x, u);
         } else {
-            fill_gradient<ROW_VECTORS>(job, row->gradient, 0, &tile, row->part == ROW_IGNORED ? 0 : REAL_NAN);
+            fill_gradient<access>(job, row->gradient, 0, &tile, row->part == ROW_IGNORED ? 0 : REAL_NAN);
         }
         for (t += at.warps; t >= tiles; t -= tiles)
             i++;

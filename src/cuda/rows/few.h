@@ -10,7 +10,12 @@
 
 #define FEW_WARPS   4
 #define FEW_THREADS (FEW_WARPS * ORDER_WARP)
-#define EACH_CLASS  _Pragma("unroll") for (int c = 0; c < CUDA_FEW_CLASSES; c++)
+
+/* Classes go by fours, so that nothing is asked for each: those of the last four that the row does not have are -inf.
+ */
+#define EACH_CLASS                                                                                                     \
+    _Pragma("unroll") for (int four = 0; four < CUDA_FEW_CLASSES; four += 4) if (four < classes)                       \
+        _Pragma("unroll") for (int c = four; c < four + 4; c++)
 
 ALWAYS_INLINE real load_few(const void *data, int32_t dtype, int64_t i) {
     return dtype == ONEPASS_F32    ? ((const float *)data)[i]
@@ -21,14 +26,14 @@ ALWAYS_INLINE real load_few(const void *data, int32_t dtype, int64_t i) {
 
 /* ------------------------------------------------------- rows in one piece -- */
 
-/* An element of rows that lie without gaps, by row and class. A row has a number of places that puts a class of
- * neighbouring rows into different banks. */
+/* An element of rows that lie without gaps, by row and class. */
 typedef struct few_place {
     int row, class_index;
 } few_place;
 
+/* The places of a row: a class of neighbouring rows, or a pair of classes, is in different banks. */
 ALWAYS_INLINE int few_pitch(int classes) {
-    return classes % 4 == 0 ? classes + 1 : classes; /* two rows in one bank do little harm */
+    return classes % 4 == 0 ? classes + 2 : classes;
 }
 
 /* Whole blocks of floats without gaps between rows are moved four at a time. */
@@ -45,6 +50,18 @@ ALWAYS_INLINE void few_step(int classes, int rows_a_step, int classes_a_step, fe
         at->row++;
     }
 }
+
+/* The same by twos, of an even number of classes. */
+#define EACH_PAIR                                                                                                      \
+    _Pragma("unroll") for (int four = 0; four < CUDA_FEW_CLASSES; four += 4) if (four < classes)                       \
+        _Pragma("unroll") for (int c = four; c < four + 4; c += 2)
+#if defined(ONEPASS_REAL_F64)
+typedef double2 two_reals;
+#define make_two make_double2
+#else
+typedef float2 two_reals;
+#define make_two make_float2
+#endif
 
 #define EACH_FEW_ELEMENT(count)                                                                                        \
     few_place at = {(int)threadIdx.x / classes, (int)threadIdx.x % classes};                                           \
@@ -82,68 +99,106 @@ ALWAYS_INLINE void empty_few(const cuda_row *job, int64_t first, int count, cons
     EACH_FEW_ELEMENT(count * classes) store_one(dtype, to, i, buffer[at.row * pitch + at.class_index]);
 }
 
+/* A row between its places and registers. */
+ALWAYS_INLINE void read_few(int classes, const real *own, real *x) {
+    if (classes % 2 == 0) {
+        EACH_PAIR {
+            const two_reals two =
+                c < classes ? *(const two_reals *)(own + c) : make_two(-REAL_INFINITY, -REAL_INFINITY);
+            x[c] = two.x;
+            x[c + 1] = two.y;
+        }
+    } else {
+        EACH_CLASS x[c] = c < classes ? own[c] : -REAL_INFINITY;
+    }
+}
+
+ALWAYS_INLINE void write_few(int classes, const real *x, real *own) {
+    if (classes % 2 == 0) {
+        EACH_PAIR if (c < classes) * (two_reals *)(own + c) = make_two(x[c], x[c + 1]);
+    } else {
+        EACH_CLASS if (c < classes) own[c] = x[c];
+    }
+}
+
 /* -------------------------------------------------------------------- a row -- */
+
+template <int half> ALWAYS_INLINE void add_upper_half(double *sum) {
+#pragma unroll
+    for (int c = 0; c < half; c++)
+        sum[c] = sum[c] + sum[c + half];
+}
 
 /* The order's tree over lanes of which only the first have a term. */
 ALWAYS_INLINE double sum_of_few(int classes, const real *x) {
-    double sum[CUDA_FEW_CLASSES / 2];
-#pragma unroll
-    for (int c = 0; c < CUDA_FEW_CLASSES / 2; c++) {
-        sum[c] = 0;
-        if (c < classes)
+    double sum[CUDA_FEW_CLASSES / 2] = {};
+    EACH_CLASS {
+        if (c < CUDA_FEW_CLASSES / 2)
             sum[c] = (double)x[c];
-        if (c + CUDA_FEW_CLASSES / 2 < classes)
-            sum[c] = sum[c] + (double)x[c + CUDA_FEW_CLASSES / 2];
+        else
+            sum[c - CUDA_FEW_CLASSES / 2] = sum[c - CUDA_FEW_CLASSES / 2] + (double)x[c];
     }
-#pragma unroll
-    for (int half = CUDA_FEW_CLASSES / 4; half > 0; half /= 2)
-#pragma unroll
-        for (int c = 0; c < half; c++)
-            sum[c] = sum[c] + sum[c + half];
-    return sum[0];
+    if (classes > 8)
+        add_upper_half<8>(sum);
+    if (classes > 4)
+        add_upper_half<4>(sum);
+    add_upper_half<2>(sum);
+    return sum[0] + sum[1];
 }
 
-ALWAYS_INLINE real largest_of_few(int classes, const real *x) {
-    real largest = -REAL_INFINITY;
-    EACH_CLASS if (c < classes) largest = larger_or_nan(largest, x[c]);
-    return largest;
-}
-
-/* Logits become exponentials; the label's is apart. */
-ALWAYS_INLINE void sum_few(const cuda_row *job, const row *row, softmax_shift *shift, real *x, row_sum *sum) {
-    const int classes = (int)job->classes, label = (int)row->label;
+/* The logits of all classes but the label's become exponentials. */
+ALWAYS_INLINE void sum_few(const cuda_row *job, real label_logit, softmax_shift *shift, real *x, row_sum *sum) {
+    const int classes = (int)job->classes;
     const softmax softmax = softmax_of_job(job);
-    const real largest = largest_of_few(classes, x);
-    real label_logit = -REAL_INFINITY;
-    EACH_CLASS if (c < classes) label_logit = c == label ? x[c] : label_logit;
+    real largest = label_logit;
+    EACH_CLASS largest = larger_or_nan(largest, x[c]);
     *shift = shift_of(job, largest);
-    begin_join(job, largest, label_logit, sum);
-    EACH_CLASS if (c < classes) {
-        const real z = c != label ? x[c] - shift->anchor : -REAL_INFINITY;
-        x[c] = softmax_exponential(&softmax, shift, z);
-    }
+    if (shift->anchor != 0)
+        EACH_CLASS x[c] = x[c] - shift->anchor;
+    EACH_CLASS x[c] = softmax_exponential(&softmax, shift, x[c]);
+    sum->exponent = shift->exponent;
+    sum->good = shift->exponent - shift->exponent == 0;
+    sum->largest = shift->largest;
+    sum->label_logit = label_logit;
     sum->others = sum_of_few(classes, x);
-    sum->own = own_part(job, largest, label_logit, sum->exponent);
+    sum->own = (double)softmax_exponential(&softmax, shift, label_logit - shift->anchor);
     sum->weights = sum->weighted = 0;
 }
 
+/* What becomes of a row's exponentials; a row that has no softmax, or takes no part, has one number for all. */
+typedef struct few_slopes {
+    real f, own, upstream, otherwise;
+    bool plain;
+} few_slopes;
+
 template <typename loss>
-ALWAYS_INLINE void few_gradient(const cuda_row *job, const row *row, const softmax_shift *shift, const row_sum *sum,
-                                real *x) {
-    row_factors factors = {};
-    real f = 0;
-    const int classes = (int)job->classes, label = (int)row->label;
-    if (row->part == ROW_COUNTS) {
-        factors = factors_of_row<loss>(job, per_divisor_of(job), row, sum);
-        f = row_tile_factor(&factors, shift->exponent, sum->exponent);
-    }
-    const bool plain = row->part == ROW_COUNTS && sum->good;
-    const real otherwise = row->part == ROW_IGNORED ? 0 : REAL_NAN;
-    EACH_CLASS if (c < classes) {
-        real slope = canonical(c == label ? factors.own : x[c] * f);
-        if (row->upstream != 1)
-            slope = canonical(slope * row->upstream);
-        x[c] = plain ? slope : otherwise;
+ALWAYS_INLINE few_slopes few_slopes_of(const cuda_row *job, const row *row, const row_sum *sum) {
+    few_slopes slopes = {0, 0, row->upstream, row->part == ROW_IGNORED ? 0 : REAL_NAN, false};
+    if (row->part != ROW_COUNTS)
+        return slopes;
+    const row_factors factors = factors_of_row<loss>(job, per_divisor_of(job), row, sum);
+    slopes.f = (real)factors.of_exponentials;
+    slopes.own = canonical(factors.own);
+    slopes.plain = sum->good;
+    if (row->upstream != 1)
+        slopes.own = canonical(slopes.own * row->upstream);
+    if (!slopes.plain)
+        slopes.own = slopes.otherwise;
+    return slopes;
+}
+
+ALWAYS_INLINE void few_gradient(int classes, const few_slopes *slopes, real *x) {
+    const real f = slopes->f, upstream = slopes->upstream;
+    if (slopes->plain && is_finite(f) && upstream == 1) {
+        EACH_CLASS x[c] = x[c] * f;
+    } else if (slopes->plain) {
+        EACH_CLASS {
+            x[c] = canonical(x[c] * f);
+            if (upstream != 1)
+                x[c] = canonical(x[c] * upstream);
+        }
+    } else {
+        EACH_CLASS x[c] = slopes->otherwise;
     }
 }
 
@@ -152,7 +207,7 @@ ALWAYS_INLINE void few_gradient(const cuda_row *job, const row *row, const softm
 /* A loop for each type: one that asks for the type each time would be too long to be unrolled. */
 template <load_function load>
 ALWAYS_INLINE void load_each_class(int classes, const void *from, int64_t offset, int64_t stride, real *x) {
-    EACH_CLASS if (c < classes) x[c] = load(from, offset + c * stride);
+    EACH_CLASS x[c] = c < classes ? load(from, offset + c * stride) : -REAL_INFINITY;
 }
 
 ALWAYS_INLINE void load_few_classes(const cuda_row *job, int64_t offset, real *x) {
@@ -195,46 +250,78 @@ ALWAYS_INLINE void store_few_classes(const cuda_row *job, int64_t offset, const 
 
 /* ---------------------------------------------------------------------- rows -- */
 
+/* Whose classes come and go through shared memory: the label's place is read, and then taken by what stands for no
+ * class, and in the end by its slope. */
+ALWAYS_INLINE void read_staged(const row *row, int classes, real *own, real *label_logit, real *x) {
+    if (row->part == ROW_COUNTS) {
+        *label_logit = own[row->label];
+        own[row->label] = -REAL_INFINITY;
+    }
+    read_few(classes, own, x);
+}
+
+ALWAYS_INLINE void write_staged(const row *row, int classes, const few_slopes *slopes, const real *x, real *own) {
+    write_few(classes, x, own);
+    if (row->part == ROW_COUNTS)
+        own[row->label] = slopes->own;
+}
+
+/* The others' come and go straight. */
+ALWAYS_INLINE void read_aside(const cuda_row *job, const row *row, real *label_logit, real *x) {
+    const int classes = (int)job->classes, label = row->part == ROW_COUNTS ? (int)row->label : -1;
+    load_few_classes(job, row->input, x);
+    EACH_CLASS {
+        *label_logit = c == label ? x[c] : *label_logit;
+        x[c] = c == label ? -REAL_INFINITY : x[c];
+    }
+}
+
+ALWAYS_INLINE void write_aside(const cuda_row *job, const row *row, const few_slopes *slopes, real *x) {
+    const int classes = (int)job->classes, label = row->part == ROW_COUNTS ? (int)row->label : -1;
+    EACH_CLASS x[c] = c == label ? slopes->own : x[c];
+    store_few_classes(job, row->gradient, x);
+}
+
 template <typename loss, bool writes> ALWAYS_INLINE void run_few(const cuda_row *job) {
-    __shared__ __align__(16) real buffer[FEW_THREADS * (CUDA_FEW_CLASSES + 1)];
+    __shared__ __align__(16) real buffer[FEW_THREADS * (CUDA_FEW_CLASSES + 2)];
     if (writes && is_done_before(job))
         return;
-    const int classes = (int)job->classes, pitch = few_pitch(classes);
+    const int classes = (int)job->classes;
     const int64_t first = (int64_t)blockIdx.x * FEW_THREADS, left = job->rows - first, index = first + threadIdx.x;
     const int count = left < FEW_THREADS ? (int)left : FEW_THREADS;
     const bool is_row = (int)threadIdx.x < count, is_staged = job->group;
+    real *own = buffer + threadIdx.x * few_pitch(classes);
     row row = {};
-    real x[CUDA_FEW_CLASSES] = {};
-    if (is_staged) {
+    if (is_staged)
         fill_few(job, first, count, buffer);
-        __syncthreads();
-    }
     if (is_row)
         row = describe_row_here<ROW_LABEL>(job, index);
-    if (is_row && is_staged) {
-        EACH_CLASS if (c < classes) x[c] = buffer[threadIdx.x * pitch + c];
-    } else if (is_row) {
-        load_few_classes(job, row.input, x);
-    }
-    row_sum sum = {};
-    softmax_shift shift = {};
-    if (is_row && row.part == ROW_COUNTS)
-        sum_few(job, &row, &shift, x, &sum);
-    if (writes) {
-        if (is_row)
-            few_gradient<loss>(job, &row, &shift, &sum, x);
-        if (is_staged && is_row) {
-            EACH_CLASS if (c < classes) buffer[threadIdx.x * pitch + c] = x[c];
-        } else if (is_row) {
-            store_few_classes(job, row.gradient, x);
+    if (is_staged)
+        __syncthreads();
+    if (is_row) {
+        real x[CUDA_FEW_CLASSES], label_logit = -REAL_INFINITY;
+        row_sum sum = {};
+        softmax_shift shift;
+        if (is_staged)
+            read_staged(&row, classes, own, &label_logit, x);
+        else
+            read_aside(job, &row, &label_logit, x);
+        if (row.part == ROW_COUNTS)
+            sum_few(job, label_logit, &shift, x, &sum);
+        if (writes) {
+            const few_slopes slopes = few_slopes_of<loss>(job, &row, &sum);
+            few_gradient(classes, &slopes, x);
+            if (is_staged)
+                write_staged(&row, classes, &slopes, x, own);
+            else
+                write_aside(job, &row, &slopes, x);
         }
-        if (is_staged) {
-            __syncthreads();
-            empty_few(job, first, count, buffer);
-        }
-    }
-    if (is_row)
         finish_row_here<loss>(job, &row, index, &sum);
+    }
+    if (writes && is_staged) {
+        __syncthreads();
+        empty_few(job, first, count, buffer);
+    }
 }
 
 #endif

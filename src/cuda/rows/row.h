@@ -198,11 +198,17 @@ ALWAYS_INLINE void write_term(const cuda_row *job, int64_t row, double value) {
         write_row_number(job, CUDA_ROW_VALUE, row, value);
 }
 
-ALWAYS_INLINE void write_state(const cuda_row *job, int64_t index, const softmax_row *state) {
+/* The state of a row, or null. */
+ALWAYS_INLINE double *state_of_row(const cuda_row *job, int64_t index) {
+    double *state = job->state_at ? (double *)((char *)job->total.workspace + job->state_at) : job->state;
+    return state ? state + index * ONEPASS_ROW_STATE : NULL;
+}
+
+ALWAYS_INLINE void write_state(double *into, const softmax_row *state) {
     const double number[] = {state->largest, state->others, state->own, state->lse, state->weights};
 #pragma unroll
     for (int i = 0; i < ONEPASS_ROW_STATE; i++)
-        store_scalar(job->state + index * ONEPASS_ROW_STATE + i, ONEPASS_F64, number[i]);
+        store_scalar(into + i, ONEPASS_F64, number[i]);
 }
 
 /* The value of a row that has one, and what goes with it. Logarithms that nobody asks for are left out. */
@@ -233,8 +239,9 @@ ALWAYS_INLINE void finish_row_here(const cuda_row *job, const row *row, int64_t 
         value = value_of_row<loss>(job, row, sum, &state);
     write_term(job, index, value);
     write_row_number(job, CUDA_ROW_LOG_SUM_EXP, index, state.lse);
-    if (job->state)
-        write_state(job, index, &state);
+    double *into = state_of_row(job, index);
+    if (into)
+        write_state(into, &state);
 }
 
 template <typename loss>
@@ -244,7 +251,7 @@ ONCE_A_ROW void finish_row(const cuda_row *job, const row *row, int64_t index, c
 
 /* What backward knows of a row from its state. */
 ALWAYS_INLINE bool read_state(const cuda_row *job, int64_t index, row_facts *facts) {
-    const double *state = job->state + index * ONEPASS_ROW_STATE;
+    const double *state = state_of_row(job, index);
     facts->row = (softmax_row){state[0], state[1], state[2], state[3], state[4]};
     facts->exponent = shift_of(job, (real)state[0]).exponent;
     return state[0] == state[0];

@@ -10,7 +10,8 @@
 /* How a row's classes lie in memory. */
 typedef enum row_access {
     ROW_VECTORS, /* without gaps, four at a time at an aligned address, in float or a 16-bit type */
-    ROW_ANYHOW   /* through shared memory */
+    ROW_LOOSE,   /* the same without the address, or with a number of classes that four does not divide */
+    ROW_ANYHOW   /* of any type, anywhere: through shared memory */
 } row_access;
 
 typedef real own_numbers[ORDER_LINES][ORDER_OWN_LANES];
@@ -35,6 +36,11 @@ ALWAYS_INLINE bool is_in(const tile *tile, int line, int own) {
 
 /* ----------------------------------------------------------------- gather -- */
 
+/* The extremes of a thread's own logits: the largest is NaN if one is, which the smallest then need not tell. */
+typedef struct own_range {
+    real largest, smallest;
+} own_range;
+
 #if !defined(ONEPASS_REAL_F64)
 ALWAYS_INLINE void unpack_rows(bool f16, const uint2 *half, own_numbers x) {
     if (f16)
@@ -43,35 +49,43 @@ ALWAYS_INLINE void unpack_rows(bool f16, const uint2 *half, own_numbers x) {
         EACH_LINE unpack_half(false, half[line], x[line]);
 }
 
-/* The number of classes is a multiple of four. */
-ALWAYS_INLINE void gather_vectors(const tile *tile, const void *from, int32_t dtype, real otherwise, own_numbers x) {
-    const bool whole = tile->count == ORDER_TILE;
-    if (dtype == ONEPASS_F32) {
-        vector read[ORDER_LINES];
-        if (whole) {
-            EACH_LINE read[line] = *(const vector *)own_place(tile, (const real *)from, line, 0);
-        } else {
-            EACH_LINE {
-                read[line] = make_float4(otherwise, otherwise, otherwise, otherwise);
-                if (is_in(tile, line, 0))
-                    read[line] = *(const vector *)own_place(tile, (const real *)from, line, 0);
-            }
-        }
-        EACH_LINE unpack_vector(read[line], x[line]);
-        return;
-    }
-    uint2 read[ORDER_LINES];
-    if (whole) {
-        EACH_LINE read[line] = *(const uint2 *)own_place(tile, (const uint16_t *)from, line, 0);
-        unpack_rows(dtype == ONEPASS_F16, read, x);
+template <load_function load>
+ALWAYS_INLINE void gather_one_by_one(const tile *tile, const void *from, real otherwise, own_numbers x) {
+    EACH_NUMBER x[line][own] = is_in(tile, line, own) ? load(from, own_element(tile, line, own)) : otherwise;
+}
+
+ALWAYS_INLINE void gather_loose(const tile *tile, const void *from, int32_t dtype, real otherwise, own_numbers x) {
+    if (dtype == ONEPASS_F32)
+        gather_one_by_one<load_f32>(tile, from, otherwise, x);
+    else if (dtype == ONEPASS_BF16)
+        gather_one_by_one<load_bf16>(tile, from, otherwise, x);
+    else
+        gather_one_by_one<load_f16>(tile, from, otherwise, x);
+}
+
+ALWAYS_INLINE void gather_floats(const tile *tile, const real *from, real otherwise, own_numbers x) {
+    vector read[ORDER_LINES];
+    if (tile->count == ORDER_TILE) {
+        EACH_LINE read[line] = *(const vector *)own_place(tile, from, line, 0);
     } else {
         EACH_LINE {
-            read[line] = make_uint2(0, 0);
+            read[line] = make_float4(otherwise, otherwise, otherwise, otherwise);
             if (is_in(tile, line, 0))
-                read[line] = *(const uint2 *)own_place(tile, (const uint16_t *)from, line, 0);
+                read[line] = *(const vector *)own_place(tile, from, line, 0);
         }
-        unpack_rows(dtype == ONEPASS_F16, read, x);
-        EACH_LINE if (!is_in(tile, line, 0)) EACH_OWN x[line][own] = otherwise;
+    }
+    EACH_LINE unpack_vector(read[line], x[line]);
+}
+
+ALWAYS_INLINE void gather_halves(const tile *tile, const uint16_t *from, uint2 otherwise, uint2 *read) {
+    if (tile->count == ORDER_TILE) {
+        EACH_LINE read[line] = *(const uint2 *)own_place(tile, from, line, 0);
+    } else {
+        EACH_LINE {
+            read[line] = otherwise;
+            if (is_in(tile, line, 0))
+                read[line] = *(const uint2 *)own_place(tile, from, line, 0);
+        }
     }
 }
 #endif
@@ -96,8 +110,20 @@ ALWAYS_INLINE void gather_row(const tile *tile, const void *row, int32_t dtype, 
     const int64_t first = offset + tile->index * ORDER_TILE * stride;
     const void *from = (const char *)row + first * (int64_t)dtype_size(dtype);
 #if !defined(ONEPASS_REAL_F64)
+    if (access == ROW_LOOSE) {
+        gather_loose(tile, from, dtype, otherwise, x);
+        return;
+    }
+    if (access == ROW_VECTORS && dtype == ONEPASS_F32) {
+        gather_floats(tile, (const real *)from, otherwise, x);
+        return;
+    }
     if (access == ROW_VECTORS) {
-        gather_vectors(tile, from, dtype, otherwise, x);
+        uint2 half[ORDER_LINES];
+        gather_halves(tile, (const uint16_t *)from, make_uint2(0, 0), half);
+        unpack_rows(dtype == ONEPASS_F16, half, x);
+        if (tile->count < ORDER_TILE)
+            EACH_LINE if (!is_in(tile, line, 0)) EACH_OWN x[line][own] = otherwise;
         return;
     }
 #endif
@@ -105,12 +131,6 @@ ALWAYS_INLINE void gather_row(const tile *tile, const void *row, int32_t dtype, 
     fill_anyhow(&copy, from, dtype, stride);
     EACH_LINE read_line(tile, tile->buffer, line, x[line]);
     EACH_NUMBER x[line][own] = is_in(tile, line, own) ? x[line][own] : otherwise;
-}
-
-template <row_access access>
-ALWAYS_INLINE void gather_logits(const cuda_row *job, int64_t input, const tile *tile, own_numbers x) {
-    gather_row<access>(tile, job->data[CUDA_ROW_INPUT], job->dtype[CUDA_ROW_INPUT], input, job->class_stride[0],
-                       ROW_NO_LOGIT, x);
 }
 
 /* softcap * tanh(z / softcap) takes the place of z; its slope is apart. */
@@ -152,13 +172,7 @@ ALWAYS_INLINE void gather_weights(const cuda_row *job, int64_t target, const til
 
 /* ------------------------------------------------------------------- sums -- */
 
-ALWAYS_INLINE real warp_largest(real x) {
-    for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2)
-        x = softmax_larger(__shfl_xor_sync(~0u, x, distance), x);
-    return x;
-}
-
-/* The larger of two, NaN if one is: newer GPUs have an instruction for it, ... */
+/* The larger of two, NaN if one is: newer GPUs have an instruction for it, and for two numbers of 16 bits at a time. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(ONEPASS_REAL_F64)
 #define ROW_KEEPS_NAN 1
 ALWAYS_INLINE real larger_or_nan(real a, real b) {
@@ -166,11 +180,45 @@ ALWAYS_INLINE real larger_or_nan(real a, real b) {
     asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
     return larger;
 }
+
+ALWAYS_INLINE uint32_t larger_pair(uint32_t a, uint32_t b) {
+    uint32_t larger;
+    asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+    return larger;
+}
+
+ALWAYS_INLINE uint32_t smaller_pair(uint32_t a, uint32_t b) {
+    uint32_t smaller;
+    asm("min.bf16x2 %0, %1, %2;" : "=r"(smaller) : "r"(a), "r"(b));
+    return smaller;
+}
+
+/* Of four numbers a line. */
+ALWAYS_INLINE own_range range_of_pairs(const uint2 *pairs) {
+    uint32_t largest = pairs[0].x, smallest = pairs[0].x;
+    EACH_LINE {
+        largest = larger_pair(largest, larger_pair(pairs[line].x, pairs[line].y));
+        smallest = smaller_pair(smallest, smaller_pair(pairs[line].x, pairs[line].y));
+    }
+    const own_range range = {larger_or_nan(f32_of(largest << 16), f32_of(largest & 0xffff0000u)),
+                             softmax_smaller(f32_of(smallest << 16), f32_of(smallest & 0xffff0000u))};
+    return range;
+}
+
+/* Floats as integers of the same order; the NaN of these instructions is positive, and so the largest. */
+ALWAYS_INLINE int ordered_bits(int bits) {
+    return bits ^ (bits >> 31 & 0x7fffffff);
+}
+
+ALWAYS_INLINE real warp_largest_at_once(real x) {
+    return real_of((uint32_t)ordered_bits(__reduce_max_sync(~0u, ordered_bits((int)bits_of(x)))));
+}
 #else
 #define ROW_KEEPS_NAN 0
 ALWAYS_INLINE real larger_or_nan(real a, real b) {
     return a != a ? a : b != b ? b : a > b ? a : b;
 }
+
 #endif
 
 ALWAYS_INLINE real warp_largest_or_nan(real x) {
@@ -179,42 +227,48 @@ ALWAYS_INLINE real warp_largest_or_nan(real x) {
     return x;
 }
 
-/* ... and the others' maximum loses NaN; a sum of zeros times logits does not, nor does it lose -inf, which is as it
- * should be, and so is looked at again. */
-ALWAYS_INLINE real largest_without_nan(const tile *tile, const own_numbers x) {
-    real largest = -REAL_INFINITY, nothing = 0;
+/* The same by one instruction, where there is one. It pays in backward alone: with it forward took a third longer. */
+#if !ROW_KEEPS_NAN
+#define warp_largest_at_once warp_largest_or_nan
+#endif
+
+/* The others' maximum loses NaN; a sum of zeros times logits does not, nor does it lose -inf, which is as it should be,
+ * and so is looked at again. A chain for each lane: nobody waits long for the one before. */
+ALWAYS_INLINE own_range range_of(const tile *tile, const own_numbers x) {
+    real largest[ORDER_OWN_LANES], smallest[ORDER_OWN_LANES], nothing = 0;
+    EACH_OWN largest[own] = smallest[own] = x[0][own];
     EACH_NUMBER {
-        largest = softmax_larger(x[line][own], largest);
-        nothing = fused(x[line][own], 0, nothing);
+        smallest[own] = softmax_smaller(x[line][own], smallest[own]);
+        largest[own] =
+            ROW_KEEPS_NAN ? larger_or_nan(largest[own], x[line][own]) : softmax_larger(x[line][own], largest[own]);
+        if (!ROW_KEEPS_NAN)
+            nothing = fused(x[line][own], 0, nothing);
     }
-    largest = warp_largest(largest);
-    if (__any_sync(~0u, nothing != nothing)) {
-        bool has_nan = false;
-        largest = -REAL_INFINITY;
-        EACH_NUMBER if (is_in(tile, line, own)) {
-            largest = softmax_larger(x[line][own], largest);
-            has_nan |= x[line][own] != x[line][own];
-        }
-        largest = warp_largest(largest);
-        largest = __any_sync(~0u, has_nan) ? REAL_NAN : largest;
+    own_range range = {
+        larger_or_nan(larger_or_nan(largest[0], largest[1]), larger_or_nan(largest[2], largest[3])),
+        softmax_smaller(softmax_smaller(smallest[0], smallest[1]), softmax_smaller(smallest[2], smallest[3]))};
+    if (!ROW_KEEPS_NAN && __any_sync(~0u, nothing != nothing)) {
+        range.largest = -REAL_INFINITY;
+        EACH_NUMBER if (is_in(tile, line, own)) range.largest = larger_or_nan(range.largest, x[line][own]);
     }
-    return largest;
+    return range;
 }
 
-/* The largest logit, or NaN if one is. */
-ALWAYS_INLINE real largest_of_tile(const tile *tile, const own_numbers x) {
-    if (!ROW_KEEPS_NAN)
-        return largest_without_nan(tile, x);
-    real largest = x[0][0];
-    EACH_NUMBER largest = larger_or_nan(largest, x[line][own]);
-    return warp_largest_or_nan(largest);
-}
-
-/* The smallest of a thread's own logits; a NaN is lost, and told by the largest. */
-ALWAYS_INLINE real smallest_of_own(const own_numbers x) {
-    real smallest = x[0][0];
-    EACH_NUMBER smallest = softmax_smaller(x[line][own], smallest);
-    return smallest;
+/* Logits of a tile, and their extremes. */
+template <row_access access>
+ALWAYS_INLINE own_range gather_logits(const cuda_row *job, int64_t input, const tile *tile, own_numbers x) {
+    const int32_t dtype = job->dtype[CUDA_ROW_INPUT];
+#if ROW_KEEPS_NAN
+    if (access == ROW_VECTORS && dtype == ONEPASS_BF16) {
+        uint2 half[ORDER_LINES];
+        const uint16_t *from = (const uint16_t *)job->data[CUDA_ROW_INPUT] + input + tile->index * ORDER_TILE;
+        gather_halves(tile, from, make_uint2(0xff80ff80u, 0xff80ff80u), half);
+        unpack_rows(false, half, x);
+        return range_of_pairs(half);
+    }
+#endif
+    gather_row<access>(tile, job->data[CUDA_ROW_INPUT], dtype, input, job->class_stride[0], ROW_NO_LOGIT, x);
+    return range_of(tile, x);
 }
 
 /* The label's exponential is left out of the sum. */
@@ -241,9 +295,9 @@ ALWAYS_INLINE void leave_label_out(const tile *tile, int64_t label, own_numbers 
 }
 
 /* Whether all logits of a tile are so large that none of their exponentials is 0 or denormal: 2^-125 and up. */
-ALWAYS_INLINE bool is_calm_tile(const cuda_row *job, const softmax_shift *shift, const own_numbers x) {
+ALWAYS_INLINE bool is_calm_tile(const cuda_row *job, const softmax_shift *shift, real smallest) {
     const real least = (shift->n - (SOFTMAX_RANGE - 3)) * REAL(job->per_factor);
-    return sizeof(real) == sizeof(float) && __all_sync(~0u, shift->anchor == 0 && smallest_of_own(x) > least);
+    return sizeof(real) == sizeof(float) && __all_sync(~0u, shift->anchor == 0 && smallest > least);
 }
 
 ALWAYS_INLINE void exponentiate(const cuda_row *job, const softmax_shift *shift, const tile *tile, bool calm,
@@ -308,13 +362,13 @@ ALWAYS_INLINE double sum_without_leading(const tile *tile, real most, const own_
 
 /* Logits become exponentials, the label's 0. */
 template <row_kind kind>
-ALWAYS_INLINE void sum_tile(const cuda_row *job, int64_t label, const tile *tile, weighing weighs, own_numbers x,
-                            const own_numbers u, tile_sums *sums) {
-    sums->largest = largest_of_tile(tile, x);
+ALWAYS_INLINE void sum_tile(const cuda_row *job, int64_t label, const tile *tile, own_range range, weighing weighs,
+                            own_numbers x, const own_numbers u, tile_sums *sums) {
+    sums->largest = warp_largest_or_nan(range.largest);
     const softmax_shift shift = shift_of(job, sums->largest);
     if (weighs != WEIGHS_NOTHING)
         sum_weights(tile, &shift, weighs, x, u, sums);
-    exponentiate(job, &shift, tile, is_calm_tile(job, &shift, x), x);
+    exponentiate(job, &shift, tile, is_calm_tile(job, &shift, range.smallest), x);
     if (kind == ROW_PROBABILITIES) {
         const softmax softmax = softmax_of_job(job);
         sums->others = sum_without_leading(tile, row_most_of_tile(&softmax, &shift), x, &sums->leading);
@@ -351,6 +405,34 @@ ALWAYS_INLINE void scatter_bf16(const tile *tile, uint16_t *to, bool calm, const
     }
 }
 
+/* Through the warp's room in shared memory, so that neighbouring threads write neighbouring numbers. */
+template <typename number> ALWAYS_INLINE void empty_room(const tile *tile, const number *room, number *to) {
+    number x[ORDER_TILE / ORDER_WARP];
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < ORDER_TILE / ORDER_WARP; k++)
+        x[k] = room[tile->thread + k * ORDER_WARP];
+#pragma unroll
+    for (int k = 0; k < ORDER_TILE / ORDER_WARP; k++)
+        if (tile->thread + k * ORDER_WARP < tile->count)
+            to[tile->thread + k * ORDER_WARP] = x[k];
+    __syncwarp();
+}
+
+ALWAYS_INLINE void scatter_loose(const tile *tile, void *to, int32_t dtype, const own_numbers x) {
+    uint16_t *room = (uint16_t *)tile->buffer;
+    if (dtype == ONEPASS_F32) {
+        EACH_LINE *(vector *)own_place(tile, tile->buffer, line, 0) = pack_vector(x[line]);
+        empty_room(tile, tile->buffer, (real *)to);
+        return;
+    }
+    if (dtype == ONEPASS_F16)
+        EACH_LINE *(uint2 *)own_place(tile, room, line, 0) = pack_half(true, x[line]);
+    else
+        EACH_LINE *(uint2 *)own_place(tile, room, line, 0) = pack_half(false, x[line]);
+    empty_room(tile, room, (uint16_t *)to);
+}
+
 ALWAYS_INLINE void scatter_vectors(const tile *tile, void *to, int32_t dtype, bool calm, const own_numbers x) {
     if (dtype == ONEPASS_F32) {
         EACH_LINE {
@@ -379,6 +461,10 @@ ALWAYS_INLINE void scatter_row(const tile *tile, void *row, int32_t dtype, int64
 #if !defined(ONEPASS_REAL_F64)
     if (access == ROW_VECTORS) {
         scatter_vectors(tile, to, dtype, calm, x);
+        return;
+    }
+    if (access == ROW_LOOSE) {
+        scatter_loose(tile, to, dtype, x);
         return;
     }
 #endif
@@ -425,6 +511,7 @@ ALWAYS_INLINE void put_label(const cuda_row *job, const row *row, const tile *ti
 }
 
 /* From exponentials to gradients, without softcap. */
+template <row_access access>
 ALWAYS_INLINE void write_gradient(const cuda_row *job, const row *row, const tile *tile, const row_factors *factors,
                                   real f, weighing weighs, own_numbers x, const own_numbers u) {
     const bool finite = is_finite(f) && is_finite(row->upstream);
@@ -436,7 +523,7 @@ ALWAYS_INLINE void write_gradient(const cuda_row *job, const row *row, const til
     else
         EACH_NUMBER x[line][own] = x[line][own] * f;
     scale_gradient(row->upstream, calm, x);
-    scatter_gradient<ROW_VECTORS>(job, row->gradient, 0, tile, calm, x);
+    scatter_gradient<access>(job, row->gradient, 0, tile, calm, x);
     put_label(job, row, tile, factors->own);
 }
 
