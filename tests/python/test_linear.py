@@ -198,12 +198,15 @@ def test_chunks_leave_no_trace(reduction, device):
     """The loss is bit-identical to that of all logits, and gradients do not depend on chunks but by their sums."""
     rows, classes = 2100, 1100
     x, w, target = whole(rows, 4, device=device), whole(classes, 4, device=device), labels_of((rows,), classes, device)
-    wanted = onepass.cross_entropy(x @ w.T, target, reduction=reduction)
+    given = dict(reduction=reduction, dtype=torch.float64)  # which shows more bits than were summed
+    wanted = onepass.cross_entropy(x @ w.T, target, **given)
+    if reduction == "none":  # which are summed in f32, and so handed on
+        wanted = wanted.float().double()
     leaf = x.clone().requires_grad_()
     for chunk in (1, 300, 1024, 2099, rows, 5000, None):
-        value = onepass.linear_cross_entropy(leaf, w, target, reduction=reduction, chunk_rows=chunk)
+        value = onepass.linear_cross_entropy(leaf, w, target, chunk_rows=chunk, **given)
         assert_same_bits(value.detach(), wanted)
-        assert_same_bits(onepass.linear_cross_entropy(x, w, target, reduction=reduction, chunk_rows=chunk), wanted)
+        assert_same_bits(onepass.linear_cross_entropy(x, w, target, chunk_rows=chunk, **given), wanted)
 
 
 def test_a_16_bit_weight_has_its_gradient_summed_in_f32(device):
@@ -411,10 +414,25 @@ def test_autocast(dtype, device):
     halves = [x.detach().to(dtype).requires_grad_() for x in leaves]
     peer = onepass.linear_cross_entropy(*halves[:2], target, linear_bias=halves[2], chunk_rows=16, dtype=torch.float32)
     assert_same_bits(value.detach(), peer.detach())
-    for one, other in zip(gradients(value, leaves, None), gradients(peer, halves, None)):
-        assert one.dtype == torch.float32
-        assert_near(one, other.double().cpu(), dtype, "gradient")
-    assert gradients(value, leaves, None)[1].to(dtype).ne(gradients(value, leaves, None)[1]).any()
+    for _ in range(2):  # of which the second computes them anew
+        found, wanted = gradients(value, leaves, None), gradients(peer, halves, None)
+        for one, other in zip(found, wanted):
+            assert one.dtype == torch.float32 and torch.equal(one.to(dtype), other)
+        assert_same_bits(found[0], wanted[0].float())
+        assert found[1].to(dtype).ne(found[1]).any()
+
+
+def test_f16_gradients_do_not_underflow_before_they_are_scaled(device):
+    """Classes that are no label: of a mean over many rows their logits have gradients that f16 does not hold, until
+    GradScaler's factor."""
+    x = torch.rand(6000, 24).half().to(device)
+    w = (torch.randn(1500, 24) / 100).half().to(device).requires_grad_()
+    target = torch.randint(10, (6000,), device=device)
+    value = onepass.linear_cross_entropy(x, w, target, dtype=torch.float32)
+    (found,) = torch.autograd.grad(value, w, torch.tensor(2.0**14, device=device))
+    peer = w.detach().double().cpu().requires_grad_()
+    (wanted,) = torch.autograd.grad(formula(x.double().cpu(), peer, target.cpu()), peer)
+    assert_near(found[10:], 2.0**14 * wanted[10:], torch.float16, "gradient for the weight of other classes")
 
 
 @pytest.mark.parametrize("classes", [1100, 1216])
