@@ -142,8 +142,12 @@ def causal_lm_loss(logits, labels, vocab_size, num_items_in_batch=None, ignore_i
 
 
 def _is_none_at_all(items):
-    """Whether it is 0, as far as nobody has to wait to know."""
-    return items is not None and getattr(items, "is_cpu", True) and items == 0
+    """Whether it is 0, as far as nobody has to wait to know, or to compile two graphs."""
+    if not functional.speaks_torch(items):
+        return items == 0
+    from ._torch_state import is_compiling
+
+    return not is_compiling() and items.is_cpu and items.numel() == 1 and items.item() == 0
 
 
 def _single(logits):

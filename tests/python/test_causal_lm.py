@@ -66,6 +66,19 @@ def test_no_items(device):
     assert onepass.causal_lm_loss(logits, torch.full_like(labels, -100), VOCABULARY).isnan()
     assert onepass.causal_lm_loss(logits, torch.full_like(labels, -100), VOCABULARY, 0).isnan()
     assert onepass.causal_lm_loss(logits, labels, VOCABULARY, 0).isinf()
+    assert onepass.causal_lm_loss(logits, labels, VOCABULARY, torch.tensor(0)).isinf()
+    assert onepass.causal_lm_loss(logits, labels, VOCABULARY, torch.tensor(0, device=device)).isinf()
+
+
+@pytest.mark.skipif(not hasattr(torch.library, "register_autograd"), reason="this PyTorch asks its own functions")
+@pytest.mark.parametrize("items", [None, 40, torch.tensor(40)], ids=str)
+def test_compiled(items, device):
+    logits, labels = batch(device)
+    items = items.to(device) if isinstance(items, torch.Tensor) else items
+    compiled = torch.compile(onepass.causal_lm_loss, fullgraph=True, backend="aot_eager")
+    mine, peer = (function(logits, labels, VOCABULARY, items) for function in (compiled, onepass.causal_lm_loss))
+    assert torch.equal(mine, peer)
+    assert torch.equal(*(torch.autograd.grad(value, logits)[0] for value in (mine, peer)))
 
 
 def test_no_f32_copy_of_the_logits():

@@ -95,6 +95,14 @@ assert_type(onepass.nn.HingeLoss(np.float32(0.5))(p, t), torch.Tensor)
 assert_type(onepass.nn.SmoothL1Loss(beta=np.float32(0.5))(p, t), torch.Tensor)
 assert_type(onepass.nn.CharbonnierLoss(torch.tensor(0.5))(p, t), torch.Tensor)
 
+# Losses of a linear layer's outputs.
+assert_type(onepass.linear_cross_entropy(p, t, t, linear_bias=p, num_items=t, z_loss=0.5), torch.Tensor)
+assert_type(onepass.linear_log_prob(p, t, t, temperature=0.5), torch.Tensor)
+assert_type(onepass.causal_lm_loss(p, t, 10, num_items_in_batch=3), torch.Tensor)
+assert_type(onepass.nt_xent_loss(p, t) + onepass.supcon_loss(p, t, reduction="sum"), torch.Tensor)
+assert_type(onepass.nn.LinearCrossEntropyLoss(3, 4, bias=True)(p, t, num_items=2), torch.Tensor)
+assert_type(onepass.nn.NTXentLoss(0.5)(p, t) + onepass.nn.SupConLoss()(p, t), torch.Tensor)
+
 module: torch.nn.Module = onepass.nn.MSELoss()
 assert_type(onepass.losses()[0]["name"], Any)
 assert_type(onepass.machine(), dict[str, Any])
@@ -115,4 +123,5 @@ array: NDArray[np.floating[Any]] = onepass.mse_loss(a, b, reduction="sum")  # ty
 onepass.nn.HuberLoss(delta=np.float32(1))  # type: ignore[arg-type]
 onepass.nn.QuantileLoss(quantile=0.5)  # type: ignore[call-arg]
 onepass.nn.QuantileLoss()(p)  # type: ignore[call-arg]
+onepass.linear_cross_entropy(p, t, t, p)  # type: ignore[call-arg]
 onepass.absolute_loss(p, t)  # type: ignore[attr-defined]
