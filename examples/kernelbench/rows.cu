@@ -15,7 +15,8 @@
     MAKE_ROW_KERNEL(name, rows_forward, row, 8, 4)                                                                     \
     MAKE_ROW_KERNEL(name, rows_loose_forward, row, 8, 3)                                                               \
     MAKE_ROW_KERNEL(name, rows_aside, row, 4, 6)                                                                       \
-    MAKE_ROW_KERNEL(name, rows_few_forward, row, 4, 8)
+    MAKE_ROW_KERNEL(name, rows_few_forward, row, 4, 8)                                                                 \
+    MAKE_ROW_KERNEL(name, rows_fewer_forward, row, 4, 8)
 #define ONLY_cross_entropy_with_probabilities(name, target)
 #define ROW_LOSS(name, target, ...) ONLY_##name(name, target)
 #include ONEPASS_UNIT_HEADER
@@ -113,6 +114,8 @@ static const void *kernel_of(const cuda_launch *launch) {
         return (const void *)onepass_cross_entropy_rows_aside;
     case variant_rows_few_forward:
         return (const void *)onepass_cross_entropy_rows_few_forward;
+    case variant_rows_fewer_forward:
+        return (const void *)onepass_cross_entropy_rows_fewer_forward;
     case variant_rows_any:
         return (const void *)onepass_cross_entropy_rows_any;
     case variant_row_count:

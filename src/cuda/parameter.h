@@ -184,6 +184,9 @@ enum {
 /* Rows of no more classes can be had by a thread each. */
 #define CUDA_FEW_CLASSES 32
 
+/* With so few, more warps share a multiprocessor. */
+#define CUDA_FEWER_CLASSES 16
+
 /* Warps of a block that goes through shared memory: each has a tile of it. */
 #define CUDA_ANY_WARPS(size) ((size) == 8 ? 2 : 4)
 

@@ -60,10 +60,16 @@ template <typename loss> ALWAYS_INLINE void run_rows_weighed_backward(const cuda
     run_backward<loss, weighing_of<loss>::IS, ROW_VECTORS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_few_forward(const cuda_row *job) {
-    run_few<loss, false>(job);
+    run_few<loss, false, CUDA_FEW_CLASSES>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_few_both(const cuda_row *job) {
-    run_few<loss, true>(job);
+    run_few<loss, true, CUDA_FEW_CLASSES>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_fewer_forward(const cuda_row *job) {
+    run_few<loss, false, CUDA_FEWER_CLASSES>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_fewer_both(const cuda_row *job) {
+    run_few<loss, true, CUDA_FEWER_CLASSES>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_aside(const cuda_row *job) {
     run_aside<loss>(job);

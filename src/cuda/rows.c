@@ -214,7 +214,9 @@ static cuda_variant row_variant(const job *job, bool *in_one_piece) {
         rows->classes == 0 || onepass_cuda_shape.kernels == CUDA_GENERAL_KERNELS)
         return variant_rows_any;
     if (!weighs && is_few(job, in_one_piece))
-        return gradient ? variant_rows_few_both : variant_rows_few_forward;
+        return rows->classes > CUDA_FEWER_CLASSES ? gradient ? variant_rows_few_both : variant_rows_few_forward
+               : gradient                         ? variant_rows_fewer_both
+                                                  : variant_rows_fewer_forward;
     const bool vectors = has_vectors(job), backward = gradient && rows->state && rows->reads_state;
     if (!weighs && rows->class_stride[0] != 1 && rows->classes <= ORDER_TILE && lies_aside(job))
         return variant_rows_aside;
@@ -233,7 +235,8 @@ static cuda_variant row_variant(const job *job, bool *in_one_piece) {
 
 /* Whether threads have rows of their own. */
 static bool has_row_a_thread(cuda_variant variant) {
-    return variant == variant_rows_few_forward || variant == variant_rows_few_both || variant == variant_rows_aside;
+    return variant == variant_rows_few_forward || variant == variant_rows_few_both ||
+           variant == variant_rows_fewer_forward || variant == variant_rows_fewer_both || variant == variant_rows_aside;
 }
 
 /* Whether values alone come of it. */
@@ -253,6 +256,9 @@ static bool goes_twice(const job *job) {
 
 /* -------------------------------------------------------------------- shape -- */
 
+/* As many as any GPU runs at the same time. */
+#define SKIPPING_BLOCKS 4096
+
 /* A block's warps, and its rows. */
 typedef struct row_block {
     int64_t warps, rows;
@@ -264,6 +270,8 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
         return (row_block){4, least(128, most(1, 4096 / most(job->rows.classes, 1)))};
     case variant_rows_few_forward:
     case variant_rows_few_both:
+    case variant_rows_fewer_forward:
+    case variant_rows_fewer_both:
     case variant_rows_aside:
         return (row_block){4, 128};
     case variant_rows_any:
@@ -297,6 +305,8 @@ static void plan_row_shape(const job *job, cuda_launch *launch) {
         block.rows = most(1, least(least(block.rows, CUDA_MOST_GROUP), CUDA_MOST_ROW_TILES / row->tiles));
     launch->blocks = (uint32_t)((job->count + block.rows - 1) / block.rows);
     launch->threads = (uint32_t)(block.warps * WARP);
+    if (fixed && job->skip_if_one) /* mostly nothing is to be done, which takes time for each block */
+        launch->blocks = (uint32_t)least(launch->blocks, SKIPPING_BLOCKS);
     if (!fixed)
         row->group = (int32_t)block.rows;
     if (launch->variant == variant_rows_loose_backward)

@@ -19,12 +19,12 @@ const cuda_variant_info onepass_cuda_variant[CUDA_VARIANTS] = {
     CUDA_KERNELS_2_F32(VARIANT, ) CUDA_KERNELS_0_F32(VARIANT, ) CUDA_EVERY_ROW_KERNEL(ROW_VARIANT)};
 
 /* The variants that there are for so many operands in a compute type, a bit each. */
-#define BIT(loss, variant, ...)  | UINT32_C(1) << variant_##variant
+#define BIT(loss, variant, ...)  | UINT64_C(1) << variant_##variant
 #define VARIANTS(operands, real) (0 CUDA_KERNELS_##operands##_##real(BIT, ))
 #define EACH_COUNT(real)                                                                                               \
     { VARIANTS(0, real), VARIANTS(1, real), VARIANTS(2, real), VARIANTS(3, real) }
-static const uint32_t variants_f32[MOST_OPERANDS + 1] = EACH_COUNT(F32);
-static const uint32_t variants_f64[MOST_OPERANDS + 1] = EACH_COUNT(F64);
+static const uint64_t variants_f32[MOST_OPERANDS + 1] = EACH_COUNT(F32);
+static const uint64_t variants_f64[MOST_OPERANDS + 1] = EACH_COUNT(F64);
 
 bool onepass_cuda_has_variant(int32_t operands, int32_t compute, cuda_variant variant) {
     return (compute == ONEPASS_F64 ? variants_f64 : variants_f32)[operands] >> variant & 1;
@@ -36,8 +36,8 @@ bool onepass_cuda_has_variant(int32_t operands, int32_t compute, cuda_variant va
         0 CUDA_ROW_KERNELS_LABEL_##real(BIT, ), 0 CUDA_ROW_KERNELS_PROBABILITIES_##real(BIT, ),                        \
             0 CUDA_ROW_KERNELS_PICKED_##real(BIT, )                                                                    \
     }
-static const uint32_t row_variants_f32[] = EACH_KIND(F32);
-static const uint32_t row_variants_f64[] = EACH_KIND(F64);
+static const uint64_t row_variants_f32[] = EACH_KIND(F32);
+static const uint64_t row_variants_f64[] = EACH_KIND(F64);
 
 bool onepass_cuda_has_row_variant(row_kind kind, int32_t compute, cuda_variant variant) {
     return (compute == ONEPASS_F64 ? row_variants_f64 : row_variants_f32)[kind] >> variant & 1;

@@ -136,19 +136,25 @@ template <typename loss, load_function load> ALWAYS_INLINE void run_aside_row(co
     finish_row_here<loss>(job, &row, index, &sum);
 }
 
+template <typename loss, load_function load> ALWAYS_INLINE void run_aside_rows(const cuda_row *job) {
+#pragma unroll 1
+    for (int64_t index = (int64_t)blockIdx.x * FEW_THREADS + threadIdx.x; index < job->rows;
+         index += (int64_t)gridDim.x * FEW_THREADS)
+        run_aside_row<loss, load>(job, index);
+}
+
 template <typename loss> ALWAYS_INLINE void run_aside(const cuda_row *job) {
-    const int64_t index = (int64_t)blockIdx.x * FEW_THREADS + threadIdx.x;
-    if (is_done_before(job) || index >= job->rows)
+    if (is_done_before(job))
         return;
     switch (job->dtype[CUDA_ROW_INPUT]) {
     case ONEPASS_F32:
-        run_aside_row<loss, load_f32>(job, index);
+        run_aside_rows<loss, load_f32>(job);
         break;
     case ONEPASS_BF16:
-        run_aside_row<loss, load_bf16>(job, index);
+        run_aside_rows<loss, load_bf16>(job);
         break;
     default: /* a double would be computed with in double */
-        run_aside_row<loss, load_f16>(job, index);
+        run_aside_rows<loss, load_f16>(job);
     }
 }
 

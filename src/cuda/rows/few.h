@@ -14,7 +14,7 @@
 /* Classes go by fours, so that nothing is asked for each: those of the last four that the row does not have are -inf.
  */
 #define EACH_CLASS                                                                                                     \
-    _Pragma("unroll") for (int four = 0; four < CUDA_FEW_CLASSES; four += 4) if (four < classes)                       \
+    _Pragma("unroll") for (int four = 0; four < most; four += 4) if (four < classes)                                   \
         _Pragma("unroll") for (int c = four; c < four + 4; c++)
 
 ALWAYS_INLINE real load_few(const void *data, int32_t dtype, int64_t i) {
@@ -53,7 +53,7 @@ ALWAYS_INLINE void few_step(int classes, int rows_a_step, int classes_a_step, fe
 
 /* The same by twos, of an even number of classes. */
 #define EACH_PAIR                                                                                                      \
-    _Pragma("unroll") for (int four = 0; four < CUDA_FEW_CLASSES; four += 4) if (four < classes)                       \
+    _Pragma("unroll") for (int four = 0; four < most; four += 4) if (four < classes)                                   \
         _Pragma("unroll") for (int c = four; c < four + 4; c += 2)
 #if defined(ONEPASS_REAL_F64)
 typedef double2 two_reals;
@@ -100,7 +100,7 @@ ALWAYS_INLINE void empty_few(const cuda_row *job, int64_t first, int count, cons
 }
 
 /* A row between its places and registers. */
-ALWAYS_INLINE void read_few(int classes, const real *own, real *x) {
+template <int most> ALWAYS_INLINE void read_few(int classes, const real *own, real *x) {
     if (classes % 2 == 0) {
         EACH_PAIR {
             const two_reals two =
@@ -113,7 +113,7 @@ ALWAYS_INLINE void read_few(int classes, const real *own, real *x) {
     }
 }
 
-ALWAYS_INLINE void write_few(int classes, const real *x, real *own) {
+template <int most> ALWAYS_INLINE void write_few(int classes, const real *x, real *own) {
     if (classes % 2 == 0) {
         EACH_PAIR if (c < classes) * (two_reals *)(own + c) = make_two(x[c], x[c + 1]);
     } else {
@@ -130,16 +130,16 @@ template <int half> ALWAYS_INLINE void add_upper_half(double *sum) {
 }
 
 /* The order's tree over lanes of which only the first have a term. */
-ALWAYS_INLINE double sum_of_few(int classes, const real *x) {
-    double sum[CUDA_FEW_CLASSES / 2] = {};
+template <int most> ALWAYS_INLINE double sum_of_few(int classes, const real *x) {
+    double sum[most / 2] = {};
     EACH_CLASS {
-        if (c < CUDA_FEW_CLASSES / 2)
+        if (c < most / 2)
             sum[c] = (double)x[c];
         else
-            sum[c - CUDA_FEW_CLASSES / 2] = sum[c - CUDA_FEW_CLASSES / 2] + (double)x[c];
+            sum[c - most / 2] = sum[c - most / 2] + (double)x[c];
     }
-    if (classes > 8)
-        add_upper_half<8>(sum);
+    if (most > 16 && classes > 8)
+        add_upper_half<most / 4>(sum);
     if (classes > 4)
         add_upper_half<4>(sum);
     add_upper_half<2>(sum);
@@ -147,6 +147,7 @@ ALWAYS_INLINE double sum_of_few(int classes, const real *x) {
 }
 
 /* The logits of all classes but the label's become exponentials. */
+template <int most>
 ALWAYS_INLINE void sum_few(const cuda_row *job, real label_logit, softmax_shift *shift, real *x, row_sum *sum) {
     const int classes = (int)job->classes;
     const softmax softmax = softmax_of_job(job);
@@ -160,7 +161,7 @@ ALWAYS_INLINE void sum_few(const cuda_row *job, real label_logit, softmax_shift 
     sum->good = shift->exponent - shift->exponent == 0;
     sum->largest = shift->largest;
     sum->label_logit = label_logit;
-    sum->others = sum_of_few(classes, x);
+    sum->others = sum_of_few<most>(classes, x);
     sum->own = (double)softmax_exponential(&softmax, shift, label_logit - shift->anchor);
     sum->weights = sum->weighted = 0;
 }
@@ -187,7 +188,7 @@ ALWAYS_INLINE few_slopes few_slopes_of(const cuda_row *job, const row *row, cons
     return slopes;
 }
 
-ALWAYS_INLINE void few_gradient(int classes, const few_slopes *slopes, real *x) {
+template <int most> ALWAYS_INLINE void few_gradient(int classes, const few_slopes *slopes, real *x) {
     const real f = slopes->f, upstream = slopes->upstream;
     if (slopes->plain && is_finite(f) && upstream == 1) {
         EACH_CLASS x[c] = x[c] * f;
@@ -205,46 +206,46 @@ ALWAYS_INLINE void few_gradient(int classes, const few_slopes *slopes, real *x) 
 /* ---------------------------------------------------------- rows side by side -- */
 
 /* A loop for each type: one that asks for the type each time would be too long to be unrolled. */
-template <load_function load>
+template <int most, load_function load>
 ALWAYS_INLINE void load_each_class(int classes, const void *from, int64_t offset, int64_t stride, real *x) {
     EACH_CLASS x[c] = c < classes ? load(from, offset + c * stride) : -REAL_INFINITY;
 }
 
-ALWAYS_INLINE void load_few_classes(const cuda_row *job, int64_t offset, real *x) {
+template <int most> ALWAYS_INLINE void load_few_classes(const cuda_row *job, int64_t offset, real *x) {
     const int classes = (int)job->classes;
     const void *from = job->data[CUDA_ROW_INPUT];
     switch (job->dtype[CUDA_ROW_INPUT]) {
     case ONEPASS_F32:
-        load_each_class<load_f32>(classes, from, offset, job->class_stride[0], x);
+        load_each_class<most, load_f32>(classes, from, offset, job->class_stride[0], x);
         break;
     case ONEPASS_BF16:
-        load_each_class<load_bf16>(classes, from, offset, job->class_stride[0], x);
+        load_each_class<most, load_bf16>(classes, from, offset, job->class_stride[0], x);
         break;
     default: /* a double would be computed with in double */
-        load_each_class<load_f16>(classes, from, offset, job->class_stride[0], x);
+        load_each_class<most, load_f16>(classes, from, offset, job->class_stride[0], x);
     }
 }
 
-template <int dtype>
+template <int most, int dtype>
 ALWAYS_INLINE void store_each_class(int classes, void *to, int64_t offset, int64_t stride, const real *x) {
     EACH_CLASS if (c < classes) store_one(dtype, to, offset + c * stride, x[c]);
 }
 
-ALWAYS_INLINE void store_few_classes(const cuda_row *job, int64_t offset, const real *x) {
+template <int most> ALWAYS_INLINE void store_few_classes(const cuda_row *job, int64_t offset, const real *x) {
     const int classes = (int)job->classes;
     void *to = job->data[CUDA_ROW_GRADIENT];
     switch (job->dtype[CUDA_ROW_GRADIENT]) {
     case ONEPASS_F32:
-        store_each_class<ONEPASS_F32>(classes, to, offset, job->gradient_stride[0], x);
+        store_each_class<most, ONEPASS_F32>(classes, to, offset, job->gradient_stride[0], x);
         break;
     case ONEPASS_BF16:
-        store_each_class<ONEPASS_BF16>(classes, to, offset, job->gradient_stride[0], x);
+        store_each_class<most, ONEPASS_BF16>(classes, to, offset, job->gradient_stride[0], x);
         break;
     case ONEPASS_F16:
-        store_each_class<ONEPASS_F16>(classes, to, offset, job->gradient_stride[0], x);
+        store_each_class<most, ONEPASS_F16>(classes, to, offset, job->gradient_stride[0], x);
         break;
     default:
-        store_each_class<ONEPASS_F64>(classes, to, offset, job->gradient_stride[0], x);
+        store_each_class<most, ONEPASS_F64>(classes, to, offset, job->gradient_stride[0], x);
     }
 }
 
@@ -252,75 +253,89 @@ ALWAYS_INLINE void store_few_classes(const cuda_row *job, int64_t offset, const 
 
 /* Whose classes come and go through shared memory: the label's place is read, and then taken by what stands for no
  * class, and in the end by its slope. */
-ALWAYS_INLINE void read_staged(const row *row, int classes, real *own, real *label_logit, real *x) {
+template <int most> ALWAYS_INLINE void read_staged(const row *row, int classes, real *own, real *label_logit, real *x) {
     if (row->part == ROW_COUNTS) {
         *label_logit = own[row->label];
         own[row->label] = -REAL_INFINITY;
     }
-    read_few(classes, own, x);
+    read_few<most>(classes, own, x);
 }
 
+template <int most>
 ALWAYS_INLINE void write_staged(const row *row, int classes, const few_slopes *slopes, const real *x, real *own) {
-    write_few(classes, x, own);
+    write_few<most>(classes, x, own);
     if (row->part == ROW_COUNTS)
         own[row->label] = slopes->own;
 }
 
 /* The others' come and go straight. */
-ALWAYS_INLINE void read_aside(const cuda_row *job, const row *row, real *label_logit, real *x) {
+template <int most> ALWAYS_INLINE void read_aside(const cuda_row *job, const row *row, real *label_logit, real *x) {
     const int classes = (int)job->classes, label = row->part == ROW_COUNTS ? (int)row->label : -1;
-    load_few_classes(job, row->input, x);
+    load_few_classes<most>(job, row->input, x);
     EACH_CLASS {
         *label_logit = c == label ? x[c] : *label_logit;
         x[c] = c == label ? -REAL_INFINITY : x[c];
     }
 }
 
+template <int most>
 ALWAYS_INLINE void write_aside(const cuda_row *job, const row *row, const few_slopes *slopes, real *x) {
     const int classes = (int)job->classes, label = row->part == ROW_COUNTS ? (int)row->label : -1;
     EACH_CLASS x[c] = c == label ? slopes->own : x[c];
-    store_few_classes(job, row->gradient, x);
+    store_few_classes<most>(job, row->gradient, x);
 }
 
-template <typename loss, bool writes> ALWAYS_INLINE void run_few(const cuda_row *job) {
-    __shared__ __align__(16) real buffer[FEW_THREADS * (CUDA_FEW_CLASSES + 2)];
+/* A row of the thread's own, in its place in shared memory if it is staged. */
+template <typename loss, bool writes, int most>
+ALWAYS_INLINE void run_few_row(const cuda_row *job, int64_t index, const row *row, real *staged) {
+    const int classes = (int)job->classes;
+    real x[most], label_logit = -REAL_INFINITY;
+    row_sum sum = {};
+    softmax_shift shift;
+    if (staged)
+        read_staged<most>(row, classes, staged, &label_logit, x);
+    else
+        read_aside<most>(job, row, &label_logit, x);
+    if (row->part == ROW_COUNTS)
+        sum_few<most>(job, label_logit, &shift, x, &sum);
+    if (writes) {
+        const few_slopes slopes = few_slopes_of<loss>(job, row, &sum);
+        few_gradient<most>(classes, &slopes, x);
+        if (staged)
+            write_staged<most>(row, classes, &slopes, x, staged);
+        else
+            write_aside<most>(job, row, &slopes, x);
+    }
+    finish_row_here<loss>(job, row, index, &sum);
+}
+
+/* Blocks take turns where there are fewer of them than rows ask for. */
+template <typename loss, bool writes, int most> ALWAYS_INLINE void run_few(const cuda_row *job) {
+    __shared__ __align__(16) real buffer[FEW_THREADS * (most + 2)];
     if (writes && is_done_before(job))
         return;
-    const int classes = (int)job->classes;
-    const int64_t first = (int64_t)blockIdx.x * FEW_THREADS, left = job->rows - first, index = first + threadIdx.x;
-    const int count = left < FEW_THREADS ? (int)left : FEW_THREADS;
-    const bool is_row = (int)threadIdx.x < count, is_staged = job->group;
-    real *own = buffer + threadIdx.x * few_pitch(classes);
-    row row = {};
-    if (is_staged)
-        fill_few(job, first, count, buffer);
-    if (is_row)
-        row = describe_row_here<ROW_LABEL>(job, index);
-    if (is_staged)
-        __syncthreads();
-    if (is_row) {
-        real x[CUDA_FEW_CLASSES], label_logit = -REAL_INFINITY;
-        row_sum sum = {};
-        softmax_shift shift;
+    const bool is_staged = job->group;
+    real *staged = is_staged ? buffer + threadIdx.x * few_pitch((int)job->classes) : NULL;
+#pragma unroll 1
+    for (int64_t first = (int64_t)blockIdx.x * FEW_THREADS; first < job->rows;
+         first += (int64_t)gridDim.x * FEW_THREADS) {
+        const int64_t left = job->rows - first, index = first + threadIdx.x;
+        const int count = left < FEW_THREADS ? (int)left : FEW_THREADS;
+        row row = {};
         if (is_staged)
-            read_staged(&row, classes, own, &label_logit, x);
-        else
-            read_aside(job, &row, &label_logit, x);
-        if (row.part == ROW_COUNTS)
-            sum_few(job, label_logit, &shift, x, &sum);
-        if (writes) {
-            const few_slopes slopes = few_slopes_of<loss>(job, &row, &sum);
-            few_gradient(classes, &slopes, x);
-            if (is_staged)
-                write_staged(&row, classes, &slopes, x, own);
-            else
-                write_aside(job, &row, &slopes, x);
+            fill_few(job, first, count, buffer);
+        if ((int)threadIdx.x < count)
+            row = describe_row_here<ROW_LABEL>(job, index);
+        if (is_staged)
+            __syncthreads();
+        if ((int)threadIdx.x < count)
+            run_few_row<loss, writes, most>(job, index, &row, staged);
+        if (is_staged)
+            __syncthreads();
+        if (writes && is_staged) {
+            empty_few(job, first, count, buffer);
+            __syncthreads();
         }
-        finish_row_here<loss>(job, &row, index, &sum);
-    }
-    if (writes && is_staged) {
-        __syncthreads();
-        empty_few(job, first, count, buffer);
     }
 }
 
