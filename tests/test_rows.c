@@ -456,7 +456,8 @@ int main(void) {
             continue;
         }
         check_case(c);
-        if (!is_large && (strcmp(c->group, "sizes") != 0 || i % 4 == 0) && (!quick || i % 8 == 0)) {
+        const bool is_shared = row_case_rows(c) < 4; /* by the tiles of a row, if there are more threads */
+        if ((!is_large || is_shared) && (strcmp(c->group, "sizes") != 0 || i % 4 == 0) && (!quick || i % 8 == 0)) {
             check_routes(c);
         }
         if (strcmp(c->group, "layouts") == 0 && c->layout != ROWS_REPEATED && c->layout != ROWS_EVEN) {

@@ -46,6 +46,7 @@ typedef struct cpu_functions {
     cpu_run_function *run, *run_rows;
     cpu_rows_function *rows;
     cpu_terms_function *terms;
+    cpu_share_function *share;
 } cpu_functions;
 
 typedef struct instruction_set {
@@ -58,11 +59,12 @@ typedef struct instruction_set {
 #define DECLARE_FUNCTIONS(set_real)                                                                                    \
     ONEPASS_INTERNAL cpu_run_function onepass_cpu_run_##set_real, onepass_cpu_run_rows_##set_real;                     \
     ONEPASS_INTERNAL cpu_rows_function onepass_cpu_rows_##set_real;                                                    \
-    ONEPASS_INTERNAL cpu_terms_function onepass_cpu_terms_##set_real;
+    ONEPASS_INTERNAL cpu_terms_function onepass_cpu_terms_##set_real;                                                  \
+    ONEPASS_INTERNAL cpu_share_function onepass_cpu_share_##set_real;
 #define FUNCTIONS(set_real)                                                                                            \
     {                                                                                                                  \
         onepass_cpu_run_##set_real, onepass_cpu_run_rows_##set_real, onepass_cpu_rows_##set_real,                      \
-            onepass_cpu_terms_##set_real                                                                               \
+            onepass_cpu_terms_##set_real, onepass_cpu_share_##set_real                                                 \
     }
 #define DECLARE(unused, set, automatic)                                                                                \
     DECLARE_FUNCTIONS(set##_f32)                                                                                       \
@@ -211,12 +213,46 @@ static double run_rows_on_threads(const cpu_functions *functions, const job *job
     return order_top(&stack);
 }
 
+#if defined(_OPENMP)
+/* Fewer rows than threads, of many classes: threads share the tiles of each row. */
+static bool threads_share_rows(const job *job, int64_t threads) {
+    const int64_t tiles = (job->rows.classes - 1) / ORDER_TILE + 1;
+    return job->family == FAMILY_ROWS && job->loss->kind != ROW_PICKED && job->count < threads && tiles >= threads &&
+           tiles <= MOST_SHARED_TILES;
+}
+
+static double share_rows(const cpu_functions *functions, const job *job, int64_t threads) {
+    _Alignas(64) double terms[ORDER_TILE]; /* or floats */
+    shared_row shared;
+    const int64_t size = job->compute == ONEPASS_F64 ? sizeof(double) : sizeof(float);
+    const int64_t tiles = (job->rows.classes - 1) / ORDER_TILE + 1;
+#pragma omp parallel num_threads((int)threads)
+    {
+        const float_state callers = enter_float_state();
+        const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
+        const int64_t first = tiles * thread / team, end = tiles * (thread + 1) / team;
+        for (int64_t row = 0; row < job->count; row++)
+            for (int step = SHARE_BEGIN; step <= SHARE_GRADIENTS; step++) {
+                if (thread == 0 || step == SHARE_SUMS || step == SHARE_GRADIENTS)
+                    functions->share(job, row, (share_step)step, first, end, &shared, (char *)terms + row * size);
+#pragma omp barrier
+            }
+        leave_float_state(callers);
+    }
+    return functions->terms(terms, job->count);
+}
+#endif
+
 static double compute_sum(const cpu_functions *functions, const job *job) {
     const bool over_rows = job->family == FAMILY_ROWS || job->family == FAMILY_ROW_WEIGHTS;
     cpu_run_function *const run = over_rows ? functions->run_rows : functions->run;
     const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
     const int64_t work = job->family == FAMILY_ROWS ? tiles_of_rows(job) : tiles;
     const int64_t threads = threads_for(job, work);
+#if defined(_OPENMP)
+    if (threads > 1 && threads <= ORDER_TILE && threads_share_rows(job, threads))
+        return share_rows(functions, job, threads);
+#endif
     if (threads > 1 && over_rows && tiles < threads * TILES_A_THREAD && tiles % threads != 0)
         return run_rows_on_threads(functions, job, threads);
     return threads > 1 ? run_on_threads(run, job, tiles, threads) : run_alone(run, job, tiles);

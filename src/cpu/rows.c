@@ -12,9 +12,11 @@
 #define ROWS  PASTE(onepass_cpu_rows_, ONEPASS_VARIANT)
 #define TERMS PASTE(onepass_cpu_terms_, ONEPASS_VARIANT)
 #define ENTRY PASTE(onepass_cpu_run_rows_, ONEPASS_VARIANT)
+#define SHARE PASTE(onepass_cpu_share_, ONEPASS_VARIANT)
 ONEPASS_INTERNAL cpu_rows_function ROWS;
 ONEPASS_INTERNAL cpu_terms_function TERMS;
 ONEPASS_INTERNAL cpu_run_function ENTRY;
+ONEPASS_INTERNAL cpu_share_function SHARE;
 
 /* The losses, so that the loop over a group's rows is vectors for each of them. */
 #define ROW_LOSS(of, ...)                                                                                              \
@@ -59,6 +61,30 @@ void ROWS(const job *job, int64_t first, int64_t count, void *terms) {
         run_blocks(&rows, job->first + first, count, term);
     else
         run_singles(&rows, job->first + first, count, term);
+}
+
+/* A row that takes no part has nothing left to do after the first step. */
+typedef struct shared_single {
+    single_row single;
+    bool is_left;
+} shared_single;
+_Static_assert(sizeof(shared_single) <= SHARED_ROW_BYTES, "a shared row has room");
+
+void SHARE(const job *job, int64_t row, share_step step, int64_t first_tile, int64_t end_tile, shared_row *shared,
+           void *term) {
+    tile_buffers buffers;
+    shared_single *own = (void *)shared->bytes;
+    const rows rows = rows_of(job);
+    if (step == SHARE_BEGIN) {
+        *(real *)term = 0;
+        own->is_left = begin_single(&rows, job->first + row, &own->single, &buffers);
+    } else if (step == SHARE_SUMS && own->is_left && own->single.row.needs_sums) {
+        sum_tiles(&rows, &own->single, first_tile, end_tile, &buffers);
+    } else if (step == SHARE_VALUE && own->is_left) {
+        *(real *)term = finish_single(&rows, &own->single, &buffers);
+    } else if (step == SHARE_GRADIENTS && own->is_left && own->single.row.has_slopes) {
+        write_gradients(&rows, &own->single, first_tile, end_tile, &buffers);
+    }
 }
 
 double TERMS(void *terms, int64_t count) {

@@ -18,7 +18,7 @@
 
 typedef struct block_buffers {
     _Alignas(64) real z[BLOCK_NUMBERS];               /* [group][class][row]: logits, exponentials, slopes */
-    real dense[BLOCK_NUMBERS];                        /* rows without gaps, as reals */
+    real dense[ROWS_ASIDE * MOST_TRANSPOSED];         /* a group's rows without gaps, as reals */
     real u[BLOCK_NUMBERS / ROWS_ASIDE + ORDER_LANES]; /* class weights; room for the zeros of a line */
     double weights;                                   /* their sum */
     bool needs_lse;                                   /* of every row */
@@ -91,9 +91,9 @@ static void bring_any(const block_memory *memory, real *z) {
     }
 }
 
-/* Rows one behind the other without gaps. */
+/* Few classes, and rows one behind the other without gaps: these are turned. */
 static bool is_dense(const block_memory *memory) {
-    return memory->class == 1 && memory->row == memory->classes;
+    return memory->class == 1 && memory->row == memory->classes && memory->classes <= MOST_TRANSPOSED;
 }
 
 static view view_of_dense(const block_memory *memory) {
@@ -106,12 +106,13 @@ static void bring(const block_memory *memory, real *z, real *dense) {
         return;
     }
     const view view = view_of_dense(memory);
-    const real *rows = (const real *)memory->first;
-    if (memory->dtype != REAL_DTYPE)
-        rows = gather_copy(&view, 0, (int)view.shape[0], dense);
-    for (int64_t row = 0; row < memory->rows; row += ROWS_ASIDE)
-        turn_rows_aside(rows + row * memory->classes, memory->classes, least(memory->rows - row, ROWS_ASIDE),
-                        group_of(z, memory, row));
+    for (int64_t row = 0; row < memory->rows; row += ROWS_ASIDE) {
+        const int64_t count = least(memory->rows - row, ROWS_ASIDE), first = row * memory->classes;
+        const real *rows = memory->dtype == REAL_DTYPE
+                               ? (const real *)memory->first + first
+                               : gather_copy(&view, first, (int)(count * memory->classes), dense);
+        turn_rows_aside(rows, memory->classes, count, group_of(z, memory, row));
+    }
 }
 
 ALWAYS_INLINE void take_block(store_function *store, const block_memory *given, real *z) {
@@ -156,13 +157,15 @@ static void take(const block_memory *memory, real *z, real *dense) {
         take_any(memory, z);
         return;
     }
-    real *rows = memory->dtype == REAL_DTYPE ? (real *)memory->first : dense;
-    for (int64_t row = 0; row < memory->rows; row += ROWS_ASIDE)
-        turn_rows_back(group_of(z, memory, row), memory->classes, least(memory->rows - row, ROWS_ASIDE),
-                       rows + row * memory->classes);
     const view view = view_of_dense(memory);
-    if (rows == dense)
-        scatter(&view, 0, (int)view.shape[0], dense);
+    for (int64_t row = 0; row < memory->rows; row += ROWS_ASIDE) {
+        const int64_t count = least(memory->rows - row, ROWS_ASIDE), first = row * memory->classes;
+        const bool is_real = memory->dtype == REAL_DTYPE;
+        turn_rows_back(group_of(z, memory, row), memory->classes, count,
+                       is_real ? (real *)memory->first + first : dense);
+        if (!is_real)
+            scatter(&view, first, (int)(count * memory->classes), dense);
+    }
 }
 
 /* The lines of a group of an image's rows, one or a few in every class: more streams than hardware follows. A group at

@@ -1,6 +1,6 @@
 /*
  * Rows one after the other, of any length and layout: the tiles of a row are summed, joined, and for the gradient gone
- * through once more.
+ * through once more. Threads may share the tiles of a row.
  */
 #ifndef ONEPASS_CPU_ROWS_SINGLE_H
 #define ONEPASS_CPU_ROWS_SINGLE_H
@@ -8,12 +8,7 @@
 #include "cpu/rows/tile.h"
 
 /* Tiles of a row whose sums wait to be joined. Rows of more tiles have a pass of their own for the maximum. */
-#define MOST_WAITING 384
-
-typedef struct single_buffers {
-    tile_buffers tile;
-    softmax_tile waiting[MOST_WAITING];
-} single_buffers;
+#define MOST_WAITING MOST_SHARED_TILES
 
 /* One row. */
 typedef struct row {
@@ -23,7 +18,22 @@ typedef struct row {
     double weight;        /* of the row */
     real upstream;
     row_facts facts;
+    double own_exponent; /* of the label's tile */
+    row_slopes slopes;
+    bool needs_sums; /* of its tiles, which wait */
+    bool has_slopes; /* a gradient is to be made of them */
 } row;
+
+/* A row with the sums of its tiles. */
+typedef struct single_row {
+    row row;
+    softmax_tile waiting[MOST_WAITING];
+} single_row;
+
+typedef struct single_buffers {
+    tile_buffers tile;
+    single_row single;
+} single_buffers;
 
 static int64_t tiles_of(const rows *rows) {
     return rows->of->classes / ORDER_TILE + (rows->of->classes % ORDER_TILE != 0);
@@ -32,7 +42,7 @@ static int64_t tiles_of(const rows *rows) {
 /* ------------------------------------------------------------------- sums -- */
 
 /* The sums of a tile. The label's exponential, if it is here, goes into the row's facts, by the tile's own exponent. */
-static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buffers *buffers, double *own_exponent) {
+static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buffers *buffers) {
     const int count = tile_size(rows, index);
     const real *z = logits_of(rows, row->first[0], index, buffers);
     const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, largest_of(z, count));
@@ -48,7 +58,7 @@ static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buf
     if (label >= 0 && label < count) {
         row->facts.row.own = (double)exponential_term(&tile, label);
         row->facts.label_logit = z[label];
-        *own_exponent = shift.exponent;
+        row->own_exponent = shift.exponent;
     }
     if (rows->weighs) {
         gather_weights(rows, row->first[1], index, buffers);
@@ -97,36 +107,36 @@ static void join_tile(const rows *rows, const softmax_tile *tile, const row_fact
     order_push(&joined->weighted, row_part_of_weighted(tile, largest));
 }
 
-static void begin_row(row *row, joined *joined) {
-    row->facts.row.own = 0;
-    row->facts.label_logit = -REAL_INFINITY;
+static void begin_join(joined *joined) {
     joined->others.depth = joined->leading.depth = joined->weights.depth = joined->weighted.depth = 0;
     joined->others.tiles = joined->leading.tiles = joined->weights.tiles = joined->weighted.tiles = 0;
 }
 
-/* All tiles of a row: false if it has no softmax. */
-static bool sum_row(const rows *rows, row *row, single_buffers *buffers) {
+/* Some tiles, whose sums then wait. */
+static void sum_tiles(const rows *rows, single_row *single, int64_t first, int64_t end, tile_buffers *buffers) {
+    for (int64_t tile = first; tile < end; tile++)
+        single->waiting[tile] = sum_tile(rows, &single->row, tile, buffers);
+}
+
+/* All tiles of a row together: false if it has no softmax. */
+static bool join_row(const rows *rows, single_row *single, tile_buffers *buffers) {
     const int64_t tiles = tiles_of(rows);
-    const bool can_wait = tiles <= MOST_WAITING;
+    row *row = &single->row;
     row_facts *facts = &row->facts;
     joined joined;
-    double own_exponent = 0;
-    begin_row(row, &joined);
-    for (int64_t tile = 0; can_wait && tile < tiles; tile++)
-        buffers->waiting[tile] = sum_tile(rows, row, tile, &buffers->tile, &own_exponent);
+    begin_join(&joined);
     const real largest =
-        can_wait ? largest_of_tiles(buffers->waiting, tiles) : largest_of_row(rows, row, &buffers->tile);
+        row->needs_sums ? largest_of_tiles(single->waiting, tiles) : largest_of_row(rows, row, buffers);
     if (!(largest - largest == 0))
         return false;
     facts->row.largest = (double)largest;
     facts->exponent = softmax_shift_of(&rows->softmax, &rows->of->scale, largest).exponent;
     for (int64_t tile = 0; tile < tiles; tile++) {
-        const softmax_tile sums =
-            can_wait ? buffers->waiting[tile] : sum_tile(rows, row, tile, &buffers->tile, &own_exponent);
+        const softmax_tile sums = row->needs_sums ? single->waiting[tile] : sum_tile(rows, row, tile, buffers);
         join_tile(rows, &sums, facts, &joined);
     }
     facts->row.own =
-        rows->has_labels ? facts->row.own * wide_exp2(own_exponent - facts->exponent) : order_top(&joined.leading);
+        rows->has_labels ? facts->row.own * wide_exp2(row->own_exponent - facts->exponent) : order_top(&joined.leading);
     facts->row.others = order_top(&joined.others);
     facts->row.weights = order_top(&joined.weights);
     facts->weighted = order_top(&joined.weighted);
@@ -236,23 +246,24 @@ static void probability_gradient(const rows *rows, const row *row, int64_t tile,
     finish_tile(&output, row->upstream);
 }
 
-/* The target's gradient first: the other may lie over the logits. */
-static void write_gradients(const rows *rows, const row *row, const row_slopes *slopes, single_buffers *buffers) {
+/* Of some tiles. The target's gradient first: the other may lie over the logits. */
+static void write_gradients(const rows *rows, const single_row *single, int64_t first, int64_t end,
+                            tile_buffers *buffers) {
+    const row *row = &single->row;
     const double common = row->weight * rows->per_divisor * rows->of->scale.per_temperature;
-    const row_factors factors = row_factors_of(&row->facts.row, slopes, common);
-    const bool known = !rows->reads_state && tiles_of(rows) <= MOST_WAITING;
-    for (int64_t index = 0; index < tiles_of(rows); index++) {
-        const softmax_tile *tile = &buffers->waiting[index];
-        const real *z = logits_of(rows, row->first[0], index, &buffers->tile);
-        const real largest = !known                             ? largest_of(z, tile_size(rows, index))
+    const row_factors factors = row_factors_of(&row->facts.row, &row->slopes, common);
+    for (int64_t index = first; index < end; index++) {
+        const softmax_tile *tile = &single->waiting[index % MOST_WAITING];
+        const real *z = logits_of(rows, row->first[0], index, buffers);
+        const real largest = !row->needs_sums                   ? largest_of(z, tile_size(rows, index))
                              : tile->exponent == -WIDE_INFINITY ? -REAL_INFINITY
                                                                 : tile->largest;
         if (rows->job->gradient[1].data)
-            probability_gradient(rows, row, index, z, &buffers->tile);
+            probability_gradient(rows, row, index, z, buffers);
         if (rows->weighs)
-            gather_weights(rows, row->first[1], index, &buffers->tile);
+            gather_weights(rows, row->first[1], index, buffers);
         if (rows->job->gradient[0].data)
-            logit_gradient(rows, row, &factors, index, z, largest, &buffers->tile);
+            logit_gradient(rows, row, &factors, index, z, largest, buffers);
     }
 }
 
@@ -291,18 +302,18 @@ static int64_t predict(const rows *rows, const row *row, real *buffer) {
 /* -------------------------------------------------------------------- rows -- */
 
 /* The label's number alone. */
-static bool pick(const rows *rows, row *row, row_slopes *slopes) {
+static bool pick(const rows *rows, row *row) {
     const job *job = rows->job;
     const int64_t offset = row->label * rows->of->class_stride[0] * (int64_t)dtype_size(job->operand[0].dtype);
     const double z = load_scalar(row->first[0] + offset, job->operand[0].dtype);
     const row_sums sums = {.nll = -z, .weight = row->facts.weight, .classes = row->facts.classes};
-    job->loss->row(&sums, job->parameter, slopes);
+    job->loss->row(&sums, job->parameter, &row->slopes);
     return true;
 }
 
-static void write_picked(const rows *rows, const row *row, const row_slopes *slopes, real *buffer) {
+static void write_picked(const rows *rows, const row *row, real *buffer) {
     const view *of = &rows->job->gradient[0];
-    const real own = canonical((real)(slopes->own * (row->weight * rows->per_divisor)));
+    const real own = canonical((real)(row->slopes.own * (row->weight * rows->per_divisor)));
     const real scaled = row->upstream != 1 ? canonical(own * row->upstream) : own;
     const view gradient =
         classes_of(address_of(of, row->index), of->dtype, rows->of->classes, rows->of->gradient_stride[0]);
@@ -311,69 +322,87 @@ static void write_picked(const rows *rows, const row *row, const row_slopes *slo
 }
 
 /* From a state that was computed before. */
-static bool recall_row(const rows *rows, row *row, row_slopes *slopes, tile_buffers *buffers) {
+static bool recall_row(const rows *rows, row *row, tile_buffers *buffers) {
     row_facts *facts = &row->facts;
     memcpy(&facts->row, rows->of->state + row->index * ONEPASS_ROW_STATE, sizeof facts->row);
     facts->exponent = softmax_shift_of(&rows->softmax, &rows->of->scale, (real)facts->row.largest).exponent;
     if (rows->has_labels)
         facts->label_logit = logits_of(rows, row->first[0], row->label / ORDER_TILE, buffers)[row->label % ORDER_TILE];
     const row_sums sums = row_sums_of_state(&rows->of->scale, facts, 0);
-    rows->job->loss->row(&sums, rows->job->parameter, slopes);
+    rows->job->loss->row(&sums, rows->job->parameter, &row->slopes);
     return facts->row.largest == facts->row.largest;
 }
 
-static bool compute_row(const rows *rows, row *row, row_slopes *slopes, single_buffers *buffers) {
-    if (!sum_row(rows, row, buffers))
+static bool compute_row(const rows *rows, single_row *single, tile_buffers *buffers) {
+    if (!join_row(rows, single, buffers))
         return false;
-    const row_sums sums = row_sums_of(&rows->softmax, &rows->of->scale, &row->facts);
-    rows->job->loss->row(&sums, rows->job->parameter, slopes);
+    const row_sums sums = row_sums_of(&rows->softmax, &rows->of->scale, &single->row.facts);
+    rows->job->loss->row(&sums, rows->job->parameter, &single->row.slopes);
     return true;
 }
 
-/* A row that takes part: its value in double. */
-static double run_row(const rows *rows, row *row, single_buffers *buffers) {
-    row_slopes slopes = {0};
+/* What is known of a row before its classes are read: false if it takes no part, and all is done. */
+static bool begin_single(const rows *rows, int64_t index, single_row *single, tile_buffers *buffers) {
+    const job *job = rows->job;
+    row *row = &single->row;
+    memset(row, 0, sizeof *row);
+    row->index = index;
+    row->label = -1;
+    for (int k = 0; k < 2; k++)
+        row->first[k] = address_of(&job->operand[k], index);
+    if (!takes_part(rows, index)) {
+        if (rows->has_gradient)
+            fill_gradients(rows, row, 0, buffers->e);
+        write_predicted(rows, index, -1);
+        write_outputs(rows, index, 0, &row->facts.row);
+        return false;
+    }
+    if (rows->has_labels)
+        row->label = label_of(job, index);
+    row->weight = element_of(&job->weight, index, 1);
+    row->upstream = upstream_of(job, index);
+    row->facts.weight = rows->has_labels ? class_weight_of(job, row->label) : 1;
+    row->facts.classes = (double)rows->of->classes;
+    row->facts.label_logit = -REAL_INFINITY;
+    row->needs_sums = job->loss->kind != ROW_PICKED && !rows->reads_state && tiles_of(rows) <= MOST_WAITING;
+    return true;
+}
+
+/* The value, with the numbers that come with it, and what it adds to the sum; of gradients those that are not made of
+ * slopes. */
+static real finish_single(const rows *rows, single_row *single, tile_buffers *buffers) {
+    row *row = &single->row;
     const bool picks = rows->job->loss->kind == ROW_PICKED;
-    const bool good = picks               ? pick(rows, row, &slopes)
-                      : rows->reads_state ? recall_row(rows, row, &slopes, &buffers->tile)
-                                          : compute_row(rows, row, &slopes, buffers);
+    const bool good = picks               ? pick(rows, row)
+                      : rows->reads_state ? recall_row(rows, row, buffers)
+                                          : compute_row(rows, single, buffers);
     if (rows->of->predicted.data)
-        write_predicted(rows, row->index, predict(rows, row, buffers->tile.e));
+        write_predicted(rows, row->index, predict(rows, row, buffers->e));
     if (!good) {
         row->facts.row = no_softmax();
-        slopes.value = WIDE_NAN;
+        row->slopes.value = WIDE_NAN;
     }
     if (rows->has_gradient && !good)
-        fill_gradients(rows, row, REAL_NAN, buffers->tile.e);
+        fill_gradients(rows, row, REAL_NAN, buffers->e);
     else if (rows->has_gradient && picks)
-        write_picked(rows, row, &slopes, buffers->tile.e);
-    else if (rows->has_gradient)
-        write_gradients(rows, row, &slopes, buffers);
-    return slopes.value * row->weight;
+        write_picked(rows, row, buffers->e);
+    row->has_slopes = rows->has_gradient && good && !picks;
+    const double value = row->slopes.value * row->weight;
+    write_outputs(rows, row->index, value, &row->facts.row);
+    return canonical((real)value);
 }
 
 /* All of a row, and what it adds to the sum. */
 static real run_single(const rows *rows, int64_t index, single_buffers *buffers) {
-    const job *job = rows->job;
-    row row = {.index = index, .label = -1};
-    for (int k = 0; k < 2; k++)
-        row.first[k] = address_of(&job->operand[k], index);
-    if (!takes_part(rows, index)) {
-        if (rows->has_gradient)
-            fill_gradients(rows, &row, 0, buffers->tile.e);
-        write_predicted(rows, index, -1);
-        write_outputs(rows, index, 0, &row.facts.row);
+    single_row *single = &buffers->single;
+    if (!begin_single(rows, index, single, &buffers->tile))
         return 0;
-    }
-    if (rows->has_labels)
-        row.label = label_of(job, index);
-    row.weight = element_of(&job->weight, index, 1);
-    row.facts.weight = rows->has_labels ? class_weight_of(job, row.label) : 1;
-    row.facts.classes = (double)rows->of->classes;
-    row.upstream = upstream_of(job, index);
-    const double value = run_row(rows, &row, buffers);
-    write_outputs(rows, index, value, &row.facts.row);
-    return canonical((real)value);
+    if (single->row.needs_sums)
+        sum_tiles(rows, single, 0, tiles_of(rows), &buffers->tile);
+    const real term = finish_single(rows, single, &buffers->tile);
+    if (single->row.has_slopes)
+        write_gradients(rows, single, 0, tiles_of(rows), &buffers->tile);
+    return term;
 }
 
 #endif
