@@ -33,7 +33,7 @@ ALWAYS_INLINE void sum_span(const cuda_row *job, const row *row, int64_t first, 
         if (job->weighs)
             gather_weights<kind, ROW_ANYHOW>(job, row->target, &tile, u);
         sum_tile<kind>(job, row->label, &tile, range, job->weighs ? WEIGHS_EACH : WEIGHS_NOTHING, x, u, &sums);
-        leave_tile(waiting, t, at.thread, job->weighs, &sums);
+        leave_tile<kind>(waiting, t, at.thread, job->weighs, &sums);
     }
 }
 
@@ -75,7 +75,7 @@ ALWAYS_INLINE void sum_spans(const cuda_row *job, const row *row, real label_log
         sum_span<kind>(job, row, first, tiles, buffer, waiting);
         __syncthreads();
         if (at.warp == 0) {
-            const tile_parts sums = join_tiles(job, waiting, 0, tiles, at.thread, job->weighs, sum);
+            const tile_parts sums = join_tiles<kind>(job, waiting, 0, tiles, at.thread, job->weighs, sum);
             const int64_t label_tile = row->label / ORDER_TILE - first;
             if (kind == ROW_LABEL && label_tile >= 0 && label_tile < tiles)
                 sum->own = own_part(job, waiting->largest[label_tile], label_logit, sum->exponent);

@@ -101,7 +101,7 @@ template <typename loss, weighing weighs, row_access access> ALWAYS_INLINE void 
             if (weighs == WEIGHS_EACH)
                 gather_weights<loss::KIND, access>(job, row->target, &tile, u);
             sum_tile<loss::KIND>(job, row->label, &tile, range, weighs, x, u, &sums);
-            leave_tile(&waiting, i * tiles + t, at.thread, weighs != WEIGHS_NOTHING, &sums);
+            leave_tile<loss::KIND>(&waiting, i * tiles + t, at.thread, weighs != WEIGHS_NOTHING, &sums);
         }
         for (t += at.warps; t >= tiles; t -= tiles)
             i++;
@@ -145,7 +145,7 @@ template <typename loss, weighing weighs, int most_warps> ALWAYS_INLINE void run
         if (weighs == WEIGHS_EACH)
             gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
         sum_tile<loss::KIND>(job, row->label, &tile, range, weighs, x, u, &sums);
-        leave_tile(&waiting, turn + at.warp, at.thread, weighs != WEIGHS_NOTHING, &sums);
+        leave_tile<loss::KIND>(&waiting, turn + at.warp, at.thread, weighs != WEIGHS_NOTHING, &sums);
         __syncthreads();
         join_few_tiles<loss::KIND>(job, &waiting, turn, at.warps, power, at.thread, weighs != WEIGHS_NOTHING, row,
                                    label_logit, &joined);

@@ -12,13 +12,15 @@ typedef struct waiting {
     double *others, *leading, *weights, *weighted;
 } waiting;
 
+template <row_kind kind>
 ALWAYS_INLINE void leave_tile(const waiting *waiting, int at, int thread, bool weighs, const tile_sums *sums) {
     if (thread != 0)
         return;
     waiting->largest[at] = sums->largest;
     waiting->others[at] = sums->others;
-    if (weighs) {
+    if (kind == ROW_PROBABILITIES)
         waiting->leading[at] = sums->leading;
+    if (weighs) {
         waiting->weights[at] = sums->weights;
         waiting->weighted[at] = sums->weighted;
     }
@@ -29,6 +31,7 @@ typedef struct tile_parts {
     double others, leading, weights, weighted;
 } tile_parts;
 
+template <row_kind kind>
 ALWAYS_INLINE tile_parts parts_of_tile(const cuda_row *job, const waiting *waiting, int at, bool weighs,
                                        const row_sum *row) {
     const softmax_shift shift = shift_of(job, waiting->largest[at]);
@@ -37,10 +40,11 @@ ALWAYS_INLINE tile_parts parts_of_tile(const cuda_row *job, const waiting *waiti
     tile.exponent = shift.exponent;
     tile.largest = shift.largest;
     tile.others = waiting->others[at];
-    tile.leading = weighs ? waiting->leading[at] : 0;
+    tile.leading = kind == ROW_PROBABILITIES ? waiting->leading[at] : 0;
     parts.others = row_part_of_others(&tile, row->exponent, row->largest);
-    if (weighs) {
+    if (kind == ROW_PROBABILITIES)
         parts.leading = row_part_of_leading(&tile, row->largest);
+    if (weighs) {
         tile.weights = parts.weights = waiting->weights[at];
         tile.weighted = waiting->weighted[at];
         parts.weighted = row_part_of_weighted(&tile, row->largest);
@@ -80,17 +84,18 @@ ALWAYS_INLINE void join_own_row(const cuda_row *job, const waiting *waiting, int
         sum->own = own_part(job, waiting->largest[at + (int)(row->label / ORDER_TILE)], label_logit, sum->exponent);
 #pragma unroll 1
     for (int t = 0; t < tiles; t++) {
-        const tile_parts parts = parts_of_tile(job, waiting, at + t, weighs, sum);
+        const tile_parts parts = parts_of_tile<kind>(job, waiting, at + t, weighs, sum);
         waiting->others[at + t] = parts.others;
-        if (weighs) {
+        if (kind == ROW_PROBABILITIES)
             waiting->leading[at + t] = parts.leading;
+        if (weighs)
             waiting->weighted[at + t] = parts.weighted;
-        }
     }
     tile_parts sums;
     sums.others = order_tree(waiting->others + at, tiles);
-    if (weighs) {
+    if (kind == ROW_PROBABILITIES)
         sums.leading = order_tree(waiting->leading + at, tiles);
+    if (weighs) {
         sums.weights = order_tree(waiting->weights + at, tiles);
         sums.weighted = order_tree(waiting->weighted + at, tiles);
     }
@@ -111,10 +116,11 @@ ALWAYS_INLINE void join_few_tiles(const cuda_row *job, const waiting *waiting, i
         sum->own = own_part(job, waiting->largest[at + (int)(row->label / ORDER_TILE)], label_logit, sum->exponent);
     tile_parts parts = {ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
     if (t < tiles)
-        parts = parts_of_tile(job, waiting, at + t, weighs, sum);
+        parts = parts_of_tile<kind>(job, waiting, at + t, weighs, sum);
     parts.others = order_neighbours(parts.others, power);
-    if (weighs) {
+    if (kind == ROW_PROBABILITIES)
         parts.leading = order_neighbours(parts.leading, power);
+    if (weighs) {
         parts.weights = order_neighbours(parts.weights, power);
         parts.weighted = order_neighbours(parts.weighted, power);
     }
@@ -134,6 +140,7 @@ ALWAYS_INLINE int up_to_power_of_two(int n) {
 #define JOIN_LEVELS 5
 
 /* The tree over up to CUDA_MOST_ROW_TILES tiles from `at` on. Everybody gets the sums. */
+template <row_kind kind>
 ALWAYS_INLINE tile_parts join_tiles(const cuda_row *job, const waiting *waiting, int at, int tiles, int thread,
                                     bool weighs, const row_sum *row) {
     const int power = up_to_power_of_two(tiles), own = power > ORDER_WARP ? power / ORDER_WARP : 1;
@@ -143,7 +150,7 @@ ALWAYS_INLINE tile_parts join_tiles(const cuda_row *job, const waiting *waiting,
         const int t = thread * own + i;
         sums = (tile_parts){ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
         if (t < tiles)
-            sums = parts_of_tile(job, waiting, at + t, weighs, row);
+            sums = parts_of_tile<kind>(job, waiting, at + t, weighs, row);
 #pragma unroll
         for (int level = 0; level < JOIN_LEVELS; level++) {
             if (!(i >> level & 1)) {
@@ -157,8 +164,9 @@ ALWAYS_INLINE tile_parts join_tiles(const cuda_row *job, const waiting *waiting,
         }
     }
     sums.others = order_neighbours(sums.others, ORDER_WARP);
-    if (weighs) {
+    if (kind == ROW_PROBABILITIES)
         sums.leading = order_neighbours(sums.leading, ORDER_WARP);
+    if (weighs) {
         sums.weights = order_neighbours(sums.weights, ORDER_WARP);
         sums.weighted = order_neighbours(sums.weighted, ORDER_WARP);
     }
@@ -175,7 +183,7 @@ ONCE_A_ROW row_sum join_row(const cuda_row *job, waiting waiting, int at, int ti
     for (int t = thread; t < tiles; t += ORDER_WARP)
         largest = larger_or_nan(largest, waiting.largest[at + t]);
     begin_join(job, warp_largest_or_nan(largest), label_logit, &sum);
-    const tile_parts sums = join_tiles(job, &waiting, at, tiles, thread, weighs, &sum);
+    const tile_parts sums = join_tiles<kind>(job, &waiting, at, tiles, thread, weighs, &sum);
     end_join<kind>(&sums, weighs, &sum);
     if (kind == ROW_LABEL)
         sum.own = own_part(job, waiting.largest[at + (int)(label / ORDER_TILE)], label_logit, sum.exponent);
