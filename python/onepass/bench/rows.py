@@ -32,10 +32,12 @@ GPU = [
                                         "step": {"torch.compile": 0.57, "liger": 0.75, "limit": 0.62},
                                         "scaled": {"torch.compile": 0.9}}),
     Work((8192, 32000), "bf16", goals={"forward": {"torch.compile": 0.55}, "step": {"torch.compile": 0.5}}),
+    Work((8192, 50257), "bf16"),  # no multiple of four
     Work((131072, 1000), goals={"forward": {"torch.compile": 0.75}, "step": {"torch.compile": 0.45}}),
     Work((4194304, 10), goals={"forward": {"torch.compile": 0.75}, "step": {"torch.compile": 0.4}}),
     Work((8, 21, 1024, 1024), goals={"forward": {"torch eager": 0.35, "torch.compile": 0.35},
                                      "step": {"torch eager": 0.3, "torch.compile": 0.3}}),
+    Work((4, 150, 512, 512)),
     Work((32768, 4096), variant="label smoothing", goals={"forward": {"torch.compile": 0.6},
                                                           "step": {"torch.compile": 0.5}}),
     Work((32768, 4096), variant="probabilities", goals={"forward": {"limit": 0.9}, "step": {"torch.compile": 0.5}}),
