@@ -865,6 +865,25 @@ static void test_many_classes(void) {
           "2^31 + 5000 classes: expected %.9g, got %.9g", log((double)classes), value);
 }
 
+/* A z_loss so small that it shows beside large logits alone. Only the mean is asked for: other outputs need the
+ * logarithm of the sum by themselves. */
+static void test_small_z_loss(void) {
+    float x[2][3] = {{0x1p20F, 0x1p20F - 1, 0}, {0, 0x1p20F - 1, 0x1p20F}};
+    int64_t y[] = {0, 1};
+    const int64_t shape[] = {2, 3};
+    double value = 0;
+    const onepass_tensor input = {x, ONEPASS_F32, 2, shape, NULL}, target = {y, ONEPASS_I64, 1, shape, NULL};
+    const onepass_tensor v = {&value, ONEPASS_F64, 0, NULL, NULL};
+    onepass_call call = {.size = sizeof call, .loss = "cross_entropy", .operand = {&input, &target}, .value = &v};
+    call.parameter_count = 3;
+    call.parameter[0] = -100;
+    call.parameter[2] = 0x1p-60;
+    const double above = log1p(exp(-1)), lse = 0x1p20 + above, expected = above + 0.5 + 0x1p-60 * lse * lse;
+    CHECK_OK(onepass_run(&call), "a small z_loss");
+    CHECK(is_within(ONEPASS_F32, value, expected, expected, 4, 0), "a small z_loss: expected %.9g, got %.9g", expected,
+          value);
+}
+
 int main(void) {
     for (int i = 0; i < 2; i++) {
         const int32_t dtype = computes[i];
@@ -884,6 +903,7 @@ int main(void) {
         test_temperatures(dtype);
     }
     test_large_doubles();
+    test_small_z_loss();
     test_long_means();
     test_many_labels();
     test_short_functions();

@@ -355,12 +355,13 @@ static bool goes_aside(const rows *rows) {
            classes <= BLOCK_NUMBERS / ROWS_ASIDE && (is_short || lies_aside);
 }
 
-/* Whether the logarithm of the sum changes what a loss makes of a row, but for the sign of a slope of 0. */
+/* Whether the logarithm of the sum changes what a loss makes of a row, but for the sign of a slope of 0. One so large
+ * shows the least factor of its square. */
 static bool looks_at_lse(const job *job) {
     row_slopes slopes[2];
     row_sums sums = {.nll = 1, .own = 0.25, .others = 0.75, .weight = 1, .weighted = 1, .weights = 1, .classes = 4};
     for (int i = 0; i < 2; i++) {
-        sums.lse = 3 * i - 1;
+        sums.lse = i ? 0x1p512 : -1;
         job->loss->row(&sums, job->parameter, &slopes[i]);
     }
     return memcmp(&slopes[0], &slopes[1], sizeof slopes[0]) != 0;
