@@ -152,8 +152,8 @@ static void test_row_pointers(void *unused) {
     s.call.predicted = &s.predicted;
     s.call.row_state = &s.state;
     CHECK_OK(onepass_run(&s.call), "everything");
-    HOLDS(fake->launches == 4);
-    const fake_launch *launch = launch_number(fake, 2);
+    HOLDS(fake->launches == 5);
+    const fake_launch *launch = launch_number(fake, 3);
     const cuda_row *row = &launch->row;
     const onepass_tensor *expected[CUDA_ROW_TENSORS] = {[CUDA_ROW_INPUT] = &s.input,
                                                         [CUDA_ROW_TARGET] = &s.labels,
@@ -174,16 +174,23 @@ static void test_row_pointers(void *unused) {
     HOLDS((int64_t)launch->blocks * row->group >= row->rows);
 
     /* The rows' weights are found out by the same. */
-    const cuda_row *weights = &launch_number(fake, 0)->row;
+    const cuda_row *weights = &launch_number(fake, 1)->row;
     HOLDS(weights->data[CUDA_ROW_TARGET] == s.labels.data && weights->data[CUDA_ROW_WEIGHT] == s.weight.data);
     HOLDS(weights->data[CUDA_ROW_MASK] == s.mask.data && weights->class_weight == s.class_weight.data);
-    HOLDS(launch_number(fake, 1)->head.total.value == (char *)weights->total.workspace + CUDA_WEIGHTS_AT);
+    HOLDS(launch_number(fake, 2)->head.total.value == (char *)weights->total.workspace + CUDA_WEIGHTS_AT);
+
+    /* What is predicted is found out first of all, by a warp for each row. */
+    const fake_launch *predicted = launch_number(fake, 0);
+    HOLDS(strstr(predicted->kernel, "rows_row_predicted") &&
+          predicted->row.data[CUDA_ROW_PREDICTED] == s.predicted.data);
+    HOLDS(predicted->row.data[CUDA_ROW_INPUT] == s.input.data && predicted->row.data[CUDA_ROW_MASK] == s.mask.data);
+    HOLDS(predicted->blocks * predicted->threads >= 300 * 32);
 
     /* Gradients of a state that is there: nothing is added up. */
     s.call.value = NULL;
     s.call.log_sum_exp = s.call.predicted = NULL;
     CHECK_OK(onepass_run(&s.call), "of a state");
-    HOLDS(fake->launches == 7 && last_launch(fake)->row.reads_state && !last_launch(fake)->row.terms_at);
+    HOLDS(fake->launches == 8 && last_launch(fake)->row.reads_state && !last_launch(fake)->row.terms_at);
 }
 
 /* What lies elsewhere is refused by its name, before anything is launched. */

@@ -3,6 +3,7 @@
  */
 #include "cuda/kernel.h"
 #include "cuda/kernels.def"
+#include "cuda/rows/predicted.h"
 #include "cuda/rows/weights.h"
 
 /* What a mean is divided by is the sum of a loss whose value is its only operand. */
@@ -19,13 +20,13 @@ MAKE_KERNELS(weights, 1)
 struct gradient_loss;
 MAKE_KERNELS(gradient, 0)
 
-/* What a mean over rows is divided by. */
-#define MAKE_DIVISOR_KERNEL(loss, variant, parameter, warps, blocks)                                                   \
+/* What a mean over rows is divided by, and what is predicted. */
+#define MAKE_EXTRA_KERNEL(loss, variant, parameter, warps, blocks)                                                     \
     extern "C" __global__ void __launch_bounds__((warps)*ORDER_WARP, blocks)                                           \
         onepass_##loss##_##variant(const __grid_constant__ cuda_##parameter job) {                                     \
         run_##variant(&job);                                                                                           \
     }
-CUDA_ROW_KERNELS_NO_LOSS(MAKE_DIVISOR_KERNEL, rows)
+CUDA_ROW_KERNELS_NO_LOSS(MAKE_EXTRA_KERNEL, rows)
 
 #if !defined(ONEPASS_REAL_F64) && defined(__CUDACC__)
 extern "C" {

@@ -215,7 +215,7 @@ typedef struct cuda_row {
     uint8_t completes;     /* or something else does */
     uint8_t finishes;      /* rows have values or states to be written */
     uint8_t counts;        /* of a forward kernel: it also counts the rows that take part, for the next launch */
-    int32_t group;         /* rows of a block */
+    int32_t group;         /* rows of a block; where threads have rows, 1: of those that lie as the kernel likes it */
     softmax_scale scale;
     cuda_real factor, factor_low, per_factor, softcap; /* the same in the compute type: see softmax_of() */
     cuda_real kept, share;                             /* u_c = w_c (kept q_c + share): of smoothed probabilities */

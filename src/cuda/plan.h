@@ -100,9 +100,9 @@ ONEPASS_INTERNAL void onepass_cuda_plan(const job *job, int32_t multiprocessors,
 ONEPASS_INTERNAL void onepass_cuda_plan_view(const view *view, cuda_view *general);
 
 /* src/cuda/rows.c: all launches of a job, one after the other, in the same workspace; false: there is none of this
- * number. What a mean is divided by may be found out in some before the one that has the elements or rows, and the
- * terms of rows are added up in one behind it. */
-#define CUDA_MOST_STEPS 6
+ * number. What rows predict, and what a mean is divided by, may be found out in some before the one that has the
+ * elements or rows, and the terms of rows are added up in one behind it. */
+#define CUDA_MOST_STEPS 7
 ONEPASS_INTERNAL bool onepass_cuda_plan_step(const job *job, int step, int32_t multiprocessors, cuda_launch *launch);
 
 /* What was planned gets its workspace: `launch->workspace` bytes. */

@@ -210,8 +210,8 @@ static cuda_variant row_variant(const job *job, bool *in_one_piece) {
     const int64_t tiles = tiles_of(rows->classes);
     if (job->loss->kind == ROW_PICKED)
         return variant_rows_picked;
-    if (job->compute == ONEPASS_F64 || job->gradient[1].data || rows->predicted.data || rows->scale.softcap != 0 ||
-        rows->classes == 0 || onepass_cuda_shape.kernels == CUDA_GENERAL_KERNELS)
+    if (job->compute == ONEPASS_F64 || job->gradient[1].data || rows->scale.softcap != 0 || rows->classes == 0 ||
+        onepass_cuda_shape.kernels == CUDA_GENERAL_KERNELS)
         return variant_rows_any;
     if (!weighs && is_few(job, in_one_piece))
         return rows->classes > CUDA_FEWER_CLASSES ? gradient ? variant_rows_few_both : variant_rows_few_forward
@@ -391,6 +391,16 @@ static void plan_row_weights(const job *job, cuda_launch *launch) {
     launch->workspace = counts ? CUDA_WORKSPACE_HEAD : workspace_with_terms(job);
 }
 
+/* Before anything is written that may lie over the logits. */
+static void plan_row_predicted(const job *job, cuda_launch *launch) {
+    const bool thread_a_row = job->rows.class_stride[0] != 1 || job->rows.classes <= WARP;
+    begin_launch(job, &onepass_cuda_rows, variant_row_predicted, launch);
+    plan_row(job, &launch->parameter.row);
+    launch->parameter.row.group = thread_a_row ? 1 : 0;
+    launch->threads = 256;
+    launch->blocks = (uint32_t)((job->count * (thread_a_row ? 1 : WARP) + 255) / 256);
+}
+
 /* The sum of the terms, or of the weights, that lie in the workspace. */
 static void plan_sum_of_terms(const job *job, bool of_weights, int32_t multiprocessors, cuda_launch *launch) {
     struct job sum = {.family = of_weights ? FAMILY_WEIGHTS : FAMILY_PAIRWISE,
@@ -453,7 +463,12 @@ static int steps_before(const job *job) {
 
 bool onepass_cuda_plan_step(const job *job, int step, int32_t multiprocessors, cuda_launch *launch) {
     const bool rows = job->family == FAMILY_ROWS;
-    const int before = steps_before(job);
+    const int before = steps_before(job), predicts = rows && job->rows.predicted.data ? 1 : 0;
+    if (predicts && step == 0) {
+        plan_row_predicted(job, launch);
+        return true;
+    }
+    step -= predicts;
     if (step < before)
         return plan_before(job, step, multiprocessors, launch);
     step -= before;

@@ -166,53 +166,6 @@ ALWAYS_INLINE void write_gradients(const cuda_row *job, const row *row, int64_t 
     }
 }
 
-/* --------------------------------------------------------------- prediction -- */
-
-/* The class of the largest number, the first of equals, or of the first NaN: by all threads of the block. */
-typedef struct candidate {
-    real z;
-    int64_t index; /* -1: none */
-} candidate;
-
-ALWAYS_INLINE bool is_better(real z, int64_t index, const candidate *than) {
-    if (index < 0 || than->index < 0)
-        return index >= 0;
-    const bool nan = z != z, than_nan = than->z != than->z;
-    if (nan != than_nan)
-        return nan;
-    if (!nan && z != than->z)
-        return z > than->z;
-    return index < than->index;
-}
-
-ALWAYS_INLINE int64_t predict(const cuda_row *job, const row *row, candidate *of_warp) {
-    const place_in_block at = here_in_block();
-    const int32_t dtype = job->dtype[CUDA_ROW_INPUT];
-    const char *input = (const char *)job->data[CUDA_ROW_INPUT];
-    candidate best = {0, -1};
-#pragma unroll 1
-    for (int64_t c = threadIdx.x; c < job->classes; c += blockDim.x) {
-        const int64_t place = row->input + c * job->class_stride[0];
-        const real z = (real)load_scalar(input + place * (int64_t)dtype_size(dtype), dtype);
-        if (is_better(z, c, &best))
-            best = (candidate){z, c};
-    }
-    for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2) {
-        const real z = __shfl_xor_sync(~0u, best.z, distance);
-        const int64_t index = __shfl_xor_sync(~0u, (long long)best.index, distance);
-        if (is_better(z, index, &best))
-            best = (candidate){z, index};
-    }
-    if (at.thread == 0)
-        of_warp[at.warp] = best;
-    __syncthreads();
-    for (int w = 0; w < at.warps; w++)
-        if (is_better(of_warp[w].z, of_warp[w].index, &best))
-            best = of_warp[w];
-    __syncthreads();
-    return best.index;
-}
-
 /* ---------------------------------------------------------------------- rows -- */
 
 /* What the block's first warp has found out of a row, for all of it. */
@@ -258,16 +211,13 @@ ONCE_A_ROW void tell_any_row(const cuda_row *job, const row *row, int64_t index,
 
 template <typename loss>
 ALWAYS_INLINE void run_any_row(const cuda_row *job, const row *row, int64_t index, real *buffer, const waiting *waiting,
-                               order_stack *stack, any_row *told, row_sum *sum, candidate *of_warp) {
+                               order_stack *stack, any_row *told, row_sum *sum) {
     const bool has_gradient = job->data[CUDA_ROW_GRADIENT] || job->data[CUDA_ROW_GRADIENT + 1];
     const bool from_state = job->reads_state && job->state, counts = row->part == ROW_COUNTS;
     const int64_t target_gradient =
         job->data[CUDA_ROW_GRADIENT + 1] ? row_offset(job, CUDA_ROW_GRADIENT + 1, index) : 0;
     const real label_logit = row_logit(job, row);
-    int64_t predicted = -1;
     __syncthreads(); /* nobody writes a gradient before all have read what it may lie over */
-    if (job->data[CUDA_ROW_PREDICTED] && row->part != ROW_IGNORED)
-        predicted = predict(job, row, of_warp);
     if (counts) {
         row_sum own_sum = {};
         if (!from_state)
@@ -284,8 +234,6 @@ ALWAYS_INLINE void run_any_row(const cuda_row *job, const row *row, int64_t inde
         write_gradients<loss::KIND>(job, row, target_gradient, &told->joined, told->largest, told->above, buffer);
     if (threadIdx.x == 0 && !from_state)
         finish_row<loss>(job, row, index, sum);
-    if (threadIdx.x == 0 && job->data[CUDA_ROW_PREDICTED])
-        *(int64_t *)row_address(job, CUDA_ROW_PREDICTED, index) = predicted;
     __syncthreads();
 }
 
@@ -295,7 +243,6 @@ template <typename loss> ALWAYS_INLINE void run_any(const cuda_row *job) {
     __shared__ row row;
     __shared__ row_sum sum;
     __shared__ order_stack stack[4];
-    __shared__ candidate of_warp[CUDA_ANY_WARPS(sizeof(real))];
     __shared__ __align__(16) real buffers[CUDA_ANY_WARPS(sizeof(real))][ORDER_TILE];
     if (is_done_before(job))
         return;
@@ -306,7 +253,7 @@ template <typename loss> ALWAYS_INLINE void run_any(const cuda_row *job) {
         if (threadIdx.x == 0)
             describe_row<loss::KIND>(job, group.first + i, &row);
         __syncthreads();
-        run_any_row<loss>(job, &row, group.first + i, buffer, &waiting, stack, &told, &sum, of_warp);
+        run_any_row<loss>(job, &row, group.first + i, buffer, &waiting, stack, &told, &sum);
     }
 }
 

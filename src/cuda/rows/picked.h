@@ -57,7 +57,6 @@ ALWAYS_INLINE void fill_picked(const cuda_row *job, int count, const picked_row 
 }
 
 template <typename loss> ALWAYS_INLINE void run_picked(const cuda_row *job) {
-    __shared__ candidate of_warp[PICKED_WARPS];
     __shared__ picked_row picked[PICKED_THREADS];
     if (is_done_before(job))
         return;
@@ -65,15 +64,6 @@ template <typename loss> ALWAYS_INLINE void run_picked(const cuda_row *job) {
     if ((int)threadIdx.x < group.count) {
         const row own = describe_row_here<ROW_LABEL>(job, group.first + threadIdx.x);
         picked[threadIdx.x] = pick<loss>(job, &own, group.first + threadIdx.x);
-    }
-    __syncthreads();
-#pragma unroll 1
-    for (int i = 0; job->data[CUDA_ROW_PREDICTED] && i < group.count; i++) {
-        row row;
-        describe_row<ROW_LABEL>(job, group.first + i, &row);
-        const int64_t predicted = row.part == ROW_IGNORED ? -1 : predict(job, &row, of_warp);
-        if (threadIdx.x == 0)
-            *(int64_t *)row_address(job, CUDA_ROW_PREDICTED, group.first + i) = predicted;
     }
     __syncthreads();
     if (job->data[CUDA_ROW_GRADIENT] && job->classes > 0)
