@@ -109,7 +109,7 @@ static void bring(const block_memory *memory, real *z, real *dense) {
     for (int64_t row = 0; row < memory->rows; row += ROWS_ASIDE) {
         const int64_t count = least(memory->rows - row, ROWS_ASIDE), first = row * memory->classes;
         const real *rows = memory->dtype == REAL_DTYPE
-                               ? (const real *)memory->first + first
+                               ? (const real *)(const void *)memory->first + first
                                : gather_copy(&view, first, (int)(count * memory->classes), dense);
         turn_rows_aside(rows, memory->classes, count, group_of(z, memory, row));
     }
@@ -162,7 +162,7 @@ static void take(const block_memory *memory, real *z, real *dense) {
         const int64_t count = least(memory->rows - row, ROWS_ASIDE), first = row * memory->classes;
         const bool is_real = memory->dtype == REAL_DTYPE;
         turn_rows_back(group_of(z, memory, row), memory->classes, count,
-                       is_real ? (real *)memory->first + first : dense);
+                       is_real ? (real *)(void *)memory->first + first : dense);
         if (!is_real)
             scatter(&view, first, (int)(count * memory->classes), dense);
     }
