@@ -160,7 +160,7 @@ class Chunks:
         self.rows = input[place]
         self.now = self.logits[:len(self.rows)]
         product(self.rows, weight, bias, self.now)
-        if self.kind != PLAIN:
+        if self.kind != PLAIN and len(weight) > 1:  # one row alone is told from nobody: its target is 0
             self.now.diagonal(first).fill_(-torch.inf)  # no row is compared with itself
         self.target = self.target_of(place, first)
         if state is not None:
@@ -186,6 +186,8 @@ class Chunks:
         request = self.request
         upstream = upstream[place] if request.code == NONE else upstream
         divisor = self.divisor if request.code == MEAN else None
+        if divisor is not None and self.kind == SAME_LABEL:
+            divisor = divisor.clamp(min=1)  # the slopes of a mean of nothing are 0, though itself is NaN
         check(_rows_gradient(*request[:3], 0, self.now, self.target, self.operands.class_weight, None, None, divisor,
                              upstream, state, (self.now, None)))
         return self.now

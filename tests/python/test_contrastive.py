@@ -100,9 +100,18 @@ def test_two_views_are_a_label_that_two_share(device):
 def test_nobody_shares_a_label(device):
     leaf = torch.randn(6, 3, device=device, requires_grad=True)
     value = onepass.supcon_loss(leaf, torch.arange(6, device=device))
-    assert value.isnan()
+    assert value.isnan() and not torch.autograd.grad(value, leaf)[0].any()
     total = onepass.supcon_loss(leaf, torch.arange(6, device=device), reduction="sum")
     assert total == 0 and not torch.autograd.grad(total, leaf)[0].any()
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_one_row_alone(reduction, device):
+    """Such as the last of a data set: it shares its label with nobody."""
+    leaf = torch.randn(1, 3, device=device, requires_grad=True)
+    value = onepass.supcon_loss(leaf, torch.zeros(1, dtype=torch.long, device=device), reduction=reduction)
+    assert value.isnan() if reduction == "mean" else not value.any()
+    assert not torch.autograd.grad(value.sum(), leaf)[0].any()
 
 
 @pytest.mark.parametrize("loss", ["nt_xent", "supcon"])
