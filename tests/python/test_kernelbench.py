@@ -20,7 +20,8 @@ ROWS = {"95_cross_entropy.py": "cross_entropy"}
 FILES = PAIRS | ROWS
 KERNELS = {name: [f"onepass_{name}_{kernel}" for kernel in ("forward", "small_forward", "tiny_forward", "general")]
            for name in PAIRS.values()}
-KERNELS["cross_entropy"] = [f"onepass_cross_entropy_rows_{kernel}" for kernel in ("any", "few_forward", "forward")] + [
+KERNELS["cross_entropy"] = [f"onepass_cross_entropy_rows_{kernel}" for kernel in (
+    "any", "aside", "few_forward", "fewer_forward", "forward", "loose_forward")] + [
     "onepass_rows_row_count", *(f"onepass_weights_{kernel}" for kernel in ("forward", "general", "weighted_forward"))]
 
 # Words and phrases that the benchmark's checker looks for anywhere in a file, by its own description.
