@@ -348,7 +348,7 @@ static bool begin_single(const rows *rows, int64_t index, single_row *single, ti
     memset(row, 0, sizeof *row);
     row->index = index;
     row->label = -1;
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 2 && rows->of->classes > 0; k++) /* else there is nothing, at strides of any size */
         row->first[k] = address_of(&job->operand[k], index);
     if (!takes_part(rows, index)) {
         if (rows->has_gradient)
