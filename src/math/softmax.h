@@ -63,7 +63,7 @@ ALWAYS_INLINE real softmax_cap_slope(const softmax *softmax, real z) {
     const real cap = softmax->softcap, distance = magnitude(z), x = distance / cap;
     const real lacking = 2 * fused(-x, cap, distance) * (1 / cap);
     const real decayed = decay_of(2 * x).y;
-    const real y = fused(choose(lacking - lacking == 0, -lacking, 0), decayed, decayed);
+    const real y = fused(-choose(lacking - lacking == 0, lacking, 0), decayed, decayed);
     const real reciprocal = real_reciprocal(1 + y);
     return 4 * y * reciprocal * reciprocal;
 }
