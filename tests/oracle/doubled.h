@@ -62,6 +62,16 @@ static inline doubled doubled_share(doubled a, double n) {
     return doubled_normal(first, (fma(-first, n, a.high) + a.low) / n);
 }
 
+/* By a step of Newton's. */
+static inline doubled doubled_sqrt(doubled a) {
+    const double first = sqrt(a.high);
+    if (!isfinite(first) || first == 0) {
+        return doubled_of(first);
+    }
+    const doubled rest = doubled_subtract(a, doubled_multiply(doubled_of(first), doubled_of(first)));
+    return doubled_normal(first, (rest.high + rest.low) / (2 * first));
+}
+
 /* Times a power of two. */
 static inline doubled doubled_scale(doubled a, int exponent) {
     return (doubled){ldexp(a.high, exponent), ldexp(a.low, exponent)};

@@ -1,8 +1,8 @@
 /*
  * The oracle: what every result must be, bit for bit, by the slowest and most
- * obvious route; of losses over rows, what it must be near. It shares no code with the library but the public structs
- * and the elementary functions of src/math/elementary.h. The tests in C are linked with it; those in Python load it as
- * a shared library, by oracle.py.
+ * obvious route; of losses over rows and of vectors, what it must be near. It shares no code with the library but the
+ * public structs and the elementary functions of src/math/elementary.h. The tests in C are linked with it; those in
+ * Python load it as a shared library, by oracle.py.
  *
  * Its translation units must be compiled without contraction of a*b+c, and run
  * with round-to-nearest and denormals on: both are part of its meaning.
@@ -149,6 +149,45 @@ typedef struct oracle_rows {
 /* Returns -1, or the first row that takes part and whose label is no class; nothing is written then. The loss must be
  * known. */
 int64_t oracle_answer_rows(const oracle_rows *question);
+
+/* ------------------------------------------------------ vector losses -- */
+
+/* What a loss of vectors gives for `rows` rows of `elements` numbers: the least and the largest number that a result
+ * may be, by the rounding errors that computing in double can have at most. Float results are nearly always one number.
+ */
+typedef struct oracle_range {
+    double least, most;
+} oracle_range;
+
+typedef struct oracle_vectors {
+    const char *loss;
+    const double *parameter;
+    int32_t parameter_count; /* the others have their defaults */
+    int32_t reduction;       /* ONEPASS_MEAN, or _BATCHMEAN with the batch as the divisor, ... */
+    int32_t over_elements;   /* a mean is divided by the number of rows that take part, though there are weights */
+    int32_t in_float;        /* the compute type */
+    int64_t rows;
+    int64_t elements;
+    double divisor;                         /* of a mean; 0: what the rows that take part count for */
+    const double *operand[ORACLE_OPERANDS]; /* a number for each element; the target of cosine_embedding: each row */
+    const double *weight;                   /* of rows; null: 1 */
+    const unsigned char *mask;              /* null: none; else 0 hides a row */
+    const double *upstream;                 /* null: 1; else a number, or with ONEPASS_NONE one for each row */
+
+    /* Null: not asked for. Not yet rounded to the outputs' types. */
+    oracle_range *value;                     /* one, or with ONEPASS_NONE one for each row */
+    oracle_range *gradient[ORACLE_OPERANDS]; /* each operand's, at the common shape */
+    double *exact_value;                     /* of each row, its weight included */
+    double *exact_slope[ORACLE_OPERANDS];    /* of each row's value, its weight included */
+    unsigned char *at_kink;                  /* of each row: rounding decides which side's slopes it has */
+    double *divided_by;
+} oracle_vectors;
+
+/* The loss must be known. */
+void oracle_answer_vectors(const oracle_vectors *question);
+
+/* Whether there is such a loss, and how many of its operands are vectors. */
+int oracle_vector_operands(const char *loss);
 
 /* -------------------------------------------------------------- a call -- */
 

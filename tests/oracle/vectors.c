@@ -1,0 +1,506 @@
+/*
+ * What a loss of vectors must be near: its formula in twice double's precision, and beside every number how far one
+ * that is computed in double may be from it. Each operation takes its operands' errors on and adds its own, a unit in
+ * the last place of its result: half of that is IEEE 754's, and the other half is for factors that are multiplied in
+ * elsewhere, or reciprocals. A sum of n terms in the order of order.c adds half a unit for each level of its tree.
+ *
+ * All that follows is monotonous (roundings, sums in the order, products with an upstream gradient), so that the least
+ * and the largest number of a result come from those that go in.
+ */
+#include "doubled.h"
+#include "oracle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -------------------------------------------------- numbers with errors -- */
+
+typedef struct bounded {
+    doubled is;
+    double off; /* at most */
+} bounded;
+
+static const double unit = 0x1p-52, least_number = 0x1p-1074;
+
+static bounded exactly(double x) {
+    return (bounded){doubled_of(x), 0};
+}
+
+static double size(bounded a) {
+    return fabs(a.is.high);
+}
+
+/* A result of one operation. */
+static bounded rounded(doubled is, double off) {
+    return (bounded){is, off + unit * fabs(is.high)};
+}
+
+static bounded plus(bounded a, bounded b) {
+    return rounded(doubled_add(a.is, b.is), a.off + b.off);
+}
+
+static bounded negative(bounded a) {
+    return (bounded){doubled_negative(a.is), a.off};
+}
+
+static bounded minus(bounded a, bounded b) {
+    return plus(a, negative(b));
+}
+
+static bounded times(bounded a, bounded b) {
+    const double off = size(a) * b.off + a.off * (size(b) + b.off);
+    const bounded product = rounded(doubled_multiply(a.is, b.is), off);
+    return (bounded){product.is, size(a) == 0 && a.off == 0 ? 0 : product.off + least_number};
+}
+
+static bounded over(bounded a, bounded b) {
+    const doubled quotient = doubled_divide(a.is, b.is);
+    const double left = size(b) - b.off;
+    const double off = left > 0 ? (a.off + fabs(quotient.high) * b.off) / left : b.off > 0 ? INFINITY : 0;
+    return rounded(quotient, off + (size(a) == 0 && a.off == 0 ? 0 : least_number));
+}
+
+static bounded root(bounded a) {
+    const doubled is = doubled_sqrt(a.is);
+    return rounded(is, is.high > 0 ? fmin(a.off / is.high, sqrt(a.off)) : sqrt(a.off));
+}
+
+/* The larger one of a number and a parameter; NaN stays. */
+static bounded at_least(bounded a, double parameter) {
+    const double below = parameter - a.is.high;
+    return below > 0 ? (bounded){doubled_of(parameter), fmax(a.off - below, 0)} : a;
+}
+
+/* ---------------------------------------------------------------- sums -- */
+
+typedef struct total {
+    bounded sum;
+    double magnitudes;
+} total;
+
+static void add_term(total *t, bounded term) {
+    t->sum.is = doubled_add(t->sum.is, term.is);
+    t->sum.off += term.off;
+    t->magnitudes += size(term);
+}
+
+/* Lines, lanes and tiles, as many as there are. */
+static double levels(int64_t count) {
+    int tiles = 0;
+    while (INT64_C(1024) << tiles < count) {
+        tiles++;
+    }
+    return count < 11 ? (double)count : 10 + tiles;
+}
+
+static bounded sum_of(const total *t, int64_t count) {
+    return (bounded){t->sum.is, t->sum.off + levels(count) * unit / 2 * t->magnitudes};
+}
+
+static bounded sum_of_products(const double *a, const double *b, int64_t count) {
+    total t = {{{0, 0}, 0}, 0};
+    for (int64_t i = 0; i < count; i++) {
+        add_term(&t, times(exactly(a[i]), exactly(b[i])));
+    }
+    return sum_of(&t, count);
+}
+
+/* ---------------------------------------------------------------- a row -- */
+
+enum {
+    PARAMETERS = 4
+};
+
+/* A row of a question, and what is made of it. `slope` has an array for each operand. */
+typedef struct vector_row {
+    int64_t count;
+    const double *x[ORACLE_OPERANDS];
+    double k[PARAMETERS];
+    bounded value;
+    bounded *slope[ORACLE_OPERANDS];
+    int at_kink;
+} vector_row;
+
+/* Passes a row's number on where it is not below 0, with the slope 1 also at 0 itself; NaN passes. */
+static int passes(vector_row *r, bounded number) {
+    r->at_kink |= number.off > 0 && size(number) <= number.off;
+    return !(number.is.high < 0);
+}
+
+static void set_slopes(vector_row *r, int operand, int64_t i, bounded slope) {
+    r->slope[operand][i] = slope;
+}
+
+/* ------------------------------------------------------ cosine_similarity -- */
+
+/* The slope in x of x.y / (n m), n being held to be at least something, which has no slope: (y / m - c x / |x|) / n. */
+static bounded cosine_slope(double x, double y, bounded norm, bounded n, bounded m, bounded c) {
+    const bounded turned = size(norm) == 0 ? exactly(0) : over(times(c, exactly(x)), norm);
+    return over(minus(over(exactly(y), m), turned), n);
+}
+
+static void cosine_similarity(vector_row *r) {
+    const double *a = r->x[0], *b = r->x[1], eps = r->k[0];
+    const bounded norm_a = root(sum_of_products(a, a, r->count)), norm_b = root(sum_of_products(b, b, r->count));
+    const bounded n = at_least(norm_a, eps), m = at_least(norm_b, eps);
+    const bounded c = over(sum_of_products(a, b, r->count), times(n, m));
+    r->value = c;
+    for (int64_t i = 0; i < r->count; i++) {
+        set_slopes(r, 0, i, cosine_slope(a[i], b[i], norm_a, n, m, c));
+        set_slopes(r, 1, i, cosine_slope(b[i], a[i], norm_b, m, n, c));
+    }
+}
+
+/* ------------------------------------------------------- cosine_embedding -- */
+
+static void cosine_embedding(vector_row *r) {
+    const double *a = r->x[0], *b = r->x[1], y = r->x[2][0];
+    const bounded n = plus(sum_of_products(a, a, r->count), exactly(1e-12));
+    const bounded m = plus(sum_of_products(b, b, r->count), exactly(1e-12));
+    const bounded norms = root(times(n, m)), c = over(sum_of_products(a, b, r->count), norms);
+    const bounded above = minus(c, exactly(r->k[0]));
+    const double sign = y == 1 ? -1 : y == -1 && passes(r, above) ? 1 : 0;
+    r->value = y == 1 ? minus(exactly(1), c) : y == -1 ? at_least(above, 0) : exactly(0);
+    for (int64_t i = 0; i < r->count; i++) {
+        const bounded of_a = minus(over(exactly(b[i]), norms), over(times(c, exactly(a[i])), n));
+        const bounded of_b = minus(over(exactly(a[i]), norms), over(times(c, exactly(b[i])), m));
+        set_slopes(r, 0, i, sign == 0 ? exactly(0) : sign < 0 ? negative(of_a) : of_a);
+        set_slopes(r, 1, i, sign == 0 ? exactly(0) : sign < 0 ? negative(of_b) : of_b);
+    }
+}
+
+/* -------------------------------------------------------------- distances -- */
+
+static bounded difference(double a, double b, double eps) {
+    return plus(minus(exactly(a), exactly(b)), exactly(eps));
+}
+
+static bounded absolute(bounded a) {
+    return a.is.high < 0 ? negative(a) : a;
+}
+
+static bounded distance(const double *a, const double *b, int64_t count, double p, double eps) {
+    total t = {{{0, 0}, 0}, 0};
+    for (int64_t i = 0; i < count; i++) {
+        const bounded z = difference(a[i], b[i], eps);
+        add_term(&t, p == 1 ? absolute(z) : times(z, z));
+    }
+    const bounded sum = sum_of(&t, count);
+    return p == 1 ? sum : root(sum);
+}
+
+/* The slope of the distance d in a: sign(z) |z|^(p-1) / d^(p-1), 0 where z is 0. */
+static bounded distance_slope(double a, double b, double p, double eps, bounded d) {
+    const bounded z = difference(a, b, eps);
+    if (z.is.high == 0 && z.off == 0) {
+        return exactly(0);
+    }
+    if (p == 1) {
+        const double sign = z.is.high > 0 ? 1 : z.is.high < 0 ? -1 : z.is.high;
+        return (bounded){doubled_of(sign), size(z) <= z.off ? 2 : 0};
+    }
+    return over(z, d);
+}
+
+static void pairwise_distance(vector_row *r) {
+    const double *a = r->x[0], *b = r->x[1], p = r->k[0], eps = r->k[1];
+    r->value = distance(a, b, r->count, p, eps);
+    for (int64_t i = 0; i < r->count; i++) {
+        const bounded slope = distance_slope(a[i], b[i], p, eps, r->value);
+        set_slopes(r, 0, i, slope);
+        set_slopes(r, 1, i, negative(slope));
+    }
+}
+
+/* --------------------------------------------------------- triplet_margin -- */
+
+/* What the distances of the negative from the anchor and, if they may be swapped, from the positive count for: the
+ * smaller one, or half each. */
+static void choose(vector_row *r, bounded from_anchor, bounded from_positive, double share[2]) {
+    const bounded apart = minus(from_anchor, from_positive);
+    r->at_kink |= apart.off > 0 && size(apart) <= apart.off;
+    share[0] = apart.is.high < 0 ? 1 : apart.is.high > 0 ? 0 : 0.5;
+    share[1] = 1 - share[0];
+}
+
+static bounded scaled(bounded a, double by) {
+    return (bounded){doubled_multiply(a.is, doubled_of(by)), a.off * fabs(by)};
+}
+
+static void triplet_margin(vector_row *r) {
+    const double *a = r->x[0], *b = r->x[1], *n = r->x[2];
+    const double margin = r->k[0], p = r->k[1], eps = r->k[2], swap = r->k[3];
+    const bounded near = distance(a, b, r->count, p, eps), far = distance(a, n, r->count, p, eps);
+    const bounded other = distance(b, n, r->count, p, eps);
+    double share[2] = {1, 0};
+    if (swap != 0) {
+        choose(r, far, other, share);
+    }
+    const bounded nearest = share[0] == 0 ? other : far;
+    const bounded hinge = minus(plus(exactly(margin), near), nearest);
+    const int on = passes(r, hinge);
+    r->value = at_least(hinge, 0);
+    for (int64_t i = 0; i < r->count; i++) {
+        const bounded to_near = distance_slope(a[i], b[i], p, eps, near);
+        const bounded to_far = scaled(distance_slope(a[i], n[i], p, eps, far), share[0]);
+        const bounded to_other = scaled(distance_slope(b[i], n[i], p, eps, other), share[1]);
+        set_slopes(r, 0, i, on ? minus(to_near, to_far) : exactly(0));
+        set_slopes(r, 1, i, on ? negative(plus(to_near, to_other)) : exactly(0));
+        set_slopes(r, 2, i, on ? plus(to_far, to_other) : exactly(0));
+    }
+}
+
+/* ---------------------------------------------------------------- tversky -- */
+
+/* A probability and the opposite one. That of a logit is right to a unit. */
+typedef struct probability {
+    bounded p, rest;
+} probability;
+
+static probability probability_of(double x, int is_logit) {
+    if (!is_logit) {
+        return (probability){exactly(x), minus(exactly(1), exactly(x))};
+    }
+    const doubled one = doubled_of(1), small = doubled_exp(doubled_of(-fabs(x))), sum = doubled_add(one, small);
+    const bounded lower = rounded(doubled_divide(small, sum), least_number);
+    const bounded upper = rounded(doubled_divide(one, sum), 0);
+    return x < 0 ? (probability){lower, upper} : (probability){upper, lower};
+}
+
+typedef struct overlap {
+    bounded score, below; /* below: the divisor of the score */
+    double alpha, beta;
+    int is_held; /* by eps, which has no slope */
+} overlap;
+
+/* The slope of the value in one of the two, y being the other one and `extra` what it counts for where y is 0: -(y -
+ * score (y + extra (1 - y) - lack y)) / below. What is added up may be sorted by y before, so that the errors are units
+ * of all magnitudes. */
+static bounded overlap_slope(const overlap *o, bounded y, double extra, double lack) {
+    const bounded rest = minus(exactly(1), y), missed = times(exactly(lack), y);
+    const bounded grows = minus(plus(y, times(exactly(extra), rest)), missed);
+    const bounded gain = o->is_held ? y : minus(y, times(o->score, grows));
+    bounded slope = negative(over(gain, o->below));
+    const double most = size(y) + size(o->score) * (size(y) + extra + extra * size(y) + lack * size(y));
+    slope.off += 4 * unit * most / size(o->below);
+    return slope;
+}
+
+static void tversky_of(vector_row *r, int is_logit) {
+    const double *x = r->x[0], *t = r->x[1], alpha = r->k[0], beta = r->k[1], smooth = r->k[2], eps = r->k[3];
+    total common = {{{0, 0}, 0}, 0}, all_o = common, all_t = common;
+    for (int64_t i = 0; i < r->count; i++) {
+        const bounded o = probability_of(x[i], is_logit).p;
+        add_term(&common, times(o, exactly(t[i])));
+        add_term(&all_o, o);
+        add_term(&all_t, exactly(t[i]));
+    }
+    const bounded both = sum_of(&common, r->count), extra = minus(sum_of(&all_o, r->count), both);
+    const bounded lack = minus(sum_of(&all_t, r->count), both), smoothed = exactly(smooth);
+    const bounded weighted = plus(plus(both, times(exactly(alpha), extra)), times(exactly(beta), lack));
+    const bounded below = plus(weighted, smoothed), held = at_least(below, eps);
+    const bounded score = over(plus(both, smoothed), held);
+    const overlap o = {score, held, alpha, beta, below.is.high < eps};
+    r->at_kink |= below.off > 0 && fabs(below.is.high - eps) <= below.off;
+    r->value = minus(exactly(1), score);
+    for (int64_t i = 0; i < r->count; i++) {
+        const probability p = probability_of(x[i], is_logit);
+        const bounded of_o = overlap_slope(&o, exactly(t[i]), alpha, beta);
+        set_slopes(r, 0, i, is_logit ? times(of_o, times(p.p, p.rest)) : of_o);
+        set_slopes(r, 1, i, overlap_slope(&o, p.p, beta, alpha));
+    }
+}
+
+static void tversky(vector_row *r) {
+    tversky_of(r, 0);
+}
+
+static void tversky_with_logits(vector_row *r) {
+    tversky_of(r, 1);
+}
+
+/* ------------------------------------------------------------- the losses -- */
+
+/* The operands that are vectors; a further one has a number for each row. */
+static const struct vector_loss {
+    const char *name;
+    void (*answer)(vector_row *);
+    int vectors;
+    double default_value[PARAMETERS];
+} losses[] = {
+    {"cosine_similarity", cosine_similarity, 2, {1e-8}},
+    {"cosine_embedding", cosine_embedding, 2, {0}},
+    {"pairwise_distance", pairwise_distance, 2, {2, 1e-6}},
+    {"triplet_margin", triplet_margin, 3, {1, 2, 1e-6, 0}},
+    {"tversky", tversky, 2, {0.5, 0.5, 0, 1e-7}},
+    {"tversky_with_logits", tversky_with_logits, 2, {0.5, 0.5, 0, 1e-7}},
+};
+
+static const struct vector_loss *loss_named(const char *name) {
+    for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
+        if (strcmp(losses[i].name, name) == 0) {
+            return &losses[i];
+        }
+    }
+    return NULL;
+}
+
+int oracle_vector_operands(const char *loss) {
+    return loss_named(loss) ? loss_named(loss)->vectors : 0;
+}
+
+/* ------------------------------------------------------------ reductions -- */
+
+static int takes_part(const oracle_vectors *q, int64_t row) {
+    return !(q->mask && !q->mask[row]);
+}
+
+static double row_weight(const oracle_vectors *q, int64_t row) {
+    return q->weight ? q->weight[row] : 1;
+}
+
+static double to_compute_type(const oracle_vectors *q, double number) {
+    return q->in_float ? (double)(float)number : number;
+}
+
+static void *allocate(int64_t count, size_t each) {
+    void *memory = calloc((size_t)(count ? count : 1), each);
+    if (!memory) {
+        abort();
+    }
+    return memory;
+}
+
+/* The weights are added up as terms are, in the compute type within lanes. */
+static double divisor_of(const oracle_vectors *q) {
+    if (q->reduction != ONEPASS_MEAN && q->reduction != ONEPASS_BATCHMEAN) {
+        return 1;
+    }
+    if (q->divisor != 0 || q->reduction == ONEPASS_BATCHMEAN) {
+        return q->divisor;
+    }
+    double *counts = allocate(q->rows, sizeof *counts);
+    for (int64_t row = 0; row < q->rows; row++) {
+        counts[row] = !takes_part(q, row) ? 0 : q->over_elements ? 1 : row_weight(q, row);
+    }
+    const double sum = oracle_sum(counts, q->rows, q->in_float);
+    free(counts);
+    return sum;
+}
+
+static oracle_range range_of(bounded a) {
+    const oracle_range all = {a.is.high - a.off, a.is.high + a.off};
+    return isnan(a.off) || isinf(a.is.high) ? (oracle_range){a.is.high, a.is.high} : all;
+}
+
+/* A function that never falls, or never rises, of both ends. */
+static oracle_range sorted(double a, double b) {
+    return b < a ? (oracle_range){b, a} : (oracle_range){a, b};
+}
+
+static oracle_range rounded_range(const oracle_vectors *q, oracle_range r) {
+    return (oracle_range){to_compute_type(q, r.least), to_compute_type(q, r.most)};
+}
+
+static void write_gradients(const oracle_vectors *q, const vector_row *r, int vectors, int64_t row, double divisor) {
+    const bounded weight = exactly(row_weight(q, row));
+    const double g = q->upstream ? q->upstream[q->reduction == ONEPASS_NONE ? row : 0] : 1;
+    for (int k = 0; k < vectors; k++) {
+        for (int64_t i = 0; i < q->elements; i++) {
+            const bounded slope = times(r->slope[k][i], weight);
+            const oracle_range range = rounded_range(q, range_of(divisor == 1 ? slope : over(slope, exactly(divisor))));
+            const double least = to_compute_type(q, range.least * to_compute_type(q, g));
+            const double most = to_compute_type(q, range.most * to_compute_type(q, g));
+            if (q->gradient[k]) {
+                q->gradient[k][row * q->elements + i] = sorted(least, most);
+            }
+            if (q->exact_slope[k]) {
+                q->exact_slope[k][row * q->elements + i] = slope.is.high;
+            }
+        }
+    }
+}
+
+static void hide_row(const oracle_vectors *q, int vectors, int64_t row) {
+    for (int k = 0; k < vectors; k++) {
+        for (int64_t i = 0; i < q->elements; i++) {
+            if (q->gradient[k]) {
+                q->gradient[k][row * q->elements + i] = (oracle_range){0, 0};
+            }
+            if (q->exact_slope[k]) {
+                q->exact_slope[k][row * q->elements + i] = 0;
+            }
+        }
+    }
+}
+
+/* A row's value, its weight included. */
+static bounded answer_row(const oracle_vectors *q, const struct vector_loss *loss, vector_row *r, int64_t row,
+                          double divisor) {
+    if (!takes_part(q, row)) {
+        hide_row(q, loss->vectors, row);
+        return exactly(0);
+    }
+    for (int k = 0; k < ORACLE_OPERANDS; k++) {
+        r->x[k] = q->operand[k] ? q->operand[k] + row * (k < loss->vectors ? q->elements : 1) : NULL;
+    }
+    r->count = q->elements;
+    loss->answer(r);
+    write_gradients(q, r, loss->vectors, row, divisor);
+    return q->weight ? times(r->value, exactly(row_weight(q, row))) : r->value;
+}
+
+/* Sums round upwards where their terms do. */
+static oracle_range reduce(const oracle_vectors *q, const oracle_range *term, double divisor) {
+    double *least = allocate(q->rows, sizeof *least), *most = allocate(q->rows, sizeof *most);
+    for (int64_t row = 0; row < q->rows; row++) {
+        const oracle_range rounded = rounded_range(q, term[row]);
+        least[row] = rounded.least;
+        most[row] = rounded.most;
+    }
+    const double low = oracle_sum(least, q->rows, q->in_float), high = oracle_sum(most, q->rows, q->in_float);
+    free(least);
+    free(most);
+    return q->reduction == ONEPASS_SUM ? sorted(low, high) : sorted(low / divisor, high / divisor);
+}
+
+void oracle_answer_vectors(const oracle_vectors *q) {
+    const struct vector_loss *loss = loss_named(q->loss);
+    if (!loss) {
+        abort();
+    }
+    const double divisor = divisor_of(q);
+    oracle_range *term = allocate(q->rows, sizeof *term);
+    vector_row r = {0};
+    memcpy(r.k, loss->default_value, sizeof r.k);
+    for (int32_t i = 0; i < q->parameter_count; i++) {
+        r.k[i] = q->parameter[i];
+    }
+    for (int k = 0; k < ORACLE_OPERANDS; k++) {
+        r.slope[k] = allocate(q->elements, sizeof *r.slope[k]);
+    }
+    for (int64_t row = 0; row < q->rows; row++) {
+        r.at_kink = 0;
+        const bounded value = answer_row(q, loss, &r, row, divisor);
+        term[row] = range_of(value);
+        if (q->exact_value) {
+            q->exact_value[row] = value.is.high;
+        }
+        if (q->at_kink) {
+            q->at_kink[row] = r.at_kink != 0;
+        }
+        if (q->value && q->reduction == ONEPASS_NONE) {
+            q->value[row] = term[row];
+        }
+    }
+    if (q->value && q->reduction != ONEPASS_NONE) {
+        *q->value = reduce(q, term, divisor);
+    }
+    if (q->divided_by) {
+        *q->divided_by = divisor;
+    }
+    for (int k = 0; k < ORACLE_OPERANDS; k++) {
+        free(r.slope[k]);
+    }
+    free(term);
+}
