@@ -78,10 +78,11 @@ static const view *row_tensor(const job *job, int which) {
     }
 }
 
-/* Whether slopes are made of logarithms, which take long and are else left for later: asked of the loss itself. */
+/* Whether slopes are made of the logarithm of the sum, which takes long and is else left for later: asked of the loss
+ * itself. */
 static bool needs_lse(const job *job) {
     const double nan = (double)NAN;
-    const row_sums sums = {nan, nan, 0.5, 0.5, 1, nan, 1, (double)job->rows.classes};
+    const row_sums sums = {WIDE_LN_2, nan, 0.5, 0.5, 1, nan, 1, (double)job->rows.classes};
     row_slopes slopes = {0};
     job->loss->row(&sums, job->parameter, &slopes);
     return isnan(slopes.exponentials) || isnan(slopes.weights) || isnan(slopes.own);

@@ -220,6 +220,7 @@ ALWAYS_INLINE void run_any_row(const cuda_row *job, const row *row, int64_t inde
     __syncthreads(); /* nobody writes a gradient before all have read what it may lie over */
     if (counts) {
         row_sum own_sum = {};
+        own_sum.label_logit = label_logit; /* a state has it not */
         if (!from_state)
             sum_row<loss>(job, row, label_logit, buffer, waiting, stack, &own_sum);
         if (threadIdx.x == 0) {

@@ -187,8 +187,9 @@ template <typename loss, weighing weighs, row_access access> ALWAYS_INLINE void 
     int i = at.warp / tiles, t = at.warp % tiles;
     const row_group group = describe_group<loss::KIND>(job, rows);
     if (thread < group.count && rows[thread].part == ROW_COUNTS) {
-        const row_sum nothing = {};
-        row_facts facts = facts_of(job, &rows[thread], &nothing);
+        row_sum unstated = {};
+        unstated.label_logit = row_logit(job, &rows[thread]);
+        row_facts facts = facts_of(job, &rows[thread], &unstated);
         const bool good = read_state(job, group.first + thread, &facts);
         const row_factors factors = slopes_of_row<loss>(job, per_divisor_of(job), &rows[thread], &facts);
         told[thread] = (joined_row){factors, facts.exponent, good};
