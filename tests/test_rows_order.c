@@ -273,7 +273,7 @@ static void value_row(const oracle_rows *q, const parameters *p, const factors *
         r->of_own = weight * others;
         return;
     }
-    if (strcmp(q->loss, "poly_cross_entropy") == 0) {
+    if (strcmp(q->loss, "poly") == 0) {
         const double steeper = weight * (1 + p->eps * own);
         r->value = weight * (nll + p->eps * others);
         r->exponentials = steeper;
@@ -380,7 +380,7 @@ static void check_case(const row_case *given) {
     prepared_rows *p = row_case_prepare(&c);
     const oracle_rows *q = &p->question;
     const parameters named_parameters = {named(&c, "label_smoothing", 0), named(&c, "z_loss", 0),
-                                         named(&c, "temperature", 1), named(&c, "eps", 2)};
+                                         named(&c, "temperature", 1), named(&c, "epsilon", 2)};
     const factors f = factors_of(named_parameters.temperature);
     double *terms = calloc((size_t)q->rows, sizeof *terms);
     if (terms && CHECK_OK(onepass_run(&p->call), what)) {

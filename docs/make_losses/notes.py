@@ -163,7 +163,7 @@ NOTES = {
     "nll": Note(
         python=("nll_loss", "NLLLoss"), torch="`nll_loss`", better="int32 and uint8 labels of every shape"),
     "log_prob": Note(python=("log_prob", None), better="they have none"),
-    "poly_cross_entropy": Note(optax="`poly_loss_cross_entropy`", better="a gradient from the same pass"),
+    "poly": Note(optax="`poly_loss_cross_entropy`", better="a gradient from the same pass"),
 }
 
 

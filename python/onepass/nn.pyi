@@ -18,7 +18,7 @@ __all__ = [
     "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "NLLLoss", "PoissonNLLLoss",
     "SigmoidFocalLoss", "SmoothL1Loss", "SoftMarginLoss", "LogCoshLoss", "CharbonnierLoss", "TukeyBiweightLoss",
     "QuantileLoss", "EpsilonInsensitiveLoss", "MapeLoss", "MsleLoss", "SquaredHingeLoss", "GammaDevianceLoss",
-    "TweedieDevianceLoss", "PolyCrossEntropyLoss", "LinearCrossEntropyLoss", "NTXentLoss", "SupConLoss"
+    "TweedieDevianceLoss", "PolyLoss", "LinearCrossEntropyLoss", "NTXentLoss", "SupConLoss"
 ]
 
 _Number: TypeAlias = numpy.floating[Any]
@@ -336,14 +336,14 @@ class TweedieDevianceLoss(_Loss):
         self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
     ) -> Tensor: ...
 
-class PolyCrossEntropyLoss(_Loss):
+class PolyLoss(_Loss):
     weight: Tensor | None
     ignore_index: SupportsIndex
-    eps: SupportsFloat
+    epsilon: SupportsFloat
     softcap: SupportsFloat | None
     temperature: SupportsFloat
     def __init__(
-        self, weight: Tensor | None = None, *, ignore_index: SupportsIndex = -100, eps: SupportsFloat = 2.0,
+        self, weight: Tensor | None = None, *, ignore_index: SupportsIndex = -100, epsilon: SupportsFloat = 2.0,
         softcap: SupportsFloat | None = 0.0, temperature: SupportsFloat = 1.0, reduction: str = "mean"
     ) -> None: ...
     def forward(

@@ -111,7 +111,7 @@ def test_weights_and_masks(folder, loss, reduction):
         (PROBABILITIES, {"label_smoothing": 0.25, "z_loss": 0.125}),
         ("nll", {"ignore_index": 2}),
         ("log_prob", {"temperature": 4.0, "ignore_index": 0}),
-        ("poly_cross_entropy", {"eps": 0.75, "temperature": 2.0}),
+        ("poly", {"epsilon": 0.75, "temperature": 2.0}),
     ],
     ids=str,
 )
@@ -386,8 +386,8 @@ def test_a_name_that_others_use(folder):
         ("cross_entropy", ["--label-smoothing", "0.5"], np.log(2), [-0.25, 0.25]),
         ("log_prob", [], -np.log(2), [0.5, -0.5]),
         ("nll", [], 0, [-1, 0]),
-        ("poly_cross_entropy", [], np.log(2) + 1, [-1, 1]),
-        ("poly_cross_entropy", ["--eps", "0"], np.log(2), [-0.5, 0.5]),
+        ("poly", [], np.log(2) + 1, [-1, 1]),
+        ("poly", ["--epsilon", "0"], np.log(2), [-0.5, 0.5]),
     ],
     ids=str,
 )

@@ -152,7 +152,7 @@ ROW_LOSSES = {
     "cross_entropy_with_probabilities": {"label_smoothing": 0, "z_loss": 0, "softcap": 0, "temperature": 1},
     "nll": {"ignore_index": -100},
     "log_prob": {"ignore_index": -100, "softcap": 0, "temperature": 1},
-    "poly_cross_entropy": {"ignore_index": -100, "eps": 2, "softcap": 0, "temperature": 1},
+    "poly": {"ignore_index": -100, "epsilon": 2, "softcap": 0, "temperature": 1},
 }
 
 #: Float64's numbers, not rounded to another type. Of each row the value, the sum of its terms' magnitudes, the logarithm

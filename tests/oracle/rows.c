@@ -33,7 +33,7 @@ static const struct {
     {"cross_entropy_with_probabilities", {LABEL_SMOOTHING, Z_LOSS, SOFTCAP, TEMPERATURE}},
     {"nll", {IGNORE_INDEX}},
     {"log_prob", {IGNORE_INDEX, SOFTCAP, TEMPERATURE}},
-    {"poly_cross_entropy", {IGNORE_INDEX, EPS, SOFTCAP, TEMPERATURE}},
+    {"poly", {IGNORE_INDEX, EPS, SOFTCAP, TEMPERATURE}},
 };
 
 static double *parameter_at(row_parameters *all, row_parameter which) {
@@ -55,7 +55,7 @@ static double *parameter_at(row_parameters *all, row_parameter which) {
 
 static row_parameters parameters_of(const oracle_rows *q) {
     row_parameters all = {-100, 0, 0, 0, 1, 0};
-    if (strcmp(q->loss, "poly_cross_entropy") == 0) {
+    if (strcmp(q->loss, "poly") == 0) {
         all.eps = 2;
     }
     for (size_t i = 0; i < sizeof row_losses / sizeof row_losses[0]; i++) {

@@ -289,7 +289,7 @@ def test_refusals_of_log_prob_name_its_arguments():
 @pytest.mark.parametrize("reduction", [[], {}, None, 3], ids=repr)
 def test_reductions_that_are_no_strings(reduction):
     input, target = logits_of((3, 4)), labels_of((3, 4))
-    for function, second in ((onepass.poly_cross_entropy_loss, target), (onepass.mse_loss, input),
+    for function, second in ((onepass.poly_loss, target), (onepass.mse_loss, input),
                              (onepass.log_cosh_loss, input), (onepass.sigmoid_focal_loss, input)):
         for operands in ((input, second), (input.numpy(), second.numpy())):
             with pytest.raises(ValueError, match="reduction"):

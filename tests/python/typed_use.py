@@ -53,7 +53,7 @@ assert_type(onepass.nll_loss(p, labels, None, None, -100, None, "none"), torch.T
 assert_type(onepass.cross_entropy(p, labels, ignore_index=np.int64(3), divisor=np.float32(3)), torch.Tensor)
 assert_type(onepass.cross_entropy(p, labels, ignore_index=labels[0], divisor=np.array(3.0)), torch.Tensor)
 assert_type(onepass.cross_entropy(p, labels, divisor=Fraction(3), temperature=torch.tensor(2.0)), torch.Tensor)
-assert_type(onepass.poly_cross_entropy_loss(p, labels, eps=torch.tensor(1.0), softcap=None), torch.Tensor)
+assert_type(onepass.poly_loss(p, labels, epsilon=torch.tensor(1.0), softcap=None), torch.Tensor)
 assert_type(onepass.nn.CrossEntropyLoss(p, None, np.int64(3), None, "sum", 0.1), onepass.nn.CrossEntropyLoss)
 assert_type(onepass.value_and_grad("nll", a, whole), "tuple[np.floating[Any], NDArray[np.floating[Any]]]")
 onepass.cross_entropy(a, whole, ignore_index=np.int64(3), divisor=np.array(3.0), temperature=np.array(2.0))
