@@ -174,6 +174,12 @@ typedef struct onepass_tensor {
  * may be left out. A row whose index is the parameter ignore_index takes no part, as if the mask hid it. A mean over
  * class indices is divided by the sum of their class weights over the rows that take part. An index that is
  * no class is an error on the CPU, before anything is written; on a GPU the row's value and gradient are NaN.
+ *
+ * A vector loss takes two or three tensors of vectors, which are broadcast to their common shape. A vector is
+ * everything from the axis on, all dimensions before it number the rows, and a row's vectors together have one value:
+ * value, upstream gradient, weight and mask have the shape of the rows, gradients the common shape. A last operand may
+ * be one number a row, of the rows' shape and of any type, which has no gradient. Whatever is summed over a vector is
+ * summed in double.
  */
 typedef struct onepass_call {
     size_t size; /* sizeof(onepass_call) */
@@ -218,9 +224,9 @@ typedef struct onepass_call {
         *divisor_tensor;              /* in place of `divisor`, which is then 0: one element, on the call's device */
     const onepass_tensor *divided_by; /* an output, one element: what the mean was divided by */
 
-    /* Of losses over rows. */
+    /* Of losses over rows; `axis` of vector losses as well. */
     int32_t axis;     /* the dimension of the classes, counted from 1; negative: from the end, -1 being the last; 0: the
-                         second, or the only one */
+                         second, or the only one; of vector losses the first dimension of a vector, and 0: the last */
     int32_t reserved; /* 0 */
     const onepass_tensor *log_sum_exp; /* an output, of the rows' shape; 0 of rows that take no part */
     const onepass_tensor *predicted;   /* an output, i64, of the rows' shape: the class of the largest number, the first
@@ -411,13 +417,16 @@ typedef struct onepass_loss_info {
 /* What the target of a loss over rows is. */
 typedef enum onepass_target {
     ONEPASS_CLASS_INDEX = 1,
-    ONEPASS_CLASS_PROBABILITIES = 2
+    ONEPASS_CLASS_PROBABILITIES = 2,
+    ONEPASS_VECTOR = 3,         /* of a vector loss: all operands are vectors, ... */
+    ONEPASS_NUMBER_A_VECTOR = 4 /* ... or the last one is a number for each */
 } onepass_target;
 
-/* The losses whose every element has a value and those over rows, by index from 0 (null beyond the last), and all of
- * them by name (null if unknown). */
+/* The losses whose every element has a value, those over rows and those of vectors, by index from 0 (null beyond the
+ * last), and all of them by name (null if unknown). */
 ONEPASS_API const onepass_loss_info *onepass_loss_at(int32_t index);
 ONEPASS_API const onepass_loss_info *onepass_row_loss_at(int32_t index);
+ONEPASS_API const onepass_loss_info *onepass_vector_loss_at(int32_t index);
 ONEPASS_API const onepass_loss_info *onepass_loss_named(const char *name);
 
 typedef struct onepass_machine_info {

@@ -112,6 +112,10 @@ static onepass_status check_kind(const job *before, const job *own) {
     if (own->family == FAMILY_ROWS && before->rows.classes != own->rows.classes)
         FAIL_SHAPE("what is added has %lld classes, but the slices before had %lld; expected the same for all",
                    (long long)own->rows.classes, (long long)before->rows.classes);
+    if (own->family == FAMILY_VECTORS && before->vectors.length != own->vectors.length)
+        FAIL_SHAPE(
+            "what is added has vectors of %lld elements, but the slices before had %lld; expected the same for all",
+            (long long)own->vectors.length, (long long)before->vectors.length);
     return ONEPASS_OK;
 }
 
@@ -207,6 +211,8 @@ ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_ca
     accumulator->whole.compute = job.compute;
     if (job.family == FAMILY_ROWS)
         accumulator->whole.rows.classes = job.rows.classes;
+    if (job.family == FAMILY_VECTORS)
+        accumulator->whole.vectors = job.vectors;
     for (int i = 0; i < blocks; i++)
         order_insert(known, block[i]);
     return ONEPASS_OK;
@@ -272,6 +278,7 @@ ARITHMETIC onepass_status merge(onepass_accumulator *into, const onepass_accumul
         into->divided_by = from->divided_by;
         into->whole.compute = from->whole.compute;
         into->whole.rows.classes = from->whole.rows.classes;
+        into->whole.vectors = from->whole.vectors;
     }
     for (int64_t i = 0; i < from->known.count; i++)
         order_insert(&into->known, from->known.node[i]);

@@ -84,6 +84,8 @@ static onepass_status check_loss_name(const char *name) {
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", onepass_loss_at(i)->name);
     for (int32_t i = 0; onepass_row_loss_at(i) && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, ", %s", onepass_row_loss_at(i)->name);
+    for (int32_t i = 0; onepass_vector_loss_at(i) && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, ", %s", onepass_vector_loss_at(i)->name);
     FAIL_ARGUMENT("loss is \"%.64s\"; expected one of %s", name, names);
 }
 

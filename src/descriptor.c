@@ -25,6 +25,7 @@
 #define AT_LEAST(x)   x, INFINITY, 0, 0
 #define ABOVE(x)      x, INFINITY, 1, 0
 #define FINITE(x)     x, INFINITY, 0, 1
+#define ANY_FINITE    -INFINITY, INFINITY, 1, 1
 #define WITHIN(a, b)  a, b, 1, 1
 #define BETWEEN(a, b) a, b, 0, 0
 
@@ -102,6 +103,34 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
                                       .kind = ROW_##target,                                                            \
                                       .row = name##_row_function};
 
+/* --------------------------------------------------------- vector losses -- */
+
+/* What src/cpu/vector_unit.c makes of each. */
+#define DECLARE_VECTOR_FUNCTIONS(name, set, automatic)                                                                 \
+    ONEPASS_INTERNAL extern const struct cpu_vector_f32 onepass_cpu_##name##_##set##_f32;                              \
+    ONEPASS_INTERNAL extern const struct cpu_vector_f64 onepass_cpu_##name##_##set##_f64;
+
+#define VECTOR_LOSS(name, operands, vector_count, sum_count, meaning, value, slope, accuracy, ...)                     \
+    static const onepass_accuracy name##_accuracy = accuracy;                                                          \
+    static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;                                             \
+    static const char *const name##_operands[] = NAMES operands;                                                       \
+    static void name##_vector_function(const vector_sums *row, const double *parameter, vector_slopes *slopes) {       \
+        name##_row(row, parameter, slopes);                                                                            \
+    }                                                                                                                  \
+    EACH_INSTRUCTION_SET(DECLARE_VECTOR_FUNCTIONS, name)                                                               \
+    ONEPASS_INTERNAL extern const loss onepass_loss_##name;                                                            \
+    const loss onepass_loss_##name = {                                                                                 \
+        .info = {#name, meaning, value, slope, OPERANDS_OF operands,                                                   \
+                 sizeof name##_parameters / sizeof *name##_parameters - 1, name##_parameters, name##_operands,         \
+                 &name##_accuracy, OPERANDS_OF operands == (vector_count) ? ONEPASS_VECTOR : ONEPASS_NUMBER_A_VECTOR}, \
+        .family = FAMILY_VECTORS,                                                                                      \
+        .cuda = &CUDA_IMAGES,                                                                                          \
+        .cpu_vectors = {EACH_INSTRUCTION_SET(FUNCTIONS, name)},                                                        \
+        .vector = name##_vector_function,                                                                              \
+        .vectors = vector_count,                                                                                       \
+        .sums = sum_count};
+
 #include ONEPASS_UNIT_HEADER
+#undef VECTOR_LOSS
 #undef ROW_LOSS
 #undef LOSS

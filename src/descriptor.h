@@ -12,6 +12,7 @@
 typedef enum family {
     FAMILY_PAIRWISE,   /* a loss whose every element has a value */
     FAMILY_ROWS,       /* a loss whose every row has one */
+    FAMILY_VECTORS,    /* a loss whose every row has one, made of a few sums */
     FAMILY_SCALE,      /* gradients times an upstream gradient, in place */
     FAMILY_WEIGHTS,    /* the sum of the first operand where the mask, if there is one, says so */
     FAMILY_ROW_WEIGHTS /* the sum of what the rows of a loss over rows count for in a mean */
@@ -28,6 +29,10 @@ struct row_sums;
 struct row_slopes;
 typedef void row_function(const struct row_sums *row, const double *parameter, struct row_slopes *slopes);
 
+struct vector_sums;
+struct vector_slopes;
+typedef void vector_function(const struct vector_sums *row, const double *parameter, struct vector_slopes *slopes);
+
 /* The functions of a loss in one compute type, of src/cpu/strip.h, by the name of what they were compiled for; null
  * where the build has none. */
 struct cpu_loss_f32;
@@ -36,6 +41,14 @@ typedef struct cpu_losses {
     const struct cpu_loss_f32 *avx512_f32, *avx2_f32, *sse2_f32, *sve_f32, *neon_f32, *baseline_f32;
     const struct cpu_loss_f64 *avx512_f64, *avx2_f64, *sse2_f64, *sve_f64, *neon_f64, *baseline_f64;
 } cpu_losses;
+
+/* The same of a vector loss, of src/cpu/vectors.h. */
+struct cpu_vector_f32;
+struct cpu_vector_f64;
+typedef struct cpu_vectors {
+    const struct cpu_vector_f32 *avx512_f32, *avx2_f32, *sse2_f32, *sve_f32, *neon_f32, *baseline_f32;
+    const struct cpu_vector_f64 *avx512_f64, *avx2_f64, *sse2_f64, *sve_f64, *neon_f64, *baseline_f64;
+} cpu_vectors;
 
 /* The kernels of a loss, as fat binaries; null where the build has none. */
 typedef struct cuda_images {
@@ -49,6 +62,11 @@ typedef struct loss {
     struct cpu_losses cpu; /* of a pairwise loss */
     enum row_kind kind;    /* of a loss over rows, ... */
     row_function *row;     /* ... from a row's sums to its value and slopes */
+
+    struct cpu_vectors cpu_vectors; /* of a vector loss, ... */
+    vector_function *vector;        /* ... from a row's sums to its value and slopes, ... */
+    int32_t vectors;                /* ... how many operands are vectors; one behind them is a number a row */
+    int32_t sums;                   /* ... and how many sums are made of them */
 } loss;
 
 /* src/catalog.c: the loss of that name, or null. */

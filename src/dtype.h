@@ -194,6 +194,11 @@ ALWAYS_INLINE double load_scalar(const void *data, int32_t dtype) {
     }
 }
 
+/* Whole numbers, too. */
+ALWAYS_INLINE double load_number(const void *data, int32_t dtype) {
+    return dtype >= ONEPASS_I64 ? (double)load_index(data, dtype, 0) : load_scalar(data, dtype);
+}
+
 ALWAYS_INLINE void store_scalar(void *data, int32_t dtype, double x) {
     const uint64_t nan = UINT64_C(0x7ff8000000000000);
     if (x != x)

@@ -29,6 +29,12 @@ typedef struct row_job {
     bool reads_state;            /* they are an input */
 } row_job;
 
+/* And what a vector loss has. Views of its operands that are vectors, and of their gradients, are over all elements,
+ * row by row. */
+typedef struct vector_job {
+    int64_t length; /* elements of a vector */
+} vector_job;
+
 typedef struct job {
     enum family family;
     const struct loss *loss; /* null in the families that have none */
@@ -58,7 +64,8 @@ typedef struct job {
     view divided_by;     /* an output: what a mean was divided by; one element */
     double *sum;         /* if not null: the plain sum goes here as well */
     int32_t threads;
-    row_job rows; /* of a loss over rows */
+    row_job rows;       /* of a loss over rows */
+    vector_job vectors; /* of a vector loss */
 
     /* For a GPU. */
     int32_t device_index;

@@ -92,7 +92,7 @@ def losses(listed):
     """For each header of a list of losses its functions, and the lines about its losses."""
     for path in re.findall(r'#include "(loss/\w+\.h)"', read(listed)):
         functions, guard, lines = read(path).rpartition("\n#endif\n")
-        assert guard and re.match(r"\s*(ROW_)?LOSS\(", lines), f"{path} does not have its LOSS lines behind its functions"
+        assert guard and re.match(r"\s*(ROW_|VECTOR_)?LOSS\(", lines), f"{path} does not have its LOSS lines behind its functions"
         macros = [found[0] + "\n" for found in DIRECTIVE.finditer(functions) if re.match(r"#define \w+[ (].", found[0])]
         yield path, functions + guard, "".join(macros) + lines
 
@@ -130,14 +130,16 @@ class Collection:
 
 
 def collect_core():
-    """What is compiled once. The functions of a loss over rows are part of its descriptor."""
+    """What is compiled once. The functions of losses over rows and of vectors are part of their descriptors."""
     listed = re.search(r"set\(sources ([^)]*)\)", read("CMakeLists.txt"))[1].split()
     core = Collection()
     for path in [*(path for path in listed if not path.startswith("cuda/")), "cuda/absent.c"]:
         core.add(path, with_losses(read(path)))
-    for path, functions, _ in losses("row_losses.def"):
-        core.add(path, functions)
-    core.add("descriptor.c", with_losses(read("descriptor.c"), ("losses.def", "row_losses.def")))
+    for listed in ("row_losses.def", "vector_losses.def"):
+        for path, functions, _ in losses(listed):
+            core.add(path, functions)
+    core.add("descriptor.c",
+             with_losses(read("descriptor.c"), ("losses.def", "row_losses.def", "vector_losses.def")))
     return core, list(own_names(core.parts))
 
 
@@ -148,9 +150,10 @@ def collect_computing(core, real):
     computing = Collection(shared)
     for path in re.findall(r"\bcpu/\w+\.c\b", re.search(r"add_library\(\$\{objects\} ([^)]*)\)", read("CMakeLists.txt"))[1]):
         computing.add(path, with_losses(read(path)))
-    for path, functions, _ in losses("losses.def"):
-        computing.add(path, functions)
-    computing.add("cpu/unit.c", with_losses(read("cpu/unit.c")))
+    for listed, unit in (("losses.def", "cpu/unit.c"), ("vector_losses.def", "cpu/vector_unit.c")):
+        for path, functions, _ in losses(listed):
+            computing.add(path, functions)
+        computing.add(unit, with_losses(read(unit), (listed,)))
     parts = list(own_names(computing.parts))
     names = names_of("".join(text for _, text in parts))
     names = {name for name in names if not name.startswith("onepass_")}
@@ -167,7 +170,7 @@ def in_type(path, text, names, real):
 
     text = re.sub(r"REAL_NAME\((\w+)\)", r"\1", text)
     if path.startswith("loss/"):
-        text = re.sub(r"\b(\w+?)_(value|slope_[ptv])(?=\()", rf"\1_{real}_\2", text)
+        text = re.sub(r"\b(\w+?)_(value|slope_[ptv]|terms|row|slope)(?=\()", rf"\1_{real}_\2", text)
     text = re.sub(r"(?<!##)\bname##_", f"name##_{real}_", DIRECTIVE.sub(in_macro, text))
     return renamed(text, names, "_" + real).replace("REAL_AS_A_WORD", "real")
 

@@ -226,18 +226,43 @@ ALWAYS_INLINE void order_lines(order_term *term, order_prefetch *prefetch, const
                                     ((part[4][lane] + part[5][lane]) + (part[6][lane] + part[7][lane])))
 }
 
+/* A lane's sum, of reals or of doubles. */
+typedef double order_load(const void *sum, int lane);
+
+ALWAYS_INLINE double order_load_real(const void *sum, int lane) {
+    return (double)((const real *)sum)[lane];
+}
+
+ALWAYS_INLINE double order_load_wide(const void *sum, int lane) {
+    return ((const double *)sum)[lane];
+}
+
 /* Step 4. The halves from 64 down to 16 act on 16 columns of lanes that do not
  * meet, so each column is added in registers before the next is begun. */
-ALWAYS_INLINE double order_lanes(const real *sum) {
+ALWAYS_INLINE double order_lanes_of(order_load *load, const void *sum) {
     double column[16], last[4];
     for (int l = 0; l < 16; l++) {
-        const double q0 = sum[l], q1 = sum[l + 16], q2 = sum[l + 32], q3 = sum[l + 48];
-        const double q4 = sum[l + 64], q5 = sum[l + 80], q6 = sum[l + 96], q7 = sum[l + 112];
+        const double q0 = load(sum, l), q1 = load(sum, l + 16), q2 = load(sum, l + 32), q3 = load(sum, l + 48);
+        const double q4 = load(sum, l + 64), q5 = load(sum, l + 80), q6 = load(sum, l + 96), q7 = load(sum, l + 112);
         column[l] = ((q0 + q4) + (q2 + q6)) + ((q1 + q5) + (q3 + q7));
     }
     for (int l = 0; l < 4; l++)
         last[l] = (column[l] + column[l + 8]) + (column[l + 4] + column[l + 12]);
     return (last[0] + last[2]) + (last[1] + last[3]);
+}
+
+ALWAYS_INLINE double order_lanes(const real *sum) {
+    return order_lanes_of(order_load_real, sum);
+}
+
+/* Steps 3 and 4 for a whole tile of terms that are doubles, whatever `real` is. */
+ALWAYS_INLINE double order_wide_tile(const double *term) {
+    _Alignas(64) double sum[ORDER_LANES];
+    const int64_t line = ORDER_LANES;
+    ORDER_EACH_LANE(
+        sum[lane] = ((term[lane] + term[lane + line]) + (term[lane + 2 * line] + term[lane + 3 * line])) +
+                    ((term[lane + 4 * line] + term[lane + 5 * line]) + (term[lane + 6 * line] + term[lane + 7 * line])))
+    return order_lanes_of(order_load_wide, sum);
 }
 
 #endif

@@ -7,6 +7,7 @@
 #include "cpu/rows.h"
 #include "cpu/labels.h"
 #include "cpu/threads.h"
+#include "cpu/vectors.h"
 #include "dtype.h"
 #include "float_state.h"
 #include "message.h"
@@ -47,6 +48,9 @@ typedef struct cpu_functions {
     cpu_rows_function *rows;
     cpu_terms_function *terms;
     cpu_share_function *share;
+    cpu_vector_sums_function *vector_sums;
+    cpu_vector_finish_function *vector_finish;
+    cpu_vector_slopes_function *vector_slopes;
 } cpu_functions;
 
 typedef struct instruction_set {
@@ -60,11 +64,15 @@ typedef struct instruction_set {
     ONEPASS_INTERNAL cpu_run_function onepass_cpu_run_##set_real, onepass_cpu_run_rows_##set_real;                     \
     ONEPASS_INTERNAL cpu_rows_function onepass_cpu_rows_##set_real;                                                    \
     ONEPASS_INTERNAL cpu_terms_function onepass_cpu_terms_##set_real;                                                  \
-    ONEPASS_INTERNAL cpu_share_function onepass_cpu_share_##set_real;
+    ONEPASS_INTERNAL cpu_share_function onepass_cpu_share_##set_real;                                                  \
+    ONEPASS_INTERNAL cpu_vector_sums_function onepass_cpu_vector_sums_##set_real;                                      \
+    ONEPASS_INTERNAL cpu_vector_finish_function onepass_cpu_vector_finish_##set_real;                                  \
+    ONEPASS_INTERNAL cpu_vector_slopes_function onepass_cpu_vector_slopes_##set_real;
 #define FUNCTIONS(set_real)                                                                                            \
     {                                                                                                                  \
         onepass_cpu_run_##set_real, onepass_cpu_run_rows_##set_real, onepass_cpu_rows_##set_real,                      \
-            onepass_cpu_terms_##set_real, onepass_cpu_share_##set_real                                                 \
+            onepass_cpu_terms_##set_real, onepass_cpu_share_##set_real, onepass_cpu_vector_sums_##set_real,            \
+            onepass_cpu_vector_finish_##set_real, onepass_cpu_vector_slopes_##set_real                                 \
     }
 #define DECLARE(unused, set, automatic)                                                                                \
     DECLARE_FUNCTIONS(set##_f32)                                                                                       \
@@ -132,7 +140,8 @@ static int64_t threads_for(const job *job, int64_t tiles) {
 
 /* Rows, in tiles of elements. */
 static int64_t tiles_of_rows(const job *job) {
-    const double elements = (double)job->count * (double)(job->rows.classes + 8);
+    const int64_t length = job->family == FAMILY_VECTORS ? job->vectors.length : job->rows.classes;
+    const double elements = (double)job->count * (double)(length + 8);
     return elements < 1e15 ? (int64_t)(elements / ORDER_TILE) + 1 : INT64_C(1) << 40;
 }
 
@@ -242,17 +251,57 @@ static double share_rows(const cpu_functions *functions, const job *job, int64_t
     }
     return functions->terms(terms, job->count);
 }
+
+/* Fewer rows than threads, of long vectors. */
+static bool threads_share_vectors(const job *job, int64_t threads) {
+    return job->family == FAMILY_VECTORS && job->count < threads &&
+           job->vectors.length / ORDER_TILE >= threads * TILES_A_THREAD;
+}
+
+/* Threads share the spans of each row. */
+static double share_vectors(const cpu_functions *functions, const job *job, int64_t threads) {
+    _Alignas(64) double terms[ORDER_TILE]; /* or floats */
+    double sums[VECTOR_MOST_SUMS][MOST_SPANS], sum[VECTOR_MOST_SUMS];
+    vector_slopes slopes = {0};
+    const int64_t size = job->compute == ONEPASS_F64 ? sizeof(double) : sizeof(float);
+    const int64_t tiles = (job->vectors.length - 1) / ORDER_TILE + 1;
+    const int level = level_of_spans(tiles, threads);
+    const int64_t spans = ((tiles - 1) >> level) + 1;
+#pragma omp parallel num_threads((int)threads)
+    {
+        const float_state callers = enter_float_state();
+        const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
+        const int64_t first = spans * thread / team, end = spans * (thread + 1) / team;
+        double *const node[VECTOR_MOST_SUMS] = {sums[0] + first, sums[1] + first, sums[2] + first};
+        for (int64_t row = 0; row < job->count; row++) {
+            functions->vector_sums(job, row, first << level, end << level, level, node);
+#pragma omp barrier
+            if (thread == 0) {
+                for (int k = 0; k < job->loss->sums; k++)
+                    sum[k] = order_tree(sums[k], spans);
+                functions->vector_finish(job, row, sum, &slopes, (char *)terms + row * size);
+            }
+#pragma omp barrier
+            functions->vector_slopes(job, row, first << level, end << level, &slopes);
+        }
+        leave_float_state(callers);
+    }
+    return functions->terms(terms, job->count);
+}
 #endif
 
 static double compute_sum(const cpu_functions *functions, const job *job) {
-    const bool over_rows = job->family == FAMILY_ROWS || job->family == FAMILY_ROW_WEIGHTS;
+    const bool over_rows =
+        job->family == FAMILY_ROWS || job->family == FAMILY_ROW_WEIGHTS || job->family == FAMILY_VECTORS;
     cpu_run_function *const run = over_rows ? functions->run_rows : functions->run;
     const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
-    const int64_t work = job->family == FAMILY_ROWS ? tiles_of_rows(job) : tiles;
+    const int64_t work = over_rows && job->family != FAMILY_ROW_WEIGHTS ? tiles_of_rows(job) : tiles;
     const int64_t threads = threads_for(job, work);
 #if defined(_OPENMP)
     if (threads > 1 && threads <= ORDER_TILE && threads_share_rows(job, threads))
         return share_rows(functions, job, threads);
+    if (threads > 1 && threads <= ORDER_TILE && threads_share_vectors(job, threads))
+        return share_vectors(functions, job, threads);
 #endif
     if (threads > 1 && over_rows && tiles < threads * TILES_A_THREAD && tiles % threads != 0)
         return run_rows_on_threads(functions, job, threads);

@@ -5,15 +5,18 @@
  * -ffp-contract=off is part of the meaning: a fused multiply-add has other bits.
  */
 #include "cpu/rows.h"
+#include "cpu/vectors.h"
 
 #include "cpu/rows/block.h"
 #include "cpu/rows/single.h"
 
-#define ROWS  PASTE(onepass_cpu_rows_, ONEPASS_VARIANT)
-#define TERMS PASTE(onepass_cpu_terms_, ONEPASS_VARIANT)
-#define ENTRY PASTE(onepass_cpu_run_rows_, ONEPASS_VARIANT)
-#define SHARE PASTE(onepass_cpu_share_, ONEPASS_VARIANT)
+#define ROWS    PASTE(onepass_cpu_rows_, ONEPASS_VARIANT)
+#define VECTORS PASTE(onepass_cpu_vectors_, ONEPASS_VARIANT)
+#define TERMS   PASTE(onepass_cpu_terms_, ONEPASS_VARIANT)
+#define ENTRY   PASTE(onepass_cpu_run_rows_, ONEPASS_VARIANT)
+#define SHARE   PASTE(onepass_cpu_share_, ONEPASS_VARIANT)
 ONEPASS_INTERNAL cpu_rows_function ROWS;
+ONEPASS_INTERNAL cpu_vectors_function VECTORS;
 ONEPASS_INTERNAL cpu_terms_function TERMS;
 ONEPASS_INTERNAL cpu_run_function ENTRY;
 ONEPASS_INTERNAL cpu_share_function SHARE;
@@ -53,6 +56,10 @@ static __attribute__((noinline)) void run_blocks(const rows *rows, int64_t first
 
 void ROWS(const job *job, int64_t first, int64_t count, void *terms) {
     real *term = terms;
+    if (job->family == FAMILY_VECTORS) {
+        VECTORS(job, first, count, terms);
+        return;
+    }
     const rows rows = rows_of(job);
     if (job->family == FAMILY_ROW_WEIGHTS)
         for (int64_t i = 0; i < count; i++)

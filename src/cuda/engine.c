@@ -150,6 +150,8 @@ static onepass_status run_here(const job *job, const cuda_scope *scope) {
 
 static onepass_status cuda_run(const job *job) {
     cuda_scope scope;
+    if (job->family == FAMILY_VECTORS)
+        return onepass_fail(ONEPASS_NOT_SUPPORTED, "%s runs on the CPU alone so far", job->loss->info.name);
     OK(onepass_cuda_enter(job->device_index, &scope));
     return onepass_cuda_leave(&scope, run_here(job, &scope));
 }

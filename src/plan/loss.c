@@ -89,14 +89,14 @@ static onepass_status plan_divisor_tensors(const onepass_call *call, tensors *al
     return ONEPASS_OK;
 }
 
-/* What only a loss over rows has. */
-static onepass_status check_row_fields(const onepass_call *call) {
-    const char *name = call->axis          ? "axis"
-                       : call->log_sum_exp ? "log_sum_exp"
-                       : call->predicted   ? "predicted"
-                       : call->row_state   ? "row_state"
-                       : call->reserved    ? "reserved"
-                                           : NULL;
+/* What only a loss over rows has; vectors have an axis too. */
+static onepass_status check_row_fields(const onepass_call *call, const job *job) {
+    const char *name = call->axis && job->family != FAMILY_VECTORS ? "axis"
+                       : call->log_sum_exp                         ? "log_sum_exp"
+                       : call->predicted                           ? "predicted"
+                       : call->row_state                           ? "row_state"
+                       : call->reserved                            ? "reserved"
+                                                                   : NULL;
     if (name)
         FAIL_ARGUMENT("%s is set, but %s is no loss over rows; expected 0 or null", name, call->loss);
     return ONEPASS_OK;
@@ -170,14 +170,25 @@ static void plan_divisor(const onepass_shape *common, job *job) {
         job->divisor = (double)job->count;
 }
 
+/* What a family has of its own. */
+typedef struct family_plan {
+    onepass_status (*operands)(const onepass_call *call, tensors *all, job *job);
+    onepass_status (*outputs)(const onepass_call *call, tensors *all, job *job);
+} family_plan;
+
+static const family_plan family_plans[] = {
+    [FAMILY_PAIRWISE] = {onepass_plan_pairwise_operands, onepass_plan_pairwise_gradients},
+    [FAMILY_ROWS] = {onepass_plan_row_operands, onepass_plan_row_outputs},
+    [FAMILY_VECTORS] = {onepass_plan_vector_operands, onepass_plan_vector_gradients}};
+
 onepass_status onepass_plan(const onepass_call *call, job *job) {
     tensors all;
     OK(onepass_plan_loss(call, job));
-    const bool over_rows = job->family == FAMILY_ROWS;
+    const family_plan *family = &family_plans[job->family];
     forget_absent(&all);
     place_workspace(call, &all.workspace);
     OK(onepass_check_operands(call, job));
-    OK(over_rows ? onepass_plan_row_operands(call, &all, job) : onepass_plan_pairwise_operands(call, &all, job));
+    OK(family->operands(call, &all, job));
     OK(plan_weight(call, &all, job));
     OK(plan_mask(call, &all, job));
     OK(plan_reduced(call->upstream, "upstream", &all.common, job, &all.upstream, &job->upstream));
@@ -188,9 +199,9 @@ onepass_status onepass_plan(const onepass_call *call, job *job) {
         job->gradient[k].data = NULL;
         job->in_place[k] = false;
     }
-    if (!over_rows)
-        OK(check_row_fields(call));
-    OK(over_rows ? onepass_plan_row_outputs(call, &all, job) : onepass_plan_pairwise_gradients(call, &all, job));
+    if (job->family != FAMILY_ROWS)
+        OK(check_row_fields(call, job));
+    OK(family->outputs(call, &all, job));
     OK(plan_divisor_tensors(call, &all, job));
     OK(check_overlaps(&all, job));
     OK(check_skip_if_one(call, job));

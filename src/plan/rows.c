@@ -66,15 +66,14 @@ static onepass_shape without_axis(const onepass_shape *shape, int32_t axis) {
     return rows;
 }
 
-/* The number of rows, which may overflow where that of elements, being 0 for lack of classes, does not. */
-static onepass_status count_rows(const tensor *input, onepass_shape *rows) {
+onepass_status onepass_count_rows(const char *name, onepass_shape *rows) {
     bool empty = false;
     int64_t count = 1;
     for (int32_t d = 0; d < rows->ndim; d++)
         empty |= rows->extent[d] == 0;
     for (int32_t d = 0; d < rows->ndim && !empty; d++)
         if (__builtin_mul_overflow(count, rows->extent[d], &count))
-            FAIL_SHAPE("%s has more rows than fit into 63 bits", input->name);
+            FAIL_SHAPE("%s has more rows than fit into 63 bits", name);
     rows->count = empty ? 0 : count;
     return ONEPASS_OK;
 }
@@ -134,7 +133,7 @@ onepass_status onepass_plan_row_operands(const onepass_call *call, tensors *all,
     OK(onepass_read_tensor(call->operand[0], "input", &all->operand[0]));
     OK(find_axis(call, &all->operand[0], &rows->axis));
     all->common = without_axis(&all->operand[0].shape, rows->axis);
-    OK(count_rows(&all->operand[0], &all->common));
+    OK(onepass_count_rows(all->operand[0].name, &all->common));
     rows->classes = all->operand[0].shape.extent[rows->axis];
     view_rows(&all->operand[0], rows->axis, &all->common, &job->operand[0], &rows->class_stride[0]);
     if (job->loss->kind == ROW_PROBABILITIES)

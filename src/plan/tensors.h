@@ -15,15 +15,22 @@ typedef struct tensors {
     tensor value, divided_by, log_sum_exp, predicted, row_state;
     tensor gradient[ONEPASS_MAX_OPERANDS];
     tensor workspace;
-    onepass_shape common; /* of the elements, or of the rows */
+    onepass_shape common;   /* of the elements, or of the rows */
+    onepass_shape elements; /* of vectors */
 } tensors;
 
-/* src/plan/pairwise.c and src/plan/rows.c: the operands, from which the common shape and the compute type come, and
- * the gradients. Rows have more outputs. */
+/* src/plan/pairwise.c, src/plan/rows.c and src/plan/vectors.c: the operands, from which the common shape and the
+ * compute type come, and the gradients. Rows have more outputs. */
 ONEPASS_INTERNAL onepass_status onepass_plan_pairwise_operands(const onepass_call *call, tensors *all, job *job);
 ONEPASS_INTERNAL onepass_status onepass_plan_pairwise_gradients(const onepass_call *call, tensors *all, job *job);
 ONEPASS_INTERNAL onepass_status onepass_plan_row_operands(const onepass_call *call, tensors *all, job *job);
 ONEPASS_INTERNAL onepass_status onepass_plan_row_outputs(const onepass_call *call, tensors *all, job *job);
+ONEPASS_INTERNAL onepass_status onepass_plan_vector_operands(const onepass_call *call, tensors *all, job *job);
+ONEPASS_INTERNAL onepass_status onepass_plan_vector_gradients(const onepass_call *call, tensors *all, job *job);
+
+/* src/plan/rows.c: the number of rows, which may overflow where that of elements, being 0 for lack of others, does not.
+ */
+ONEPASS_INTERNAL onepass_status onepass_count_rows(const char *name, onepass_shape *rows);
 
 /* src/plan/loss.c: that the call has no operand or gradient that its loss does not have. */
 ONEPASS_INTERNAL onepass_status onepass_check_operands(const onepass_call *call, const job *job);

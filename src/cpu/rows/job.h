@@ -5,7 +5,7 @@
 #ifndef ONEPASS_CPU_ROWS_JOB_H
 #define ONEPASS_CPU_ROWS_JOB_H
 
-#include "cpu/memory.h"
+#include "cpu/row_numbers.h"
 #include "math/row.h"
 
 /* What is the same for all rows of a job. */
@@ -43,10 +43,6 @@ static int64_t label_of(const job *job, int64_t row) {
     return load_index(address_of(&job->operand[1], row), job->operand[1].dtype, 0);
 }
 
-static double element_of(const view *view, int64_t row, double otherwise) {
-    return view->data ? load_scalar(address_of(view, row), view->dtype) : otherwise;
-}
-
 /* Whether a row counts at all. */
 static bool takes_part(const rows *rows, int64_t row) {
     const job *job = rows->job;
@@ -61,13 +57,6 @@ static double class_weight_of(const job *job, int64_t label) {
                : 1;
 }
 
-static real upstream_of(const job *job, int64_t row) {
-    if (!job->upstream.data)
-        return 1;
-    return (real)(job->reduction == ONEPASS_NONE ? element_of(&job->upstream, row, 1)
-                                                 : load_scalar(job->upstream.data, job->upstream.dtype));
-}
-
 /* What a row counts for in a mean. */
 static real weight_in_mean(const rows *rows, int64_t row) {
     const job *job = rows->job;
@@ -79,11 +68,6 @@ static real weight_in_mean(const rows *rows, int64_t row) {
 }
 
 /* ---------------------------------------------------------------- outputs -- */
-
-static void write_number(const view *view, int64_t row, double number) {
-    if (view->data)
-        store_scalar(address_of(view, row), view->dtype, number);
-}
 
 /* The numbers that come with a row's value, of the row's state; those of a row that takes no part are 0. */
 static void write_outputs(const rows *rows, int64_t row, double value, const softmax_row *state) {

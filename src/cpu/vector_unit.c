@@ -1,0 +1,64 @@
+/*
+ * The functions of the vector losses of one header, for tiles: the twin of unit.c. Compiled once for each header,
+ * instruction set and compute type.
+ *
+ * -ffp-contract=off is part of the meaning: a fused multiply-add has other bits.
+ */
+#include "cpu/vector_tile.h"
+#include "math/vector.h"
+
+typedef void vector_terms(const real *x, const double *parameter, double *term);
+typedef double vector_slope(int which, const real *x, const double *parameter, const double *factor);
+
+/* The terms of each sum lie side by side before they are added up, those beyond the end being +0. */
+ALWAYS_INLINE void sum_tile(vector_terms *terms, int sums, const vector_tile *given, double *sum) {
+    _Alignas(64) double term[VECTOR_MOST_SUMS][ORDER_TILE];
+    const vector_tile tile = *given;
+    const real *a = tile.operand[0], *b = tile.operand[1], *c = tile.operand[2];
+#pragma omp simd
+    for (int64_t i = 0; i < tile.count; i++) {
+        const real x[MOST_OPERANDS] = {a[i], b[i], c[i]};
+        double own[VECTOR_MOST_SUMS] = {0, 0, 0};
+        terms(x, tile.parameter, own);
+        term[0][i] = own[0];
+        if (sums > 1)
+            term[1][i] = own[1];
+        if (sums > 2)
+            term[2][i] = own[2];
+    }
+    for (int k = 0; k < sums; k++) {
+        memset(term[k] + tile.count, 0, (size_t)(ORDER_TILE - tile.count) * sizeof(double));
+        sum[k] = order_wide_tile(term[k]);
+    }
+}
+
+ALWAYS_INLINE void write_slopes(vector_slope *slope, int which, const vector_tile *given, const double *factors,
+                                real *gradient) {
+    const vector_tile tile = *given;
+    const double factor[VECTOR_MOST_FACTORS] = {factors[0], factors[1], factors[2]};
+    const real *a = tile.operand[0], *b = tile.operand[1], *c = tile.operand[2];
+#pragma omp simd
+    for (int64_t i = 0; i < tile.count; i++) {
+        const real x[MOST_OPERANDS] = {a[i], b[i], c[i]};
+        gradient[i] = canonical((real)slope(which, x, tile.parameter, factor));
+    }
+}
+
+#define GRADIENT(name, which)                                                                                          \
+    static void name##_gradient_##which(const vector_tile *tile, const double *factor, real *gradient) {               \
+        write_slopes(name##_slope, which, tile, factor, gradient);                                                     \
+    }
+#define GRADIENTS_2(name) GRADIENT(name, 0) GRADIENT(name, 1)
+#define GRADIENTS_3(name) GRADIENTS_2(name) GRADIENT(name, 2)
+#define EACH_2(name)      name##_gradient_0, name##_gradient_1
+#define EACH_3(name)      EACH_2(name), name##_gradient_2
+
+/* src/descriptor.c refers to the table. */
+#define VECTOR_LOSS(name, operands, vector_count, sum_count, ...)                                                      \
+    static void name##_sums(const vector_tile *tile, double *sum) {                                                    \
+        sum_tile(name##_terms, sum_count, tile, sum);                                                                  \
+    }                                                                                                                  \
+    GRADIENTS_##vector_count(name)                                                                                     \
+        ONEPASS_INTERNAL extern const cpu_vector PASTE(onepass_cpu_##name##_, ONEPASS_VARIANT);                        \
+    const cpu_vector PASTE(onepass_cpu_##name##_, ONEPASS_VARIANT) = {name##_sums, {EACH_##vector_count(name)}};
+#include ONEPASS_UNIT_HEADER

@@ -1,0 +1,82 @@
+/*
+ * What the header of a vector loss may use. Such a loss is written in three parts, each compiled as C and as CUDA C, in
+ * float and in double:
+ *
+ *     name_terms   what an element adds to each of the row's sums, in double, of the elements x[0], x[1], ...
+ *     name_row     from a row's sums to its value and the factors of its slopes, in double, once a row
+ *     name_slope   the slope in the element of operand `which`, in double, of the elements and the factors
+ *
+ * and ends with a line, outside its include guard,
+ *
+ *     VECTOR_LOSS(name, (operands), vectors, sums, meaning, formula, formula of the slope, accuracy, parameters)
+ *
+ * vectors   how many of the operands are vectors; one behind them is a number a row
+ * sums      how many there are
+ *
+ * Products of floats are exact in double, and nothing that floats can be squared to is lost there.
+ */
+#ifndef ONEPASS_MATH_VECTOR_H
+#define ONEPASS_MATH_VECTOR_H
+
+#include "math/elementary.h"
+#include "math/wide.h"
+#include "vector_sums.h"
+
+#define VECTOR_FUNCTION ALWAYS_INLINE void
+#define VECTOR_SLOPE    ALWAYS_INLINE double
+
+ALWAYS_INLINE double wide_magnitude(double x) {
+    return __builtin_fabs(x);
+}
+
+/* Rounded once, by IEEE 754, on every machine. */
+ALWAYS_INLINE double wide_root(double x) {
+#if defined(__CUDACC__)
+    return __dsqrt_rn(x);
+#else
+    return __builtin_sqrt(x);
+#endif
+}
+
+/* The larger; NaN if x is. */
+ALWAYS_INLINE double wide_at_least(double x, double least) {
+    return wide_choose(x < least, least, x);
+}
+
+/* -1, 0 or 1; NaN if x is. */
+ALWAYS_INLINE double wide_sign(double x) {
+    return wide_choose(x > 0, 1, wide_choose(x < 0, -1, x * 0));
+}
+
+/* 1 / x, but 0 where x is: slopes of a distance at which it has none. */
+ALWAYS_INLINE double wide_reciprocal_or_0(double x) {
+    return wide_choose(x == 0, 0, 1 / x);
+}
+
+/* -------------------------------------------------------------- distances -- */
+
+/* A component of the distance of two vectors, to which PyTorch adds a number, so that it is not 0. */
+ALWAYS_INLINE double vector_apart(real a, real b, double eps) {
+    return ((double)a - (double)b) + eps;
+}
+
+/* What it adds to the sum: its power of 1 or 2, ... */
+ALWAYS_INLINE double vector_power(double z, double power) {
+    return wide_choose(power == 1, wide_magnitude(z), z * z);
+}
+
+/* ... from which the distance comes by this, ... */
+ALWAYS_INLINE double vector_distance(double sum, double power) {
+    return wide_choose(power == 1, sum, wide_root(sum));
+}
+
+/* ... and its slope is the product of these. */
+ALWAYS_INLINE double vector_distance_factor(double distance, double power) {
+    return wide_choose(power == 1, 1, wide_reciprocal_or_0(distance));
+}
+
+ALWAYS_INLINE double vector_direction(double z, double power) {
+    return wide_choose(power == 1, wide_sign(z), z);
+}
+
+#endif

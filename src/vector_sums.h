@@ -1,0 +1,20 @@
+/* What a vector loss is told about a row, and what it makes of it: double in every compute type. */
+#ifndef ONEPASS_VECTOR_SUMS_H
+#define ONEPASS_VECTOR_SUMS_H
+
+#define VECTOR_MOST_SUMS    3
+#define VECTOR_MOST_FACTORS 3
+
+typedef struct vector_sums {
+    double sum[VECTOR_MOST_SUMS]; /* of what each element adds to them */
+    double number;                /* of the operand that is one number a row */
+} vector_sums;
+
+/* The row's value, and factors of its slopes: a slope is a sum of products with one factor each, so that whatever
+ * multiplies all slopes of a row can be multiplied into the factors. */
+typedef struct vector_slopes {
+    double value;
+    double factor[VECTOR_MOST_FACTORS];
+} vector_slopes;
+
+#endif
