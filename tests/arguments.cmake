@@ -2,6 +2,7 @@
 
 onepass_test(test_arguments)
 onepass_test(test_rows_arguments)
+onepass_test(test_vectors_arguments)
 onepass_test(test_tensors)
 onepass_test(test_shapes)
 onepass_test(test_asking)

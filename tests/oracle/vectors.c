@@ -116,6 +116,7 @@ typedef struct vector_row {
     int64_t count;
     const double *x[ORACLE_OPERANDS];
     double k[PARAMETERS];
+    int in_float, has_logits;
     bounded value;
     bounded *slope[ORACLE_OPERANDS];
     int at_kink;
@@ -135,7 +136,7 @@ static void set_slopes(vector_row *r, int operand, int64_t i, bounded slope) {
 
 /* The slope in x of x.y / (n m), n being held to be at least something, which has no slope: (y / m - c x / |x|) / n. */
 static bounded cosine_slope(double x, double y, bounded norm, bounded n, bounded m, bounded c) {
-    const bounded turned = size(norm) == 0 ? exactly(0) : over(times(c, exactly(x)), norm);
+    const bounded turned = size(norm) == 0 ? times(c, exactly(0)) : over(times(c, exactly(x)), norm);
     return over(minus(over(exactly(y), m), turned), n);
 }
 
@@ -252,71 +253,61 @@ static void triplet_margin(vector_row *r) {
 
 /* ---------------------------------------------------------------- tversky -- */
 
-/* A probability and the opposite one. That of a logit is right to a unit. */
+/* A probability and the opposite one. Those of a logit are within 3 units of the compute type. */
 typedef struct probability {
     bounded p, rest;
 } probability;
 
-static probability probability_of(double x, int is_logit) {
-    if (!is_logit) {
+static probability probability_of(const vector_row *r, double x) {
+    if (!r->has_logits) {
         return (probability){exactly(x), minus(exactly(1), exactly(x))};
     }
+    const double three_units = r->in_float ? 3 * 0x1p-23 : 3 * unit, least = r->in_float ? 0x1p-148 : least_number;
     const doubled one = doubled_of(1), small = doubled_exp(doubled_of(-fabs(x))), sum = doubled_add(one, small);
-    const bounded lower = rounded(doubled_divide(small, sum), least_number);
-    const bounded upper = rounded(doubled_divide(one, sum), 0);
-    return x < 0 ? (probability){lower, upper} : (probability){upper, lower};
+    const doubled lower = doubled_divide(small, sum), upper = doubled_divide(one, sum);
+    const bounded low = {lower, three_units * lower.high + least}, high = {upper, three_units * upper.high};
+    return x < 0 ? (probability){low, high} : (probability){high, low};
 }
 
+/* What is found, what is found wrongly, and what is missed. */
 typedef struct overlap {
-    bounded score, below; /* below: the divisor of the score */
+    bounded score, whole;
     double alpha, beta;
     int is_held; /* by eps, which has no slope */
 } overlap;
 
 /* The slope of the value in one of the two, y being the other one and `extra` what it counts for where y is 0: -(y -
- * score (y + extra (1 - y) - lack y)) / below. What is added up may be sorted by y before, so that the errors are units
+ * score (y + extra (1 - y) - lack y)) / whole. What is added up may be sorted by y before, so that the errors are units
  * of all magnitudes. */
 static bounded overlap_slope(const overlap *o, bounded y, double extra, double lack) {
-    const bounded rest = minus(exactly(1), y), missed = times(exactly(lack), y);
-    const bounded grows = minus(plus(y, times(exactly(extra), rest)), missed);
-    const bounded gain = o->is_held ? y : minus(y, times(o->score, grows));
-    bounded slope = negative(over(gain, o->below));
+    const bounded grows = minus(plus(y, times(exactly(extra), minus(exactly(1), y))), times(exactly(lack), y));
+    bounded slope = negative(over(o->is_held ? y : minus(y, times(o->score, grows)), o->whole));
     const double most = size(y) + size(o->score) * (size(y) + extra + extra * size(y) + lack * size(y));
-    slope.off += 4 * unit * most / size(o->below);
+    slope.off += 4 * unit * most / size(o->whole);
     return slope;
 }
 
-static void tversky_of(vector_row *r, int is_logit) {
+static void tversky(vector_row *r) {
     const double *x = r->x[0], *t = r->x[1], alpha = r->k[0], beta = r->k[1], smooth = r->k[2], eps = r->k[3];
-    total common = {{{0, 0}, 0}, 0}, all_o = common, all_t = common;
+    total found = {{{0, 0}, 0}, 0}, wrong = found, missed = found;
     for (int64_t i = 0; i < r->count; i++) {
-        const bounded o = probability_of(x[i], is_logit).p;
-        add_term(&common, times(o, exactly(t[i])));
-        add_term(&all_o, o);
-        add_term(&all_t, exactly(t[i]));
+        const probability o = probability_of(r, x[i]);
+        add_term(&found, times(o.p, exactly(t[i])));
+        add_term(&wrong, times(o.p, minus(exactly(1), exactly(t[i]))));
+        add_term(&missed, times(o.rest, exactly(t[i])));
     }
-    const bounded both = sum_of(&common, r->count), extra = minus(sum_of(&all_o, r->count), both);
-    const bounded lack = minus(sum_of(&all_t, r->count), both), smoothed = exactly(smooth);
-    const bounded weighted = plus(plus(both, times(exactly(alpha), extra)), times(exactly(beta), lack));
-    const bounded below = plus(weighted, smoothed), held = at_least(below, eps);
-    const bounded score = over(plus(both, smoothed), held);
-    const overlap o = {score, held, alpha, beta, below.is.high < eps};
-    r->at_kink |= below.off > 0 && fabs(below.is.high - eps) <= below.off;
-    r->value = minus(exactly(1), score);
+    const bounded lost =
+        plus(times(exactly(alpha), sum_of(&wrong, r->count)), times(exactly(beta), sum_of(&missed, r->count)));
+    const bounded kept = plus(sum_of(&found, r->count), exactly(smooth)), all = plus(kept, lost);
+    const overlap o = {over(kept, at_least(all, eps)), at_least(all, eps), alpha, beta, all.is.high < eps};
+    r->at_kink |= all.off > 0 && fabs(all.is.high - eps) <= all.off;
+    r->value = o.is_held ? minus(exactly(1), o.score) : over(lost, o.whole);
     for (int64_t i = 0; i < r->count; i++) {
-        const probability p = probability_of(x[i], is_logit);
+        const probability p = probability_of(r, x[i]);
         const bounded of_o = overlap_slope(&o, exactly(t[i]), alpha, beta);
-        set_slopes(r, 0, i, is_logit ? times(of_o, times(p.p, p.rest)) : of_o);
+        set_slopes(r, 0, i, r->has_logits ? times(of_o, times(p.p, p.rest)) : of_o);
         set_slopes(r, 1, i, overlap_slope(&o, p.p, beta, alpha));
     }
-}
-
-static void tversky(vector_row *r) {
-    tversky_of(r, 0);
-}
-
-static void tversky_with_logits(vector_row *r) {
-    tversky_of(r, 1);
 }
 
 /* ------------------------------------------------------------- the losses -- */
@@ -328,12 +319,9 @@ static const struct vector_loss {
     int vectors;
     double default_value[PARAMETERS];
 } losses[] = {
-    {"cosine_similarity", cosine_similarity, 2, {1e-8}},
-    {"cosine_embedding", cosine_embedding, 2, {0}},
-    {"pairwise_distance", pairwise_distance, 2, {2, 1e-6}},
-    {"triplet_margin", triplet_margin, 3, {1, 2, 1e-6, 0}},
-    {"tversky", tversky, 2, {0.5, 0.5, 0, 1e-7}},
-    {"tversky_with_logits", tversky_with_logits, 2, {0.5, 0.5, 0, 1e-7}},
+    {"cosine_similarity", cosine_similarity, 2, {1e-8}},    {"cosine_embedding", cosine_embedding, 2, {0}},
+    {"pairwise_distance", pairwise_distance, 2, {2, 1e-6}}, {"triplet_margin", triplet_margin, 3, {1, 2, 1e-6, 0}},
+    {"tversky", tversky, 2, {0.5, 0.5, 0, 1e-7}},           {"tversky_with_logits", tversky, 2, {0.5, 0.5, 0, 1e-7}},
 };
 
 static const struct vector_loss *loss_named(const char *name) {
@@ -471,7 +459,7 @@ void oracle_answer_vectors(const oracle_vectors *q) {
     }
     const double divisor = divisor_of(q);
     oracle_range *term = allocate(q->rows, sizeof *term);
-    vector_row r = {0};
+    vector_row r = {.in_float = q->in_float, .has_logits = strcmp(q->loss, "tversky_with_logits") == 0};
     memcpy(r.k, loss->default_value, sizeof r.k);
     for (int32_t i = 0; i < q->parameter_count; i++) {
         r.k[i] = q->parameter[i];

@@ -1,0 +1,401 @@
+/*
+ * Bad arguments of vector losses: each is refused with the right status and a sentence that names what was wrong, and
+ * nothing is written. And good ones that look odd.
+ */
+#include <onepass.h>
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "check.h"
+#include "refusals.h"
+
+/* ---------------------------------------------------------------- the good calls -- */
+
+static void place_row_tensor(part *part, int32_t dtype, int32_t ndim, int64_t first, int64_t second) {
+    place_tensor(part, ndim);
+    part->tensor.dtype = dtype;
+    part->shape[0] = first;
+    part->shape[1] = second;
+}
+
+/* Two rows of three elements, everything wanted. */
+static scene *pair_scene(void) {
+    scene *s = good_scene();
+    s->call.loss = "cosine_similarity";
+    place_row_tensor(&s->weight, ONEPASS_F32, 1, 2, 1);
+    place_row_tensor(&s->mask, ONEPASS_BOOL, 1, 2, 1);
+    place_row_tensor(&s->divided_by, ONEPASS_F64, 0, 1, 1);
+    place_row_tensor(&s->divisor, ONEPASS_F64, 0, 1, 1);
+    place_row_tensor(&s->log_sum_exp, ONEPASS_F32, 1, 2, 1);
+    place_row_tensor(&s->predicted, ONEPASS_I64, 1, 2, 1);
+    place_row_tensor(&s->row_state, ONEPASS_F64, 2, 2, ONEPASS_ROW_STATE);
+    memcpy(s->weight.memory, (float[]){1, 1}, 2 * sizeof(float));
+    memcpy(s->mask.memory, (char[]){1, 1}, 2);
+    memcpy(s->divisor.memory, (double[]){4}, sizeof(double));
+    s->call.divided_by = &s->divided_by.tensor;
+    return s;
+}
+
+static scene *distance_scene(void) {
+    scene *s = pair_scene();
+    s->call.loss = "pairwise_distance";
+    return s;
+}
+
+static scene *overlap_scene(void) {
+    scene *s = pair_scene();
+    s->call.loss = "tversky";
+    return s;
+}
+
+static scene *embedding_scene(void) {
+    scene *s = pair_scene();
+    s->call.loss = "cosine_embedding";
+    place_row_tensor(&s->third, ONEPASS_F32, 1, 2, 1);
+    memcpy(s->third.memory, (float[]){1, -1}, 2 * sizeof(float));
+    s->call.operand[2] = &s->third.tensor;
+    return s;
+}
+
+static scene *triplet_scene(void) {
+    scene *s = pair_scene();
+    s->call.loss = "triplet_margin";
+    s->call.operand[2] = &s->third.tensor;
+    s->call.gradient[2] = &s->gradient_v.tensor;
+    return s;
+}
+
+/* ---------------------------------------------------------------- the call -- */
+
+#define PARAMETER(k, number) INTEGER(call.parameter_count, (k) + 1), REAL(call.parameter[k], number)
+
+static const argument_case call_cases[] = {
+    {"the good call", ONEPASS_OK, "", {{0}}},
+    {"the good call in place", ONEPASS_OK, "", {MEMBER(call.gradient[0], prediction.tensor)}},
+    {"both in place",
+     ONEPASS_OK,
+     "",
+     {MEMBER(call.gradient[0], prediction.tensor), MEMBER(call.gradient[1], target.tensor)}},
+    {"no outputs but a gradient",
+     ONEPASS_OK,
+     "",
+     {NOTHING(call.value), NOTHING(call.gradient[0]), NOTHING(call.divided_by)}},
+    {"no outputs but the value", ONEPASS_OK, "", {NOTHING(call.gradient[0]), NOTHING(call.gradient[1])}},
+
+    /* The axis. */
+    {"axis 2", ONEPASS_OK, "", {INTEGER(call.axis, 2)}},
+    {"axis -1", ONEPASS_OK, "", {INTEGER(call.axis, -1)}},
+    {"axis 3", ONEPASS_INVALID_SHAPE, "axis|3|2 dimensions", {INTEGER(call.axis, 3)}},
+    {"axis -3", ONEPASS_INVALID_SHAPE, "axis|-3", {INTEGER(call.axis, -3)}},
+    {"axis greatest", ONEPASS_INVALID_SHAPE, "axis|2147483647", {INTEGER(call.axis, INT32_MAX)}},
+    {"axis least", ONEPASS_INVALID_SHAPE, "axis|-2147483648", {INTEGER(call.axis, INT32_MIN)}},
+    {"axis 1, of which there is one row", ONEPASS_INVALID_SHAPE, "weight|(2,)", {INTEGER(call.axis, 1)}},
+    {"axis 1 without weight and mask",
+     ONEPASS_OK,
+     "",
+     {INTEGER(call.axis, 1), NOTHING(call.weight), NOTHING(call.mask)}},
+    {"axis -2 without weight and mask",
+     ONEPASS_OK,
+     "",
+     {INTEGER(call.axis, -2), NOTHING(call.weight), NOTHING(call.mask)}},
+    {"reserved", ONEPASS_INVALID_ARGUMENT, "reserved|cosine_similarity", {INTEGER(call.reserved, 1)}},
+
+    /* What is missing, and what is too much. */
+    {"no first operand", ONEPASS_INVALID_ARGUMENT, "operand[0]|null", {NOTHING(call.operand[0])}},
+    {"no second operand", ONEPASS_INVALID_ARGUMENT, "operand[1]|null", {NOTHING(call.operand[1])}},
+    {"a third operand", ONEPASS_NOT_SUPPORTED, "operand[2]", {MEMBER(call.operand[2], third.tensor)}},
+    {"a fourth operand", ONEPASS_NOT_SUPPORTED, "operand[3]", {MEMBER(call.operand[3], third.tensor)}},
+    {"a third gradient", ONEPASS_NOT_SUPPORTED, "gradient[2]", {MEMBER(call.gradient[2], gradient_v.tensor)}},
+    {"nothing wanted",
+     ONEPASS_INVALID_ARGUMENT,
+     "value|gradient",
+     {NOTHING(call.value), NOTHING(call.gradient[0]), NOTHING(call.gradient[1]), NOTHING(call.divided_by)}},
+    {"log_sum_exp", ONEPASS_INVALID_ARGUMENT, "log_sum_exp", {MEMBER(call.log_sum_exp, log_sum_exp.tensor)}},
+    {"predicted", ONEPASS_INVALID_ARGUMENT, "predicted", {MEMBER(call.predicted, predicted.tensor)}},
+    {"row_state", ONEPASS_INVALID_ARGUMENT, "row_state", {MEMBER(call.row_state, row_state.tensor)}},
+    {"a reduction that is none", ONEPASS_INVALID_ARGUMENT, "reduction|4", {INTEGER(call.reduction, 4)}},
+
+    /* The divisor. */
+    {"divisor", ONEPASS_OK, "", {REAL(call.divisor, 3)}},
+    {"divisor_tensor", ONEPASS_OK, "", {MEMBER(call.divisor_tensor, divisor.tensor)}},
+    {"divisor and divisor_tensor",
+     ONEPASS_INVALID_ARGUMENT,
+     "divisor_tensor|divisor",
+     {MEMBER(call.divisor_tensor, divisor.tensor), REAL(call.divisor, 2)}},
+    {"divisor_tensor of a sum",
+     ONEPASS_INVALID_ARGUMENT,
+     "divisor_tensor|mean",
+     {MEMBER(call.divisor_tensor, divisor.tensor), INTEGER(call.reduction, ONEPASS_SUM)}},
+    {"divided_by of a sum", ONEPASS_INVALID_ARGUMENT, "divided_by|mean", {INTEGER(call.reduction, ONEPASS_SUM)}},
+    {"divisor negative", ONEPASS_INVALID_ARGUMENT, "divisor|-1", {REAL(call.divisor, -1)}},
+    {"divisor NaN", ONEPASS_INVALID_ARGUMENT, "divisor", {REAL(call.divisor, NAN)}},
+    {"divisor_tensor of two",
+     ONEPASS_INVALID_SHAPE,
+     "divisor_tensor|(2,)|one element",
+     {MEMBER(call.divisor_tensor, divisor.tensor), SHAPE(divisor, 1, 2)}},
+    {"divided_by of two", ONEPASS_INVALID_SHAPE, "divided_by|(2,)|one element", {SHAPE(divided_by, 1, 2)}},
+
+    /* Parameters. */
+    {"a second parameter",
+     ONEPASS_INVALID_ARGUMENT,
+     "parameter|cosine_similarity|2",
+     {INTEGER(call.parameter_count, 2)}},
+    {"eps negative", ONEPASS_INVALID_ARGUMENT, "eps|-1", {PARAMETER(0, -1)}},
+    {"eps NaN", ONEPASS_INVALID_ARGUMENT, "eps|NaN", {PARAMETER(0, NAN)}},
+};
+
+static const argument_case distance_cases[] = {
+    {"the good call", ONEPASS_OK, "", {{0}}},
+    {"p 1", ONEPASS_OK, "", {PARAMETER(0, 1)}},
+    {"p 2", ONEPASS_OK, "", {PARAMETER(0, 2)}},
+    {"p 3", ONEPASS_INVALID_ARGUMENT, "p|3", {PARAMETER(0, 3)}},
+    {"p 0", ONEPASS_INVALID_ARGUMENT, "p|0", {PARAMETER(0, 0)}},
+    {"p one and a half", ONEPASS_INVALID_ARGUMENT, "p|1.5", {PARAMETER(0, 1.5)}},
+    {"p infinite", ONEPASS_INVALID_ARGUMENT, "p|inf", {PARAMETER(0, INFINITY)}},
+    {"p NaN", ONEPASS_INVALID_ARGUMENT, "p|NaN", {PARAMETER(0, NAN)}},
+    {"eps NaN", ONEPASS_INVALID_ARGUMENT, "eps|NaN", {PARAMETER(0, 2), PARAMETER(1, NAN)}},
+    {"a third parameter",
+     ONEPASS_INVALID_ARGUMENT,
+     "parameter|pairwise_distance|3",
+     {INTEGER(call.parameter_count, 3)}},
+};
+
+static const argument_case overlap_cases[] = {
+    {"the good call", ONEPASS_OK, "", {{0}}},
+    {"alpha NaN", ONEPASS_INVALID_ARGUMENT, "alpha|NaN", {PARAMETER(0, NAN)}},
+    {"alpha negative", ONEPASS_INVALID_ARGUMENT, "alpha|-1", {PARAMETER(0, -1)}},
+    {"beta negative", ONEPASS_INVALID_ARGUMENT, "beta|-1", {PARAMETER(0, 0.5), PARAMETER(1, -1)}},
+    {"smooth negative",
+     ONEPASS_INVALID_ARGUMENT,
+     "smooth|-1",
+     {PARAMETER(0, 0.5), PARAMETER(1, 0.5), PARAMETER(2, -1)}},
+    {"a fifth parameter", ONEPASS_INVALID_ARGUMENT, "parameter|tversky|5", {INTEGER(call.parameter_count, 5)}},
+};
+
+static const argument_case embedding_cases[] = {
+    {"the good call", ONEPASS_OK, "", {{0}}},
+    {"margin negative", ONEPASS_OK, "", {PARAMETER(0, -0.5)}},
+    {"margin NaN", ONEPASS_INVALID_ARGUMENT, "margin|NaN", {PARAMETER(0, NAN)}},
+    {"no target", ONEPASS_INVALID_ARGUMENT, "operand[2]|target|null", {NOTHING(call.operand[2])}},
+    {"a target of three", ONEPASS_INVALID_SHAPE, "target|(3,)|(2,)", {SHAPE(third, 1, 3)}},
+    {"a target of the operands' shape", ONEPASS_INVALID_SHAPE, "target|(2, 3)|(2,)", {SHAPE(third, 2, 2, 3)}},
+    {"a target of a mask's type", ONEPASS_INVALID_ARGUMENT, "target|5", {INTEGER(third.tensor.dtype, ONEPASS_BOOL)}},
+    {"a target of no type", ONEPASS_INVALID_ARGUMENT, "target|9", {INTEGER(third.tensor.dtype, 9)}},
+    {"a target of i64", ONEPASS_OK, "", {INTEGER(third.tensor.dtype, ONEPASS_I64)}},
+    {"a target of i32", ONEPASS_OK, "", {INTEGER(third.tensor.dtype, ONEPASS_I32)}},
+    {"a target of u8", ONEPASS_OK, "", {INTEGER(third.tensor.dtype, ONEPASS_U8)}},
+    {"a target that is misaligned",
+     ONEPASS_INVALID_MEMORY,
+     "target|misaligned",
+     {MEMBER(third.tensor.data, third.memory[2])}},
+    {"a target nowhere", ONEPASS_INVALID_ARGUMENT, "target|null", {NOTHING(third.tensor.data)}},
+    {"a gradient for the target",
+     ONEPASS_INVALID_ARGUMENT,
+     "gradient[2]|target",
+     {MEMBER(call.gradient[2], gradient_v.tensor)}},
+};
+
+static const argument_case triplet_cases[] = {
+    {"the good call", ONEPASS_OK, "", {{0}}},
+    {"all in place",
+     ONEPASS_OK,
+     "",
+     {MEMBER(call.gradient[0], prediction.tensor), MEMBER(call.gradient[1], target.tensor),
+      MEMBER(call.gradient[2], third.tensor)}},
+    {"margin NaN", ONEPASS_INVALID_ARGUMENT, "margin|NaN", {PARAMETER(0, NAN)}},
+    {"p 3", ONEPASS_INVALID_ARGUMENT, "p|3", {PARAMETER(0, 1), PARAMETER(1, 3)}},
+    {"p one and a half", ONEPASS_INVALID_ARGUMENT, "p|1.5", {PARAMETER(0, 1), PARAMETER(1, 1.5)}},
+    {"swap a half",
+     ONEPASS_INVALID_ARGUMENT,
+     "swap|0.5",
+     {REAL(call.parameter[0], 1), REAL(call.parameter[1], 2), PARAMETER(3, 0.5)}},
+    {"swap 2",
+     ONEPASS_INVALID_ARGUMENT,
+     "swap|2",
+     {REAL(call.parameter[0], 1), REAL(call.parameter[1], 2), PARAMETER(3, 2)}},
+    {"no negative", ONEPASS_INVALID_ARGUMENT, "operand[2]|negative|null", {NOTHING(call.operand[2])}},
+    {"a negative that does not broadcast", ONEPASS_INVALID_SHAPE, "negative|(4,)", {SHAPE(third, 1, 4)}},
+    {"a negative of labels", ONEPASS_INVALID_ARGUMENT, "negative|6", {INTEGER(third.tensor.dtype, ONEPASS_I64)}},
+};
+
+/* ---------------------------------------------------------------- tensors -- */
+
+static const argument_case shape_cases[] = {
+    {"operands without dimensions",
+     ONEPASS_INVALID_SHAPE,
+     "dimensions",
+     {SHAPE(prediction, 0, 1), SHAPE(target, 0, 1)}},
+    {"operands that do not broadcast", ONEPASS_INVALID_SHAPE, "(2, 4)", {SHAPE(target, 2, 2, 4)}},
+    {"operands that do not broadcast either", ONEPASS_INVALID_SHAPE, "(3, 3)", {SHAPE(target, 2, 3, 3)}},
+    {"one row for all", ONEPASS_OK, "", {SHAPE(target, 1, 3)}},
+    {"one element for all of a row", ONEPASS_OK, "", {SHAPE(target, 2, 2, 1)}},
+    {"one number for all", ONEPASS_OK, "", {SHAPE(target, 0, 1)}},
+    {"a first operand that is broadcast", ONEPASS_OK, "", {SHAPE(prediction, 1, 3)}},
+    {"operands of one dimension",
+     ONEPASS_INVALID_SHAPE,
+     "weight|(2,)",
+     {SHAPE(prediction, 1, 3), SHAPE(target, 1, 3), SHAPE(gradient_p, 1, 3), SHAPE(gradient_t, 1, 3)}},
+    {"an operand of labels", ONEPASS_INVALID_ARGUMENT, "6", {INTEGER(prediction.tensor.dtype, ONEPASS_I64)}},
+    {"an operand of a mask's type", ONEPASS_INVALID_ARGUMENT, "5", {INTEGER(target.tensor.dtype, ONEPASS_BOOL)}},
+    {"an operand that is misaligned",
+     ONEPASS_INVALID_MEMORY,
+     "misaligned",
+     {MEMBER(target.tensor.data, target.memory[2])}},
+    {"an operand nowhere", ONEPASS_INVALID_ARGUMENT, "null", {NOTHING(target.tensor.data)}},
+    {"more rows than can be counted",
+     ONEPASS_INVALID_SHAPE,
+     "63 bits",
+     {SHAPE(prediction, 3, (int64_t)1 << 40, (int64_t)1 << 40, 3), SHAPE(target, 0, 1)}},
+
+    {"weights for three", ONEPASS_INVALID_SHAPE, "weight|(3,)|(2,)", {SHAPE(weight, 1, 3)}},
+    {"weights for elements", ONEPASS_INVALID_SHAPE, "weight|(2, 3)|(2,)", {SHAPE(weight, 2, 2, 3)}},
+    {"one weight", ONEPASS_OK, "", {SHAPE(weight, 0, 1)}},
+    {"weights of labels", ONEPASS_INVALID_ARGUMENT, "weight|6", {INTEGER(weight.tensor.dtype, ONEPASS_I64)}},
+    {"a mask for three", ONEPASS_INVALID_SHAPE, "mask|(3,)|(2,)", {SHAPE(mask, 1, 3)}},
+    {"a mask of elements", ONEPASS_INVALID_SHAPE, "mask|(2, 3)|(2,)", {SHAPE(mask, 2, 2, 3)}},
+    {"a mask of floats", ONEPASS_INVALID_ARGUMENT, "mask|3", {INTEGER(mask.tensor.dtype, ONEPASS_F32)}},
+    {"an upstream gradient a row", ONEPASS_INVALID_SHAPE, "upstream|(2,)|one element", {SHAPE(upstream, 1, 2)}},
+    {"one upstream gradient of none",
+     ONEPASS_INVALID_SHAPE,
+     "upstream|()|(2,)",
+     {INTEGER(call.reduction, ONEPASS_NONE), NOTHING(call.divided_by), SHAPE(value, 1, 2)}},
+
+    {"a value a row of a mean", ONEPASS_INVALID_SHAPE, "value|(2,)|one element", {SHAPE(value, 1, 2)}},
+    {"one value of none",
+     ONEPASS_INVALID_SHAPE,
+     "value|()|(2,)",
+     {INTEGER(call.reduction, ONEPASS_NONE), NOTHING(call.upstream), NOTHING(call.divided_by)}},
+    {"a value an element of none",
+     ONEPASS_INVALID_SHAPE,
+     "value|(2, 3)|(2,)",
+     {INTEGER(call.reduction, ONEPASS_NONE), NOTHING(call.upstream), NOTHING(call.divided_by), SHAPE(value, 2, 2, 3)}},
+    {"a value a row of none",
+     ONEPASS_OK,
+     "",
+     {INTEGER(call.reduction, ONEPASS_NONE), NOTHING(call.upstream), NOTHING(call.divided_by), SHAPE(value, 1, 2)}},
+    {"a value of labels", ONEPASS_INVALID_ARGUMENT, "value|6", {INTEGER(value.tensor.dtype, ONEPASS_I64)}},
+
+    {"a gradient of the rows' shape", ONEPASS_INVALID_SHAPE, "gradient[0]|(2,)|(2, 3)", {SHAPE(gradient_p, 1, 2)}},
+    {"a gradient transposed", ONEPASS_INVALID_SHAPE, "gradient[1]|(3, 2)|(2, 3)", {SHAPE(gradient_t, 2, 3, 2)}},
+    {"a gradient of a broadcast operand's shape",
+     ONEPASS_INVALID_SHAPE,
+     "gradient[1]|(3,)|(2, 3)",
+     {SHAPE(target, 1, 3), SHAPE(gradient_t, 1, 3)}},
+    {"a gradient of labels",
+     ONEPASS_INVALID_ARGUMENT,
+     "gradient[0]|6",
+     {INTEGER(gradient_p.tensor.dtype, ONEPASS_I64)}},
+    {"a gradient whose elements are one", ONEPASS_INVALID_MEMORY, "gradient[0]|overlap", {STRIDES(gradient_p, 3, 0)}},
+    {"a gradient whose rows are one", ONEPASS_INVALID_MEMORY, "gradient[1]|overlap", {STRIDES(gradient_t, 0, 1)}},
+    {"gradients over each other's operands",
+     ONEPASS_INVALID_MEMORY,
+     "gradient|overlaps",
+     {MEMBER(call.gradient[0], target.tensor), MEMBER(call.gradient[1], prediction.tensor)}},
+    {"a gradient over a broadcast operand",
+     ONEPASS_INVALID_MEMORY,
+     "gradient[1]|overlaps",
+     {SHAPE(target, 1, 3), MEMBER(gradient_t.tensor.data, target.memory)}},
+};
+
+/* ---------------------------------------------------------------- overlaps -- */
+
+/* Every output over every other tensor, and over every other output. */
+static void test_overlaps(void) {
+    static const struct {
+        const char *name;
+        size_t part;
+    } outputs[] = {{"value", offsetof(scene, value)},
+                   {"gradient[0]", offsetof(scene, gradient_p)},
+                   {"gradient[1]", offsetof(scene, gradient_t)},
+                   {"gradient[2]", offsetof(scene, gradient_v)},
+                   {"divided_by", offsetof(scene, divided_by)}},
+      inputs[] = {{"anchor", offsetof(scene, prediction)},
+                  {"positive", offsetof(scene, target)},
+                  {"negative", offsetof(scene, third)},
+                  {"weight", offsetof(scene, weight)},
+                  {"mask", offsetof(scene, mask)},
+                  {"upstream", offsetof(scene, upstream)},
+                  {"divisor_tensor", offsetof(scene, divisor)}};
+    for (size_t i = 0; i < COUNT(outputs); i++)
+        for (size_t k = 0; k < COUNT(outputs) + COUNT(inputs); k++) {
+            const bool is_output = k < COUNT(outputs);
+            if (k == i)
+                continue;
+            scene *s = triplet_scene();
+            s->call.divisor_tensor = &s->divisor.tensor;
+            part *output = (part *)((char *)s + outputs[i].part);
+            part *other = (part *)((char *)s + (is_output ? outputs[k].part : inputs[k - COUNT(outputs)].part));
+            /* A gradient over its operand is in order; shifted by an element it is not. */
+            const bool is_own = !is_output && i <= 3 && k - COUNT(outputs) + 1 == i;
+            output->tensor.data = other->memory + (is_own ? sizeof(float) : 0);
+            memcpy(&before, s, sizeof before);
+            expect_refusal(onepass_run(&s->call), ONEPASS_INVALID_MEMORY, "overlaps", outputs[i].name);
+            CHECK(sentence_has(onepass_message(), outputs[i].name),
+                  "%s over another: the message does not name it: \"%s\"", outputs[i].name, onepass_message());
+            CHECK(memcmp(&before, s, sizeof before) == 0, "%s over another: something was written", outputs[i].name);
+        }
+}
+
+/* ---------------------------------------------------------------- parameters -- */
+
+static scene *scene_of(const onepass_loss_info *info) {
+    scene *s = info->operand_count == 2                      ? pair_scene()
+               : strcmp(info->name, "cosine_embedding") == 0 ? embedding_scene()
+                                                             : triplet_scene();
+    s->call.loss = info->name;
+    return s;
+}
+
+static void expect_parameter(scene *s, const onepass_parameter_info *known, int32_t index, double parameter,
+                             bool accepted) {
+    s->call.parameter[index] = parameter;
+    if (accepted)
+        CHECK(onepass_run(&s->call) == ONEPASS_OK, "%s, %s = %g: \"%s\"", s->call.loss, known->name, parameter,
+              onepass_message());
+    else
+        expect_refusal(onepass_run(&s->call), ONEPASS_INVALID_ARGUMENT, known->name, s->call.loss);
+}
+
+/* The list's word is the check's word. */
+static void test_limits_of_parameters(void) {
+    int32_t count = 0;
+    for (const onepass_loss_info *info; (info = onepass_vector_loss_at(count)) != NULL; count++) {
+        HOLDS(onepass_loss_named(info->name) == info);
+        HOLDS(info->over_rows == 0 || info->over_rows > ONEPASS_CLASS_PROBABILITIES);
+        HOLDS(info->operand_count == 2 || info->operand_count == 3);
+        HOLDS(info->meaning[0] != '\0' && info->value[0] != '\0' && info->slope[0] != '\0');
+        for (int32_t k = 0; k < info->operand_count; k++)
+            HOLDS(info->operand[k][0] != '\0');
+        for (int32_t k = 0; k < info->parameter_count; k++) {
+            const onepass_parameter_info *parameter = &info->parameter[k];
+            const double least = parameter->minimum, greatest = parameter->maximum;
+            scene *s = scene_of(info);
+            s->call.parameter_count = k + 1;
+            for (int32_t j = 0; j < k; j++)
+                s->call.parameter[j] = info->parameter[j].default_value;
+            expect_parameter(s, parameter, k, parameter->default_value, true);
+            expect_parameter(s, parameter, k, least, !parameter->minimum_excluded);
+            expect_parameter(s, parameter, k, greatest, !parameter->maximum_excluded);
+            expect_parameter(s, parameter, k, NAN, false);
+            expect_parameter(s, parameter, k, nextafter(least, -INFINITY), false);
+            if (!isinf(greatest))
+                expect_parameter(s, parameter, k, nextafter(greatest, INFINITY), false);
+        }
+    }
+    HOLDS(count >= 6);
+    HOLDS(onepass_vector_loss_at(-1) == NULL && onepass_vector_loss_at(INT32_MAX) == NULL);
+}
+
+int main(void) {
+    run_cases(pair_scene, call_cases, COUNT(call_cases), 0, "");
+    run_cases(pair_scene, shape_cases, COUNT(shape_cases), 0, "");
+    run_cases(distance_scene, distance_cases, COUNT(distance_cases), 0, "");
+    run_cases(overlap_scene, overlap_cases, COUNT(overlap_cases), 0, "");
+    run_cases(embedding_scene, embedding_cases, COUNT(embedding_cases), 0, "");
+    run_cases(triplet_scene, triplet_cases, COUNT(triplet_cases), 0, "");
+    test_overlaps();
+    test_limits_of_parameters();
+    return check_finish();
+}

@@ -1,0 +1,651 @@
+/* Cases of vector losses made ready: the shapes, the memory, the numbers. */
+#include "vector_case.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GUARD = 64,
+    POISON = 0xA5
+};
+
+static void *allocate(size_t bytes) {
+    void *memory = malloc(bytes ? bytes : 1);
+    if (!memory) {
+        abort();
+    }
+    return memory;
+}
+
+static int64_t at_least_one(int64_t number) {
+    return number ? number : 1;
+}
+
+int64_t vector_case_rows(const vector_case *c) {
+    return c->batch * at_least_one(c->points);
+}
+
+/* Operands that are vectors; the others have a number for each row. */
+static int vectors_of(const vector_case *c) {
+    return oracle_vector_operands(c->loss);
+}
+
+static int operands_of(const vector_case *c) {
+    return strcmp(c->loss, "cosine_embedding") == 0 ? 3 : vectors_of(c);
+}
+
+bool vector_case_in_double(const vector_case *c) {
+    bool is_double = c->weight == ONEPASS_F64;
+    for (int k = 0; k < vectors_of(c); k++) {
+        is_double |= c->operand[k] == ONEPASS_F64;
+    }
+    return is_double;
+}
+
+static const char *type_name(int32_t dtype) {
+    return dtype == ONEPASS_I64   ? "i64"
+           : dtype == ONEPASS_I32 ? "i32"
+           : dtype == ONEPASS_U8  ? "u8"
+           : dtype                ? oracle_dtype_name(dtype)
+                                  : "none";
+}
+
+void vector_case_describe(const vector_case *c, char *text, size_t size) {
+    static const char *const layouts[] = {"dense",    "transposed", "strided",    "reversed", "mixed",
+                                          "repeated", "one row",    "one column", "outer",    "blocks",
+                                          "turned",   "scattered",  "all",        "vector"};
+    static const char *const data[] = {"normal", "near", "equal", "zero", "huge", "tiny"};
+    int used =
+        snprintf(text, size, "%s of %s, %s, %s, %lld x %lld elements, %s, %s, reduction %d, gradients %s, %s, %s",
+                 c->loss, type_name(c->operand[0]), type_name(c->operand[1]), type_name(c->operand[2]),
+                 (long long)vector_case_rows(c), (long long)c->elements, layouts[c->layout], data[c->data],
+                 (int)c->reduction, type_name(c->gradient[0]), type_name(c->gradient[1]), type_name(c->gradient[2]));
+    for (int k = 0; k < c->parameter_count && used < (int)size; k++) {
+        used += snprintf(text + used, size - (size_t)used, ", %g", c->parameter[k]);
+    }
+}
+
+bool vector_case_is_apart(const vector_case *c, int operand) {
+    switch (c->layout) {
+    case VECTORS_REPEATED:
+        return operand != 0;
+    case VECTORS_ONE_ROW:
+    case VECTORS_ONE_COLUMN:
+        return operand != 1;
+    case VECTORS_OUTER:
+        return operand == 2;
+    default:
+        return true;
+    }
+}
+
+/* -------------------------------------------------------------- elements -- */
+
+static size_t type_size(int32_t dtype) {
+    return dtype == ONEPASS_I64 ? 8 : dtype == ONEPASS_I32 ? 4 : dtype == ONEPASS_U8 ? 1 : oracle_size(dtype);
+}
+
+void *vector_address(const prepared_vectors *p, const vector_tensor *of, int64_t row, int64_t element) {
+    int64_t offset = 0;
+    for (int32_t d = p->ndim - 1; d >= 0; d--) {
+        int64_t *index = d < p->row_dimensions ? &row : &element;
+        offset += *index % at_least_one(p->shape[d]) * of->steps[d];
+        *index /= at_least_one(p->shape[d]);
+    }
+    return (char *)of->tensor.data + offset * (int64_t)type_size(of->tensor.dtype);
+}
+
+double vector_number(const prepared_vectors *p, const vector_tensor *of, int64_t row, int64_t element) {
+    const void *at = vector_address(p, of, row, element);
+    int64_t i64;
+    int32_t i32;
+    switch (of->tensor.dtype) {
+    case ONEPASS_I64:
+        memcpy(&i64, at, sizeof i64);
+        return (double)i64;
+    case ONEPASS_I32:
+        memcpy(&i32, at, sizeof i32);
+        return i32;
+    case ONEPASS_U8:
+        return *(const unsigned char *)at;
+    default:
+        return oracle_load(of->tensor.dtype, at);
+    }
+}
+
+static void put_number(const prepared_vectors *p, const vector_tensor *of, int64_t row, int64_t element,
+                       double number) {
+    void *at = vector_address(p, of, row, element);
+    const int32_t dtype = of->tensor.dtype;
+    const int64_t i64 = dtype == ONEPASS_I64 ? (int64_t)number : 0;
+    const int32_t i32 = dtype == ONEPASS_I32 ? (int32_t)number : 0;
+    switch (dtype) {
+    case ONEPASS_I64:
+        memcpy(at, &i64, sizeof i64);
+        break;
+    case ONEPASS_I32:
+        memcpy(at, &i32, sizeof i32);
+        break;
+    case ONEPASS_U8:
+        *(unsigned char *)at = number < 0 ? 255 : (unsigned char)number;
+        break;
+    default:
+        oracle_store(dtype, at, number);
+    }
+}
+
+/* --------------------------------------------------------------- tensors -- */
+
+static int64_t count_of(const vector_tensor *of) {
+    int64_t count = 1;
+    for (int32_t d = 0; d < of->tensor.ndim; d++) {
+        count *= of->shape[d];
+    }
+    return count;
+}
+
+/* Memory for a tensor whose shape, strides and type are there; and its strides at the common shape. */
+static void place(const prepared_vectors *p, vector_tensor *of, int32_t first) {
+    int64_t low = 0, high = 0;
+    const int64_t size = (int64_t)type_size(of->tensor.dtype);
+    const bool empty = count_of(of) == 0;
+    for (int32_t d = 0; d < of->tensor.ndim; d++) {
+        const int64_t reach = empty ? 0 : (of->shape[d] - 1) * of->strides[d];
+        low += reach < 0 ? reach : 0;
+        high += reach > 0 ? reach : 0;
+        of->steps[first + d] = of->shape[d] == p->shape[first + d] ? of->strides[d] : 0;
+    }
+    of->bytes = (size_t)((empty ? 0 : high - low + 1) * size) + 2 * GUARD;
+    of->memory = allocate(of->bytes);
+    memset(of->memory, POISON, of->bytes);
+    of->tensor.data = of->memory + GUARD - low * size;
+    of->tensor.shape = of->shape;
+    of->tensor.strides = of->strides;
+}
+
+/* Strides of a shape whose dimensions lie in memory in an order, the last one innermost. */
+static void order_dimensions(vector_tensor *of, int32_t ndim, const int *order) {
+    int64_t stride = 1;
+    for (int32_t i = ndim - 1; i >= 0; i--) {
+        of->strides[order[i]] = stride;
+        stride *= at_least_one(of->shape[order[i]]);
+    }
+}
+
+static void make_dense(vector_tensor *of) {
+    static const int order[] = {0, 1, 2, 3};
+    order_dimensions(of, of->tensor.ndim, order);
+}
+
+static void set_common_shape(prepared_vectors *p, const vector_case *c) {
+    const int64_t points = at_least_one(c->points), width = at_least_one(c->width), height = c->elements / width;
+    const int64_t pairs[] = {c->batch, points, c->elements}, blocks[] = {c->batch, points, height, width};
+    const int64_t flat[] = {p->rows, c->elements}, all[] = {height, width};
+    switch (c->layout) {
+    case VECTORS_OUTER:
+        p->ndim = 3;
+        p->row_dimensions = 2;
+        memcpy(p->shape, pairs, sizeof pairs);
+        break;
+    case VECTORS_BLOCKS:
+    case VECTORS_TURNED:
+    case VECTORS_SCATTERED:
+        p->ndim = 4;
+        p->row_dimensions = 2;
+        memcpy(p->shape, blocks, sizeof blocks);
+        break;
+    case VECTORS_ALL:
+        p->ndim = 2;
+        p->row_dimensions = 0;
+        memcpy(p->shape, all, sizeof all);
+        break;
+    case VECTORS_VECTOR:
+        p->ndim = 1;
+        p->row_dimensions = 0;
+        p->shape[0] = c->elements;
+        break;
+    default:
+        p->ndim = 2;
+        p->row_dimensions = 1;
+        memcpy(p->shape, flat, sizeof flat);
+    }
+}
+
+/* A dense, transposed, strided or reversed matrix. */
+static void order_matrix(vector_tensor *of, vector_layout layout) {
+    static const int transposed[] = {1, 0};
+    make_dense(of);
+    if (layout == VECTORS_TRANSPOSED) {
+        order_dimensions(of, 2, transposed);
+    } else if (layout == VECTORS_STRIDED) {
+        of->strides[0] = 3 * of->shape[1] + 5;
+        of->strides[1] = 3;
+    } else if (layout == VECTORS_REVERSED) {
+        of->strides[0] = -at_least_one(of->shape[1]);
+        of->strides[1] = -1;
+    }
+}
+
+/* A tensor of a number for each element of each row. `which` is the operand's, or the gradient's, which are at the
+ * common shape. */
+static void place_elements(const prepared_vectors *p, vector_tensor *of, int which, int32_t dtype, bool is_output) {
+    static const int turned[] = {0, 1, 3, 2}, scattered[] = {2, 0, 3, 1};
+    const vector_layout layout = p->of.layout;
+    int32_t first = 0;
+    of->tensor.dtype = dtype;
+    of->tensor.ndim = p->ndim;
+    of->rows = p->rows;
+    of->elements = p->of.elements;
+    memcpy(of->shape, p->shape, sizeof of->shape);
+    if (!is_output && layout == VECTORS_OUTER && which == 0) {
+        of->shape[1] = 1;
+    } else if (!is_output && which == 1 && (layout == VECTORS_OUTER || layout == VECTORS_ONE_ROW)) {
+        of->tensor.ndim = p->ndim - 1;
+        first = 1;
+        memmove(of->shape, of->shape + 1, 3 * sizeof of->shape[0]);
+    } else if (!is_output && layout == VECTORS_ONE_COLUMN && which == 1) {
+        of->shape[1] = 1;
+    }
+    make_dense(of);
+    if (layout == VECTORS_MIXED) {
+        order_matrix(of, (vector_layout)((which + is_output) % 4));
+    } else if (layout <= VECTORS_REVERSED) {
+        order_matrix(of, layout);
+    } else if (layout == VECTORS_REPEATED && which == 0 && !is_output) {
+        of->strides[0] = 0;
+    } else if (layout == VECTORS_TURNED || (layout == VECTORS_SCATTERED && is_output)) {
+        order_dimensions(of, 4, turned);
+    } else if (layout == VECTORS_SCATTERED) {
+        order_dimensions(of, 4, scattered);
+    }
+    place(p, of, first);
+}
+
+/* A tensor of a number for each row, or one that is broadcast to that. */
+static void place_rows(const prepared_vectors *p, vector_tensor *of, int32_t dtype) {
+    of->tensor.dtype = dtype;
+    of->tensor.ndim = p->row_dimensions;
+    of->rows = p->rows;
+    of->elements = 1;
+    memcpy(of->shape, p->shape, sizeof of->shape);
+    make_dense(of);
+    if (p->of.layout == VECTORS_STRIDED) {
+        of->strides[0] = 2;
+    } else if (p->of.layout == VECTORS_REVERSED) {
+        of->strides[0] = -1;
+    }
+    place(p, of, 0);
+}
+
+static void place_weight(const prepared_vectors *p, vector_tensor *of, int32_t dtype) {
+    if (p->of.layout == VECTORS_OUTER) { /* (points) */
+        of->tensor.dtype = dtype;
+        of->tensor.ndim = 1;
+        of->shape[0] = p->shape[1];
+        make_dense(of);
+        place(p, of, 1);
+    } else {
+        place_rows(p, of, dtype);
+    }
+}
+
+static void place_one(const prepared_vectors *p, vector_tensor *of, int32_t dtype) {
+    of->tensor.dtype = dtype;
+    of->tensor.ndim = 0;
+    of->rows = of->elements = 1;
+    place(p, of, 0);
+}
+
+/* -------------------------------------------------------------- numbers -- */
+
+/* SplitMix64: a number from 0 to 1. */
+static double uniform(uint64_t *state) {
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
+}
+
+static double normal(uint64_t *state) {
+    return 2 * (uniform(state) + uniform(state) + uniform(state) + uniform(state) - 2);
+}
+
+/* Factors for rows of huge and of tiny numbers, by type. */
+static double factor_of(int32_t dtype, vector_data data, int64_t row) {
+    static const double huge[][3] = {{300, 8000, 16000}, {1e20, 7e37, 1e30}, {1e60, 3e70, 1e50}};
+    static const double tiny[][3] = {{1e-4, 3e-7, 1e-6}, {1e-30, 1e-42, 2e-38}, {1e-60, 1e-70, 1e-50}};
+    const int type = dtype == ONEPASS_F16 ? 0 : dtype == ONEPASS_F64 ? 2 : 1;
+    return data == VECTORS_HUGE ? huge[type][row % 3] : data == VECTORS_TINY ? tiny[type][row % 3] : 1;
+}
+
+static bool is_tversky(const vector_case *c) {
+    return strncmp(c->loss, "tversky", 7) == 0;
+}
+
+static bool has_logits(const vector_case *c) {
+    return strcmp(c->loss, "tversky_with_logits") == 0;
+}
+
+/* What the operands have in common, and what an operand is by itself. */
+static double common_number(const vector_case *c, int64_t row, uint64_t *state) {
+    const double u = uniform(state);
+    if (is_tversky(c)) {
+        return row % 2 ? u : u > 0.6;
+    }
+    return normal(state);
+}
+
+static double own_number(const vector_case *c, int operand, uint64_t *state) {
+    if (has_logits(c) && operand == 0) {
+        return 3 * normal(state);
+    }
+    return is_tversky(c) ? uniform(state) : normal(state);
+}
+
+/* Rows in which an operand is 0: one of them, or all. */
+static bool is_zero(const vector_case *c, int64_t row, int operand) {
+    return c->data == VECTORS_ZERO && (row % 4 == operand || row % 4 == 3);
+}
+
+/* A negative's distance, such that hinges are on both sides. */
+static double number_of(const vector_case *c, int64_t row, int operand, double common, uint64_t *state) {
+    const double own = own_number(c, operand, state), factor = factor_of(c->operand[operand], c->data, row);
+    if (is_zero(c, row, operand)) {
+        return 0;
+    }
+    switch (c->data) {
+    case VECTORS_NEAR:
+        return has_logits(c) && operand == 0 ? 6 * common - 3 + own / 100 : common + own / 1000;
+    case VECTORS_EQUAL:
+        return common;
+    case VECTORS_HUGE:
+    case VECTORS_TINY:
+        return own * factor;
+    default:
+        return is_tversky(c) ? (operand == 1 ? common : own) : own + (operand == 2 && row % 2 ? common : common / 2);
+    }
+}
+
+/* 1 and -1, and a few that are neither. */
+static double target_of(int64_t row) {
+    static const double targets[] = {1, -1, -1, 1, 0, -1, 1, 2};
+    return targets[row % 8];
+}
+
+static bool is_hidden(const vector_case *c, int64_t row) {
+    return c->mask && (c->layout == VECTORS_OUTER ? row % at_least_one(c->points) % 7 == 1 : row % 7 == 3);
+}
+
+/* What a row that takes no part has in it must not matter, if it shares it with no other. */
+static void fill_operands(prepared_vectors *p, const vector_case *c) {
+    uint64_t state = c->seed * 7919 + 17;
+    const int vectors = vectors_of(c);
+    for (int64_t row = 0; row < p->rows; row++) {
+        const bool out = is_hidden(c, row);
+        for (int64_t i = 0; i < c->elements; i++) {
+            const double common = common_number(c, row, &state);
+            for (int k = 0; k < vectors; k++) {
+                const double number = number_of(c, row, k, common, &state);
+                const bool spoiled = out && vector_case_is_apart(c, k);
+                put_number(p, &p->operand[k], row, i, spoiled ? (i % 3 ? NAN : INFINITY) : number);
+            }
+        }
+        if (operands_of(c) > vectors) {
+            put_number(p, &p->operand[2], row, 0, out ? 77 : target_of(row));
+        }
+    }
+}
+
+static void fill_rows(prepared_vectors *p, const vector_case *c) {
+    uint64_t state = c->seed * 7919 + 1000003;
+    for (int64_t row = 0; row < p->rows; row++) {
+        const bool out = is_hidden(c, row);
+        if (c->weight) {
+            put_number(p, &p->weight, row, 0, out ? NAN : row % 11 == 10 ? 0 : 0.25 + uniform(&state));
+        }
+        if (c->mask) {
+            *(unsigned char *)vector_address(p, &p->mask, row, 0) = out ? 0 : (unsigned char)(1 + row % 3);
+        }
+    }
+    for (int64_t row = 0; c->upstream && row < (c->reduction == ONEPASS_NONE ? p->rows : 1); row++) {
+        put_number(p, &p->upstream, row, 0, uniform(&state) * 4 - 1);
+    }
+}
+
+/* ----------------------------------------------------------- made ready -- */
+
+static double *doubles_of(prepared_vectors *p, int slot, const vector_tensor *of, int64_t rows, int64_t elements) {
+    double *numbers = allocate((size_t)(rows * elements) * sizeof *numbers);
+    for (int64_t row = 0; row < rows; row++) {
+        for (int64_t i = 0; i < elements; i++) {
+            numbers[row * elements + i] = vector_number(p, of, row, i);
+        }
+    }
+    p->kept[slot] = numbers;
+    return numbers;
+}
+
+/* The inputs' numbers as they stand in memory. */
+static void ask(prepared_vectors *p, const vector_case *c) {
+    oracle_vectors *q = &p->question;
+    *q = (oracle_vectors){.loss = c->loss,
+                          .parameter = p->of.parameter,
+                          .parameter_count = c->parameter_count,
+                          .reduction = c->reduction,
+                          .over_elements = (c->flags & ONEPASS_OVER_ELEMENTS) != 0,
+                          .in_float = !vector_case_in_double(c),
+                          .rows = p->rows,
+                          .elements = c->elements,
+                          .divisor = c->divisor};
+    for (int k = 0; k < operands_of(c); k++) {
+        q->operand[k] = doubles_of(p, k, &p->operand[k], p->rows, k < vectors_of(c) ? c->elements : 1);
+    }
+    if (c->divisor_tensor) {
+        q->divisor = vector_number(p, &p->divisor, 0, 0);
+    }
+    if (c->reduction == ONEPASS_BATCHMEAN) {
+        q->divisor = p->row_dimensions ? (double)p->shape[0] : 1;
+    }
+    if (c->weight) {
+        q->weight = doubles_of(p, 3, &p->weight, p->rows, 1);
+    }
+    if (c->upstream) {
+        q->upstream = doubles_of(p, 4, &p->upstream, c->reduction == ONEPASS_NONE ? p->rows : 1, 1);
+    }
+    if (c->mask) {
+        unsigned char *mask = allocate((size_t)p->rows);
+        for (int64_t row = 0; row < p->rows; row++) {
+            mask[row] = *(unsigned char *)vector_address(p, &p->mask, row, 0);
+        }
+        p->kept[5] = mask;
+        q->mask = mask;
+    }
+}
+
+static void place_inputs(prepared_vectors *p, const vector_case *c) {
+    for (int k = 0; k < operands_of(c); k++) {
+        if (k < vectors_of(c)) {
+            place_elements(p, &p->operand[k], k, c->operand[k], false);
+        } else {
+            place_rows(p, &p->operand[k], c->operand[k]);
+        }
+        p->call.operand[k] = &p->operand[k].tensor;
+    }
+    if (c->weight) {
+        place_weight(p, &p->weight, c->weight);
+        p->call.weight = &p->weight.tensor;
+    }
+    if (c->mask) {
+        place_weight(p, &p->mask, ONEPASS_BOOL);
+        p->call.mask = &p->mask.tensor;
+    }
+    if (c->upstream) {
+        if (c->reduction == ONEPASS_NONE) {
+            place_rows(p, &p->upstream, c->upstream);
+        } else {
+            place_one(p, &p->upstream, c->upstream);
+        }
+        p->call.upstream = &p->upstream.tensor;
+    }
+    if (c->divisor_tensor) {
+        place_one(p, &p->divisor, c->divisor_tensor);
+        put_number(p, &p->divisor, 0, 0, c->divisor);
+        p->call.divisor_tensor = &p->divisor.tensor;
+    }
+}
+
+static void place_outputs(prepared_vectors *p, const vector_case *c) {
+    if (c->value) {
+        if (c->reduction == ONEPASS_NONE) {
+            place_rows(p, &p->value, c->value);
+        } else {
+            place_one(p, &p->value, c->value);
+        }
+        p->call.value = &p->value.tensor;
+    }
+    for (int k = 0; k < vectors_of(c); k++) {
+        vector_tensor *gradient = &p->gradient[k];
+        if (!c->gradient[k]) {
+            continue;
+        }
+        if (c->in_place) {
+            *gradient = p->operand[k];
+            gradient->tensor.shape = gradient->shape;
+            gradient->tensor.strides = gradient->strides;
+        } else {
+            place_elements(p, gradient, k, c->gradient[k], true);
+        }
+        p->call.gradient[k] = &gradient->tensor;
+    }
+    if (c->divided_by) {
+        place_one(p, &p->divided_by, ONEPASS_F64);
+        p->call.divided_by = &p->divided_by.tensor;
+    }
+}
+
+static int32_t axis_of(vector_layout layout) {
+    switch (layout) {
+    case VECTORS_TRANSPOSED:
+        return -1;
+    case VECTORS_STRIDED:
+        return 2;
+    case VECTORS_BLOCKS:
+        return 3;
+    case VECTORS_TURNED:
+    case VECTORS_SCATTERED:
+        return -2;
+    case VECTORS_ALL:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+prepared_vectors *vector_case_prepare(const vector_case *c) {
+    prepared_vectors *p = allocate(sizeof *p);
+    memset(p, 0, sizeof *p);
+    p->of = *c;
+    p->rows = vector_case_rows(c);
+    p->call = (onepass_call){.size = sizeof p->call,
+                             .loss = c->loss,
+                             .reduction = c->reduction,
+                             .parameter_count = c->parameter_count,
+                             .threads = c->threads,
+                             .flags = c->flags,
+                             .divisor = c->divisor_tensor ? 0 : c->divisor,
+                             .axis = axis_of(c->layout)};
+    memcpy(p->call.parameter, c->parameter, sizeof p->call.parameter);
+    set_common_shape(p, c);
+    place_inputs(p, c);
+    fill_operands(p, c);
+    fill_rows(p, c);
+    place_outputs(p, c);
+    ask(p, c);
+    return p;
+}
+
+/* ------------------------------------------------------------- outputs -- */
+
+enum {
+    OUTPUTS = 2 + ORACLE_OPERANDS
+};
+
+static const vector_tensor *output_at(const prepared_vectors *p, int i) {
+    const vector_tensor *all[OUTPUTS] = {&p->value, &p->divided_by, &p->gradient[0], &p->gradient[1], &p->gradient[2]};
+    return all[i]->memory ? all[i] : NULL;
+}
+
+static bool is_in_place(const prepared_vectors *p, int i) {
+    return i >= 2 && p->of.in_place;
+}
+
+void vector_case_poison(prepared_vectors *p) {
+    for (int i = 0; i < OUTPUTS; i++) {
+        const vector_tensor *output = output_at(p, i);
+        if (output && !is_in_place(p, i)) {
+            memset(output->memory, POISON, output->bytes);
+        }
+    }
+    for (int k = 0; p->of.in_place && k < vectors_of(&p->of); k++) {
+        for (int64_t i = 0; i < p->rows * p->of.elements; i++) {
+            put_number(p, &p->operand[k], i / p->of.elements, i % p->of.elements, p->question.operand[k][i]);
+        }
+    }
+}
+
+/* The elements' bytes are made poison in a copy, in which then nothing else may be left. */
+static bool kept_fence(const prepared_vectors *p, const vector_tensor *of) {
+    unsigned char *copy = allocate(of->bytes);
+    bool kept = true;
+    memcpy(copy, of->memory, of->bytes);
+    for (int64_t i = 0; i < of->rows * of->elements; i++) {
+        const unsigned char *at = vector_address(p, of, i / of->elements, i % of->elements);
+        memset(copy + (at - of->memory), POISON, type_size(of->tensor.dtype));
+    }
+    for (size_t i = 0; i < of->bytes; i++) {
+        kept &= copy[i] == POISON;
+    }
+    free(copy);
+    return kept;
+}
+
+bool vector_case_kept_fences(const prepared_vectors *p) {
+    for (int i = 0; i < OUTPUTS; i++) {
+        const vector_tensor *output = output_at(p, i);
+        if (output && !kept_fence(p, output)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+uint64_t vector_case_hash(uint64_t hash, const prepared_vectors *p) {
+    for (int i = 0; i < OUTPUTS; i++) {
+        const vector_tensor *of = output_at(p, i);
+        for (int64_t k = 0; of && k < of->rows * of->elements; k++) {
+            const void *at = vector_address(p, of, k / of->elements, k % of->elements);
+            hash = (hash ^ oracle_load_bits(of->tensor.dtype, at)) * UINT64_C(0x100000001b3);
+            hash ^= hash >> 29;
+        }
+    }
+    return hash;
+}
+
+void vector_case_free(prepared_vectors *p) {
+    vector_tensor *inputs[] = {&p->operand[0], &p->operand[1], &p->operand[2], &p->weight,
+                               &p->mask,       &p->upstream,   &p->divisor};
+    for (int i = 0; i < OUTPUTS; i++) {
+        if (output_at(p, i) && !is_in_place(p, i)) {
+            free(output_at(p, i)->memory);
+        }
+    }
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
+        free(inputs[i]->memory);
+    }
+    for (size_t i = 0; i < sizeof p->kept / sizeof p->kept[0]; i++) {
+        free(p->kept[i]);
+    }
+    free(p);
+}
