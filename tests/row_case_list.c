@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    MOST_CASES = 2000
+    MOST_CASES = 3000
 };
 
 static row_case all[MOST_CASES];
@@ -153,9 +153,26 @@ static void add_options(const char *loss) {
         const char *name;
         double number;
     } options[] = {
-        {"label_smoothing", 0.1}, {"label_smoothing", 1}, {"z_loss", 1e-4},     {"z_loss", 0.5},
-        {"softcap", 30},          {"softcap", 4},         {"temperature", 0.5}, {"temperature", 3},
-        {"temperature", 1e-3},    {"temperature", 1e3},
+        {"label_smoothing", 0.1},
+        {"label_smoothing", 1},
+        {"z_loss", 1e-4},
+        {"z_loss", 0.5},
+        {"softcap", 30},
+        {"softcap", 4},
+        {"temperature", 0.5},
+        {"temperature", 3},
+        {"temperature", 1e-3},
+        {"temperature", 1e3},
+        {"alpha", 0.25},
+        {"gamma", 0},
+        {"gamma", 0.25},
+        {"gamma", 1},
+        {"gamma", 3.5},
+        {"gamma", 20},
+        {"q", 0},
+        {"q", 1e-12},
+        {"q", 0.02},
+        {"q", 1},
     };
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         for (int k = 0; k < 6; k++) {
@@ -246,6 +263,9 @@ static void add_cancelling(const char *loss) {
         c.parameter_count = 0;
         c.batch = 20;
         add(&c);
+        if (set(&c, "q", 0.01) || set(&c, "gamma", 0.5)) { /* powers that are not lost with the label */
+            add(&c);
+        }
     }
 }
 

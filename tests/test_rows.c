@@ -80,6 +80,11 @@ static double units_of_factors(const row_case *c) {
     return (c->upstream ? 0.5 : 0) + (in_double ? 0.5 * (factors + 2) : 0);
 }
 
+/* What the loss's own arithmetic adds. */
+static double units_of_loss(const prepared_rows *p, bool of_slope) {
+    return row_case_in_double(&p->of) ? oracle_units_of_row(&p->question, of_slope) : 0;
+}
+
 static void record(double *largest, double got, double expected, int32_t type, int32_t compute) {
     const double units = fabs(got - expected) / ulp(compute, expected);
     if (type == compute && units > *largest) {
@@ -162,7 +167,8 @@ static void check_rows_values(const prepared_rows *p, const answers *a, int32_t 
         if (strcmp(p->of.group, "sizes") == 0) {
             record(&worst[compute == ONEPASS_F64].value, got, a->row_value[row], p->of.value, compute);
         }
-        CHECK(is_near(got, p->of.value, a->row_value[row], a->row_size[row], compute, units_of(p, row)),
+        const double units = units_of(p, row) + units_of_loss(p, false);
+        CHECK(is_near(got, p->of.value, a->row_value[row], a->row_size[row], compute, units),
               "%s: row %lld: expected %.17g, got %.17g, %.2f units off", what, (long long)row, a->row_value[row], got,
               fabs(got - a->row_value[row]) / ulp(compute, a->row_size[row]));
     }
@@ -173,7 +179,7 @@ static void check_reduced_value(const prepared_rows *p, const answers *a, int32_
     double size = 0, units = 4;
     for (int64_t row = 0; row < p->rows; row++) {
         size += a->row_size[row];
-        units = fmax(units, units_of(p, row));
+        units = fmax(units, units_of(p, row) + units_of_loss(p, false));
     }
     size = p->of.reduction == ONEPASS_SUM ? size : size / fabs(a->divided_by);
     const double got = row_number(&p->value, 0, 0);
@@ -183,7 +189,8 @@ static void check_reduced_value(const prepared_rows *p, const answers *a, int32_
 
 static void check_gradients(const prepared_rows *p, const answers *a, int32_t compute, const char *what) {
     for (int64_t row = 0; row < p->rows; row++) {
-        const double units = units_of(p, row) + units_of_factors(&p->of) + units_of_cap(&p->of);
+        const double units =
+            units_of(p, row) + units_of_factors(&p->of) + units_of_cap(&p->of) + units_of_loss(p, true);
         for (int64_t c = 0; c < p->of.classes; c++) {
             const int64_t at = row * p->of.classes + c;
             const double expected = a->gradient[0][at], size = a->gradient_size[at];

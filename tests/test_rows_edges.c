@@ -1,7 +1,8 @@
 /*
  * Losses over rows at their edges: NaN and infinities, rows that take no part, no rows, one class and none, weights
- * that are 0, labels that are no class, logits and temperatures of absurd sizes, and more elements than 31 bits can
- * count. What is expected is written down here, or comes from the oracle.
+ * that are 0, labels that are no class, powers of probabilities that are nearly 0 or 1, logits and temperatures of
+ * absurd sizes, and more elements than 31 bits can count. What is expected is written down here, or comes from the
+ * oracle.
  */
 #define _DEFAULT_SOURCE
 #include "check.h"
@@ -156,8 +157,8 @@ static bool is_within(int32_t dtype, double number, double expected, double size
     return number >= range[0] && number <= range[1];
 }
 
-/* All results against the oracle's, within 4 units; the numbers of the question are rounded first. Exponentials that
- * are below 2^-126 of the row's largest may be 0. */
+/* All results against the oracle's, within 4 units and what the loss adds in double; the numbers of the question are
+ * rounded first. Exponentials that are below 2^-126 of the row's largest may be 0. */
 static void expect_oracle(const char *what, const question *given) {
     static double numbers[3][MOST], expected[7][MOST];
     static int64_t predicted[MOST];
@@ -196,15 +197,17 @@ static void expect_oracle(const char *what, const question *given) {
                                .predicted = predicted,
                                .divided_by = expected[6]};
     CHECK(oracle_answer_rows(&asked) < 0, "%s: expected labels that are classes", what);
+    const double of_value = q.dtype == ONEPASS_F64 ? oracle_units_of_row(&asked, 0) : 0;
+    const double of_slope = q.dtype == ONEPASS_F64 ? oracle_units_of_row(&asked, 1) : 0;
     const double lost = (double)q.classes * (q.dtype == ONEPASS_F64 ? 0x1p-1021 : 0x1p-125);
     for (int64_t row = 0; q.reduction == ONEPASS_NONE && row < q.rows; row++) {
-        CHECK(is_within(q.dtype, got.value[row], expected[0][row], expected[1][row], 4, lost),
+        CHECK(is_within(q.dtype, got.value[row], expected[0][row], expected[1][row], 4 + of_value, lost),
               "%s: row %lld: expected %.17g, got %.17g", what, (long long)row, expected[0][row], got.value[row]);
         CHECK(got.predicted[row] == predicted[row], "%s: row %lld: expected class %lld, got %lld", what, (long long)row,
               (long long)predicted[row], (long long)got.predicted[row]);
     }
     for (int64_t i = 0; i < count; i++) {
-        const bool near = is_within(q.dtype, got.gradient[0][i], expected[2][i], expected[4][i], 4.5, lost);
+        const bool near = is_within(q.dtype, got.gradient[0][i], expected[2][i], expected[4][i], 4.5 + of_slope, lost);
         if (!CHECK(near, "%s: element %lld: expected gradient %.17g, got %.17g", what, (long long)i, expected[2][i],
                    got.gradient[0][i])) {
             return;
@@ -215,7 +218,11 @@ static void expect_oracle(const char *what, const question *given) {
 /* ----------------------------------------------------- NaN and infinities -- */
 
 static const int32_t computes[] = {ONEPASS_F32, ONEPASS_F64};
-static const char *const softmaxes[] = {"cross_entropy", "log_prob"};
+static const char *const softmaxes[] = {"cross_entropy", "log_prob", "poly", "softmax_focal",
+                                        "generalized_cross_entropy"};
+enum {
+    SOFTMAXES = sizeof softmaxes / sizeof *softmaxes
+};
 
 static void test_nan_and_infinity(int32_t dtype, const char *loss) {
     static const double bad[] = {NAN, INFINITY};
@@ -265,8 +272,11 @@ static void test_minus_infinity(int32_t dtype, const char *loss) {
     memcpy(input, (double[]){1, m, 2, 3}, 4 * sizeof(double));
     expect_oracle("-inf at the label", &q);
     const int sign = strcmp(loss, "log_prob") == 0 ? -1 : 1;
-    CHECK(got.value[0] == sign * INFINITY && got.gradient[0][1] == -sign, "%s: -inf at the label: got %g, gradient %g",
-          loss, got.value[0], got.gradient[0][1]);
+    const bool is_bounded = strcmp(loss, "generalized_cross_entropy") == 0; /* which gives such a label up */
+    double most = is_bounded ? 1 / 0.7 : sign * INFINITY;
+    oracle_round(dtype, &most, 1);
+    CHECK(got.value[0] == most && got.gradient[0][1] == (is_bounded ? 0 : -sign),
+          "%s: -inf at the label: got %g, gradient %g", loss, got.value[0], got.gradient[0][1]);
     memcpy(input, (double[]){m, m, m, m}, 4 * sizeof(double));
     ask(&q);
     CHECK(isnan(got.value[0]) && isnan(got.gradient[0][0]) && isnan(got.gradient[0][1]) && got.predicted[0] == 0,
@@ -347,12 +357,80 @@ static void test_smoothing_at_infinity(int32_t dtype) {
           "a probability that is NaN: expected NaN and a number, got %g, %g", got.value[0], got.value[1]);
 }
 
+/* ------------------------------------------------- powers of probabilities -- */
+
+/* The label's logit beside three others, by so much above or below them; and all of it. */
+static const double leads[] = {-900, -700, -330, -100, -30, -2, -0.1, 0, 0.1, 2, 17, 30, 60, 80};
+
+enum {
+    LEADS = sizeof leads / sizeof *leads
+};
+
+static void fill_led(double *input, int64_t *label) {
+    for (int row = 0; row < LEADS + 2; row++) {
+        label[row] = row % 4;
+        for (int c = 0; c < 4; c++) {
+            const double other = row == LEADS + 1 ? -INFINITY : 0.25 * c - 3;
+            input[4 * row + c] = c != label[row] ? other : row == LEADS ? -INFINITY : leads[row % LEADS] - 3;
+        }
+    }
+}
+
+/* gamma 0 and q 0 are cross-entropy, to the sign of a zero. */
+static void test_no_power(int32_t dtype) {
+    static const char *const losses[] = {"softmax_focal", "generalized_cross_entropy"};
+    static double input[4 * (LEADS + 2)], value[LEADS + 2], gradient[4 * (LEADS + 2)];
+    static int64_t label[LEADS + 2];
+    fill_led(input, label);
+    question q = {"cross_entropy", dtype,          ONEPASS_NONE,   .rows = LEADS + 2,
+                  .classes = 4,    .input = input, .label = label, .class_weight = (double[]){1, 0.3, 2.5, 0}};
+    ask(&q);
+    memcpy(value, got.value, sizeof value);
+    memcpy(gradient, got.gradient[0], sizeof gradient);
+    for (int i = 0; i < 2; i++) {
+        q.loss = losses[i];
+        q.parameter_count = 3;
+        memcpy(q.parameter, i == 0 ? (double[]){-100, 1, 0} : (double[]){-100, 0, 0}, 3 * sizeof(double));
+        ask(&q);
+        CHECK(memcmp(value, got.value, sizeof value) == 0, "%s: expected cross-entropy's values", losses[i]);
+        CHECK(memcmp(gradient, got.gradient[0], sizeof gradient) == 0, "%s: expected cross-entropy's gradients",
+              losses[i]);
+    }
+}
+
+/* Sure rows and lost ones: a power of nearly nothing, whose slope alone would be infinite, and one of a probability
+ * that no double holds. */
+static void test_powers(int32_t dtype) {
+    static const double gammas[] = {0.01, 0.5, 1, 1.7, 2, 5, 100}, qs[] = {1e-200, 1e-6, 0.01, 0.3, 0.7, 1};
+    static double input[4 * (LEADS + 2)];
+    static int64_t label[LEADS + 2];
+    fill_led(input, label);
+    for (int i = 0; i < 7 + 6; i++) {
+        question q = {i < 7 ? "softmax_focal" : "generalized_cross_entropy",
+                      dtype,
+                      ONEPASS_NONE,
+                      .rows = LEADS + 2,
+                      .classes = 4,
+                      .input = input,
+                      .label = label,
+                      .parameter_count = i < 7 ? 3 : 2};
+        memcpy(q.parameter, i < 7 ? (double[]){-100, 1, gammas[i]} : (double[]){-100, qs[i - 7], 0},
+               3 * sizeof(double));
+        expect_oracle(q.loss, &q);
+        for (int64_t at = 0; at < 4 * q.rows; at++) {
+            CHECK(isfinite(got.gradient[0][at]), "%s: expected a finite gradient, got %g", q.loss, got.gradient[0][at]);
+        }
+        CHECK(got.value[LEADS + 1] == 0, "%s: a label that has all: expected 0, got %g", q.loss, got.value[LEADS + 1]);
+    }
+}
+
 /* ------------------------------------------------- rows that take no part -- */
 
 static void test_all_ignored(int32_t dtype) {
-    static const char *const losses[] = {"cross_entropy", "nll", "log_prob"};
+    static const char *const losses[] = {"cross_entropy", "nll", "log_prob", "softmax_focal",
+                                         "generalized_cross_entropy"};
     const double zero[6] = {0}, nan = NAN;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 5; i++) {
         for (int32_t reduction = ONEPASS_MEAN; reduction <= ONEPASS_NONE; reduction++) {
             for (int hidden = 0; hidden < 2; hidden++) {
                 question q = {losses[i],
@@ -887,11 +965,13 @@ static void test_small_z_loss(void) {
 int main(void) {
     for (int i = 0; i < 2; i++) {
         const int32_t dtype = computes[i];
-        for (int k = 0; k < 2; k++) {
+        for (int k = 0; k < SOFTMAXES; k++) {
             test_nan_and_infinity(dtype, softmaxes[k]);
             test_minus_infinity(dtype, softmaxes[k]);
             test_sizes_of_logits(dtype, softmaxes[k]);
         }
+        test_no_power(dtype);
+        test_powers(dtype);
         test_smoothing_at_infinity(dtype);
         test_all_ignored(dtype);
         test_nothing(dtype);

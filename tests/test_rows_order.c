@@ -30,17 +30,22 @@ static real fused(real a, real b, real c) {
     return IN_FLOAT ? (real)fmaf((float)a, (float)b, (float)c) : (real)fma((double)a, (double)b, (double)c);
 }
 
-/* 2^f for f from -1/2 to 1/2, by the polynomial of the definition. */
-static double power_in_double(double f) {
+/* So many steps of the polynomial of the definition: all 12 are 2^f for f from -1/2 to 1/2, and 10 are (2^f - 1 - f log
+ * 2) / f^2. */
+static double polynomial(double f, size_t steps) {
     static const double coefficient[] = {0x1.e79938f6b8e0ap-32, 0x1.e61de754e7e88p-28, 0x1.b52681fb34686p-24,
                                          0x1.62bfc631d46f3p-20, 0x1.ffcbfba551dc4p-17, 0x1.4309130f602bep-13,
                                          0x1.5d87fe78ceab5p-10, 0x1.3b2ab6fb9fea8p-7,  0x1.c6b08d7049fep-5,
                                          0x1.ebfbdff82c5a5p-3,  0x1.62e42fefa39efp-1,  1};
     double p = coefficient[0];
-    for (size_t i = 1; i < sizeof coefficient / sizeof coefficient[0]; i++) {
+    for (size_t i = 1; i < steps; i++) {
         p = fma(p, f, coefficient[i]);
     }
     return p;
+}
+
+static double power_in_double(double f) {
+    return polynomial(f, 12);
 }
 
 static real power(real f) {
@@ -90,6 +95,53 @@ static double log1p_of_ratio(double a, double b) {
     return fma(k, 0x1.62e42fefa39efp-1, fma(k, 0x1.abc9e3b39803fp-56, fma(s * z, r, 2 * s)));
 }
 
+static const double log2_e = 0x1.71547652b82fep+0, log2_e_low = 0x1.777d0ffda0d24p-56, ln_2 = 0x1.62e42fefa39efp-1;
+
+/* 2^(x + low) for x <= 0. */
+static double power_of_sum(double x, double low) {
+    if (!(x >= -1100)) {
+        return 0;
+    }
+    const int lifted = x < -900 ? 512 : 0;
+    const double about = scale_of(x + lifted);
+    return ldexp(fma(about, low * ln_2, about), -lifted);
+}
+
+/* e^-t. */
+static double decay(double t) {
+    const double x = -t * log2_e;
+    return power_of_sum(x, fma(-t, log2_e, -x) - t * log2_e_low);
+}
+
+/* (1 - e^-t) / t for t up to log 2: that of t / 2, times (1 + e^(-t/2)) / 2. */
+static double lack_ratio(double t) {
+    const double f = -(t / 2) * log2_e, ratio = fma(f * log2_e, polynomial(f, 10), 1);
+    return ratio * fma(-(t / 4), ratio, 1);
+}
+
+/* x^y for x from 0 to 1: 2^(y log2 x), the logarithm as a sum of two doubles, k + log2 m with m from 3/4 to 3/2. */
+static double raised(double x, double y) {
+    if (y == 0 || x >= 1 || y == 1 || x == 0 || y == 2) {
+        return y == 0 || x >= 1 ? 1 : y == 2 ? x * x : x;
+    }
+    int k;
+    double m = frexp(x, &k), r = 0;
+    if (m < 0.75) {
+        m = 2 * m;
+        k = k - 1;
+    }
+    const double sum = m + 1, lost = m - (sum - 1), per_sum = 1 / sum, s = (m - 1) * per_sum, z = s * s;
+    const double s_low = fma(-s, lost, fma(-s, sum, m - 1)) * per_sum;
+    for (int n = 23; n >= 3; n -= 2) {
+        r = fma(r, z, 2.0 / n);
+    }
+    const double first = 2 * s * log2_e, first_low = fma(2 * s, log2_e, -first) + 2 * s * log2_e_low;
+    const double rest = fma(s * z, r, 2 * s_low) * log2_e;
+    const double about = k + first, low = first - (about - k) + first_low + rest;
+    const double log2_x = about + low, log2_low = low - (log2_x - about), power = y * log2_x;
+    return power_of_sum(power, fma(y, log2_x, -power) + y * log2_low);
+}
+
 /* The tree over tiles. */
 static double tree(const double *sum, int64_t first, int64_t count, int64_t width) {
     if (width == 1) {
@@ -116,7 +168,6 @@ typedef struct factors {
 } factors;
 
 static factors factors_of(double temperature) {
-    const double log2_e = 0x1.71547652b82fep+0, log2_e_low = 0x1.777d0ffda0d24p-56;
     factors f;
     f.wide = log2_e / temperature;
     f.wide_low = (fma(-f.wide, temperature, log2_e) + log2_e_low) / temperature;
@@ -166,7 +217,7 @@ typedef struct row {
 } row;
 
 typedef struct parameters {
-    double smoothing, z_loss, temperature, eps;
+    double smoothing, z_loss, temperature, epsilon, alpha, gamma, q;
 } parameters;
 
 static double named(const row_case *c, const char *name, double otherwise) {
@@ -273,9 +324,24 @@ static void value_row(const oracle_rows *q, const parameters *p, const factors *
         r->of_own = weight * others;
         return;
     }
+    if (strcmp(q->loss, "softmax_focal") == 0) {
+        const double power = p->alpha * weight * raised(others, p->gamma);
+        const double steeper = own == 0 ? 0 : others == 0 ? own : own * (nll / others);
+        r->value = power * nll;
+        r->exponentials = power * (1 + p->gamma * steeper);
+        r->of_own = 0 - r->exponentials * others;
+        return;
+    }
+    if (strcmp(q->loss, "generalized_cross_entropy") == 0) {
+        const double t = p->q == 0 ? 0 : p->q * nll;
+        r->value = weight * (t < ln_2 ? nll * lack_ratio(t) : (1 - decay(t)) / p->q);
+        r->exponentials = weight * (own >= 0x1p-1000 ? raised(own, p->q) : decay(t));
+        r->of_own = 0 - r->exponentials * others;
+        return;
+    }
     if (strcmp(q->loss, "poly") == 0) {
-        const double steeper = weight * (1 + p->eps * own);
-        r->value = weight * (nll + p->eps * others);
+        const double steeper = weight * (1 + p->epsilon * own);
+        r->value = weight * (nll + p->epsilon * others);
         r->exponentials = steeper;
         r->of_own = -(steeper * others);
         return;
@@ -379,8 +445,9 @@ static void check_case(const row_case *given) {
     row_case_describe(&c, what, sizeof what);
     prepared_rows *p = row_case_prepare(&c);
     const oracle_rows *q = &p->question;
-    const parameters named_parameters = {named(&c, "label_smoothing", 0), named(&c, "z_loss", 0),
-                                         named(&c, "temperature", 1), named(&c, "epsilon", 2)};
+    const parameters named_parameters = {
+        named(&c, "label_smoothing", 0), named(&c, "z_loss", 0), named(&c, "temperature", 1), named(&c, "epsilon", 2),
+        named(&c, "alpha", 1),           named(&c, "gamma", 2),  named(&c, "q", 0.7)};
     const factors f = factors_of(named_parameters.temperature);
     double *terms = calloc((size_t)q->rows, sizeof *terms);
     if (terms && CHECK_OK(onepass_run(&p->call), what)) {

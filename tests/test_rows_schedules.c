@@ -126,8 +126,9 @@ typedef struct row_case {
     tensor of_input, of_target, of_class_weight, of_weight, of_mask, of_upstream;
 } row_case;
 
-static const char *const losses[] = {"cross_entropy", "cross_entropy", "cross_entropy_with_probabilities",
-                                     "nll",           "log_prob",      "poly"};
+static const char *const losses[] = {
+    "cross_entropy", "cross_entropy", "cross_entropy_with_probabilities", "nll", "log_prob",
+    "poly",          "softmax_focal", "generalized_cross_entropy"};
 static const int64_t class_counts[] = {1,   2,   3,   5,   8,   10,  15,   16,   17,   21,   31,   32,   33,   63,
                                        64,  65,  100, 127, 128, 129, 150,  200,  255,  256,  257,  300,  385,  500,
                                        511, 512, 513, 700, 896, 897, 1000, 1023, 1024, 1025, 1500, 2048, 2049, 5000};

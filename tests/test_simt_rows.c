@@ -112,14 +112,16 @@ static void run_case(const row_case *c) {
 
 /* Those that matter most, each for certain. */
 static void test_main_paths(void) {
-    static const char *const losses[] = {"cross_entropy", "log_prob", "poly", "cross_entropy_with_probabilities"};
+    static const char *const losses[] = {"cross_entropy", "log_prob",
+                                         "poly",          "cross_entropy_with_probabilities",
+                                         "softmax_focal", "generalized_cross_entropy"};
     static const int64_t sizes[] = {10, 21, 150, 300, 1000, 1001, 4096, 12288, 40000};
     static const int32_t wanted[] = {ROW_VALUE, ROW_VALUE | ROW_GRADIENT, ROW_GRADIENT | ROW_FROM_STATE};
     uint64_t seed = 0;
     for (int l = 0; l < COUNT(losses); l++)
         for (int i = 0; i < COUNT(sizes); i++)
             for (int w = 0; w < COUNT(wanted); w++)
-                for (int smooth = 0; smooth < (l == 1 || l == 2 ? 1 : 2); smooth++, seed++) {
+                for (int smooth = 0; smooth < (l == 0 || l == 3 ? 2 : 1); smooth++, seed++) {
                     row_case c = {.loss = losses[l],
                                   .dtype = seed % 2 ? ONEPASS_F32 : ONEPASS_BF16,
                                   .target = ONEPASS_I64,
@@ -150,6 +152,24 @@ static void test_long_rows(int32_t dtype) {
                             .data = i == 1 ? ROW_CONFIDENT : ROW_NORMAL,
                             .wanted = ROW_VALUE | ROW_GRADIENT | ROW_STATE,
                             .smoothing = i == 1 ? 0.1 : 0,
+                            .seed = (uint64_t)i};
+        run_case(&c);
+    }
+}
+
+/* Backward from a state where many a label's exponential is lost beside the others': slopes made of its logarithm. */
+static void test_lost_labels(int32_t dtype) {
+    static const int64_t sizes[] = {10, 150, 1000, 4096, 12288};
+    for (int i = 0; i < 2 * COUNT(sizes); i++) {
+        const row_case c = {.loss = "generalized_cross_entropy",
+                            .dtype = dtype,
+                            .target = ONEPASS_I64,
+                            .gradient = dtype,
+                            .rows = 19,
+                            .classes = sizes[i / 2],
+                            .layout = i % 2 ? ROW_IMAGES : ROW_DENSE,
+                            .wanted = ROW_GRADIENT | ROW_FROM_STATE,
+                            .temperature = dtype == ONEPASS_F64 ? 0.005 : 0.03,
                             .seed = (uint64_t)i};
         run_case(&c);
     }
@@ -236,6 +256,7 @@ int main(int argc, char **argv) {
             const row_case c = row_draw(seed, in_double);
             run_case(&c);
         }
+        test_lost_labels(dtype);
         test_bad_labels(dtype);
         test_long_rows(dtype);
         check_launched(dtype);

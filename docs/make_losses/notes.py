@@ -164,6 +164,10 @@ NOTES = {
         python=("nll_loss", "NLLLoss"), torch="`nll_loss`", better="int32 and uint8 labels of every shape"),
     "log_prob": Note(python=("log_prob", None), better="they have none"),
     "poly": Note(optax="`poly_loss_cross_entropy`", better="a gradient from the same pass"),
+    "softmax_focal": Note(keras="`CategoricalFocalCrossentropy`", better="sure rows keep their digits; any gamma"),
+    "generalized_cross_entropy": Note(
+        python=("generalized_cross_entropy", "GeneralizedCrossEntropyLoss"),
+        keras="`CategoricalGeneralizedCrossEntropy`", better="sure and lost rows keep their digits; q from 0 to 1"),
 }
 
 

@@ -35,11 +35,18 @@ ROWS_WRITTEN = {
     "cross_entropy": {"cross_entropy": "", "cross_entropy_with_probabilities": "where target has the shape of input"},
     "nll_loss": {"nll": ""},
     "log_prob": {"log_prob": ""},
+    "softmax_focal_loss": {"softmax_focal": ""},
 }
+
+
+def generated_name(name):
+    """Of a loss's function, as PyTorch calls its own: nll_loss, but cross_entropy."""
+    return name if name.endswith("cross_entropy") else f"{name}_loss"
+
 
 #: The losses over rows whose functions and modules are generated, and all functions of such losses.
 ROWS_GENERATED = [name for name in ROW_CATALOG if not any(name in losses for losses in ROWS_WRITTEN.values())]
-ROWS = {**ROWS_WRITTEN, **{f"{name}_loss": {name: ""} for name in ROWS_GENERATED}}
+ROWS = {**ROWS_WRITTEN, **{generated_name(name): {name: ""} for name in ROWS_GENERATED}}
 
 #: The losses whose functions and modules are generated: all others.
 GENERATED = [name for name in CATALOG if not any(name in losses for losses in WRITTEN.values())]
@@ -49,7 +56,7 @@ _FUNCTIONS = {name: function for function, losses in (WRITTEN | ROWS).items() fo
 
 def function_of(name):
     """The function that computes a loss, which is what its callers know."""
-    return _FUNCTIONS.get(name) or f"{name}_loss"
+    return _FUNCTIONS.get(name) or generated_name(name)
 
 
 def losses_of(function):

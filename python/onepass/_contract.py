@@ -25,9 +25,17 @@ Given = namedtuple("Given", "third weight mask broadcast_weight size_average red
 NOTHING = Given()
 
 # What a loss over rows may have that PyTorch's function has not.
-RowGiven = namedtuple("RowGiven", "z_loss softcap temperature row_weight mask divisor dtype inplace returns",
-                      defaults=(0.0, None, 1.0, None, None, None, None, False, ()))
+# counts_rows: whether a mean is over the rows' number, whatever their classes and they themselves weigh.
+RowGiven = namedtuple("RowGiven", "z_loss softcap temperature row_weight mask divisor dtype inplace returns counts_rows",
+                      defaults=(0.0, None, 1.0, None, None, None, None, False, (), False))
 NOTHING_OVER_ROWS = RowGiven()
+
+
+def row_code(reduction, given):
+    """The extension's number of a reduction over rows."""
+    of_rows = given.counts_rows and reduction == "mean" and given.divisor is None
+    return MEAN_OF_ALL if of_rows else ALL_CODES[reduction]
+
 
 # ----------------------------------------------------------------- the losses --
 

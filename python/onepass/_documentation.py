@@ -73,8 +73,9 @@ def row_formulas(losses, function):
     names = {"z": first, "y": second, "q": second, "w": "weight" if "weight" in others else "ones_like(z)",
              "s": "label_smoothing", "C": "len(z)", "lse": "log(sum(exp(z)))",
              "softmax": "lambda z: exp(z)/sum(exp(z))"}
-    before = [f"{name} = {meaning}" for name, meaning in names.items() if re.search(rf"\b{name}\b", text)]
-    lines = [f"loss = {loss['value']}" + (f"  # {when}" if when else "") for loss, when in losses]
+    before = [f"{name} = {meaning}" for name, meaning in names.items()
+              if re.search(rf"\b{name}\b", text) and name not in others]
+    lines = [f"loss = {in_python(loss['value'])}" + (f"  # {when}" if when else "") for loss, when in losses]
     return ["    " + line for line in before + lines]
 
 

@@ -4,7 +4,7 @@ import numpy
 
 from . import _contract, _native
 from ._catalog import ROW_CATALOG, as_number, check_range, checked_divisor, is_number, plain_number
-from ._contract import ALL_CODES, MEAN, NOTHING_OVER_ROWS
+from ._contract import ALL_CODES, MEAN, NOTHING_OVER_ROWS, row_code
 from ._row_cuts import cuts
 from ._numpy import aligned, check_floats, check_mask, check_reach
 
@@ -59,7 +59,7 @@ def loss(name, input, target, weight, reduction, parameters, given, axis=0):
                                               if array is not None and array.dtype.kind == "f"))
     lse = numpy.empty(rows, wide) if "lse" in given.returns or "z_loss" in given.returns else None
     predicted = numpy.empty(rows, numpy.int64) if "accuracy" in given.returns else None
-    run(name, arrays, parameters, reduction, axis, given.divisor, value, None, lse, predicted)
+    run(name, arrays, parameters, row_code(reduction, given), axis, given.divisor, value, None, lse, predicted)
     value = value if reduction == "none" else value[()]
     return value if not given.returns else (value, *returned(name, arrays, parameters, reduction, axis, given, lse,
                                                              predicted))
@@ -71,12 +71,11 @@ def value_and_grad(name, input, target, parameters, reduction, given):
     row_given = _contract.RowGiven(row_weight=given.weight, mask=given.mask)
     arrays, _ = checked(name, input, target, given.third, row_given, axis)
     value, gradient = numpy.empty((), result_type(name, arrays)), numpy.empty(input.shape, input.dtype)
-    run(name, arrays, parameters, reduction, axis, None, value, gradient, None, None)
+    run(name, arrays, parameters, ALL_CODES[reduction], axis, None, value, gradient, None, None)
     return value[()], gradient
 
 
-def run(name, arrays, parameters, reduction, axis, divisor, value, gradient, lse, predicted):
-    code = ALL_CODES[reduction]
+def run(name, arrays, parameters, code, axis, divisor, value, gradient, lse, predicted):
     _native.numpy_rows(name, code, parameters, axis, *arrays, value, gradient, None, lse, predicted,
                        divisor_number(divisor, code))
 

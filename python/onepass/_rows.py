@@ -6,7 +6,7 @@ from torch.nn import _reduction
 
 from . import _catalog, _contract, _native, _rows_entropy, _rows_fallback, _rows_operators, _torch, _upstream_habit
 from ._catalog import ROW_CATALOG, plain_number
-from ._contract import ALL_CODES, MEAN, NONE, NOTHING_OVER_ROWS, code_of
+from ._contract import ALL_CODES, MEAN, NONE, NOTHING_OVER_ROWS, code_of, row_code
 from ._row_request import (DIVIDED_BY, FLOATS, FOR_INPUT, FOR_TARGET, LABELS, LSE, MASKS, MOST_IGNORED, NUMBERS,
                            PREDICTED, STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, class_axis,
                            is_quicker_apart, keeps_state, named, parameters_of, rows_shape)
@@ -222,7 +222,7 @@ def checked_request(name, input, target, weight, parameters, reduction, given):
     number, tensor = checked_divisor(given.divisor, reduction)
     if name == WITH_PROBABILITIES and "accuracy" in given.returns:
         raise ValueError("return_accuracy is set, but target has class probabilities; expected class indices")
-    return (Request(name, ALL_CODES[reduction], parameters, 0, checked_type(given.dtype), number),
+    return (Request(name, row_code(reduction, given), parameters, 0, checked_type(given.dtype), number),
             Tensors(input, target, weight, given.row_weight, given.mask, tensor))
 
 

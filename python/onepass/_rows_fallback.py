@@ -9,12 +9,14 @@ import re
 import torch
 import torch.nn.functional as F
 
-from ._catalog import ROW_CATALOG, ROWS_GENERATED
-from ._contract import BATCHMEAN, MEAN, NAMES, NONE, SUM
-from ._row_request import LABELS, Tensors, class_axis, has_labels, named, result_type
+from ._catalog import ROW_CATALOG
+from ._contract import BATCHMEAN, MEAN, MEAN_OF_ALL, NAMES, NONE, SUM
+from ._documentation import in_python
+from ._row_request import LABELS, WITH_PROBABILITIES, Tensors, class_axis, has_labels, named, result_type
 from ._torch_state import is_in_single
 
 _FUNCTIONS = {"cross_entropy": F.cross_entropy, "nll_loss": F.nll_loss}
+_BY_PYTORCH = ("cross_entropy", WITH_PROBABILITIES, "nll", "log_prob")
 _NO_LABEL = -2**63  # of rows that take no part; any other that is no class is PyTorch's error
 
 
@@ -43,7 +45,7 @@ def loss(request, tensors):
     if takes_part is not None:
         takes_part = takes_part.expand(each.shape)
         each = torch.where(takes_part, each, 0)
-    if request.code == MEAN:
+    if request.code in (MEAN, MEAN_OF_ALL):
         divisor = request.divisor if divisor is None else divisor
         divisor = count(request, each, target, weight, counted, takes_part) if divisor is None else divisor
         return (each.sum() / divisor).to(dtype)
@@ -63,6 +65,8 @@ def reduced(each, code):
 def count(request, each, target, weight, row_weight, takes_part):
     """What a mean is divided by."""
     counted = None
+    if request.code == MEAN_OF_ALL:
+        weight = row_weight = None
     if has_labels(request) and weight is not None:
         counted = weight.double()[target]
     if row_weight is not None:
@@ -85,13 +89,13 @@ def by_formula(request, logits, target, weight):
     names = {"z": logits, "w": logits.new_ones(()) if weight is None else weight, "C": logits.shape[-1], "_at": at,
              "lse": torch.logsumexp(logits, -1, keepdim=True), "softmax": lambda z: torch.softmax(z, -1),
              "sum": lambda classes: classes.expand(logits.shape).sum(-1, keepdim=True), "log": torch.log,
-             "exp": torch.exp, **named(request)}
+             "exp": torch.exp, "expm1": torch.expm1, "pow": torch.pow, **named(request)}
     return eval(_formulas[request.name], names).squeeze(-1)
 
 
 #: Of the losses that PyTorch does not have: in Python, with what stands at the label picked by a function.
-_formulas = {name: compile(re.sub(r"(\w+(?:\(z\))?)\[y\]", r"_at(\1)", ROW_CATALOG[name]["value"]), name, "eval")
-             for name in ROWS_GENERATED}
+_formulas = {name: compile(re.sub(r"(\w+(?:\(z\))?)\[y\]", r"_at(\1)", in_python(loss["value"])), name, "eval")
+             for name, loss in ROW_CATALOG.items() if name not in _BY_PYTORCH}
 
 
 def each_row(request, logits, target, weight, takes_part):

@@ -5,7 +5,8 @@ Those that PyTorch has stand here with its signatures. The others are made out o
 
 import sys
 
-from ._catalog import CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, WRITTEN, default_of, losses_of
+from ._catalog import (CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, WRITTEN, default_of, generated_name,
+                       losses_of)
 from ._contract import Given, RowGiven
 from ._documentation import documentation_of, row_documentation_of
 
@@ -220,6 +221,26 @@ def log_prob(logits, labels, temperature=1.0, softcap=None, ignore_index=-100, r
     return side.log_prob(logits, labels, temperature, softcap, ignore_index, return_entropy, dtype, inplace)
 
 
+def softmax_focal_loss(input, target, weight=None, *, alpha=1.0, gamma=2.0, ignore_index=-100, softcap=None,
+                       temperature=1.0, reduction="mean", row_weight=None, mask=None, divisor=None, dtype=None):
+    """The cross-entropy of rows of logits with class indices, times the probability of the other classes to the power
+    gamma, and times alpha. The classes are dimension 1, or the only one.
+
+    alpha is a number, or has one for each class. Unlike those of weight, these count for nothing in a mean, which is
+    over the number of rows, as Keras and most focal losses have it."""
+    if _overridden(input, target, weight, row_weight, mask, divisor) and _enabled():
+        return _override(softmax_focal_loss, input, target, weight, alpha, gamma, ignore_index, softcap, temperature,
+                         reduction, row_weight, mask, divisor, dtype)
+    of_classes = len(getattr(alpha, "shape", ())) > 0
+    if of_classes:
+        if weight is not None:
+            raise ValueError("alpha has a number for each class, as weight has; expected one of them")
+        weight, alpha = alpha, 1.0
+    given = RowGiven(row_weight=row_weight, mask=mask, divisor=divisor, dtype=dtype, counts_rows=of_classes)
+    return _row_side(input, target).generated("softmax_focal", input, target, weight,
+                                              (ignore_index, alpha, gamma, softcap, temperature), reduction, given)
+
+
 # --------------------------------------------------------------- value_and_grad --
 
 
@@ -310,7 +331,7 @@ def function_of(loss):
 
 
 def made_of(template, loss, **words):
-    function, parameters = f"{loss['name']}_loss", loss["parameters"]
+    function, parameters = generated_name(loss["name"]), loss["parameters"]
     source = template.format(
         function=function, name=loss["name"], meaning=loss["meaning"][:1].upper() + loss["meaning"][1:],
         parameters="".join(f"{one['name']}={default_of(one)!r}, " for one in parameters),
@@ -325,7 +346,7 @@ for _name in WRITTEN:
     globals()[_name].__doc__ = documentation_of(globals()[_name].__doc__, losses_of(_name), globals()[_name])
 
 globals().update({f"{name}_loss": function_of(CATALOG[name]) for name in GENERATED})
-globals().update({f"{name}_loss": made_of(_ROW_TEMPLATE, ROW_CATALOG[name]) for name in ROWS_GENERATED})
+globals().update({generated_name(name): made_of(_ROW_TEMPLATE, ROW_CATALOG[name]) for name in ROWS_GENERATED})
 
 for _name in ROWS:
     globals()[_name].__doc__ = row_documentation_of(globals()[_name].__doc__, losses_of(_name), globals()[_name])

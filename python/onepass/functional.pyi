@@ -13,10 +13,10 @@ from typing_extensions import TypeAlias
 __all__ = [
     "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "hinge_loss", "soft_margin_loss", "hinge_embedding_loss",
     "margin_ranking_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "sigmoid_focal_loss",
-    "poisson_nll_loss", "gaussian_nll_loss", "kl_div", "cross_entropy", "nll_loss", "log_prob", "poly_loss",
-    "value_and_grad", "log_cosh_loss", "charbonnier_loss", "tukey_biweight_loss", "quantile_loss",
-    "epsilon_insensitive_loss", "mape_loss", "msle_loss", "squared_hinge_loss", "gamma_deviance_loss",
-    "tweedie_deviance_loss"
+    "poisson_nll_loss", "gaussian_nll_loss", "kl_div", "cross_entropy", "nll_loss", "log_prob", "softmax_focal_loss",
+    "poly_loss", "generalized_cross_entropy", "value_and_grad", "log_cosh_loss", "charbonnier_loss",
+    "tukey_biweight_loss", "quantile_loss", "epsilon_insensitive_loss", "mape_loss", "msle_loss", "squared_hinge_loss",
+    "gamma_deviance_loss", "tweedie_deviance_loss"
 ]
 
 _Number: TypeAlias = numpy.floating[Any]
@@ -481,6 +481,20 @@ def log_prob(
     inplace: Literal[False] = False
 ) -> Any: ...
 @overload
+def softmax_focal_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, *, alpha: SupportsFloat = 1.0,
+    gamma: SupportsFloat = 2.0, ignore_index: SupportsIndex = -100, softcap: SupportsFloat | None = None,
+    temperature: SupportsFloat = 1.0, reduction: str = "mean", row_weight: Tensor | None = None,
+    mask: Tensor | None = None, divisor: Tensor | _Real | NDArray[Any] | None = None, dtype: torch.dtype | None = None
+) -> Tensor: ...
+@overload
+def softmax_focal_loss(
+    input: _Array, target: _Array | _Labels, weight: _Array | None = None, *, alpha: SupportsFloat = 1.0,
+    gamma: SupportsFloat = 2.0, ignore_index: SupportsIndex = -100, softcap: SupportsFloat | None = None,
+    temperature: SupportsFloat = 1.0, reduction: str = "mean", row_weight: _Array | None = None,
+    mask: _Mask | None = None, divisor: _Real | NDArray[Any] | None = None, dtype: DTypeLike | None = None
+) -> Any: ...
+@overload
 def poly_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: SupportsIndex = -100,
     epsilon: SupportsFloat = 2.0, softcap: SupportsFloat | None = 0.0, temperature: SupportsFloat = 1.0,
@@ -491,6 +505,20 @@ def poly_loss(
 def poly_loss(
     input: _Array, target: _Array | _Labels, weight: _Array | None = None, *, ignore_index: SupportsIndex = -100,
     epsilon: SupportsFloat = 2.0, softcap: SupportsFloat | None = 0.0, temperature: SupportsFloat = 1.0,
+    reduction: str = "mean", row_weight: _Array | None = None, mask: _Mask | None = None,
+    divisor: _Real | NDArray[Any] | None = None, dtype: DTypeLike | None = None
+) -> Any: ...
+@overload
+def generalized_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: SupportsIndex = -100,
+    q: SupportsFloat = 0.7, softcap: SupportsFloat | None = 0.0, temperature: SupportsFloat = 1.0,
+    reduction: str = "mean", row_weight: Tensor | None = None, mask: Tensor | None = None,
+    divisor: Tensor | _Real | NDArray[Any] | None = None, dtype: torch.dtype | None = None
+) -> Tensor: ...
+@overload
+def generalized_cross_entropy(
+    input: _Array, target: _Array | _Labels, weight: _Array | None = None, *, ignore_index: SupportsIndex = -100,
+    q: SupportsFloat = 0.7, softcap: SupportsFloat | None = 0.0, temperature: SupportsFloat = 1.0,
     reduction: str = "mean", row_weight: _Array | None = None, mask: _Mask | None = None,
     divisor: _Real | NDArray[Any] | None = None, dtype: DTypeLike | None = None
 ) -> Any: ...

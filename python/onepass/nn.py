@@ -2,11 +2,12 @@
 
 import re
 
+from torch import Tensor
 from torch.nn.modules.loss import _Loss, _WeightedLoss
 
 from . import _linear_modules, functional
 from ._catalog import (CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, check_parameters, default_of,
-                       losses_of)
+                       function_of, losses_of)
 from ._contract import check_reduction
 from ._documentation import documentation_of, row_documentation_of
 from ._linear_modules import *  # noqa: F403
@@ -235,6 +236,29 @@ class NLLLoss(_WeightedLoss):
                                    reduction=self.reduction, row_weight=row_weight, mask=mask, divisor=divisor)
 
 
+class SoftmaxFocalLoss(_WeightedLoss):
+    """onepass.softmax_focal_loss. weight, and an alpha for each class, are buffers; a weight for each row, a mask and a
+    divisor may be given with the operands."""
+
+    def __init__(self, weight=None, *, alpha=1.0, gamma=2.0, ignore_index=-100, softcap=None, temperature=1.0,
+                 reduction="mean"):
+        of_classes = isinstance(alpha, Tensor) and alpha.dim() > 0
+        check_row_parameters("softmax_focal", alpha=None if of_classes else alpha, gamma=gamma,
+                             ignore_index=ignore_index, softcap=softcap, temperature=temperature)
+        super().__init__(weight, None, None, reduction)
+        if of_classes:
+            self.register_buffer("alpha", alpha)
+        else:
+            self.alpha = alpha
+        self.gamma, self.ignore_index, self.softcap, self.temperature = gamma, ignore_index, softcap, temperature
+
+    def forward(self, input, target, *, row_weight=None, mask=None, divisor=None):
+        return functional.softmax_focal_loss(input, target, self.weight, alpha=self.alpha, gamma=self.gamma,
+                                             ignore_index=self.ignore_index, softcap=self.softcap,
+                                             temperature=self.temperature, reduction=self.reduction,
+                                             row_weight=row_weight, mask=mask, divisor=divisor)
+
+
 # ----------------------------------------------------- what the catalogue offers --
 
 _TEMPLATE = '''
@@ -273,7 +297,7 @@ def module_of(loss, template=_TEMPLATE):
     """A module for a loss of the catalogue."""
     parameters = loss["parameters"]
     source = template.format(
-        module=module_name(loss["name"]), name=loss["name"], function=f"{loss['name']}_loss",
+        module=module_name(loss["name"]), name=loss["name"], function=function_of(loss["name"]),
         third=f"{loss['operands'][2]}, " if len(loss["operands"]) == 3 else "",
         attributes="; ".join("self.{0} = {0}".format(parameter["name"]) for parameter in parameters),
         parameters="".join(f"{parameter['name']}={default_of(parameter)!r}, " for parameter in parameters),
@@ -289,7 +313,7 @@ globals().update({module_name(name): module_of(ROW_CATALOG[name], _ROW_TEMPLATE)
 
 __all__ = ["BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss",
            "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "NLLLoss", "PoissonNLLLoss",
-           "SigmoidFocalLoss", "SmoothL1Loss", "SoftMarginLoss", *map(module_name, GENERATED + ROWS_GENERATED)]
+           "SigmoidFocalLoss", "SmoothL1Loss", "SoftMarginLoss", "SoftmaxFocalLoss", *map(module_name, GENERATED + ROWS_GENERATED)]
 
 for _name in __all__:
     _module = globals()[_name]

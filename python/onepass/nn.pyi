@@ -16,9 +16,10 @@ from ._linear_modules import *
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss",
     "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "NLLLoss", "PoissonNLLLoss",
-    "SigmoidFocalLoss", "SmoothL1Loss", "SoftMarginLoss", "LogCoshLoss", "CharbonnierLoss", "TukeyBiweightLoss",
-    "QuantileLoss", "EpsilonInsensitiveLoss", "MapeLoss", "MsleLoss", "SquaredHingeLoss", "GammaDevianceLoss",
-    "TweedieDevianceLoss", "PolyLoss", "LinearCrossEntropyLoss", "NTXentLoss", "SupConLoss"
+    "SigmoidFocalLoss", "SmoothL1Loss", "SoftMarginLoss", "SoftmaxFocalLoss", "LogCoshLoss", "CharbonnierLoss",
+    "TukeyBiweightLoss", "QuantileLoss", "EpsilonInsensitiveLoss", "MapeLoss", "MsleLoss", "SquaredHingeLoss",
+    "GammaDevianceLoss", "TweedieDevianceLoss", "PolyLoss", "GeneralizedCrossEntropyLoss", "LinearCrossEntropyLoss",
+    "NTXentLoss", "SupConLoss"
 ]
 
 _Number: TypeAlias = numpy.floating[Any]
@@ -239,6 +240,27 @@ class SoftMarginLoss(_Loss):
         self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
     ) -> Tensor: ...
 
+class SoftmaxFocalLoss(_Loss):
+    weight: Tensor | None
+    alpha: SupportsFloat
+    gamma: SupportsFloat
+    ignore_index: SupportsIndex
+    softcap: SupportsFloat | None
+    temperature: SupportsFloat
+    def __init__(
+        self, weight: Tensor | None = None, *, alpha: SupportsFloat = 1.0, gamma: SupportsFloat = 2.0,
+        ignore_index: SupportsIndex = -100, softcap: SupportsFloat | None = None, temperature: SupportsFloat = 1.0,
+        reduction: str = "mean"
+    ) -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, *, row_weight: Tensor | None = None, mask: Tensor | None = None,
+        divisor: Tensor | _Real | NDArray[Any] | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, *, row_weight: Tensor | None = None, mask: Tensor | None = None,
+        divisor: Tensor | _Real | NDArray[Any] | None = None
+    ) -> Tensor: ...
+
 class LogCoshLoss(_Loss):
     def __init__(self, reduction: str = "mean") -> None: ...
     def forward(
@@ -344,6 +366,25 @@ class PolyLoss(_Loss):
     temperature: SupportsFloat
     def __init__(
         self, weight: Tensor | None = None, *, ignore_index: SupportsIndex = -100, epsilon: SupportsFloat = 2.0,
+        softcap: SupportsFloat | None = 0.0, temperature: SupportsFloat = 1.0, reduction: str = "mean"
+    ) -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, *, row_weight: Tensor | None = None, mask: Tensor | None = None,
+        divisor: Tensor | _Real | NDArray[Any] | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, *, row_weight: Tensor | None = None, mask: Tensor | None = None,
+        divisor: Tensor | _Real | NDArray[Any] | None = None
+    ) -> Tensor: ...
+
+class GeneralizedCrossEntropyLoss(_Loss):
+    weight: Tensor | None
+    ignore_index: SupportsIndex
+    q: SupportsFloat
+    softcap: SupportsFloat | None
+    temperature: SupportsFloat
+    def __init__(
+        self, weight: Tensor | None = None, *, ignore_index: SupportsIndex = -100, q: SupportsFloat = 0.7,
         softcap: SupportsFloat | None = 0.0, temperature: SupportsFloat = 1.0, reduction: str = "mean"
     ) -> None: ...
     def forward(

@@ -112,6 +112,9 @@ def test_weights_and_masks(folder, loss, reduction):
         ("nll", {"ignore_index": 2}),
         ("log_prob", {"temperature": 4.0, "ignore_index": 0}),
         ("poly", {"epsilon": 0.75, "temperature": 2.0}),
+        ("softmax_focal", {"gamma": 0.75, "ignore_index": 1}),
+        ("softmax_focal", {"alpha": 0.25, "gamma": 3.0}),
+        ("generalized_cross_entropy", {"q": 0.25, "softcap": 5.0}),
     ],
     ids=str,
 )
@@ -388,6 +391,12 @@ def test_a_name_that_others_use(folder):
         ("nll", [], 0, [-1, 0]),
         ("poly", [], np.log(2) + 1, [-1, 1]),
         ("poly", ["--epsilon", "0"], np.log(2), [-0.5, 0.5]),
+        ("softmax_focal", [], np.log(2) / 4, [-(1 + 2 * np.log(2)) / 8, (1 + 2 * np.log(2)) / 8]),
+        ("softmax_focal", ["--gamma", "0"], np.log(2), [-0.5, 0.5]),
+        ("softmax_focal", ["--gamma", "1", "--alpha", "2"], np.log(2), [-(1 + np.log(2)) / 2, (1 + np.log(2)) / 2]),
+        ("generalized_cross_entropy", ["--q", "0"], np.log(2), [-0.5, 0.5]),
+        ("generalized_cross_entropy", ["--q", "1"], 0.5, [-0.25, 0.25]),
+        ("generalized_cross_entropy", ["--q", "0.5"], 2 - np.sqrt(2), [-np.sqrt(0.125), np.sqrt(0.125)]),
     ],
     ids=str,
 )

@@ -150,6 +150,10 @@ typedef struct oracle_rows {
  * known. */
 int64_t oracle_answer_rows(const oracle_rows *question);
 
+/* What a row's value, or a slope, may be off beyond 4 units in the last place of the sizes where all is computed in
+ * double, and what a loss makes of its row's sums is rounded as the rest is. */
+double oracle_units_of_row(const oracle_rows *question, int of_slope);
+
 /* ------------------------------------------------------ vector losses -- */
 
 /* What a loss of vectors gives for `rows` rows of `elements` numbers: the least and the largest number that a result

@@ -153,6 +153,8 @@ ROW_LOSSES = {
     "nll": {"ignore_index": -100},
     "log_prob": {"ignore_index": -100, "softcap": 0, "temperature": 1},
     "poly": {"ignore_index": -100, "epsilon": 2, "softcap": 0, "temperature": 1},
+    "softmax_focal": {"ignore_index": -100, "alpha": 1, "gamma": 2, "softcap": 0, "temperature": 1},
+    "generalized_cross_entropy": {"ignore_index": -100, "q": 0.7, "softcap": 0, "temperature": 1},
 }
 
 #: Float64's numbers, not rounded to another type. Of each row the value, the sum of its terms' magnitudes, the logarithm

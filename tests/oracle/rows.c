@@ -12,7 +12,7 @@
 /* ----------------------------------------------------------- parameters -- */
 
 typedef struct row_parameters {
-    double ignore_index, label_smoothing, z_loss, softcap, temperature, eps;
+    double ignore_index, label_smoothing, z_loss, softcap, temperature, epsilon, alpha, gamma, q;
 } row_parameters;
 
 typedef enum row_parameter {
@@ -21,7 +21,10 @@ typedef enum row_parameter {
     Z_LOSS,
     SOFTCAP,
     TEMPERATURE,
-    EPS
+    EPSILON,
+    ALPHA,
+    GAMMA,
+    Q
 } row_parameter;
 
 /* A loss's parameters in the order of the catalogue. */
@@ -33,7 +36,9 @@ static const struct {
     {"cross_entropy_with_probabilities", {LABEL_SMOOTHING, Z_LOSS, SOFTCAP, TEMPERATURE}},
     {"nll", {IGNORE_INDEX}},
     {"log_prob", {IGNORE_INDEX, SOFTCAP, TEMPERATURE}},
-    {"poly", {IGNORE_INDEX, EPS, SOFTCAP, TEMPERATURE}},
+    {"poly", {IGNORE_INDEX, EPSILON, SOFTCAP, TEMPERATURE}},
+    {"softmax_focal", {IGNORE_INDEX, ALPHA, GAMMA, SOFTCAP, TEMPERATURE}},
+    {"generalized_cross_entropy", {IGNORE_INDEX, Q, SOFTCAP, TEMPERATURE}},
 };
 
 static double *parameter_at(row_parameters *all, row_parameter which) {
@@ -48,15 +53,27 @@ static double *parameter_at(row_parameters *all, row_parameter which) {
         return &all->softcap;
     case TEMPERATURE:
         return &all->temperature;
+    case ALPHA:
+        return &all->alpha;
+    case GAMMA:
+        return &all->gamma;
+    case Q:
+        return &all->q;
     default:
-        return &all->eps;
+        return &all->epsilon;
     }
 }
 
 static row_parameters parameters_of(const oracle_rows *q) {
-    row_parameters all = {-100, 0, 0, 0, 1, 0};
+    row_parameters all = {-100, 0, 0, 0, 1, 0, 1, 0, 0};
     if (strcmp(q->loss, "poly") == 0) {
-        all.eps = 2;
+        all.epsilon = 2;
+    }
+    if (strcmp(q->loss, "softmax_focal") == 0) {
+        all.gamma = 2;
+    }
+    if (strcmp(q->loss, "generalized_cross_entropy") == 0) {
+        all.q = 0.7;
     }
     for (size_t i = 0; i < sizeof row_losses / sizeof row_losses[0]; i++) {
         if (strcmp(row_losses[i].loss, q->loss) == 0) {
@@ -205,13 +222,26 @@ static doubled probability_of_others(const softmax *s, int64_t c, int64_t classe
 
 /* ----------------------------------------------------------------- a row -- */
 
-/* What every loss with a softmax is: sum of u_c (lse - x_c) + own eps (1 - p_y) + z_loss lse^2, where u_c = shared_c +
- * (c == y) own. The parts are kept apart, so that nothing cancels that need not. */
+/* g of the label: n + epsilon (1 - e^-n), (1 - e^-n)^gamma n or (1 - e^(-q n)) / q of n = lse - x_y; and its slope in
+ * n.
+ *
+ * Both with what their errors are measured by. The ratio r of the others' exponentials to the label's is right to what
+ * cross-entropy's value is, n being log(1 + r), and a function of r has r's relative error so many times as its
+ * logarithm rises with that of r: 1 - p p times, p -(1 - p) times, n (1 - p) / n times. A slope has beside it the error
+ * of the probability that it is multiplied by. */
+typedef struct curve {
+    doubled value, slope;
+    double size, slope_size;
+} curve;
+
+/* What every loss with a softmax is: sum of shared_c (lse - x_c) + own g(lse - x_y) + z_loss lse^2, where g(n) is n for
+ * most. The parts are kept apart, so that nothing cancels that need not. */
 typedef struct mixture {
     doubled *shared;
     doubled own;
     doubled total; /* of shared */
-    double z_loss, eps;
+    double z_loss, epsilon, gamma, q;
+    curve g; /* of the label */
 } mixture;
 
 static void mix(const oracle_rows *q, const row_parameters *p, int64_t row, mixture *m) {
@@ -219,7 +249,9 @@ static void mix(const oracle_rows *q, const row_parameters *p, int64_t row, mixt
     const doubled share = doubled_divide(s, doubled_of((double)q->classes));
     m->total = m->own = doubled_of(0);
     m->z_loss = p->z_loss;
-    m->eps = p->eps;
+    m->epsilon = p->epsilon;
+    m->gamma = p->gamma;
+    m->q = p->q;
     for (int64_t c = 0; c < q->classes; c++) {
         doubled part = share;
         if (q->probability) {
@@ -229,7 +261,8 @@ static void mix(const oracle_rows *q, const row_parameters *p, int64_t row, mixt
         m->total = doubled_add(m->total, m->shared[c]);
     }
     if (q->label) {
-        m->own = doubled_multiply(kept, doubled_of(class_weight(q, q->label[row])));
+        m->own =
+            doubled_multiply(doubled_multiply(kept, doubled_of(class_weight(q, q->label[row]))), doubled_of(p->alpha));
     }
     if (strcmp(q->loss, "log_prob") == 0) {
         m->own = doubled_negative(m->own);
@@ -247,8 +280,66 @@ static void add_term(total *t, doubled term) {
     t->size += fabs(term.high);
 }
 
+static doubled focal_power(doubled own, doubled others, double gamma) {
+    if (gamma == 0 || others.high == 0) {
+        return doubled_of(gamma == 0);
+    }
+    const doubled log = doubled_negative(doubled_log1p(doubled_divide(own, others)));
+    return doubled_exp(doubled_multiply(doubled_of(gamma), log));
+}
+
+/* (1 - p)^gamma n, and (1 - p)^gamma (1 + h) with h = gamma p n / (1 - p). */
+static curve focal_curve(doubled n, doubled own, doubled others, double gamma) {
+    const doubled power = focal_power(own, others, gamma), one = doubled_of(1);
+    const doubled ratio = others.high > 0 ? doubled_divide(n, others) : one;
+    const doubled h = own.high > 0 ? doubled_multiply(doubled_multiply(own, ratio), doubled_of(gamma)) : doubled_of(0);
+    const double of_power = gamma * own.high, of_n = 1 / ratio.high;
+    const double of_slope = fabs(of_power - h.high / (1 + h.high) * (1 - of_n));
+    curve c = {doubled_multiply(power, n), doubled_multiply(power, doubled_add(one, h)), 0, 0};
+    c.size = fmax(of_power + of_n, 1) * c.value.high;
+    c.slope_size = (1 + of_slope) * c.slope.high;
+    return c;
+}
+
+/* (1 - p^q) / q, whose error is never more than n's, and p^q. Where p is less than a double holds, p^q is made of n:
+ * its three roundings, and that of the product, are those of an exponent. */
+static curve generalized_curve(doubled n, doubled own, doubled others, double q) {
+    const doubled t = doubled_multiply(n, doubled_of(-q)), power = doubled_exp(t);
+    const doubled lacking =
+        t.high > -0.5 ? doubled_negative(doubled_small_expm1(t)) : doubled_subtract(doubled_of(1), power);
+    curve c = {doubled_divide(lacking, doubled_of(q)), power, 0, (1 + q * others.high) * power.high};
+    c.size = c.value.high;
+    if (own.high < 0x1p-999 && power.high > 0) {
+        c.slope_size = (1 + -t.high) * power.high;
+    }
+    return c;
+}
+
+static curve curve_of(const softmax *s, const mixture *m, int64_t label, int64_t classes) {
+    const doubled n = distance(s, label), own = probability(s, label);
+    const doubled others = probability_of_others(s, label, classes), epsilon = doubled_of(m->epsilon);
+    curve c = {n, doubled_of(1), n.high, 1};
+    if (m->gamma != 0) {
+        c = focal_curve(n, own, others, m->gamma);
+    } else if (m->q != 0) {
+        c = generalized_curve(n, own, others, m->q);
+    } else if (m->epsilon != 0) {
+        c.value = doubled_add(n, doubled_multiply(epsilon, others));
+        c.slope = doubled_add(doubled_of(1), doubled_multiply(epsilon, own));
+        c.size = c.value.high;
+        c.slope_size = c.slope.high;
+    }
+    return c;
+}
+
+/* A term that is a product of `by`, with what its factor's error is measured by. */
+static void add_curved(total *t, doubled by, doubled factor, double size) {
+    t->sum = doubled_add(t->sum, doubled_multiply(by, factor));
+    t->size += fabs(by.high) * size;
+}
+
 /* A class that counts for nothing adds nothing, though its logit be -inf. */
-static total value_of(const oracle_rows *q, const softmax *s, const mixture *m, int64_t label) {
+static total value_of(const oracle_rows *q, const softmax *s, const mixture *m) {
     total value = {{0, 0}, 0};
     for (int64_t c = 0; c < q->classes; c++) {
         if (m->shared[c].high != 0) {
@@ -256,11 +347,7 @@ static total value_of(const oracle_rows *q, const softmax *s, const mixture *m, 
         }
     }
     if (q->label) {
-        add_term(&value, doubled_multiply(m->own, distance(s, label)));
-    }
-    if (m->eps != 0) {
-        const doubled others = probability_of_others(s, label, q->classes);
-        add_term(&value, doubled_multiply(doubled_multiply(m->own, doubled_of(m->eps)), others));
+        add_curved(&value, m->own, m->g.value, m->g.size);
     }
     if (m->z_loss != 0) {
         const doubled square = doubled_multiply(s->lse, s->lse);
@@ -270,18 +357,13 @@ static total value_of(const oracle_rows *q, const softmax *s, const mixture *m, 
     return value;
 }
 
-/* The slope in a logit: (sum of u + 2 z_loss lse) p - u, own being 1 + eps p_y times itself. */
+/* The slope in a logit: (sum of u + 2 z_loss lse) p - u, u_c being shared_c + (c == y) own g'(n). */
 static total slope_of(const oracle_rows *q, const softmax *s, const mixture *m, int64_t label, int64_t c) {
     total slope = {{0, 0}, 0};
-    doubled own = m->own;
-    if (m->eps != 0) {
-        own = doubled_add(own, doubled_multiply(doubled_multiply(own, doubled_of(m->eps)), probability(s, label)));
-    }
     const doubled p = probability(s, c), pull = doubled_scale(doubled_multiply(doubled_of(m->z_loss), s->lse), 1);
-    if (q->label && c == label) {
-        add_term(&slope, doubled_negative(doubled_multiply(own, probability_of_others(s, c, q->classes))));
-    } else {
-        add_term(&slope, doubled_multiply(own, p));
+    if (q->label) {
+        const doubled by = c == label ? doubled_negative(probability_of_others(s, c, q->classes)) : p;
+        add_curved(&slope, doubled_multiply(m->own, by), m->g.slope, m->g.slope_size);
     }
     add_term(&slope, doubled_multiply(m->total, p));
     add_term(&slope, doubled_negative(m->shared[c]));
@@ -357,10 +439,13 @@ static total softmax_row(const oracle_rows *q, const row_parameters *p, int64_t 
         return (total){{NAN, 0}, NAN};
     }
     mix(q, p, row, m);
+    if (q->label) {
+        m->g = curve_of(s, m, q->label[row], q->classes);
+    }
     if (q->gradient[0] || q->gradient[1]) {
         write_gradients(q, p, row, s, m, divisor);
     }
-    return value_of(q, s, m, q->label ? q->label[row] : -1);
+    return value_of(q, s, m);
 }
 
 /* A row's value, its weight included. */
@@ -419,4 +504,18 @@ int64_t oracle_answer_rows(const oracle_rows *q) {
     free(s.slope);
     free(m.shared);
     return -1;
+}
+
+/* Half a unit for each operation, 3 for a logarithm, 1.5 and y / 25 for a power of y, 2 for 1 - e^-t; and the base of a
+ * power, a quotient by a sum, y times. */
+double oracle_units_of_row(const oracle_rows *q, int of_slope) {
+    const row_parameters p = parameters_of(q);
+    if (strcmp(q->loss, "softmax_focal") == 0) { /* alpha w u^gamma n; times 1 + gamma p n / u instead of n */
+        const double of_power = p.gamma + 1.5 + p.gamma / 25 + 1;
+        return of_power + (of_slope ? 1 + 6.5 * p.gamma / (1 + p.gamma) : 0.5);
+    }
+    if (strcmp(q->loss, "generalized_cross_entropy") == 0) { /* w p^q; w n (1 - e^-t) / t with t = q n */
+        return of_slope ? p.q + 1.5 + p.q / 25 + 0.5 : 0.5 + 2 + 0.5;
+    }
+    return 0;
 }

@@ -75,9 +75,9 @@ def test_formulas_over_rows_are_numpys_and_compute_the_loss(name, kind):
         for _ in range(20):
             row, weight = rng.normal(size=7), rng.uniform(size=7) if name != "log_prob" else None
             target = rng.uniform(size=7) if kind == "probabilities" else np.asarray(rng.integers(7))
-            scope = {**vars(np), **given, "input": row, "logits": row, "target": target, "labels": target,
-                     "weight": weight,
-                     **{key: one.default for key, one in arguments_of(function).items() if key == "eps"}}
+            scope = {**vars(np), "pow": pow,
+                     **{key: one.default for key, one in arguments_of(function).items() if type(one.default) is float},
+                     **given, "input": row, "logits": row, "target": target, "labels": target, "weight": weight}
             exec("\n".join([*before, formula]), scope)
             more = {} if weight is None else {"weight": weight, "reduction": "none"}
             assert math.isclose(function(row, target, **more, **given), scope["loss"], rel_tol=1e-9, abs_tol=1e-12)

@@ -389,13 +389,26 @@ def test_value_and_grad_refuses():
         onepass.value_and_grad("cross_entropy", logits_of((4, 5)), labels_of((4, 5)), beta=1)
 
 
-@pytest.mark.parametrize("name", onepass._catalog.ROWS_GENERATED)
+#: What PyTorch does not have: the function, the module.
+FURTHER = {
+    "poly": (onepass.poly_loss, onepass.nn.PolyLoss),
+    "softmax_focal": (onepass.softmax_focal_loss, onepass.nn.SoftmaxFocalLoss),
+    "generalized_cross_entropy": (onepass.generalized_cross_entropy, onepass.nn.GeneralizedCrossEntropyLoss),
+}
+
+
+def test_every_further_loss_is_there():
+    of_pytorch = {"cross_entropy", "cross_entropy_with_probabilities", "nll", "log_prob"}
+    assert FURTHER.keys() == {loss["name"] for loss in onepass.row_losses()} - of_pytorch
+
+
+@pytest.mark.parametrize("name", FURTHER)
 def test_every_further_loss(name, device):
-    """Its function and its module are made of the catalogue, and its derivatives of its formula."""
-    function = getattr(onepass, f"{name}_loss")
-    module = getattr(onepass.nn, "".join(word.capitalize() for word in name.split("_")) + "Loss")
+    """Its derivatives are of its formula in the catalogue."""
+    function, module = FURTHER[name]
     known = next(loss for loss in onepass.row_losses() if loss["name"] == name)
-    given = {one["name"]: {"ignore_index": 2, "softcap": 0.0}.get(one["name"], 1.25) for one in known["parameters"]}
+    numbers = {"ignore_index": 2, "softcap": 0.0, "q": 0.75}
+    given = {one["name"]: numbers.get(one["name"], 1.25) for one in known["parameters"]}
     for shape in ((6, 5), (3, 1500), (2, 5, 3)):
         input, target = logits_of(shape, device=device), labels_of(shape, device=device, ignore_index=2)
         weight, mask = dyadic((shape[1],), device=device), mask_of(rows_of(shape), device) | (target == 1)
@@ -414,6 +427,97 @@ def test_every_further_loss(name, device):
         function(input, target[:1])
     with pytest.raises(ValueError, match="temperature of"):
         module(temperature=0)
+
+
+def eager(name, logits, target, **given):
+    """Every row's loss in PyTorch's operations and float64, as the papers have it."""
+    nll = torch.nn.functional.cross_entropy(logits, target, reduction="none")
+    chance = torch.exp(-nll)
+    if name == "poly":
+        return nll + given["epsilon"] * (1 - chance)
+    if name == "softmax_focal":
+        return given["alpha"] * (1 - chance) ** given["gamma"] * nll
+    return (1 - chance ** given["q"]) / given["q"]
+
+
+@pytest.mark.parametrize("name, given", [
+    ("poly", {"epsilon": 2.0}), ("poly", {"epsilon": 0.5}),
+    ("softmax_focal", {"alpha": 1.0, "gamma": 2.0}), ("softmax_focal", {"alpha": 0.25, "gamma": 0.5}),
+    ("generalized_cross_entropy", {"q": 0.7}), ("generalized_cross_entropy", {"q": 1.0}),
+], ids=str)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_further_losses_are_eager_formulas(name, given, dtype, device):
+    function = FURTHER[name][0]
+    for shape in ((8, 30), (4, 3000), (2, 7, 5)):
+        input, target = logits_of(shape, dtype, device=device), labels_of(shape, device=device)
+        ours, theirs = input.clone().requires_grad_(), input.double().requires_grad_()
+        each = function(ours, target, reduction="none", **given)
+        expected = eager(name, theirs, target, **given)
+        step = {torch.float16: 2e-3, torch.bfloat16: 2e-2, torch.float32: 3e-6, torch.float64: 1e-12}[dtype]
+        torch.testing.assert_close(each.double(), expected, rtol=step, atol=step * 1e-2)
+        each.double().sum().backward()
+        expected.sum().backward()
+        torch.testing.assert_close(ours.grad.double(), theirs.grad, rtol=step, atol=step * 1e-2)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_no_power_is_cross_entropy(dtype, device):
+    input, target = logits_of((9, 40), dtype, device=device), labels_of((9, 40), device=device, ignore_index=-100)
+    weight = dyadic((40,), device=device).to(dtype)
+    for function, given in ((onepass.softmax_focal_loss, {"gamma": 0}), (onepass.generalized_cross_entropy, {"q": 0})):
+        for reduction in REDUCTIONS:
+            expected, got = input.clone().requires_grad_(), input.clone().requires_grad_()
+            value = onepass.cross_entropy(expected, target, weight, reduction=reduction)
+            same = function(got, target, weight, reduction=reduction, **given)
+            assert_same_bits(same, value)
+            value.sum().backward()
+            same.sum().backward()
+            assert_same_bits(got.grad, expected.grad)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_an_alpha_for_each_class(reduction, device):
+    """It multiplies as weight does, and counts for nothing in a mean."""
+    input, target = logits_of((6, 5), device=device), labels_of((6, 5), device=device, ignore_index=2)
+    target[0], alpha, given = 1, dyadic((5,), device=device), {"ignore_index": 2, "gamma": 1.5}
+    counted = {"divisor": float((target != 2).sum())} if reduction == "mean" else {}
+    leaf, same = input.clone().requires_grad_(), input.clone().requires_grad_()
+    value = onepass.softmax_focal_loss(leaf, target, alpha=alpha, reduction=reduction, **given)
+    expected = onepass.softmax_focal_loss(same, target, alpha, reduction=reduction, **counted, **given)
+    assert_same_bits(value, expected)
+    value.sum().backward()
+    expected.sum().backward()
+    assert_same_bits(leaf.grad, same.grad)
+    module = onepass.nn.SoftmaxFocalLoss(alpha=alpha, reduction=reduction, **given)
+    assert_same_bits(module(input, target), value)
+    assert "alpha" in module.state_dict() and "alpha" not in onepass.nn.SoftmaxFocalLoss(alpha=0.5).state_dict()
+    compiled = torch.compile(lambda x: onepass.softmax_focal_loss(x, target, alpha=alpha, reduction=reduction, **given),
+                             backend="aot_eager", fullgraph=True)
+    assert_same_bits(compiled(input), value)
+    if reduction != "none":
+        slope = torch.func.grad(lambda x: onepass.softmax_focal_loss(x, target, alpha=alpha, reduction=reduction,
+                                                                     **given))(input)
+        torch.testing.assert_close(slope, leaf.grad, rtol=1e-4, atol=1e-6)
+    arrays = [x.cpu().numpy() for x in (input, target, alpha)]
+    assert np.array_equal(onepass.softmax_focal_loss(*arrays[:2], alpha=arrays[2], reduction=reduction, **given),
+                          value.detach().cpu().numpy())
+
+
+def test_alphas_that_are_refused():
+    input, target = logits_of((6, 5)), labels_of((6, 5))
+    with pytest.raises(ValueError, match="expected one of them"):
+        onepass.softmax_focal_loss(input, target, torch.ones(5), alpha=torch.ones(5))
+    with pytest.raises(ValueError, match="as many weights as classes"):
+        onepass.softmax_focal_loss(input, target, alpha=torch.ones(4))
+    with pytest.raises(ValueError, match="alpha of softmax_focal_loss is -1; expected at least 0"):
+        onepass.softmax_focal_loss(input, target, alpha=-1)
+    with pytest.raises(ValueError, match="q of generalized_cross_entropy is 1.5"):
+        onepass.nn.GeneralizedCrossEntropyLoss(q=1.5)
+    for all_ignored in (onepass.softmax_focal_loss, onepass.generalized_cross_entropy):
+        leaf = input.clone().requires_grad_()
+        value = all_ignored(leaf, torch.full((6,), -100))
+        value.backward()
+        assert value.isnan() and (leaf.grad == 0).all()
 
 
 def test_the_catalogue_is_the_oracles():
