@@ -176,10 +176,10 @@ def stubs():
                "from typing import Any, SupportsFloat, SupportsIndex", "", "import numpy", "import torch",
                "from numpy.typing import NDArray", "from torch import Tensor",
                "from torch.nn.modules.loss import _Loss", "from typing_extensions import TypeAlias", "",
-               "from ._linear_modules import *", "",
+               "from ._linear_modules import *", "from ._vector_modules import *", "",
                *names(onepass.nn.__all__), "", number, real]
-    modules += [line for name in onepass.nn.__all__ if not hasattr(onepass._linear_modules, name)
-                for line in ["", *module_stub(name)]]
+    written = onepass._linear_modules.__all__ + onepass._vector_modules.__all__
+    modules += [line for name in onepass.nn.__all__ if name not in written for line in ["", *module_stub(name)]]
     return {FOLDER / "functional.pyi": functions, FOLDER / "nn.pyi": modules}
 
 

@@ -72,6 +72,12 @@ static PyObject *native_row_losses(PyObject *module, PyObject *none) {
     return list_of(onepass_row_loss_at);
 }
 
+static PyObject *native_vector_losses(PyObject *module, PyObject *none) {
+    (void)module;
+    (void)none;
+    return list_of(onepass_vector_loss_at);
+}
+
 static PyObject *native_machine(PyObject *module, PyObject *none) {
     (void)module;
     (void)none;
@@ -97,10 +103,14 @@ static PyMethodDef methods[] = {
     FAST(torch_rows),
     FAST(torch_rows_gradient),
     FAST(numpy_rows),
+    FAST(torch_vectors),
+    FAST(torch_vectors_gradient),
+    FAST(numpy_vectors),
     {"learn_torch", native_learn_torch, METH_O, "Tells the module of PyTorch, once."},
     {"use_exchange_api", native_use_exchange_api, METH_O, "Whether DLPack's exchange API may be used; what it was."},
     {"losses", native_losses, METH_NOARGS, NULL},
     {"row_losses", native_row_losses, METH_NOARGS, NULL},
+    {"vector_losses", native_vector_losses, METH_NOARGS, NULL},
     {"machine", native_machine, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -124,4 +124,10 @@ PyObject *native_torch_rows(PyObject *module, PyObject *const *arguments, Py_ssi
 PyObject *native_torch_rows_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *native_numpy_rows(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 
+/* -------------------------------------------------------------- vectors.c -- */
+
+PyObject *native_torch_vectors(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *native_torch_vectors_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *native_numpy_vectors(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+
 #endif

@@ -11,13 +11,17 @@ temporaries, and gives the same bits on every machine.
 PyTorch and NumPy are not imported by this package, but used where the caller has.
 """
 
-from . import _native, functional, linear
+from . import _native, functional, linear, margins, regions, vectors
 from .functional import *  # noqa: F403: its __all__, in which the losses are that the library's catalogue adds
 from .linear import *  # noqa: F403
+from .margins import *  # noqa: F403
 from .patch import patch_torch
+from .regions import *  # noqa: F403
+from .vectors import *  # noqa: F403
 
 __version__ = _native.version
-__all__ = [*functional.__all__, *linear.__all__, "losses", "machine", "nn", "patch_torch", "row_losses"]
+__all__ = [*functional.__all__, *linear.__all__, *margins.__all__, *regions.__all__, *vectors.__all__, "losses",
+           "machine", "nn", "patch_torch", "row_losses", "vector_losses"]
 
 
 def losses():
@@ -29,6 +33,11 @@ def losses():
 def row_losses():
     """The library's losses over rows, such as cross-entropy: the same."""
     return _native.row_losses()
+
+
+def vector_losses():
+    """The library's losses of pairs and triples of vectors, such as the triplet margin loss: the same."""
+    return _native.vector_losses()
 
 
 def machine():

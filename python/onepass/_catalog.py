@@ -8,6 +8,7 @@ from . import _native
 
 CATALOG = {loss["name"]: loss for loss in _native.losses()}
 ROW_CATALOG = {loss["name"]: loss for loss in _native.row_losses()}
+VECTOR_CATALOG = {loss["name"]: loss for loss in _native.vector_losses()}
 
 #: Of each function that is written out in functional.py: the library's losses, and when it computes which; None for
 #: what is but a faster way.
@@ -51,7 +52,16 @@ ROWS = {**ROWS_WRITTEN, **{generated_name(name): {name: ""} for name in ROWS_GEN
 #: The losses whose functions and modules are generated: all others.
 GENERATED = [name for name in CATALOG if not any(name in losses for losses in WRITTEN.values())]
 
-_FUNCTIONS = {name: function for function, losses in (WRITTEN | ROWS).items() for name in losses}
+#: The functions of vector losses, each of one or two of the library's.
+VECTORS = {
+    "cosine_similarity": ["cosine_similarity"],
+    "cosine_embedding_loss": ["cosine_embedding"],
+    "pairwise_distance": ["pairwise_distance"],
+    "triplet_margin_loss": ["triplet_margin"],
+    "tversky_loss": ["tversky", "tversky_with_logits"],
+}
+
+_FUNCTIONS = {name: function for function, losses in (WRITTEN | ROWS | VECTORS).items() for name in losses}
 
 
 def function_of(name):

@@ -147,3 +147,14 @@ def meaning_of(argument, losses):
         meaning = f"{known['meaning']}; {range_of(known)}"
     given = "" if argument.default in (argument.empty, None) else f"; {argument.default!r} if not given"
     return meaning + given
+
+
+def module_documentation(module, packages, more=None):
+    """Of a module whose function has a docstring of its own: the module's sentences, and of the function the formula and
+    what is said of the arguments; `more` says what only the module has."""
+    name = re.search(r"onepass\.(\w+)", module.__doc__)[1]  # which its first sentence names
+    function = next(getattr(package, name) for package in packages if hasattr(package, name))
+    formula = re.findall(r"^    \w+ = .*$", function.__doc__, re.MULTILINE)
+    known = dict(re.findall(r"^(\w+): (.*(?:\n    .*)*)", function.__doc__, re.MULTILINE)) | (more or {})
+    about = [f"{name}: {known[name]}" for name in inspect.signature(module).parameters]
+    return "\n".join([inspect.cleandoc(module.__doc__), "", *formula, "", *about]) + "\n"

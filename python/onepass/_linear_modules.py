@@ -1,13 +1,12 @@
 """The losses of linear.py as modules."""
 
-import inspect
 import math
-import re
 
 import torch
 from torch.nn.modules.loss import _Loss, _WeightedLoss
 
 from . import linear
+from ._documentation import module_documentation
 
 __all__ = ["LinearCrossEntropyLoss", "NTXentLoss", "SupConLoss"]
 
@@ -93,14 +92,5 @@ _ARGUMENTS = {
 }
 
 
-def documented(module):
-    """Its sentences, and of its function the formula and what is said of the arguments."""
-    function = getattr(linear, re.search(r"onepass\.(\w+)", module.__doc__)[1])
-    formula = re.findall(r"^    \w+ = .*$", function.__doc__, re.MULTILINE)
-    known = dict(re.findall(r"^(\w+): (.*(?:\n    .*)*)", function.__doc__, re.MULTILINE))
-    about = [f"{name}: {_ARGUMENTS.get(name) or known[name]}" for name in inspect.signature(module).parameters]
-    return "\n".join([inspect.cleandoc(module.__doc__), "", *formula, "", *about]) + "\n"
-
-
 for _name in __all__:
-    globals()[_name].__doc__ = documented(globals()[_name])
+    globals()[_name].__doc__ = module_documentation(globals()[_name], [linear], _ARGUMENTS)

@@ -35,3 +35,6 @@ TORCH_NAMES = {
 
 #: Its functions of losses over rows, whose names are ours, too.
 ROW_NAMES = {"cross_entropy", "nll_loss"}
+
+#: The same of vector losses.
+VECTOR_NAMES = {"cosine_embedding_loss", "cosine_similarity", "pairwise_distance", "triplet_margin_loss"}

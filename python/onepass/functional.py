@@ -5,8 +5,8 @@ Those that PyTorch has stand here with its signatures. The others are made out o
 
 import sys
 
-from ._catalog import (CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, WRITTEN, default_of, generated_name,
-                       losses_of)
+from ._catalog import (CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, VECTOR_CATALOG, WRITTEN, default_of,
+                       generated_name, losses_of)
 from ._contract import Given, RowGiven
 from ._documentation import documentation_of, row_documentation_of
 
@@ -254,6 +254,8 @@ def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=
     third is the third operand of those losses that have one: a variance, say; of a loss over rows the weights of the
     classes, if there are any, while weight and mask are over the rows. reduction is 'mean', 'sum' or 'batchmean'. The
     gradient has the shape and the type of input. Weight and mask are those of the loss's function.
+    Of a loss of vectors, such as 'triplet_margin', the operands are the vectors, and third the targets of
+    'cosine_embedding'. A vector is the last dimension, or all from dim=... on; weight and mask are over the vectors.
 
         loss, gradient = onepass.value_and_grad("smooth_l1", prediction, target, beta=0.5)
     """
@@ -264,9 +266,12 @@ def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=
     if loss == "cross_entropy" and getattr(target, "shape", None) == getattr(input, "shape", None):
         loss = "cross_entropy_with_probabilities"
     over_rows = loss in ROW_CATALOG
-    known = ROW_CATALOG[loss] if over_rows else CATALOG.get(loss)
+    of_vectors = loss in VECTOR_CATALOG
+    known = ROW_CATALOG[loss] if over_rows else VECTOR_CATALOG[loss] if of_vectors else CATALOG.get(loss)
     if known is None:
-        raise ValueError(f"there is no loss {name!r}; there are {', '.join(map(repr, CATALOG | ROW_CATALOG))}")
+        names = map(repr, CATALOG | ROW_CATALOG | VECTOR_CATALOG)
+        raise ValueError(f"there is no loss {name!r}; there are {', '.join(names)}")
+    dim = parameters.pop("dim", -1) if of_vectors else None
     standards = {parameter["name"]: parameter["default"] for parameter in known["parameters"]}
     for given in parameters:
         if given not in standards:
@@ -278,6 +283,10 @@ def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=
         raise ValueError(f"reduction is {reduction!r}; value_and_grad needs 'mean', 'sum' or 'batchmean', since only a "
                          "number has one gradient")
     values = tuple(parameters.get(key, standard) for key, standard in standards.items())
+    if of_vectors:
+        operands = (input, target) if third is None else (input, target, third)
+        axis = dim + 1 if dim >= 0 else dim
+        return _vector_side(input, target).value_and_grad(loss, operands, values, axis, reduction, weight, mask)
     given = Given(third, weight, mask, broadcast_weight)
     side = (_row_side if over_rows else _side)(input, target)
     return side.value_and_grad(loss, input, target, values, reduction, given)
@@ -293,7 +302,12 @@ def _library_name(name, third, parameters):
     return choose(**{flag: parameters.pop(flag) for flag in flags if flag in parameters})
 
 
-_CHOICES = {"poisson_nll_loss": (_poisson_nll_name, ("log_input", "full")), "kl_div": (_kl_div_name, ("log_target",))}
+def _tversky_name(from_logits=True):
+    return "tversky_with_logits" if from_logits else "tversky"
+
+
+_CHOICES = {"poisson_nll_loss": (_poisson_nll_name, ("log_input", "full")), "kl_div": (_kl_div_name, ("log_target",)),
+            "tversky_loss": (_tversky_name, ("from_logits",))}
 _OTHER_NAMES = {"binary_cross_entropy": "bce", "sigmoid_focal_loss": "focal"}
 
 
@@ -426,6 +440,17 @@ def _row_side(input, target, called="input and target"):
     from . import _numpy_rows
 
     return _numpy_rows
+
+
+def _vector_side(input, target):
+    """The module that computes vector losses of these operands."""
+    if _side(input, target) is _torch:
+        from . import _vectors
+
+        return _vectors
+    from . import _numpy_vectors
+
+    return _numpy_vectors
 
 
 def speaks_torch(operand):

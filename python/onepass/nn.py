@@ -5,7 +5,7 @@ import re
 from torch import Tensor
 from torch.nn.modules.loss import _Loss, _WeightedLoss
 
-from . import _linear_modules, functional
+from . import _linear_modules, _vector_modules, functional
 from ._catalog import (CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, check_parameters, default_of,
                        function_of, losses_of)
 from ._contract import check_reduction
@@ -13,6 +13,7 @@ from ._documentation import documentation_of, row_documentation_of
 from ._linear_modules import *  # noqa: F403
 from ._row_request import parameters_of as check_row_parameters
 from ._torch_checks import checked_parameters
+from ._vector_modules import *  # noqa: F403
 
 
 class _ParametricLoss(_Loss):
@@ -321,4 +322,4 @@ for _name in __all__:
     _module.__doc__ = (row_documentation_of if _function in ROWS else documentation_of)(
         _module.__doc__, losses_of(_function), getattr(functional, _function), _module)
 
-__all__ += _linear_modules.__all__  # which say of themselves what they are
+__all__ += _linear_modules.__all__ + _vector_modules.__all__  # which say of themselves what they are

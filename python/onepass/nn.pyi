@@ -12,6 +12,7 @@ from torch.nn.modules.loss import _Loss
 from typing_extensions import TypeAlias
 
 from ._linear_modules import *
+from ._vector_modules import *
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss",
@@ -19,7 +20,9 @@ __all__ = [
     "SigmoidFocalLoss", "SmoothL1Loss", "SoftMarginLoss", "SoftmaxFocalLoss", "LogCoshLoss", "CharbonnierLoss",
     "TukeyBiweightLoss", "QuantileLoss", "EpsilonInsensitiveLoss", "MapeLoss", "MsleLoss", "SquaredHingeLoss",
     "GammaDevianceLoss", "TweedieDevianceLoss", "PolyLoss", "GeneralizedCrossEntropyLoss", "LinearCrossEntropyLoss",
-    "NTXentLoss", "SupConLoss"
+    "NTXentLoss", "SupConLoss", "CosineEmbeddingLoss", "CosineSimilarity", "DiceLoss", "JaccardLoss",
+    "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "PairwiseDistance", "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss", "TverskyLoss"
 ]
 
 _Number: TypeAlias = numpy.floating[Any]

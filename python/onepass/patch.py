@@ -2,10 +2,10 @@
 
 import functools
 
-from . import functional
-from ._torch_names import ROW_NAMES, TORCH_NAMES
+from . import functional, vectors
+from ._torch_names import ROW_NAMES, TORCH_NAMES, VECTOR_NAMES
 
-_NAMES = sorted({name.function for name in TORCH_NAMES.values()} | ROW_NAMES)
+_NAMES = sorted({name.function for name in TORCH_NAMES.values()} | ROW_NAMES | VECTOR_NAMES)
 _originals = {}
 _patches = 0
 
@@ -29,13 +29,13 @@ class Patch:
         global _patches
         import torch.nn.functional as F
 
-        from . import _fallback, _rows_fallback  # which keep PyTorch's own
+        from . import _fallback, _rows_fallback, _vectors_fallback  # which keep PyTorch's own
 
         self._in_force = True
         _patches += 1
         if _patches == 1:
             _originals.update({name: getattr(F, name) for name in (*_NAMES, "handle_torch_function")})
-            replacements = {name: replacement_of(_originals[name], getattr(functional, name), name in ROW_NAMES)
+            replacements = {name: replacement_of(_originals[name], ours_of(name), name in ROW_NAMES | VECTOR_NAMES)
                             for name in _NAMES}
             known = {replacements[name]: _originals[name] for name in _NAMES}
             replacements["handle_torch_function"] = handler_of_originals(_originals["handle_torch_function"], known)
@@ -62,9 +62,14 @@ class Patch:
         self.undo()
 
 
+def ours_of(name):
+    return getattr(vectors if name in VECTOR_NAMES else functional, name)
+
+
 def replacement_of(original, ours, refuses_batchmean):
     """Our function in the place of PyTorch's. Whoever overrides the call sees PyTorch's own, which is what handlers,
-    modes and graphs know. Ours of losses over rows have a batchmean more, of which PyTorch says that there is none."""
+    modes and graphs know. Ours of losses over rows and of vectors have a batchmean more, of which PyTorch says that there
+    is none."""
     from torch.overrides import handle_torch_function, has_torch_function_variadic
 
     @functools.wraps(original)

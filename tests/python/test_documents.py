@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENTS = ["README.md", "docs/pytorch.md", "docs/language-models.md"]
+DOCUMENTS = ["README.md", "docs/pytorch.md", "docs/language-models.md", "docs/vectors.md"]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

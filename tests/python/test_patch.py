@@ -25,7 +25,12 @@ NAMES = {
     "kl_div": "KLDivLoss",
     "cross_entropy": "CrossEntropyLoss",
     "nll_loss": "NLLLoss",
+    "cosine_embedding_loss": "CosineEmbeddingLoss",
+    "cosine_similarity": "CosineSimilarity",
+    "pairwise_distance": "PairwiseDistance",
+    "triplet_margin_loss": "TripletMarginLoss",
 }
+OF_VECTORS = [*NAMES][-4:]
 ORIGINAL = {name: getattr(F, name) for name in NAMES}
 
 
@@ -69,21 +74,33 @@ def test_functions_and_modules():
 @pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_function_and_its_module(name):
-    count = 3 if name in ("margin_ranking_loss", "gaussian_nll_loss") else 2
+    count = 3 if name in ("margin_ranking_loss", "gaussian_nll_loss", "triplet_margin_loss") else 2
     operands = [torch.rand(3, 4) * 0.9 + 0.05 for _ in range(count)]
     over_rows = name in ("cross_entropy", "nll_loss")
     if over_rows:
         operands[1] = torch.tensor([0, 3, 2])
+    if name == "cosine_embedding_loss":
+        operands.append(torch.tensor([1, -1, 1]))
     wanted = ORIGINAL[name](*operands)
     with onepass.patch_torch():
         assert_same_bits(getattr(F, name)(*operands), getattr(onepass, name)(*operands))
         assert_same_bits(getattr(torch.nn, NAMES[name])()(*operands), getattr(onepass, name)(*operands))
         leaf = operands[0].clone().requires_grad_()
         value = getattr(F, name)(leaf, *operands[1:])
-        assert type(value.grad_fn).__name__ == ("RowLossBackward" if over_rows else "LossBackward")
-        double = torch.autograd.grad(value, leaf, create_graph=True)[0]  # by PyTorch's own, which is not ours again
+        assert type(value.grad_fn).__name__ == ("RowLossBackward" if over_rows else "VectorLossBackward"
+                                                if name in OF_VECTORS else "LossBackward")
+        double = torch.autograd.grad(value.sum(), leaf, create_graph=True)[0]  # by PyTorch's own, which is not ours again
         assert double.shape == (3, 4)
     assert_near_pytorch(value.detach(), wanted, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("name", ["cosine_embedding_loss", "triplet_margin_loss"])
+def test_a_batchmean_of_vectors_is_refused(name):
+    operands = [torch.rand(3, 4), torch.rand(3, 4), torch.ones(3) if name[0] == "c" else torch.rand(3, 4)]
+    wanted = Outcome(ORIGINAL[name], *operands, reduction="batchmean")
+    assert wanted.error is not None
+    with onepass.patch_torch():
+        assert_same_outcome(Outcome(getattr(F, name), *operands, reduction="batchmean"), wanted)
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])

@@ -33,7 +33,7 @@ def written(tree, owner):
             yield node, getattr(owner, node.name)
 
 
-@pytest.mark.parametrize("module", ["linear", "_linear_modules"])
+@pytest.mark.parametrize("module", ["linear", "_linear_modules", "margins", "regions", "vectors", "_vector_modules"])
 def test_written_stubs_are_the_signatures(module):
     """Names, what is given by keyword alone, and defaults."""
     package = importlib.import_module(f"onepass.{module}")
@@ -47,7 +47,8 @@ def test_written_stubs_are_the_signatures(module):
 
 
 @pytest.mark.parametrize("name", ["py.typed", "__init__.pyi", "functional.pyi", "nn.pyi", "patch.pyi", "linear.pyi",
-                                  "_linear_modules.pyi"])
+                                  "_linear_modules.pyi", "margins.pyi", "regions.pyi", "vectors.pyi",
+                                  "_vector_modules.pyi"])
 def test_they_are_installed(name):
     assert (INSTALLED / name).read_bytes() == (HERE.parents[1] / "python" / "onepass" / name).read_bytes()
 

@@ -103,6 +103,19 @@ assert_type(onepass.nt_xent_loss(p, t) + onepass.supcon_loss(p, t, reduction="su
 assert_type(onepass.nn.LinearCrossEntropyLoss(3, 4, bias=True)(p, t, num_items=2), torch.Tensor)
 assert_type(onepass.nn.NTXentLoss(0.5)(p, t) + onepass.nn.SupConLoss()(p, t), torch.Tensor)
 
+# Losses of vectors, margins and regions.
+assert_type(onepass.cosine_similarity(p, t, -1, weight=p), torch.Tensor)
+assert_type(onepass.triplet_margin_loss(p, t, p, swap=True, mask=mask, divisor=t), torch.Tensor)
+assert_type(onepass.pairwise_distance(a, b, 1), Any)
+assert_type(onepass.cosine_embedding_loss(a, b, whole, reduction="sum"), Any)
+assert_type(onepass.triplet_margin_with_distance_loss(p, t, p, distance_function=torch.dist), torch.Tensor)
+assert_type(onepass.multi_margin_loss(p, labels, 2) + onepass.multilabel_soft_margin_loss(p, t, p), torch.Tensor)
+assert_type(onepass.dice_loss(p, t, mode="multilabel", per="sample", ignore_index=255), torch.Tensor)
+assert_type(onepass.nn.TverskyLoss("multiclass", alpha=0.3)(p, labels), torch.Tensor)
+assert_type(onepass.nn.PairwiseDistance(1, keepdim=True)(p, t), torch.Tensor)
+onepass.dice_loss(p, t, mode="ternary")  # type: ignore[call-overload]
+onepass.cosine_similarity(p, a)  # type: ignore[call-overload]
+
 module: torch.nn.Module = onepass.nn.MSELoss()
 assert_type(onepass.losses()[0]["name"], Any)
 assert_type(onepass.machine(), dict[str, Any])

@@ -1,0 +1,74 @@
+"""One computation of a vector loss, as the extension, the operators and the fallback are told it alike."""
+
+from collections import namedtuple
+
+import torch
+
+from ._catalog import VECTOR_CATALOG, is_number
+from ._row_request import FLOATS, Request
+from ._torch_state import is_in_single
+
+assert Request  # which is that of losses over rows; its axis is the first of a row's dimensions
+
+#: The tensors of one, each but the first two may be None; all vectors have one shape.
+Tensors = namedtuple("Tensors", "first second third weight mask divisor", defaults=(None,) * 4)
+
+#: What a cosine embedding's targets may be: a number for each row.
+SIGNS = (*FLOATS, torch.int64, torch.int32, torch.uint8)
+
+FOR_FIRST, FOR_SECOND, FOR_THIRD = 1, 2, 4  # the gradients that are computed with a value
+
+# PyTorch's autocast on the CPU leaves these in 16 bits.
+_NARROW_ON_CPU = {"cosine_similarity", "pairwise_distance"}
+
+
+def has_target(request):
+    """Whether the third operand is a number for each row, rather than a vector."""
+    return request.name == "cosine_embedding"
+
+
+def vectors_of(request, tensors):
+    first, second, third, *_ = tensors
+    return (first, second) if third is None or has_target(request) else (first, second, third)
+
+
+def first_dimension(tensor, axis):
+    """Of a row's dimensions, counted from 0."""
+    return axis - 1 if axis > 0 else tensor.dim() + (axis or -1)
+
+
+def rows_shape(tensor, axis):
+    return tensor.shape[:first_dimension(tensor, axis)]
+
+
+def casts(name, device_type):
+    """Whether autocast makes float32 of it, as of PyTorch's function."""
+    return is_in_single(device_type) and not (device_type == "cpu" and name in _NARROW_ON_CPU)
+
+
+def result_type(request, tensors, in_single):
+    """The value's type, as the extension has it."""
+    if request.dtype is not None:
+        return request.dtype
+    dtype = tensors.first.dtype
+    for tensor in vectors_of(request, tensors)[1:]:
+        dtype = torch.promote_types(dtype, tensor.dtype)
+    if tensors.weight is not None and tensors.weight.dim() > 0:
+        dtype = torch.promote_types(dtype, tensors.weight.dtype)
+    return torch.float32 if in_single and dtype in (torch.float16, torch.bfloat16) else dtype
+
+
+def plain_parameters(name, values):
+    """As floats in the catalogue's order; None if the library does not take them, of which PyTorch has something to
+    say."""
+    found = []
+    for known, value in zip(VECTOR_CATALOG[name]["parameters"], values):
+        if not (isinstance(value, (torch.SymFloat, torch.SymInt)) or is_number(value)):
+            return None
+        value = float(value)
+        if not known["minimum"] <= value <= known["maximum"] or abs(value) == float("inf") or \
+                (known["minimum_excluded"] and value == known["minimum"]) or \
+                (known["maximum_excluded"] and value == known["maximum"]):
+            return None
+        found.append(value)
+    return tuple(found)

@@ -1,0 +1,274 @@
+"""Vector losses of PyTorch's tensors. What is plain goes to the C library, with its gradients in the same call if they
+will be needed and the upstream gradient is likely to be 1; anything else falls back to PyTorch.
+
+Operands that broadcast are expanded here, by PyTorch's views, so that autograd sums their gradients.
+"""
+
+import torch
+from torch.nn import _reduction
+
+from . import _native, _rows, _torch, _upstream_habit, _vectors_fallback, _vectors_operators
+from ._catalog import VECTOR_CATALOG, as_number, check_range
+from ._contract import ALL_CODES, NONE, code_of, common_shape
+from ._row_request import FLOATS, MASKS, NUMBERS, Request, are_plain
+from ._torch_checks import check_reach
+from ._torch_state import is_any_autocast, is_compiling, is_plain_here
+from ._vector_request import (FOR_FIRST, FOR_SECOND, FOR_THIRD, SIGNS, Tensors, casts, has_target, plain_parameters,
+                              rows_shape)
+from ._vectors_autograd import attach_gradients
+
+assert _torch  # which has told the extension of PyTorch
+
+Tensor = torch.Tensor
+_torch_vectors, _is_grad_enabled = _native.torch_vectors, torch.is_grad_enabled
+_IN_SINGLE = -1
+_theirs = _vectors_fallback.FUNCTIONS
+
+
+# ----------------------------------------------------------------- the functions --
+
+
+def cosine_similarity(x1, x2, dim, eps, weight, mask):
+    check_kinds(x1=x1, x2=x2, weight=weight, mask=mask)
+    parameters = plain_parameters("cosine_similarity", (eps,))
+    common = shape_of(x1, x2)
+    if parameters is None or not common or type(dim) is not int or not -len(common) <= dim < len(common):
+        return weighted(_theirs["cosine_similarity"](x1, x2, dim=dim, eps=eps), weight, mask)
+    x1, x2 = expanded(common, x1, x2)
+    if dim not in (-1, len(common) - 1):
+        x1, x2 = x1.movedim(dim, -1), x2.movedim(dim, -1)
+    return dispatch(Request("cosine_similarity", NONE, parameters, -1, None, None), Tensors(x1, x2, None, weight, mask))
+
+
+def pairwise_distance(x1, x2, p, eps, keepdim, weight, mask):
+    check_kinds(x1=x1, x2=x2, weight=weight, mask=mask)
+    parameters = norm_parameters("pairwise_distance", (p, eps), p)
+    common = shape_of(x1, x2)
+    if parameters is None or not common:
+        value = weighted(_theirs["pairwise_distance"](x1, x2, p=p, eps=eps), weight, mask)
+    else:
+        x1, x2 = expanded(common, x1, x2)
+        request = Request("pairwise_distance", NONE, parameters, -1, None, None)
+        value = dispatch(request, Tensors(x1, x2, None, weight, mask))
+    return value.unsqueeze(-1) if keepdim else value
+
+
+def cosine_embedding_loss(input1, input2, target, margin, size_average, reduce, reduction, weight, mask, divisor):
+    check_kinds(input1=input1, input2=input2, target=target, weight=weight, mask=mask)
+    whole = input1, input2, target, margin, size_average, reduce, reduction
+    reduction = reduction_of(size_average, reduce, reduction)
+    parameters = plain_parameters("cosine_embedding", (margin,))
+    common = shape_of(input1, input2)
+    in_order = parameters is not None and common and is_known(reduction) and target.dtype in SIGNS and \
+        target.dim() < 2 and input1.dim() == input2.dim() == target.dim() + 1 and \
+        input1.shape[-1] == input2.shape[-1] and common[:-1] == target.shape
+    if not in_order:
+        each = (input1, input2, target, margin)
+        return answer("cosine_embedding_loss", whole, each, reduction, weight, mask, divisor)
+    warn_of(size_average, reduce)
+    tensors = Tensors(*expanded(common, input1, input2), target.detach(), weight, mask)
+    return finished("cosine_embedding", tensors, parameters, -1, reduction, divisor)
+
+
+def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, size_average, reduce, reduction, weight, mask,
+                        divisor):
+    check_kinds(anchor=anchor, positive=positive, negative=negative, weight=weight, mask=mask)
+    whole = anchor, positive, negative, margin, p, eps, swap, size_average, reduce, reduction
+    reduction = reduction_of(size_average, reduce, reduction)
+    parameters = norm_parameters("triplet_margin", (margin, p, eps, 1.0 if swap else 0.0), p)
+    common = shape_of(anchor, positive, negative)
+    in_order = parameters is not None and common and is_known(reduction) and parameters[0] > 0 and \
+        anchor.dim() == positive.dim() == negative.dim() and \
+        anchor.shape[-1] == positive.shape[-1] == negative.shape[-1]
+    if not in_order:
+        return answer("triplet_margin_loss", whole, whole[:7], reduction, weight, mask, divisor)
+    warn_of(size_average, reduce)
+    tensors = Tensors(*expanded(common, anchor, positive, negative), weight, mask)
+    return finished("triplet_margin", tensors, parameters, -1, reduction, divisor)
+
+
+def triplet_margin_with_distance_loss(anchor, positive, negative, distance_function, margin, swap, reduction):
+    """By the library where the distance is the usual one."""
+    if distance_function is None and reduction in ("mean", "sum", "none"):
+        return triplet_margin_loss(anchor, positive, negative, margin, 2.0, 1e-6, swap, None, None, reduction, None,
+                                   None, None)
+    return _theirs["triplet_margin_with_distance_loss"](anchor, positive, negative, distance_function=distance_function,
+                                                        margin=margin, swap=swap, reduction=reduction)
+
+
+def tversky(name, input, target, parameters, axis, dtype, reduction, weight, mask, divisor):
+    """A row is everything from the axis on; whoever calls has made input and target of one shape, and floats of both.
+    """
+    if not is_known(reduction):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    tensors = Tensors(input, target, None, weight, mask)
+    return finished(name, tensors, checked_parameters(name, parameters), axis, reduction, divisor, dtype)
+
+
+def finished(name, tensors, parameters, axis, reduction, divisor, dtype=None):
+    number, tensor = _rows.checked_divisor(divisor, reduction)
+    request = Request(name, ALL_CODES[reduction], parameters, axis, dtype, number)
+    return dispatch(request, tensors._replace(divisor=tensor))
+
+
+def value_and_grad(name, operands, parameters, axis, reduction, weight, mask):
+    """Both from one call; by PyTorch where the operands are not plain. The gradient is that of the first operand."""
+    check_kinds(**dict(zip(VECTOR_CATALOG[name]["operands"], operands)), weight=weight, mask=mask)
+    operands = [operand.detach() for operand in operands]
+    vectors = operands[:2] if name == "cosine_embedding" else operands
+    common = shape_of(*vectors)
+    if not common:
+        raise ValueError(f"operands of sizes {', '.join(str(tuple(one.shape)) for one in operands)} and types "
+                         f"{', '.join(str(one.dtype) for one in operands)}; expected floats that broadcast together")
+    tensors = Tensors(*(*expanded(common, *vectors), *operands[len(vectors):], None)[:3], weight, mask)
+    request = Request(name, ALL_CODES[reduction], checked_parameters(name, parameters), axis, None, None)
+    check_row_tensors(tensors, rows_shape(tensors.first, axis))
+    shape = operands[0].shape
+    if are_plain(tensors) and is_plain_here():
+        computed = _torch_vectors(*request[:4], *tensors[:5], None, 0, FOR_FIRST)
+        if computed is not None:
+            return computed[0], computed[1] if computed[1].shape == shape else computed[1].sum_to_size(shape)
+    with torch.enable_grad():
+        leaf = tensors.first.detach().requires_grad_()
+        value = _vectors_fallback.loss(request, tensors._replace(first=leaf))
+        gradient, = torch.autograd.grad(value, (leaf,))
+    return value.detach(), gradient.sum_to_size(shape)
+
+
+# -------------------------------------------------------------------- the checks --
+
+
+def check_kinds(**named):
+    for called, operand in named.items():
+        if operand is None and called in ("weight", "mask"):
+            continue
+        if not hasattr(type(operand), "__torch_function__"):
+            raise TypeError(f"{called} is {type(operand).__name__}; expected a tensor, as another operand is one "
+                            "(PyTorch's tensors and NumPy's arrays do not mix)")
+
+
+def shape_of(*vectors):
+    """The common shape of vectors that are floats; None where there is none, or no dimension, or no element in a row."""
+    if not all(vector.dtype in FLOATS and vector.dim() > 0 for vector in vectors):
+        return None
+    common = common_shape(*[vector.shape for vector in vectors])
+    return common if common and common[-1] != 0 else None
+
+
+def expanded(common, *vectors):
+    return [vector if vector.shape == common else vector.expand(common) for vector in vectors]
+
+
+def norm_parameters(name, values, p):
+    """The library has the norms of 1 and 2."""
+    parameters = plain_parameters(name, values)
+    return parameters if parameters is not None and (p == 1 or p == 2) else None
+
+
+def checked_parameters(name, values):
+    """With words of ours for what the library does not take."""
+    found = []
+    for known, value in zip(VECTOR_CATALOG[name]["parameters"], values):
+        value = float(value) if isinstance(value, (float, int, torch.SymFloat, torch.SymInt)) else \
+            as_number(name, known, value)
+        check_range(name, known, value)
+        found.append(value)
+    return tuple(found)
+
+
+def is_known(reduction):
+    return code_of(reduction, ALL_CODES) is not None
+
+
+def reduction_of(size_average, reduce, reduction):
+    return reduction if size_average is None and reduce is None else \
+        _reduction.legacy_get_string(size_average, reduce, emit_warning=False)
+
+
+def warn_of(size_average, reduce):
+    """As PyTorch does, of what it has deprecated."""
+    if size_average is not None or reduce is not None:
+        _reduction.legacy_get_string(size_average, reduce)
+
+
+def check_row_tensors(tensors, rows):
+    if tensors.weight is not None:
+        if tensors.weight.dtype not in FLOATS:
+            raise TypeError(f"weight is of {tensors.weight.dtype}; expected a floating point type")
+        check_reach("weight", tensors.weight, rows)
+    if tensors.mask is not None:
+        if tensors.mask.dtype not in MASKS:
+            raise TypeError(f"mask is of {tensors.mask.dtype}; expected torch.bool or torch.uint8")
+        check_reach("mask", tensors.mask, rows)
+
+
+def weighted(each, weight, mask):
+    """PyTorch's rows, with what only ours has."""
+    return _vectors_fallback.reduced_rows(each, NONE, weight, mask, None)
+
+
+def answer(function, whole, each, reduction, weight, mask, divisor):
+    """The whole of PyTorch's function, so that it warns and refuses as it does; beside a weight, a mask or a divisor
+    its rows."""
+    if weight is None and mask is None and divisor is None:
+        if reduction == "batchmean":
+            rows = _theirs[function](*each, reduction="none")
+            return _vectors_fallback.reduced_rows(rows, ALL_CODES[reduction], None, None, None)
+        return _theirs[function](*whole)
+    if not is_known(reduction):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    number, tensor = _rows.checked_divisor(divisor, reduction)
+    return _vectors_fallback.reduced_rows(_theirs[function](*each, reduction="none"), ALL_CODES[reduction], weight, mask,
+                                          number if tensor is None else tensor)
+
+
+# ------------------------------------------------------------------- who computes --
+
+
+def dispatch(request, tensors):
+    """By us or by PyTorch, now that all is in order."""
+    check_row_tensors(tensors, rows_shape(tensors.first, request.axis))
+    if is_compiling() and are_plain(tensors):  # torch.export shows fake tensors, unless it is strict
+        return _vectors_operators.loss(request, tensors)
+    found = None
+    if are_plain(tensors) and is_plain_here():
+        found = compute(request, tensors)
+    return _vectors_fallback.loss(request, tensors) if found is None else found
+
+
+def compute(request, tensors):
+    """With its way back if one is needed; None if that is not for us."""
+    first, second, third, weight, *_ = tensors
+    needed = 0
+    if _is_grad_enabled():
+        if weight is not None and weight.requires_grad:
+            return None
+        needed = FOR_FIRST * first.requires_grad | FOR_SECOND * second.requires_grad
+        if third is not None and not has_target(request):
+            needed |= FOR_THIRD * third.requires_grad
+    return compute_with_gradients(request, tensors, needed) if needed else run(request, tensors, 0)
+
+
+def run(request, tensors, outputs):
+    """The value, or a tuple of it and the gradients that are asked for; None if that is not for us."""
+    dtype = NUMBERS[request.dtype] if request.dtype is not None else 0
+    if not dtype and is_any_autocast() and casts(request.name, tensors.first.device.type):
+        dtype = _IN_SINGLE
+    by = request.divisor if tensors.divisor is None else tensors.divisor
+    return _torch_vectors(*request[:4], *tensors[:5], by, dtype, outputs)
+
+
+def compute_with_gradients(request, tensors, needed):
+    """The gradients are computed with the value if the upstream gradient is likely to be 1, else by backward; without a
+    reduction each row has its own."""
+    first, kind, outputs = tensors.first, None, 0
+    if request.code != NONE:
+        kind = _upstream_habit.kind_of(request, first, first.shape[-1])
+        if _upstream_habit.expects_one(kind):
+            outputs = needed
+    computed = run(request, tensors, outputs)
+    if computed is None:
+        return None
+    computed = computed if outputs else (computed,)
+    question = request._replace(dtype=computed[0].dtype), kind
+    return attach_gradients(question, computed, *tensors)

@@ -1,0 +1,91 @@
+"""Vector losses in PyTorch's operations, for whatever is not for us: rare tensors, transforms, second derivatives.
+
+PyTorch's own functions are taken when this module is loaded, before anybody can have patched them by ours. They answer
+for all that PyTorch refuses, and for every p but 1 and 2.
+"""
+
+import torch
+import torch.nn.functional as F
+
+from ._contract import MEAN
+from ._rows_fallback import reduced
+from ._vector_request import Tensors, casts, first_dimension, has_target, result_type, vectors_of
+
+FUNCTIONS = {name: getattr(F, name) for name in (
+    "cosine_embedding_loss", "cosine_similarity", "pairwise_distance", "triplet_margin_loss",
+    "triplet_margin_with_distance_loss")}
+
+# What stands in for vectors that a mask leaves out: no slope is infinite here.
+_HARMLESS = 1.0, 0.5, 0.25
+
+
+def loss(request, tensors):
+    """The value, differentiable in every way. Rows that take no part have no gradient, whatever stands in them."""
+    in_single = casts(request.name, tensors.first.device.type)
+    dtype = result_type(request, tensors, in_single)
+    wide = torch.promote_types(dtype, torch.float32)
+    vectors = [vector.to(wide) for vector in vectors_of(request, tensors)]
+    if tensors.mask is not None:
+        place = first_dimension(vectors[0], request.axis)
+        takes_part = (tensors.mask != 0).expand(vectors[0].shape[:place])
+        elements = takes_part.reshape(takes_part.shape + (1,) * (vectors[0].dim() - place))
+        vectors = [torch.where(elements, vector, harmless) for vector, harmless in zip(vectors, _HARMLESS)]
+    each = each_row(request, *vectors, *([tensors.third] if has_target(request) else []))
+    return reduced_rows(each, request.code, tensors.weight, tensors.mask,
+                        request.divisor if tensors.divisor is None else tensors.divisor).to(dtype)
+
+
+def reduced_rows(each, code, weight, mask, divisor):
+    """Rows' values as all losses over rows are reduced."""
+    takes_part = None if mask is None else (mask != 0).expand(each.shape)
+    if weight is not None:
+        each = each * weight
+    if takes_part is not None:
+        each = torch.where(takes_part, each, 0)
+    if code != MEAN:
+        return reduced(each, code)
+    return each.sum() / (count(each, weight, takes_part) if divisor is None else divisor)
+
+
+def count(each, weight, takes_part):
+    """What a mean is divided by."""
+    if weight is None:
+        return each.numel() if takes_part is None else takes_part.sum()
+    weight = weight.expand(each.shape).double()
+    return (weight if takes_part is None else torch.where(takes_part, weight, 0)).sum()
+
+
+def each_row(request, *operands):
+    given = request.parameters
+    if request.name == "cosine_similarity":
+        return FUNCTIONS["cosine_similarity"](*operands, -1, *given)
+    if request.name == "pairwise_distance":
+        return FUNCTIONS["pairwise_distance"](*operands, *given)
+    if request.name == "cosine_embedding":
+        return FUNCTIONS["cosine_embedding_loss"](*operands, *given, reduction="none")
+    if request.name == "triplet_margin":
+        margin, p, eps, swap = given
+        return torch.triplet_margin_loss(*operands, margin, p, eps, bool(swap), 0)
+    return tversky(request, *operands, *given)
+
+
+def tversky(request, input, target, alpha, beta, smooth, eps):
+    places = tuple(range(first_dimension(input, request.axis), input.dim()))
+    chances = torch.sigmoid(input) if request.name == "tversky_with_logits" else input
+    both = (chances * target).sum(places)
+    one, other = chances.sum(places) - both, target.sum(places) - both
+    return 1 - (both + smooth) / (both + alpha * one + beta * other + smooth).clamp(min=eps)
+
+
+def gradients(request, tensors, upstream, needed, create_graph):
+    """Those for the operands where they are needed, else None."""
+    with torch.enable_grad():
+        operands = tensors[:3]
+        if not create_graph:
+            operands = [operand if operand is None or not operand.is_floating_point() else
+                        operand.detach().requires_grad_(need) for operand, need in zip(operands, needed)]
+        leaves = [operand for operand, need in zip(operands, needed) if need]
+        value = loss(request, Tensors(*operands, *tensors[3:]))
+        found = iter(torch.autograd.grad(value, leaves, upstream.to(value.dtype), create_graph=create_graph,
+                                         allow_unused=True, materialize_grads=True))
+    return [next(found) if need else None for need in needed]

@@ -1,0 +1,83 @@
+"""Margins between the scores of classes, as PyTorch has them, of its tensors alone. multilabel_soft_margin_loss is the
+library's binary cross-entropy; the other two are computed by PyTorch, and are not one pass."""
+
+import inspect
+
+from .functional import _enabled, _overridden, _override, speaks_torch
+
+__all__ = ["multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss"]
+
+
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """How far the other classes' scores are above that of the target less a margin, as
+    torch.nn.functional.multi_margin_loss has it. PyTorch computes it, in float32 at least.
+
+        others = arange(len(input)) != target
+        value = weight[target]*sum(maximum(0, margin - input[target] + input)**p, where=others)/len(input)
+
+    input: scores of classes, (N, C) or (C), a PyTorch tensor
+    target: class indices (int64, int32 or uint8), (N) or ()
+    p: 1 or 2, the power; 1 if not given
+    margin: by how much the target's score should be above all others; 1.0 if not given
+    weight: a weight for each class; a mean is over the number of rows all the same
+    size_average: deprecated by PyTorch: False for reduction='sum'
+    reduce: deprecated by PyTorch: False for reduction='none'
+    reduction: 'mean', 'sum' or 'none'; 'mean' if not given
+    """
+    if _overridden(input, target, weight) and _enabled():
+        return _override(multi_margin_loss, input, target, p, margin, weight, size_average, reduce, reduction)
+    return _side(input).multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction)
+
+
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """How far the scores of classes that are not among the targets are above those of the targets less 1, as
+    torch.nn.functional.multilabel_margin_loss has it. PyTorch computes it, in float32 at least.
+
+        targets = target[:argmax(append(target, -1) < 0)]
+        others = [i for i in range(len(input)) if i not in targets]
+        value = sum([maximum(0, 1 - input[j] + input[i]) for j in targets for i in others])/len(input)
+
+    input: scores of classes, (N, C) or (C), a PyTorch tensor
+    target: class indices (int64, int32), of the size of input; those before the first -1 count
+    size_average: deprecated by PyTorch: False for reduction='sum'
+    reduce: deprecated by PyTorch: False for reduction='none'
+    reduction: 'mean', 'sum' or 'none'; 'mean' if not given
+    """
+    if _overridden(input, target) and _enabled():
+        return _override(multilabel_margin_loss, input, target, size_average, reduce, reduction)
+    return _side(input).multilabel_margin_loss(input, target, size_average, reduce, reduction)
+
+
+def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """The binary cross-entropy of logits, averaged over the classes, as torch.nn.functional.multilabel_soft_margin_loss
+    has it: a mean or a sum is one pass, that of onepass.binary_cross_entropy_with_logits.
+
+        each = target*log1p(exp(-input)) + (1 - target)*log1p(exp(input))
+        value = sum(weight*each)/len(input)
+
+    input: logits, the classes in the last dimension, a PyTorch tensor
+    target: what the sigmoid of the logits should be, from 0 to 1, of the same size
+    weight: a weight for each class, or whatever broadcasts to the size of input
+    size_average: deprecated by PyTorch: False for reduction='sum'
+    reduce: deprecated by PyTorch: False for reduction='none'
+    reduction: 'mean', 'sum' or 'none'; 'mean' if not given
+    """
+    if _overridden(input, target, weight) and _enabled():
+        return _override(multilabel_soft_margin_loss, input, target, weight, size_average, reduce, reduction)
+    return _side(input).multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction)
+
+
+_margins = None  # the module that computes, once there were tensors
+
+
+def _side(input):
+    global _margins
+    if not speaks_torch(input):
+        raise TypeError(f"input is {type(input).__name__}; expected a PyTorch tensor")
+    if _margins is None:
+        from . import _margins
+    return _margins
+
+
+for _name in __all__:
+    globals()[_name].__doc__ = inspect.cleandoc(globals()[_name].__doc__)

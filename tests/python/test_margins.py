@@ -1,0 +1,206 @@
+# Margins between the scores of classes, against formulas written out in float64, and against PyTorch's functions: where
+# PyTorch has no kernel for a type, or gives memory that nobody has written, ours is right.
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+np = pytest.importorskip("numpy")
+
+import onepass
+import onepass.nn
+import torch.nn.functional as F
+
+from agreement import Outcome, assert_near_pytorch, assert_same_bits, assert_same_outcome
+from operands import FLOATS
+
+TOLERANCE = {torch.float16: 2**-9, torch.bfloat16: 2**-6, torch.float32: 3e-6, torch.float64: 1e-13}
+
+
+def multi_margin(scores, labels, p=1, margin=1.0, weight=None):
+    """Row by row; and the gradient of their sum."""
+    values, slopes = [], np.zeros_like(scores)
+    for row, (x, y) in enumerate(zip(scores, labels)):
+        w = 1.0 if weight is None else weight[y]
+        beyond = np.where(np.arange(len(x)) == y, 0, np.maximum(0, margin - x[y] + x))
+        values.append(w * (beyond**p).sum() / len(x))
+        slope = w * p * beyond**(p - 1) * (beyond > 0) / len(x)
+        slopes[row] = slope
+        slopes[row, y] -= slope.sum()
+    return np.array(values), slopes
+
+
+def multilabel_margin(scores, labels):
+    values, slopes = [], np.zeros_like(scores)
+    for row, (x, t) in enumerate(zip(scores, labels)):
+        targets = [int(y) for y in t[:(np.append(t, -1) < 0).argmax()]]
+        total = 0.0
+        for j in targets:
+            for i in range(len(x)):
+                beyond = 1 - x[j] + x[i]
+                if i not in targets and beyond > 0:
+                    total += beyond / len(x)
+                    slopes[row, i] += 1 / len(x)
+                    slopes[row, j] -= 1 / len(x)
+        values.append(total)
+    return np.array(values), slopes
+
+
+def soft_margin(logits, target, weight=1.0):
+    each = target * np.logaddexp(0, -logits) + (1 - target) * np.logaddexp(0, logits)
+    return (each * weight).mean(-1), weight * (1 / (1 + np.exp(-logits)) - target) / logits.shape[-1]
+
+
+def reduced(values, slopes, reduction):
+    if reduction == "none":
+        return values, slopes
+    return (values.sum(), slopes) if reduction == "sum" else (values.mean(), slopes / len(values))
+
+
+def check(call, scores, values, slopes, reduction):
+    leaf = scores.detach().requires_grad_()
+    value = call(leaf, reduction=reduction)
+    value.backward(torch.ones_like(value))
+    value_wanted, slope = reduced(values, slopes, reduction)
+    for got, wanted in ((value, value_wanted), (leaf.grad, slope)):
+        wanted = torch.from_numpy(np.asarray(wanted))
+        assert got.dtype == scores.dtype
+        torch.testing.assert_close(got.detach().double().cpu(), wanted, rtol=TOLERANCE[scores.dtype],
+                                   atol=TOLERANCE[scores.dtype] * 0.3)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_multi_margin(dtype, reduction, device):
+    scores, weight = torch.randn(7, 5).to(dtype).to(device), torch.rand(5).to(dtype).to(device)
+    labels = torch.randint(0, 5, (7,))
+    numbers = scores.double().cpu().numpy()
+    for words in ({}, {"p": 2}, {"margin": 0.25, "weight": weight}):
+        given = {key: value.double().cpu().numpy() if key == "weight" else value for key, value in words.items()}
+        values, slopes = multi_margin(numbers, labels.numpy(), **given)
+        for kind in (torch.int64, torch.int32, torch.uint8):
+            call = lambda x, reduction: onepass.multi_margin_loss(x, labels.to(kind).to(device), reduction=reduction,
+                                                                  **words)
+            check(call, scores, values, slopes, reduction)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_multilabel_margin(dtype, reduction, device):
+    scores = torch.randn(4, 5).to(dtype).to(device)
+    labels = torch.tensor([[0, 3, -1, 2, 2], [1, 1, -1, 0, 0], [-1, 0, 0, 0, 0], [4, 3, 2, 1, 0]])
+    values, slopes = multilabel_margin(scores.double().cpu().numpy(), labels.numpy())
+    call = lambda x, reduction: onepass.multilabel_margin_loss(x, labels.to(device), reduction=reduction)
+    check(call, scores, values, slopes, reduction)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_multilabel_soft_margin(dtype, reduction, device):
+    logits = torch.randn(7, 5).to(dtype).to(device)
+    target, weight = torch.randint(0, 2, (7, 5), device=device), torch.rand(5).to(dtype).to(device)
+    numbers = logits.double().cpu().numpy()
+    for own in (target, target.to(dtype), target.bool()):
+        for words in ({}, {"weight": weight}):
+            given = {key: value.double().cpu().numpy() for key, value in words.items()}
+            values, slopes = soft_margin(numbers, target.cpu().numpy(), **given)
+            call = lambda x, reduction: onepass.multilabel_soft_margin_loss(x, own, reduction=reduction, **words)
+            check(call, logits, values, slopes, reduction)
+
+
+def test_soft_margin_is_the_binary_cross_entropy():
+    logits, target = torch.randn(7, 5, requires_grad=True), torch.rand(7, 5, requires_grad=True)
+    assert_same_bits(onepass.multilabel_soft_margin_loss(logits, target).detach(),
+                     onepass.binary_cross_entropy_with_logits(logits, target).detach())
+    onepass.multilabel_soft_margin_loss(logits, target).backward()
+    torch.testing.assert_close(target.grad, -logits.detach() / 35)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_no_rows(dtype):
+    """PyTorch's mean of the first two is whatever stood in memory."""
+    none, labels = torch.ones(0, 5, dtype=dtype), torch.ones(0, dtype=torch.int64)
+    calls = {onepass.multi_margin_loss: labels, onepass.multilabel_margin_loss: torch.ones(0, 5, dtype=torch.int64),
+             onepass.multilabel_soft_margin_loss: torch.ones(0, 5)}
+    for function, target in calls.items():
+        for reduction, wanted in (("mean", math.nan), ("sum", 0.0)):
+            leaf = none.clone().requires_grad_()
+            value = function(leaf, target, reduction=reduction)
+            assert value.item() == wanted or math.isnan(value.item()) == math.isnan(wanted)
+            value.backward()
+            assert leaf.grad.shape == (0, 5)
+        assert function(none, target, reduction="none").shape == (0,)
+
+
+def long(*numbers):
+    return torch.tensor(numbers)
+
+
+OUTCOMES = [
+    ("multi_margin_loss", (torch.randn(3, 4), long(0, 1, 2)), {"p": 3}),
+    ("multi_margin_loss", (torch.randn(3, 4), long(0, 1, 4)), {}),
+    ("multi_margin_loss", (torch.randn(3, 4), long(0, 1)), {}),
+    ("multi_margin_loss", (torch.randn(3, 4), long(0, 1, 2)), {"weight": torch.ones(2, 2)}),
+    ("multi_margin_loss", (torch.randn(3, 4), long(0, 1, 2)), {"weight": torch.ones(3)}),
+    ("multi_margin_loss", (torch.randn(3, 4), long(0, 1, 2)), {"reduction": "total"}),
+    ("multi_margin_loss", (torch.randn(3, 4), long(0, 1, 2)), {"size_average": False}),
+    ("multi_margin_loss", (torch.randn(3, 4), long(0, 1, 2)), {"reduction": "batchmean"}),
+    ("multi_margin_loss", (torch.randn(4), long(2)), {}),
+    ("multi_margin_loss", (torch.randn(4), torch.tensor(2)), {}),
+    ("multi_margin_loss", (torch.randn(2, 3, 4), long(0, 1)), {}),
+    ("multilabel_margin_loss", (torch.randn(3, 4), torch.zeros(3, 4).long()), {"reduce": False}),
+    ("multilabel_margin_loss", (torch.randn(4), long(1, -1, 0, 0)), {}),
+    ("multilabel_margin_loss", (torch.randn(4), long(1, -1, 0, 9)), {}),
+    ("multilabel_margin_loss", (torch.randn(4), long(1, -2, 0, 0)), {}),
+    ("multilabel_margin_loss", (torch.randn(3, 4), long(1, 2, 3)), {}),
+    ("multilabel_margin_loss", (torch.randn(3, 4), torch.zeros(3, 4).long()), {"reduction": "total"}),
+    ("multilabel_soft_margin_loss", (torch.randn(3, 4), torch.ones(3, 4)), {"reduction": "total"}),
+    ("multilabel_soft_margin_loss", (torch.randn(3, 4), torch.ones(3, 4)), {"size_average": False}),
+    ("multilabel_soft_margin_loss", (torch.randn(3, 4), torch.ones(4)), {}),
+    ("multilabel_soft_margin_loss", (torch.randn(3, 4), torch.ones(5)), {}),
+    ("multilabel_soft_margin_loss", (torch.randn(3, 4), torch.ones(3, 4)), {"weight": torch.ones(4).double()}),
+    ("multilabel_soft_margin_loss", (torch.randn(3, 4), torch.ones(3, 4)), {"weight": torch.ones(5)}),
+    ("multilabel_soft_margin_loss", (torch.randn(4), torch.ones(4)), {}),
+    ("multilabel_soft_margin_loss", (torch.randn(()), torch.ones(())), {}),
+    ("multilabel_soft_margin_loss", (torch.randn(3, 0), torch.ones(3, 0)), {}),
+    ("multilabel_soft_margin_loss", (torch.randn(2, 3, 4), torch.ones(2, 3, 4)), {"reduction": "none"}),
+    ("multilabel_soft_margin_loss", (torch.ones(3, 4).int(), torch.ones(3, 4)), {}),
+]
+
+
+@pytest.mark.parametrize("name, operands, words", OUTCOMES)
+def test_results_warnings_and_errors_are_pytorchs(name, operands, words):
+    assert_same_outcome(*(Outcome(getattr(package, name), *operands, **words) for package in (onepass, F)))
+
+
+def test_arrays_are_refused():
+    with pytest.raises(TypeError, match="input is ndarray; expected a PyTorch tensor"):
+        onepass.multi_margin_loss(np.ones((3, 4)), np.zeros(3, np.int64))
+
+
+@pytest.mark.parametrize("name", ["MultiMarginLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss"])
+def test_modules(name):
+    scores = torch.randn(3, 4)
+    target = {"MultiMarginLoss": long(0, 3, 1), "MultiLabelMarginLoss": long(0, -1, 0, 0).expand(3, 4)}.get(
+        name, torch.rand(3, 4))
+    words = [{}, {"reduction": "sum"}] + ([] if name == "MultiLabelMarginLoss" else [{"weight": torch.rand(4)}])
+    for given in words:
+        ours, theirs = (getattr(package, name)(**given) for package in (onepass.nn, torch.nn))
+        assert_near_pytorch(ours(scores, target), theirs(scores, target))
+        assert list(ours.state_dict()) == list(theirs.state_dict())
+    if name == "MultiMarginLoss":
+        for given in ({"p": 3}, {"weight": torch.ones(2, 2)}):
+            assert_same_outcome(*(Outcome(getattr(package, name), **given) for package in (onepass.nn, torch.nn)))
+
+
+def test_they_are_compiled():
+    dynamo = pytest.importorskip("torch._dynamo")
+    dynamo.reset()
+
+    def many(x, labels, t):
+        return onepass.multi_margin_loss(x, labels), onepass.multilabel_soft_margin_loss(x, t, reduction="none"), \
+            onepass.multilabel_margin_loss(x, labels[:, None].expand(3, 4))
+
+    operands = torch.randn(3, 4), long(0, 3, 1), torch.rand(3, 4)
+    for one, other in zip(torch.compile(many, fullgraph=True, backend="aot_eager")(*operands), many(*operands)):
+        assert_near_pytorch(one, other)
