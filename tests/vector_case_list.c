@@ -214,8 +214,8 @@ static void add_outputs(const char *loss) {
     for (int k = 0; k < 16; k++) {
         vector_case c = plain("outputs", loss, k & 1 ? ONEPASS_F64 : ONEPASS_F32);
         c.reduction = k & 2 ? ONEPASS_MEAN : ONEPASS_NONE;
-        c.batch = k < 4 ? 2100 : k < 8 ? 1 : 12;
-        c.elements = k < 4 ? 9 : k < 8 ? 20000 : 1100;
+        c.batch = k < 4 ? 2100 : k < 6 ? 1 : k < 8 ? 2 : 12;
+        c.elements = k < 4 ? 9 : k < 8 ? 25000 : 1100;
         c.threads = k % 4 + 1;
         for (int operand = 0; operand < ORACLE_OPERANDS; operand++) {
             c.gradient[operand] = k >> operand & 1 ? 0 : c.gradient[operand];

@@ -1,0 +1,340 @@
+/*
+ * The order within a vector and over rows, bit for bit: rows computed once more, slowly and literally, as
+ * docs/numerics.md defines them. What an element adds to a row's sums, in double; tiles of 1024 elements; what becomes
+ * of the sums, operation by operation; slopes from factors into which weight and divisor were multiplied. This file is
+ * compiled once with real = float and once with real = double (ONEPASS_REAL_F64), and looks at the cases that compute
+ * so. The sigmoids of logits are the library's, which have tests of their own.
+ */
+#include "check.h"
+#include "math/real.h"
+#include "math/elementary.h"
+#include "oracle.h"
+#include "vector_case.h"
+
+#include <math.h>
+
+enum {
+    IN_FLOAT = sizeof(real) == sizeof(float),
+    SUMS = 3,
+    FACTORS = 3
+};
+
+/* ------------------------------------------------------------------- a row -- */
+
+/* The parameters, the operand that is one number, the sums, and what comes of them. */
+typedef struct row {
+    const double *k;
+    double number, sum[SUMS], value, factor[FACTORS];
+} row;
+
+typedef struct definition {
+    const char *loss;
+    void (*terms)(const double *x, const double *k, double *term);
+    void (*finish)(row *r);
+    double (*slope)(int which, const double *x, const row *r);
+} definition;
+
+static double larger(double x, double least) {
+    return x < least ? least : x;
+}
+
+static double reciprocal_or_0(double x) {
+    return x == 0 ? 0 : 1 / x;
+}
+
+/* ---------------------------------------------------------------- cosines -- */
+
+static void cosine_terms(const double *x, const double *k, double *term) {
+    (void)k;
+    term[0] = x[0] * x[1];
+    term[1] = x[0] * x[0];
+    term[2] = x[1] * x[1];
+}
+
+static void finish_similarity(row *r) {
+    const double norm_a = sqrt(r->sum[1]), norm_b = sqrt(r->sum[2]);
+    const double a = larger(norm_a, r->k[0]), b = larger(norm_b, r->k[0]);
+    r->value = (r->sum[0] / a) / b;
+    r->factor[0] = (1 / a) / b;
+    r->factor[1] = (r->value * reciprocal_or_0(norm_a)) / a;
+    r->factor[2] = (r->value * reciprocal_or_0(norm_b)) / b;
+}
+
+static void finish_embedding(row *r) {
+    const double square_a = r->sum[1] + 1e-12, square_b = r->sum[2] + 1e-12;
+    const double a = sqrt(square_a), b = sqrt(square_b), cosine = (r->sum[0] / a) / b, beyond = cosine - r->k[0];
+    const double sign = r->number == 1 ? -1 : r->number == -1 && !(beyond < 0) ? 1 : 0;
+    r->value = r->number == 1 ? 1 - cosine : r->number == -1 ? larger(beyond, 0) : 0;
+    r->factor[0] = (sign / a) / b;
+    r->factor[1] = (sign * cosine) / square_a;
+    r->factor[2] = (sign * cosine) / square_b;
+}
+
+static double cosine_slope(int which, const double *x, const row *r) {
+    return r->factor[0] * x[1 - which] - r->factor[1 + which] * x[which];
+}
+
+/* -------------------------------------------------------------- distances -- */
+
+static double apart(double a, double b, double eps) {
+    return (a - b) + eps;
+}
+
+static double power(double z, double p) {
+    return p == 1 ? fabs(z) : z * z;
+}
+
+static double distance(double sum, double p) {
+    return p == 1 ? sum : sqrt(sum);
+}
+
+static double factor_of(double distance, double p) {
+    return p == 1 ? 1 : reciprocal_or_0(distance);
+}
+
+static double direction(double z, double p) {
+    return p != 1 ? z : z > 0 ? 1 : z < 0 ? -1 : z * 0;
+}
+
+static void distance_terms(const double *x, const double *k, double *term) {
+    term[0] = power(apart(x[0], x[1], k[1]), k[0]);
+}
+
+static void finish_distance(row *r) {
+    r->value = distance(r->sum[0], r->k[0]);
+    r->factor[0] = factor_of(r->value, r->k[0]);
+}
+
+static double distance_slope(int which, const double *x, const row *r) {
+    const double slope = r->factor[0] * direction(apart(x[0], x[1], r->k[1]), r->k[0]);
+    return which ? -slope : slope;
+}
+
+static void triplet_terms(const double *x, const double *k, double *term) {
+    term[0] = power(apart(x[0], x[1], k[2]), k[1]);
+    term[1] = power(apart(x[0], x[2], k[2]), k[1]);
+    term[2] = power(apart(x[1], x[2], k[2]), k[1]);
+}
+
+static void finish_triplet(row *r) {
+    const double p = r->k[1], near = distance(r->sum[0], p), far = distance(r->sum[1], p),
+                 other = distance(r->sum[2], p);
+    const double share = r->k[3] == 0 ? 0 : far == other ? 0.5 : other < far ? 1 : 0;
+    const double lacking = (r->k[0] + near) - (share == 1 ? other : far), passes = lacking < 0 ? 0 : 1;
+    r->value = larger(lacking, 0);
+    r->factor[0] = passes * factor_of(near, p);
+    r->factor[1] = (passes - share * passes) * factor_of(far, p);
+    r->factor[2] = share * passes != 0 ? share * passes * factor_of(other, p) : 0;
+}
+
+static double triplet_slope(int which, const double *x, const row *r) {
+    const double p = r->k[1], eps = r->k[2];
+    const double near = r->factor[0] * direction(apart(x[0], x[1], eps), p);
+    const double far = r->factor[1] * direction(apart(x[0], x[2], eps), p);
+    const double other = r->factor[2] * direction(apart(x[1], x[2], eps), p);
+    return which == 0 ? near - far : which == 1 ? -near - other : far + other;
+}
+
+/* ---------------------------------------------------------------- tversky -- */
+
+static void add_overlap(double o, double rest, double t, double *term) {
+    term[0] = o * t;
+    term[1] = o * (1 - t);
+    term[2] = rest * t;
+}
+
+static void overlap_terms(const double *x, const double *k, double *term) {
+    (void)k;
+    add_overlap(x[0], 1 - x[0], x[1], term);
+}
+
+static void finish_overlap(row *r) {
+    const double alpha = r->k[0], beta = r->k[1], smooth = r->k[2], eps = r->k[3];
+    const double lost = alpha * r->sum[1] + beta * r->sum[2], kept = r->sum[0] + smooth, all = kept + lost;
+    const double size = larger(all, eps), score = kept / size, pull = all < eps ? 0 : score / size;
+    r->value = all < eps ? 1 - score : lost / size;
+    r->factor[0] = pull * ((1 - alpha) - beta) - 1 / size;
+    r->factor[1] = pull * alpha;
+    r->factor[2] = pull * beta;
+}
+
+static double overlap_slope(int which, const double *x, const row *r) {
+    return r->factor[0] * x[1 - which] + r->factor[1 + which];
+}
+
+static double sigmoid(double x) {
+    return (double)real_quick_sigmoid((real)x);
+}
+
+/* That of -x comes from the same exponential, also at -0. */
+static double other_sigmoid(double x) {
+    const sigmoids both = quick_sigmoids(magnitude((real)x));
+    return (double)(x < 0 ? both.of_plus : both.of_minus);
+}
+
+static void logit_terms(const double *x, const double *k, double *term) {
+    (void)k;
+    add_overlap(sigmoid(x[0]), other_sigmoid(x[0]), x[1], term);
+}
+
+static double logit_slope(int which, const double *x, const row *r) {
+    const double o = sigmoid(x[0]), y[] = {o, x[1]}, slope = overlap_slope(which, y, r);
+    return which == 0 ? slope * (o * other_sigmoid(x[0])) : slope;
+}
+
+static const definition definitions[] = {
+    {"cosine_similarity", cosine_terms, finish_similarity, cosine_slope},
+    {"cosine_embedding", cosine_terms, finish_embedding, cosine_slope},
+    {"pairwise_distance", distance_terms, finish_distance, distance_slope},
+    {"triplet_margin", triplet_terms, finish_triplet, triplet_slope},
+    {"tversky", overlap_terms, finish_overlap, overlap_slope},
+    {"tversky_with_logits", logit_terms, finish_overlap, logit_slope},
+};
+
+static const definition *definition_of(const char *loss) {
+    for (size_t i = 0; i < sizeof definitions / sizeof definitions[0]; i++) {
+        if (strcmp(definitions[i].loss, loss) == 0) {
+            return &definitions[i];
+        }
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------ comparisons -- */
+
+/* The elements of all operands at one place. */
+static void elements_at(const oracle_vectors *q, int64_t index, int64_t i, double x[ORACLE_OPERANDS]) {
+    for (int k = 0; k < oracle_vector_operands(q->loss); k++) {
+        x[k] = q->operand[k][index * q->elements + i];
+    }
+}
+
+static void sum_row(const oracle_vectors *q, const definition *d, int64_t index, row *r) {
+    double *term[SUMS], x[ORACLE_OPERANDS], own[SUMS] = {0};
+    for (int s = 0; s < SUMS; s++) {
+        term[s] = calloc((size_t)q->elements + 1, sizeof(double));
+        if (!term[s]) {
+            abort();
+        }
+    }
+    for (int64_t i = 0; i < q->elements; i++) {
+        elements_at(q, index, i, x);
+        d->terms(x, r->k, own);
+        for (int s = 0; s < SUMS; s++) {
+            term[s][i] = own[s];
+        }
+    }
+    for (int s = 0; s < SUMS; s++) {
+        r->sum[s] = oracle_sum(term[s], q->elements, 0);
+        free(term[s]);
+    }
+}
+
+static bool same_bits(double a, double b) {
+    return oracle_double_bits(a) == oracle_double_bits(b) || (isnan(a) && isnan(b));
+}
+
+static void check_gradients(const prepared_vectors *p, const definition *d, int64_t index, const row *r,
+                            const char *what) {
+    const oracle_vectors *q = &p->question;
+    const real upstream = (real)(q->upstream ? q->upstream[q->reduction == ONEPASS_NONE ? index : 0] : 1);
+    double x[ORACLE_OPERANDS] = {0};
+    for (int64_t at = 0; at < oracle_vector_operands(q->loss) * q->elements; at++) {
+        const int which = (int)(at / q->elements);
+        const int64_t i = at % q->elements;
+        elements_at(q, index, i, x);
+        const real slope = (real)d->slope(which, x, r);
+        const double expected = (double)(upstream != 1 ? slope * upstream : slope);
+        const double found = vector_number(p, &p->gradient[which], index, i);
+        if (!same_bits(expected, found)) {
+            CHECK(false, "%s: row %lld, element %lld: expected gradient[%d] %a, got %a", what, (long long)index,
+                  (long long)i, which, expected, found);
+            return;
+        }
+    }
+    CHECK(true, "%s", what);
+}
+
+static void check_row(const prepared_vectors *p, const definition *d, int64_t index, row *r, double divisor,
+                      double *term, const char *what) {
+    const oracle_vectors *q = &p->question;
+    const bool divided = q->reduction == ONEPASS_MEAN || q->reduction == ONEPASS_BATCHMEAN;
+    const double weight = q->weight ? q->weight[index] : 1, scale = divided ? weight * (1 / divisor) : weight;
+    r->number = q->operand[2] ? q->operand[2][index] : 0;
+    sum_row(q, d, index, r);
+    memset(r->factor, 0, sizeof r->factor);
+    d->finish(r);
+    const double value = r->value * weight;
+    for (int k = 0; k < FACTORS; k++) {
+        r->factor[k] = r->factor[k] * scale;
+    }
+    *term = (double)(real)value;
+    if (q->reduction == ONEPASS_NONE) {
+        const double found = vector_number(p, &p->value, index, 0);
+        CHECK(same_bits(value, found), "%s: row %lld: expected %a, got %a", what, (long long)index, value, found);
+    }
+    check_gradients(p, d, index, r, what);
+}
+
+static void check_reduced(const prepared_vectors *p, const double *terms, double divisor, const char *what) {
+    const oracle_vectors *q = &p->question;
+    const double sum = oracle_sum(terms, q->rows, IN_FLOAT), found = vector_number(p, &p->value, 0, 0);
+    const double expected = q->reduction == ONEPASS_SUM ? sum : sum / divisor;
+    CHECK(same_bits(expected, found), "%s: expected %a, got %a", what, expected, found);
+}
+
+/* What a mean is divided by, which test_vectors.c compares. */
+static double divisor_of(const prepared_vectors *p) {
+    double divisor = 1;
+    oracle_vectors q = p->question;
+    q.elements = 0;
+    q.divided_by = &divisor;
+    oracle_answer_vectors(&q);
+    return divisor;
+}
+
+static void check_case(const vector_case *given) {
+    char what[512];
+    vector_case c = *given;
+    c.value = ONEPASS_F64;
+    for (int k = 0; k < oracle_vector_operands(c.loss); k++) {
+        c.gradient[k] = IN_FLOAT ? ONEPASS_F32 : ONEPASS_F64;
+    }
+    vector_case_describe(&c, what, sizeof what);
+    prepared_vectors *p = vector_case_prepare(&c);
+    const oracle_vectors *q = &p->question;
+    const definition *d = definition_of(c.loss);
+    const onepass_loss_info *info = onepass_loss_named(c.loss);
+    double k[ONEPASS_MAX_PARAMETERS], *terms = calloc((size_t)q->rows + 1, sizeof *terms);
+    for (int32_t i = 0; i < info->parameter_count; i++) {
+        k[i] = i < c.parameter_count ? c.parameter[i] : info->parameter[i].default_value;
+    }
+    row r = {.k = k};
+    if (terms && CHECK(d != NULL, "%s has no definition here", c.loss) && CHECK_OK(onepass_run(&p->call), what)) {
+        const double divisor = divisor_of(p);
+        for (int64_t index = 0; index < q->rows; index++) {
+            if (!q->mask || q->mask[index]) {
+                check_row(p, d, index, &r, divisor, &terms[index], what);
+            }
+        }
+        if (q->reduction != ONEPASS_NONE) {
+            check_reduced(p, terms, divisor, what);
+        }
+    }
+    free(terms);
+    vector_case_free(p);
+}
+
+int main(void) {
+    size_t count, looked_at = 0;
+    const vector_case *cases = vector_case_list(&count);
+    const int quick = check_quick("nine of ten cases");
+    for (size_t i = 0; i < count; i++) {
+        if (vector_case_in_double(&cases[i]) == !IN_FLOAT && (!quick || i % 10 == 0)) {
+            check_case(&cases[i]);
+            looked_at++;
+        }
+    }
+    printf("%zu cases in %s\n", looked_at, IN_FLOAT ? "float" : "double");
+    return check_finish();
+}
