@@ -17,6 +17,7 @@
 #include "check.h"
 #include "oracle.h"
 #include "row_case.h"
+#include "vector_case.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -183,6 +184,39 @@ static void add_rows(golden_lines *lines, share wanted) {
     }
 }
 
+/* The same of vector losses. */
+static uint64_t hash_vectors(uint64_t hash, const vector_case *c) {
+    prepared_vectors *prepared = vector_case_prepare(c);
+    char text[512];
+    vector_case_describe(c, text, sizeof text);
+    CHECK_OK(onepass_run(&prepared->call), text);
+    hash = vector_case_hash(hash, prepared);
+    vector_case_free(prepared);
+    return hash;
+}
+
+static void add_vectors(golden_lines *lines, share wanted) {
+    size_t count;
+    const vector_case *cases = vector_case_list(&count);
+    int losses = 0;
+    for (size_t i = 0; i < count; losses++) {
+        const char *loss = cases[i].loss;
+        for (int groups = 0; i < count && cases[i].loss == loss; groups++) {
+            const char *group = cases[i].group;
+            const int taken = is_in_share(losses, groups, wanted);
+            uint64_t hash = hash_begin;
+            for (; i < count && cases[i].group == group && cases[i].loss == loss; i++) {
+                hash = taken ? hash_vectors(hash, &cases[i]) : hash;
+            }
+            if (taken) {
+                char name[NAME];
+                snprintf(name, sizeof name, "vectors %s %s", group, loss);
+                add_line(lines, name, hash);
+            }
+        }
+    }
+}
+
 /* Larger inputs, on as many threads as the library takes by itself. */
 static void add_large(golden_lines *lines) {
     for (int i = 0; oracle_loss_at(i); i++) {
@@ -290,8 +324,9 @@ static int write_lines(const char *path, const golden_lines *lines) {
     }
     fprintf(
         file,
-        "# Written by golden --write. For each group of tests/cases.c or row_case_list.c and each loss a hash of all\n"
-        "# outputs' bits; for \"value\" the bits themselves, as double, of the inputs in golden.c.\n");
+        "# Written by golden --write. For each group of tests/cases.c, row_case_list.c or vector_case_list.c and each\n"
+        "# loss a hash of all outputs' bits; for \"value\" the bits themselves, as double, of the inputs in "
+        "golden.c.\n");
     for (int i = 0; i < lines->count; i++) {
         fprintf(file, "%s %016" PRIx64 "\n", lines->line[i].name, lines->line[i].bits);
     }
@@ -380,6 +415,7 @@ int main(int count, char **arguments) {
     const int quick = checks && check_quick("the large groups");
     add_groups(&got, wanted);
     add_rows(&got, wanted);
+    add_vectors(&got, wanted);
     if (wanted.parts > 1) {
         printf("part %d of %d: left out: all but %d groups of losses\n", wanted.part, wanted.parts, got.count);
     }

@@ -7,6 +7,7 @@
 #include "cases.h"
 #include "check.h"
 #include "row_case.h"
+#include "vector_case.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -159,6 +160,15 @@ static void test_rows_on_stack(const row_case *c, unsigned char *painted, unsign
     row_case_free(prepared);
 }
 
+static void test_vectors_on_stack(const vector_case *c, unsigned char *painted, unsigned char *exact, size_t *deepest) {
+    prepared_vectors *prepared = vector_case_prepare(c);
+    char text[512];
+    vector_case_describe(c, text, sizeof text);
+    prepared->call.threads = 64;
+    test_call_on_stack(&prepared->call, text, make_call, painted, exact, deepest);
+    vector_case_free(prepared);
+}
+
 int main(void) {
     if (CHECK_SANITIZED) {
         return check_skip("sanitizers make frames larger");
@@ -183,6 +193,10 @@ int main(void) {
     const row_case *cases = row_case_list(&count);
     for (size_t i = 0; i < count; i++) {
         test_rows_on_stack(&cases[i], painted, exact, &deepest);
+    }
+    const vector_case *vectors = vector_case_list(&count);
+    for (size_t i = 0; i < count; i++) {
+        test_vectors_on_stack(&vectors[i], painted, exact, &deepest);
     }
     printf("the deepest call took %zu bytes of stack\n", deepest);
     return check_finish();
