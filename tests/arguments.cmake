@@ -30,7 +30,7 @@ add_test(NAME test_grown_library COMMAND test_grown_library)
 add_executable(list_instruction_sets list_instruction_sets.c)
 target_link_libraries(list_instruction_sets PRIVATE onepass_static)
 
-set(fuzz_sources fuzz_arguments.c fuzz_board.c fuzz_rows.c)
+set(fuzz_sources fuzz_arguments.c fuzz_board.c fuzz_rows.c fuzz_vectors.c)
 file(GLOB fuzz_corpus CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/corpus/arguments/*)
 
 # With clang and libFuzzer. The library must be built for it, or the fuzzer is blind:

@@ -337,7 +337,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     source source = {data, data + size};
     uint8_t way = take_byte(&source);
     fill_board(way);
-    if (way < 112)
+    if (way >= 40 && way < 68)
+        fuzz_vectors(&source);
+    else if (way < 112)
         fuzz_run(&source);
     else if (way < 160)
         fuzz_rows(&source);

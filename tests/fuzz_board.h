@@ -90,4 +90,7 @@ void check_board(const onepass_call *call, onepass_status status);
 /* fuzz_rows.c: calls of losses over rows. */
 void fuzz_rows(source *source);
 
+/* fuzz_vectors.c: calls of vector losses. */
+void fuzz_vectors(source *source);
+
 #endif
