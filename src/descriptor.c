@@ -117,6 +117,9 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
     static void name##_vector_function(const vector_sums *row, const double *parameter, vector_slopes *slopes) {       \
         name##_row(row, parameter, slopes);                                                                            \
     }                                                                                                                  \
+    static void name##_usual_function(double *parameter) {                                                             \
+        name##_usual(parameter);                                                                                       \
+    }                                                                                                                  \
     EACH_INSTRUCTION_SET(DECLARE_VECTOR_FUNCTIONS, name)                                                               \
     ONEPASS_INTERNAL extern const loss onepass_loss_##name;                                                            \
     const loss onepass_loss_##name = {                                                                                 \
@@ -127,6 +130,7 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
         .cuda = &CUDA_IMAGES,                                                                                          \
         .cpu_vectors = {EACH_INSTRUCTION_SET(FUNCTIONS, name)},                                                        \
         .vector = name##_vector_function,                                                                              \
+        .vector_usual = name##_usual_function,                                                                         \
         .vectors = vector_count,                                                                                       \
         .sums = sum_count};
 

@@ -63,10 +63,11 @@ typedef struct loss {
     enum row_kind kind;    /* of a loss over rows, ... */
     row_function *row;     /* ... from a row's sums to its value and slopes */
 
-    struct cpu_vectors cpu_vectors; /* of a vector loss, ... */
-    vector_function *vector;        /* ... from a row's sums to its value and slopes, ... */
-    int32_t vectors;                /* ... how many operands are vectors; one behind them is a number a row */
-    int32_t sums;                   /* ... and how many sums are made of them */
+    struct cpu_vectors cpu_vectors;          /* of a vector loss, ... */
+    vector_function *vector;                 /* ... from a row's sums to its value and slopes, ... */
+    void (*vector_usual)(double *parameter); /* ... which sets parameters that choose as they usually are, ... */
+    int32_t vectors;                         /* ... how many operands are vectors; one behind them is a number a row */
+    int32_t sums;                            /* ... and how many sums are made of them */
 } loss;
 
 /* src/catalog.c: the loss of that name, or null. */

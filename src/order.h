@@ -99,7 +99,7 @@ ALWAYS_INLINE double order_halve(int thread, int distance, double first, double 
 
 /* Step 4: every thread gets the sum. Whatever a step brings together is the same for
  * float and double; only the threads that hold it differ. */
-ALWAYS_INLINE double order_lanes(int thread, const real *own) {
+template <typename number> ALWAYS_INLINE double order_lanes(int thread, const number *own) {
     const double l0 = own[0], l1 = own[1], l2 = own[2], l3 = own[3];
     if (sizeof(real) == sizeof(float)) {
         const double a = order_halve(thread, 16, l0, l2), b = order_halve(thread, 16, l1, l3); /* lanes 64 apart */

@@ -9,11 +9,22 @@
 
 typedef void vector_terms(const real *x, const double *parameter, double *term);
 typedef double vector_slope(int which, const real *x, const double *parameter, const double *factor);
+typedef void vector_usual(double *parameter);
+
+/* Whether a loss is asked for as it usually is. */
+ALWAYS_INLINE bool is_usual(vector_usual *usual, const double *parameter) {
+    double own[ONEPASS_MAX_PARAMETERS];
+    memcpy(own, parameter, sizeof own);
+    usual(own);
+    return memcmp(own, parameter, sizeof own) == 0;
+}
 
 /* The terms of each sum lie side by side before they are added up, those beyond the end being +0. */
-ALWAYS_INLINE void sum_tile(vector_terms *terms, int sums, const vector_tile *given, double *sum) {
+ALWAYS_INLINE void sum_tile(vector_terms *terms, vector_usual *usual, int sums, const vector_tile *given, double *sum) {
     _Alignas(64) double term[VECTOR_MOST_SUMS][ORDER_TILE];
-    const vector_tile tile = *given;
+    vector_tile tile = *given;
+    if (usual)
+        usual(tile.parameter);
     const real *a = tile.operand[0], *b = tile.operand[1], *c = tile.operand[2];
 #pragma omp simd
     for (int64_t i = 0; i < tile.count; i++) {
@@ -32,9 +43,11 @@ ALWAYS_INLINE void sum_tile(vector_terms *terms, int sums, const vector_tile *gi
     }
 }
 
-ALWAYS_INLINE void write_slopes(vector_slope *slope, int which, const vector_tile *given, const double *factors,
-                                real *gradient) {
-    const vector_tile tile = *given;
+ALWAYS_INLINE void write_slopes(vector_slope *slope, vector_usual *usual, int which, const vector_tile *given,
+                                const double *factors, real *gradient) {
+    vector_tile tile = *given;
+    if (usual)
+        usual(tile.parameter);
     const double factor[VECTOR_MOST_FACTORS] = {factors[0], factors[1], factors[2]};
     const real *a = tile.operand[0], *b = tile.operand[1], *c = tile.operand[2];
 #pragma omp simd
@@ -46,7 +59,10 @@ ALWAYS_INLINE void write_slopes(vector_slope *slope, int which, const vector_til
 
 #define GRADIENT(name, which)                                                                                          \
     static void name##_gradient_##which(const vector_tile *tile, const double *factor, real *gradient) {               \
-        write_slopes(name##_slope, which, tile, factor, gradient);                                                     \
+        if (is_usual(name##_usual, tile->parameter))                                                                   \
+            write_slopes(name##_slope, name##_usual, which, tile, factor, gradient);                                   \
+        else                                                                                                           \
+            write_slopes(name##_slope, NULL, which, tile, factor, gradient);                                           \
     }
 #define GRADIENTS_2(name) GRADIENT(name, 0) GRADIENT(name, 1)
 #define GRADIENTS_3(name) GRADIENTS_2(name) GRADIENT(name, 2)
@@ -56,7 +72,10 @@ ALWAYS_INLINE void write_slopes(vector_slope *slope, int which, const vector_til
 /* src/descriptor.c refers to the table. */
 #define VECTOR_LOSS(name, operands, vector_count, sum_count, ...)                                                      \
     static void name##_sums(const vector_tile *tile, double *sum) {                                                    \
-        sum_tile(name##_terms, sum_count, tile, sum);                                                                  \
+        if (is_usual(name##_usual, tile->parameter))                                                                   \
+            sum_tile(name##_terms, name##_usual, sum_count, tile, sum);                                                \
+        else                                                                                                           \
+            sum_tile(name##_terms, NULL, sum_count, tile, sum);                                                        \
     }                                                                                                                  \
     GRADIENTS_##vector_count(name)                                                                                     \
         ONEPASS_INTERNAL extern const cpu_vector PASTE(onepass_cpu_##name##_, ONEPASS_VARIANT);                        \

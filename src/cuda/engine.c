@@ -47,10 +47,14 @@ static onepass_status check_row_pointers(const cuda_scope *scope, const job *job
 /* How many elements a loss has, and how many its k-th operand: rows have one for each class, labels one a row, class
  * weights one a class. */
 static int64_t elements_of(const job *job) {
-    return job->family == FAMILY_ROWS && job->rows.classes == 0 ? 0 : job->count;
+    const bool no_elements = (job->family == FAMILY_ROWS && job->rows.classes == 0) ||
+                             (job->family == FAMILY_VECTORS && job->vectors.length == 0);
+    return no_elements ? 0 : job->count;
 }
 
 static int64_t elements_of_operand(const job *job, int32_t k) {
+    if (job->family == FAMILY_VECTORS)
+        return k < job->loss->vectors ? elements_of(job) : job->count;
     if (job->family != FAMILY_ROWS || k == 0)
         return elements_of(job);
     if (k == 1)
@@ -89,7 +93,11 @@ static onepass_status find_workspace(const job *job, const cuda_scope *scope, cu
                             "workspace_size is %zu; this call needs %zu bytes, and ONEPASS_WORKSPACE_SIZE (%d) is "
                             "enough for every call%s",
                             job->workspace_size, size, ONEPASS_WORKSPACE_SIZE,
-                            job->family == FAMILY_ROWS ? ", with 48 bytes a row more for a loss over rows" : "");
+                            job->family == FAMILY_ROWS ? ", with 48 bytes a row more for a loss over rows"
+                            : job->family == FAMILY_VECTORS
+                                ? ", with 56 bytes a row more for a vector loss, and 24 for "
+                                  "every 32768 elements of a row"
+                                : "");
     loan->memory = (cuda_pointer)job->workspace;
     return ONEPASS_OK;
 }
@@ -150,8 +158,6 @@ static onepass_status run_here(const job *job, const cuda_scope *scope) {
 
 static onepass_status cuda_run(const job *job) {
     cuda_scope scope;
-    if (job->family == FAMILY_VECTORS)
-        return onepass_fail(ONEPASS_NOT_SUPPORTED, "%s runs on the CPU alone so far", job->loss->info.name);
     OK(onepass_cuda_enter(job->device_index, &scope));
     return onepass_cuda_leave(&scope, run_here(job, &scope));
 }

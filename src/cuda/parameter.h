@@ -225,6 +225,49 @@ typedef struct cuda_row {
     cuda_view view[CUDA_ROW_TENSORS];
 } cuda_row;
 
+/* ---------------------------------------------------------------- vector losses -- */
+
+/* The tensors of a vector loss: views of operands that are vectors, and of gradients, are over all elements, the others
+ * over rows. */
+enum {
+    CUDA_VECTOR_OPERAND,
+    CUDA_VECTOR_WEIGHT = CUDA_VECTOR_OPERAND + MOST_OPERANDS,
+    CUDA_VECTOR_MASK,
+    CUDA_VECTOR_UPSTREAM,
+    CUDA_VECTOR_VALUE,
+    CUDA_VECTOR_GRADIENT,
+    CUDA_VECTOR_TENSORS = CUDA_VECTOR_GRADIENT + MOST_OPERANDS
+};
+
+/* Tiles whose sums wait in shared memory to become one node. */
+#define CUDA_MOST_CHUNK 32
+
+typedef struct cuda_vector {
+    cuda_total total;                /* of which the workspace alone is used */
+    void *data[CUDA_VECTOR_TENSORS]; /* null: absent */
+    int64_t rows;
+    int64_t length;
+    int64_t tiles; /* of a row */
+    int64_t
+        row_stride[CUDA_VECTOR_TENSORS]; /* from row to row, in elements; of vectors that lie as a kernel likes it */
+    int64_t chunks;                      /* of a row */
+    cuda_divisor by_chunks;              /* the same */
+    int64_t terms_at;                    /* where the rows' terms are in the workspace; 0: nobody wants them */
+    int64_t nodes_at;                    /* the sums of chunks, ... */
+    int64_t factors_at;                  /* ... and the factors of rows, between launches */
+    int32_t chunk;                       /* tiles of one, a power of two; of short rows the warps that a row has */
+    uint8_t dtype[CUDA_VECTOR_TENSORS];
+    uint8_t reduction;
+    uint8_t skip_if_one;
+    uint8_t over_weights; /* a mean is divided by what is in the workspace */
+    uint8_t has_gradient;
+    uint8_t
+        halves; /* vectors and gradients are of 16-bit types, and not floats; of those that lie as a kernel likes it */
+    double divisor; /* of a mean, or 1 */
+    double parameter[ONEPASS_MAX_PARAMETERS];
+    cuda_view view[CUDA_VECTOR_TENSORS];
+} cuda_vector;
+
 /* Where to say what a mean was divided by. */
 typedef struct cuda_divided_by {
     cuda_total total; /* the value is what is written */

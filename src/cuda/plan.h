@@ -17,6 +17,7 @@ typedef enum cuda_kind {
     kind_tiny,
     kind_general,
     kind_row,
+    kind_vector,
     kind_divided_by
 } cuda_kind;
 
@@ -24,7 +25,8 @@ typedef enum cuda_kind {
 #define CUDA_EVERY_ROW_KERNEL(KERNEL)                                                                                  \
     CUDA_ROW_KERNELS_LABEL_F32(KERNEL, )                                                                               \
     CUDA_ROW_KERNELS_PICKED_F32(KERNEL, )                                                                              \
-    CUDA_ROW_KERNELS_NO_LOSS(KERNEL, )
+    CUDA_ROW_KERNELS_NO_LOSS(KERNEL, )                                                                                 \
+    CUDA_VECTOR_KERNELS_F32(KERNEL, )
 
 #define CUDA_ENUMERATOR(loss, variant, ...) variant_##variant,
 typedef enum cuda_variant {
@@ -43,6 +45,7 @@ typedef struct cuda_variant_info {
 ONEPASS_INTERNAL extern const cuda_variant_info onepass_cuda_variant[CUDA_VARIANTS];
 ONEPASS_INTERNAL bool onepass_cuda_has_variant(int32_t operands, int32_t compute, cuda_variant variant);
 ONEPASS_INTERNAL bool onepass_cuda_has_row_variant(row_kind kind, int32_t compute, cuda_variant variant);
+ONEPASS_INTERNAL bool onepass_cuda_has_vector_variant(int32_t compute, cuda_variant variant);
 
 /* The fastest that can do the job. Fills in what only a direct one is told. */
 ONEPASS_INTERNAL cuda_variant onepass_cuda_choose_variant(const job *job, cuda_direct *direct);
@@ -66,6 +69,7 @@ typedef struct cuda_launch {
         cuda_tiny tiny;
         cuda_general general;
         cuda_row row;
+        cuda_vector vector;
         cuda_divided_by divided_by;
     } parameter;
     const loss *loss;
@@ -104,6 +108,17 @@ ONEPASS_INTERNAL void onepass_cuda_plan_view(const view *view, cuda_view *genera
  * elements or rows, and the terms of rows are added up in one behind it. */
 #define CUDA_MOST_STEPS 7
 ONEPASS_INTERNAL bool onepass_cuda_plan_step(const job *job, int step, int32_t multiprocessors, cuda_launch *launch);
+
+/* The sum of the terms, or of the weights, that rows have left in the workspace, from onepass_cuda_terms_at() on; and
+ * how much workspace that takes. */
+ONEPASS_INTERNAL void onepass_cuda_plan_terms(const job *job, bool of_weights, int32_t multiprocessors,
+                                              cuda_launch *launch);
+ONEPASS_INTERNAL int64_t onepass_cuda_terms_at(const job *job);
+ONEPASS_INTERNAL size_t onepass_cuda_terms_size(const job *job);
+
+/* src/cuda/vectors.c: the launches that have the rows of a vector loss, from 0 on, and how many there are. */
+ONEPASS_INTERNAL int onepass_cuda_vector_steps(const job *job);
+ONEPASS_INTERNAL void onepass_cuda_plan_vectors(const job *job, int step, cuda_launch *launch);
 
 /* What was planned gets its workspace: `launch->workspace` bytes. */
 ONEPASS_INTERNAL void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace);

@@ -36,18 +36,18 @@ static int64_t tiles_of(int64_t count) {
 /* ---------------------------------------------------------------- workspace -- */
 
 /* Behind the partial sums of a launch that adds up the terms: it has a block a tile at most. */
-static int64_t terms_at(const job *job) {
+int64_t onepass_cuda_terms_at(const job *job) {
     const int64_t blocks = least((tiles_of(job->count) + 31) / 32 * 32, CUDA_MOST_BLOCKS);
     return CUDA_WORKSPACE_HEAD + 8 * blocks;
 }
 
-static size_t workspace_with_terms(const job *job) {
-    return (size_t)terms_at(job) + (size_t)job->count * dtype_size(job->compute);
+size_t onepass_cuda_terms_size(const job *job) {
+    return (size_t)onepass_cuda_terms_at(job) + (size_t)job->count * dtype_size(job->compute);
 }
 
 /* And behind them the states of rows that are gone through twice. */
 static int64_t state_at(const job *job) {
-    return ((int64_t)workspace_with_terms(job) + 7) / 8 * 8;
+    return ((int64_t)onepass_cuda_terms_size(job) + 7) / 8 * 8;
 }
 
 static size_t workspace_with_states(const job *job) {
@@ -141,12 +141,12 @@ static void plan_row(const job *job, cuda_row *row) {
     row->divisor = job->reduction == ONEPASS_MEAN ? job->divisor : 1;
     memcpy(row->parameter, job->parameter, sizeof row->parameter);
     if (job->family != FAMILY_ROWS) {
-        row->terms_at = terms_at(job);
+        row->terms_at = onepass_cuda_terms_at(job);
         return;
     }
     row->weighs = job->loss->kind == ROW_PROBABILITIES || rows->smoothing != 0;
     row->needs_lse = job->loss->kind != ROW_PICKED && needs_lse(job);
-    row->terms_at = wants_sum(job) ? terms_at(job) : 0;
+    row->terms_at = wants_sum(job) ? onepass_cuda_terms_at(job) : 0;
     row->completes = row->needs_lse || row->weighs || rows->log_sum_exp.data || (rows->state && !rows->reads_state);
     row->finishes = row->terms_at || job->value.data || rows->log_sum_exp.data || (rows->state && !rows->reads_state);
 }
@@ -361,7 +361,7 @@ static void plan_rows(const job *given, cuda_launch *launch) {
     row->counts = counts_itself(job);
     plan_row_shape(job, launch);
     launch->workspace = row->state_at       ? workspace_with_states(job)
-                        : row->terms_at     ? workspace_with_terms(job)
+                        : row->terms_at     ? onepass_cuda_terms_size(job)
                         : job->over_weights ? CUDA_WORKSPACE_HEAD
                                             : 0;
 }
@@ -389,7 +389,7 @@ static void plan_row_weights(const job *job, cuda_launch *launch) {
     plan_row(job, &launch->parameter.row);
     launch->blocks = (uint32_t)(counts ? least(blocks, 1024) : blocks);
     launch->threads = 256;
-    launch->workspace = counts ? CUDA_WORKSPACE_HEAD : workspace_with_terms(job);
+    launch->workspace = counts ? CUDA_WORKSPACE_HEAD : onepass_cuda_terms_size(job);
 }
 
 /* Before anything is written that may lie over the logits. */
@@ -403,22 +403,22 @@ static void plan_row_predicted(const job *job, cuda_launch *launch) {
 }
 
 /* The sum of the terms, or of the weights, that lie in the workspace. */
-static void plan_sum_of_terms(const job *job, bool of_weights, int32_t multiprocessors, cuda_launch *launch) {
+void onepass_cuda_plan_terms(const job *job, bool of_weights, int32_t multiprocessors, cuda_launch *launch) {
     struct job sum = {.family = of_weights ? FAMILY_WEIGHTS : FAMILY_PAIRWISE,
                       .loss = &onepass_cuda_terms,
                       .operand_count = 1,
                       .reduction = of_weights ? ONEPASS_SUM : job->reduction,
                       .compute = job->compute,
                       .count = job->count,
-                      .operand = {{(void *)(uintptr_t)terms_at(job), job->compute, 1, {job->count}, {1}}},
+                      .operand = {{(void *)(uintptr_t)onepass_cuda_terms_at(job), job->compute, 1, {job->count}, {1}}},
                       .divisor = of_weights ? 1 : job->divisor,
                       .over_weights = !of_weights && job->over_weights};
     if (!of_weights)
         sum.value = job->value;
     onepass_cuda_plan(&sum, multiprocessors, launch);
     launch->sums_terms = true;
-    if (launch->workspace < workspace_with_terms(job))
-        launch->workspace = workspace_with_terms(job);
+    if (launch->workspace < onepass_cuda_terms_size(job))
+        launch->workspace = onepass_cuda_terms_size(job);
 }
 
 static void plan_divided_by(const job *job, cuda_launch *launch) {
@@ -448,7 +448,7 @@ static bool plan_before(const job *job, int step, int32_t multiprocessors, cuda_
     if (step == 0)
         plan_row_weights(&weights, launch);
     else if (step == 1 && !counts_rows(&weights))
-        plan_sum_of_terms(&weights, true, multiprocessors, launch);
+        onepass_cuda_plan_terms(&weights, true, multiprocessors, launch);
     else
         return false;
     return true;
@@ -473,16 +473,19 @@ bool onepass_cuda_plan_step(const job *job, int step, int32_t multiprocessors, c
     if (step < before)
         return plan_before(job, step, multiprocessors, launch);
     step -= before;
-    const bool twice = goes_twice(job), sums = rows && wants_sum(job);
-    if (step == 0 && rows)
+    const bool vectors = job->family == FAMILY_VECTORS, sums = (rows || vectors) && wants_sum(job);
+    const int own = vectors ? onepass_cuda_vector_steps(job) : goes_twice(job) ? 2 : 1;
+    if (step < own && vectors)
+        onepass_cuda_plan_vectors(job, step, launch);
+    else if (step == 0 && rows)
         plan_rows(job, launch);
     else if (step == 0)
         onepass_cuda_plan(job, multiprocessors, launch);
-    else if (step == 1 && twice)
+    else if (step < own)
         plan_second_pass(job, launch);
-    else if (step == 1 + twice && sums)
-        plan_sum_of_terms(job, false, multiprocessors, launch);
-    else if (step == 1 + twice + sums && job->divided_by.data)
+    else if (step == own && sums)
+        onepass_cuda_plan_terms(job, false, multiprocessors, launch);
+    else if (step == own + sums && job->divided_by.data)
         plan_divided_by(job, launch);
     else
         return false;

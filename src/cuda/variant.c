@@ -43,6 +43,12 @@ bool onepass_cuda_has_row_variant(row_kind kind, int32_t compute, cuda_variant v
     return (compute == ONEPASS_F64 ? row_variants_f64 : row_variants_f32)[kind] >> variant & 1;
 }
 
+#define EACH_VECTOR_KERNEL(real) (0 CUDA_VECTOR_KERNELS_##real(BIT, ))
+
+bool onepass_cuda_has_vector_variant(int32_t compute, cuda_variant variant) {
+    return (compute == ONEPASS_F64 ? EACH_VECTOR_KERNEL(F64) : EACH_VECTOR_KERNEL(F32)) >> variant & 1;
+}
+
 static bool has_variant(const job *job, cuda_variant variant) {
     return onepass_cuda_has_variant(job->operand_count, job->compute, variant);
 }

@@ -1,4 +1,9 @@
 /*
  * The kernels of the vector losses of one header, ONEPASS_UNIT_HEADER, in one compute type: the twin of unit.cu.
  */
-#include "math/vector.h"
+#include "cuda/vector_kernel.h"
+
+#define VECTOR_LOSS(name, operands, vector_count, sum_count, ...)                                                      \
+    VECTOR_LOSS_TYPE(name, operands, vector_count, sum_count)                                                          \
+    VECTOR_KERNELS(MAKE_VECTOR_KERNEL, name)
+#include ONEPASS_UNIT_HEADER

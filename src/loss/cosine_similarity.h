@@ -16,10 +16,11 @@ VECTOR_FUNCTION cosine_similarity_terms(const real *x, const double *parameter, 
 VECTOR_FUNCTION cosine_similarity_row(const vector_sums *row, const double *parameter, vector_slopes *out) {
     const double norm_a = wide_root(row->sum[1]), norm_b = wide_root(row->sum[2]);
     const double a = wide_at_least(norm_a, parameter[0]), b = wide_at_least(norm_b, parameter[0]);
-    out->value = row->sum[0] / a / b;
-    out->factor[0] = 1 / a / b;
-    out->factor[1] = out->value * wide_reciprocal_or_0(norm_a) / a;
-    out->factor[2] = out->value * wide_reciprocal_or_0(norm_b) / b;
+    const double per_a = 1 / a, per_b = 1 / b;
+    out->value = row->sum[0] * per_a * per_b;
+    out->factor[0] = per_a * per_b;
+    out->factor[1] = out->value * per_a * (norm_a == a ? per_a : wide_reciprocal_or_0(norm_a));
+    out->factor[2] = out->value * per_b * (norm_b == b ? per_b : wide_reciprocal_or_0(norm_b));
 }
 
 VECTOR_SLOPE cosine_similarity_slope(int which, const real *x, const double *parameter, const double *factor) {
@@ -35,17 +36,26 @@ VECTOR_FUNCTION cosine_embedding_terms(const real *x, const double *parameter, d
 /* PyTorch adds a number to the squares of the norms here. */
 VECTOR_FUNCTION cosine_embedding_row(const vector_sums *row, const double *parameter, vector_slopes *out) {
     const double square_a = row->sum[1] + 1e-12, square_b = row->sum[2] + 1e-12;
-    const double a = wide_root(square_a), b = wide_root(square_b), cosine = row->sum[0] / a / b;
+    const double per_a = 1 / wide_root(square_a), per_b = 1 / wide_root(square_b);
+    const double cosine = row->sum[0] * per_a * per_b;
     const double beyond = cosine - parameter[0];
     const double sign = row->number == 1 ? -1 : row->number == -1 ? wide_choose(beyond < 0, 0, 1) : 0;
     out->value = row->number == 1 ? 1 - cosine : row->number == -1 ? wide_at_least(beyond, 0) : 0;
-    out->factor[0] = sign / a / b;
-    out->factor[1] = sign * cosine / square_a;
-    out->factor[2] = sign * cosine / square_b;
+    out->factor[0] = sign * per_a * per_b;
+    out->factor[1] = sign * cosine * per_a * per_a;
+    out->factor[2] = sign * cosine * per_b * per_b;
 }
 
 VECTOR_SLOPE cosine_embedding_slope(int which, const real *x, const double *parameter, const double *factor) {
     return cosine_similarity_slope(which, x, parameter, factor);
+}
+
+VECTOR_FUNCTION cosine_similarity_usual(double *parameter) {
+    (void)parameter;
+}
+
+VECTOR_FUNCTION cosine_embedding_usual(double *parameter) {
+    (void)parameter;
 }
 
 #endif

@@ -18,6 +18,10 @@ VECTOR_SLOPE pairwise_distance_slope(int which, const real *x, const double *par
     return which == 0 ? slope : -slope;
 }
 
+VECTOR_FUNCTION pairwise_distance_usual(double *parameter) {
+    parameter[0] = 2;
+}
+
 #endif
 
 VECTOR_LOSS(pairwise_distance, (input1, input2), 2, 1, "distance of two vectors", "sum(abs(a - b + eps)**p)**(1/p)",

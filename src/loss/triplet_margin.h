@@ -10,7 +10,7 @@ VECTOR_FUNCTION triplet_margin_terms(const real *x, const double *parameter, dou
     const double p = parameter[1], eps = parameter[2];
     term[0] = vector_power(vector_apart(x[0], x[1], eps), p);
     term[1] = vector_power(vector_apart(x[0], x[2], eps), p);
-    term[2] = vector_power(vector_apart(x[1], x[2], eps), p);
+    term[2] = wide_choose(parameter[3] != 0, vector_power(vector_apart(x[1], x[2], eps), p), 0);
 }
 
 VECTOR_FUNCTION triplet_margin_row(const vector_sums *row, const double *parameter, vector_slopes *out) {
@@ -34,6 +34,11 @@ VECTOR_SLOPE triplet_margin_slope(int which, const real *x, const double *parame
     const double negative = factor[1] * vector_direction(vector_apart(x[0], x[2], eps), p);
     const double other = factor[2] * vector_direction(vector_apart(x[1], x[2], eps), p);
     return which == 0 ? positive - negative : which == 1 ? -positive - other : negative + other;
+}
+
+VECTOR_FUNCTION triplet_margin_usual(double *parameter) {
+    parameter[1] = 2;
+    parameter[3] = 0;
 }
 
 #endif

@@ -23,10 +23,10 @@ VECTOR_FUNCTION tversky_row(const vector_sums *row, const double *parameter, vec
     const double alpha = parameter[0], beta = parameter[1], smooth = parameter[2], eps = parameter[3];
     const double lost = alpha * row->sum[1] + beta * row->sum[2], kept = row->sum[0] + smooth, whole = kept + lost;
     const bool is_least = whole < eps;
-    const double size = wide_choose(is_least, eps, whole), score = kept / size;
-    const double pull = wide_choose(is_least, 0, score / size);
-    out->value = wide_choose(is_least, 1 - score, lost / size);
-    out->factor[0] = pull * ((1 - alpha) - beta) - 1 / size;
+    const double per_size = 1 / wide_choose(is_least, eps, whole), score = kept * per_size;
+    const double pull = wide_choose(is_least, 0, score * per_size);
+    out->value = wide_choose(is_least, 1 - score, lost * per_size);
+    out->factor[0] = pull * ((1 - alpha) - beta) - per_size;
     out->factor[1] = pull * alpha;
     out->factor[2] = pull * beta;
 }
@@ -59,6 +59,14 @@ VECTOR_SLOPE tversky_with_logits_slope(int which, const real *x, const double *p
     const real probability[] = {found.of_plus, x[1]};
     const double slope = tversky_slope(which, probability, parameter, factor);
     return which == 0 ? slope * ((double)found.of_plus * (double)found.of_minus) : slope;
+}
+
+VECTOR_FUNCTION tversky_usual(double *parameter) {
+    (void)parameter;
+}
+
+VECTOR_FUNCTION tversky_with_logits_usual(double *parameter) {
+    (void)parameter;
 }
 
 #endif

@@ -1,10 +1,12 @@
 /*
- * What the header of a vector loss may use. Such a loss is written in three parts, each compiled as C and as CUDA C, in
+ * What the header of a vector loss may use. Such a loss is written in four parts, each compiled as C and as CUDA C, in
  * float and in double:
  *
  *     name_terms   what an element adds to each of the row's sums, in double, of the elements x[0], x[1], ...
  *     name_row     from a row's sums to its value and the factors of its slopes, in double, once a row
  *     name_slope   the slope in the element of operand `which`, in double, of the elements and the factors
+ *     name_usual   sets those parameters that choose between formulas as they usually are: for calls that have them so
+ *                  there is code that need not ask
  *
  * and ends with a line, outside its include guard,
  *

@@ -55,6 +55,7 @@ typedef struct kernel_call {
         void (*tiny)(cuda_tiny parameter);
         void (*general)(cuda_general parameter);
         void (*row)(cuda_row parameter);
+        void (*vector)(cuda_vector parameter);
         void (*divided_by)(cuda_divided_by parameter);
     } kernel;
     const cuda_launch *launch;
@@ -77,6 +78,9 @@ static void call_kernel(void *argument) {
         break;
     case kind_row:
         call->kernel.row(call->launch->parameter.row);
+        break;
+    case kind_vector:
+        call->kernel.vector(call->launch->parameter.vector);
         break;
     case kind_divided_by:
         call->kernel.divided_by(call->launch->parameter.divided_by);

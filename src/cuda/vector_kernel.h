@@ -1,0 +1,73 @@
+/*
+ * From kernels.def to the kernels of vector losses: the twin of kernel.h. Which ones serve a job is for
+ * src/cuda/vectors.c to say.
+ *
+ * --fmad=false is part of the meaning here too.
+ */
+#ifndef ONEPASS_CUDA_VECTOR_KERNEL_H
+#define ONEPASS_CUDA_VECTOR_KERNEL_H
+
+#include "cuda/kernels.def"
+#include "cuda/vectors/long.h"
+#include "cuda/vectors/narrow.h"
+#include "cuda/vectors/short.h"
+
+#if defined(ONEPASS_REAL_F64)
+#define VECTOR_KERNELS CUDA_VECTOR_KERNELS_F64
+#else
+#define VECTOR_KERNELS CUDA_VECTOR_KERNELS_F32
+#endif
+
+/* A loss as the templates take it. */
+#define VECTOR_LOSS_TYPE(name, operands, vector_count, sum_count)                                                      \
+    struct name##_vectors {                                                                                            \
+        enum {                                                                                                         \
+            OPERANDS = OPERANDS_OF operands,                                                                           \
+            VECTOR_COUNT = vector_count,                                                                               \
+            SUMS = sum_count                                                                                           \
+        };                                                                                                             \
+        ALWAYS_INLINE void terms(const real *x, const double *parameter, double *term) {                               \
+            name##_terms(x, parameter, term);                                                                          \
+        }                                                                                                              \
+        ALWAYS_INLINE void row(const vector_sums *row, const double *parameter, vector_slopes *slopes) {               \
+            name##_row(row, parameter, slopes);                                                                        \
+        }                                                                                                              \
+        ALWAYS_INLINE double slope(int which, const real *x, const double *parameter, const double *factor) {          \
+            return name##_slope(which, x, parameter, factor);                                                          \
+        }                                                                                                              \
+        ALWAYS_INLINE void usual(double *parameter) {                                                                  \
+            name##_usual(parameter);                                                                                   \
+        }                                                                                                              \
+    };
+
+#if !defined(ONEPASS_REAL_F64)
+template <typename loss> ALWAYS_INLINE void run_vectors_narrow(const cuda_vector *job) {
+    run_narrow<loss>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_vectors_short(const cuda_vector *job) {
+    run_short<loss, VECTORS_DENSE>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_vectors_sums(const cuda_vector *job) {
+    run_sums<loss, VECTORS_DENSE, true>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_vectors_slopes(const cuda_vector *job) {
+    run_slopes<loss, VECTORS_DENSE, true>(job);
+}
+#endif
+template <typename loss> ALWAYS_INLINE void run_vectors_any_sums(const cuda_vector *job) {
+    run_sums<loss, VECTORS_ANYHOW, false>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_vectors_any_slopes(const cuda_vector *job) {
+    run_slopes<loss, VECTORS_ANYHOW, false>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_vectors_finish(const cuda_vector *job) {
+    run_finish<loss>(job);
+}
+
+#define MAKE_VECTOR_KERNEL(loss, variant, parameter, warps, blocks)                                                    \
+    extern "C" __global__ void __launch_bounds__((warps)*ORDER_WARP, blocks)                                           \
+        onepass_##loss##_##variant(const __grid_constant__ cuda_##parameter job) {                                     \
+        run_##variant<loss##_vectors>(&job);                                                                           \
+    }
+
+#endif

@@ -1,0 +1,226 @@
+/*
+ * From a job over vectors to its launches. Pure arithmetic, as in plan.c.
+ */
+#include "cuda/job.h"
+#include "cuda/plan.h"
+#include "dtype.h"
+#include "order.h"
+#include "vector_sums.h"
+
+#include <string.h>
+
+#define WARP 32
+
+/* Beyond, blocks take several turns. */
+#define MOST_BLOCKS (INT64_C(1) << 30)
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* The least power of two that is no less. */
+static int64_t power_for(int64_t n) {
+    int64_t power = 1;
+    while (power < n)
+        power *= 2;
+    return power;
+}
+
+/* ---------------------------------------------------------------- variant -- */
+
+/* How vectors and gradients lie, as vectors/tile.h knows it. */
+typedef enum layout {
+    ANYHOW,
+    FLOATS,
+    HALVES
+} layout;
+
+/* From row to row, in elements; -1 if rows do not lie at one distance from each other, or have gaps. */
+static int64_t row_stride(const view *view, int64_t length) {
+    if (view->ndim == 1)
+        return view->stride[0] == 1 ? length : -1;
+    return view->ndim == 2 && view->stride[1] == 1 && view->shape[1] == length ? view->stride[0] : -1;
+}
+
+/* Rows of four elements at a time. */
+static layout layout_of(const view *view, int64_t length) {
+    const int64_t stride = row_stride(view, length);
+    const uintptr_t alignment = 4 * dtype_size(view->dtype);
+    if (view->dtype == ONEPASS_F64 || stride < 0 || stride % 4 != 0 || length % 4 != 0 || !is_aligned(view, alignment))
+        return ANYHOW;
+    return view->dtype == ONEPASS_F32 ? FLOATS : HALVES;
+}
+
+/* Whether the loss is asked for as it usually is: other ways have the kernels for any layout alone. */
+static bool is_usual(const job *job) {
+    double usual[ONEPASS_MAX_PARAMETERS];
+    memcpy(usual, job->parameter, sizeof usual);
+    job->loss->vector_usual(usual);
+    return memcmp(usual, job->parameter, sizeof usual) == 0;
+}
+
+static layout layout_of_job(const job *job) {
+    const int32_t vectors = job->loss->vectors;
+    const int64_t length = job->vectors.length;
+    if (job->compute == ONEPASS_F64 || length == 0 || !is_usual(job) ||
+        onepass_cuda_shape.kernels == CUDA_GENERAL_KERNELS)
+        return ANYHOW;
+    const layout first = layout_of(&job->operand[0], length);
+    for (int32_t k = 0; k < vectors; k++)
+        if (layout_of(&job->operand[k], length) != first ||
+            (job->gradient[k].data && layout_of(&job->gradient[k], length) != first))
+            return ANYHOW;
+    return first;
+}
+
+static int64_t tiles_of(const job *job) {
+    return job->vectors.length / ORDER_TILE + (job->vectors.length % ORDER_TILE != 0);
+}
+
+static bool has_gradient(const job *job) {
+    bool any = false;
+    for (int k = 0; k < MOST_OPERANDS; k++)
+        any |= job->gradient[k].data != NULL;
+    return any;
+}
+
+/* How rows are gone through. */
+typedef enum way {
+    NARROW, /* a warp has whole rows */
+    SHORT,  /* a block has, for their gradients */
+    LONG    /* rows are cut into chunks, in several launches */
+} way;
+
+static way way_of(const job *job) {
+    if (layout_of_job(job) == ANYHOW || onepass_cuda_shape.kernels == CUDA_LARGE_KERNELS)
+        return LONG;
+    const int64_t narrow = has_gradient(job) ? ORDER_TILE : ORDER_TILE / 2; /* else chunks are quicker */
+    return job->vectors.length <= narrow                           ? NARROW
+           : has_gradient(job) && tiles_of(job) <= CUDA_MOST_WARPS ? SHORT
+                                                                   : LONG;
+}
+
+/* -------------------------------------------------------------- workspace -- */
+
+/* Lines of a narrow row, warps of a short one, tiles of a chunk. */
+static int64_t chunk_of(const job *job) {
+    const way way = way_of(job);
+    if (way == NARROW)
+        return power_for((job->vectors.length + ORDER_LANES - 1) / ORDER_LANES);
+    return least(power_for(tiles_of(job)), CUDA_MOST_CHUNK);
+}
+
+static int64_t chunks_of(const job *job) {
+    const int64_t chunk = chunk_of(job), chunks = (tiles_of(job) + chunk - 1) / chunk;
+    return chunks > 0 ? chunks : 1;
+}
+
+static int64_t nodes_at(const job *job) {
+    return ((int64_t)onepass_cuda_terms_size(job) + 7) / 8 * 8;
+}
+
+static int64_t factors_at(const job *job) {
+    return nodes_at(job) + 8 * job->loss->sums * job->count * chunks_of(job);
+}
+
+static size_t workspace_of(const job *job) {
+    if (way_of(job) == LONG)
+        return (size_t)(factors_at(job) + 8 * VECTOR_MOST_FACTORS * job->count);
+    return wants_sum(job) ? onepass_cuda_terms_size(job) : job->over_weights ? CUDA_WORKSPACE_HEAD : 0;
+}
+
+/* -------------------------------------------------------------- parameter -- */
+
+static const view *vector_tensor(const job *job, int which) {
+    static const view absent = {0};
+    switch (which) {
+    case CUDA_VECTOR_WEIGHT:
+        return &job->weight;
+    case CUDA_VECTOR_MASK:
+        return &job->mask;
+    case CUDA_VECTOR_UPSTREAM:
+        return &job->upstream;
+    case CUDA_VECTOR_VALUE:
+        return &job->value;
+    default:
+        if (which >= CUDA_VECTOR_GRADIENT)
+            return &job->gradient[which - CUDA_VECTOR_GRADIENT];
+        return which < job->operand_count ? &job->operand[which] : &absent;
+    }
+}
+
+static void plan_parameter(const job *job, cuda_vector *vector) {
+    memset(vector, 0, sizeof *vector);
+    for (int which = 0; which < CUDA_VECTOR_TENSORS; which++) {
+        const view *view = vector_tensor(job, which);
+        vector->data[which] = view->data;
+        if (!view->data)
+            continue;
+        vector->dtype[which] = (uint8_t)view->dtype;
+        onepass_cuda_plan_view(view, &vector->view[which]);
+        vector->row_stride[which] = row_stride(view, job->vectors.length);
+    }
+    vector->rows = job->count;
+    vector->length = job->vectors.length;
+    vector->tiles = tiles_of(job);
+    vector->chunk = (int32_t)chunk_of(job);
+    vector->chunks = chunks_of(job);
+    vector->by_chunks = divisor_of(vector->chunks);
+    vector->terms_at = wants_sum(job) ? onepass_cuda_terms_at(job) : 0;
+    if (way_of(job) == LONG) {
+        vector->nodes_at = nodes_at(job);
+        vector->factors_at = factors_at(job);
+    }
+    vector->reduction = (uint8_t)job->reduction;
+    vector->skip_if_one = job->skip_if_one;
+    vector->over_weights = job->over_weights;
+    vector->has_gradient = has_gradient(job);
+    vector->halves = layout_of_job(job) == HALVES;
+    vector->divisor = job->reduction == ONEPASS_MEAN ? job->divisor : 1;
+    memcpy(vector->parameter, job->parameter, sizeof vector->parameter);
+}
+
+/* ----------------------------------------------------------------- launch -- */
+
+static int64_t blocks_for(int64_t work, int64_t a_block) {
+    const int64_t most = onepass_cuda_shape.most_blocks ? onepass_cuda_shape.most_blocks : MOST_BLOCKS;
+    return least((work + a_block - 1) / a_block, most);
+}
+
+static void plan_launch(const job *job, cuda_variant variant, int64_t warps, int64_t blocks, cuda_launch *launch) {
+    const bool goes_through = variant == variant_vectors_any_sums || variant == variant_vectors_any_slopes;
+    launch->loss = job->loss;
+    launch->variant = variant;
+    launch->compute = job->compute;
+    launch->sums_terms = false;
+    launch->threads = (uint32_t)(warps * WARP);
+    launch->blocks = (uint32_t)blocks;
+    launch->shared_memory =
+        goes_through ? (uint32_t)(warps * job->loss->vectors * ORDER_TILE) * (uint32_t)dtype_size(job->compute) : 0;
+    launch->workspace = workspace_of(job);
+    plan_parameter(job, &launch->parameter.vector);
+}
+
+int onepass_cuda_vector_steps(const job *job) {
+    return way_of(job) != LONG ? 1 : has_gradient(job) ? 3 : 2;
+}
+
+void onepass_cuda_plan_vectors(const job *job, int step, cuda_launch *launch) {
+    const way way = way_of(job);
+    const bool any = layout_of_job(job) == ANYHOW;
+    const int64_t chunk = chunk_of(job), chunks = chunks_of(job), all = job->count * chunks;
+    const int64_t warps = !any ? CUDA_MOST_WARPS : job->compute == ONEPASS_F64 ? 1 : 2;
+    if (way == NARROW)
+        plan_launch(job, variant_vectors_narrow, warps, blocks_for(job->count, warps * (ORDER_LINES / chunk)), launch);
+    else if (way == SHORT)
+        plan_launch(job, variant_vectors_short, warps, blocks_for(job->count, warps / chunk), launch);
+    else if (step == 0)
+        plan_launch(job, any ? variant_vectors_any_sums : variant_vectors_sums, warps,
+                    blocks_for(all, chunk < warps ? warps / chunk : 1), launch);
+    else if (step == 1)
+        plan_launch(job, variant_vectors_finish, CUDA_MOST_WARPS,
+                    blocks_for(job->count, chunks == 1 ? CUDA_MOST_WARPS * WARP : 1), launch);
+    else
+        plan_launch(job, any ? variant_vectors_any_slopes : variant_vectors_slopes, warps,
+                    blocks_for(all * chunk, warps), launch);
+}

@@ -1,0 +1,127 @@
+/*
+ * Rows of any length, by three launches: the sums of chunks of tiles, the rows, and the slopes.
+ */
+#ifndef ONEPASS_CUDA_VECTORS_LONG_H
+#define ONEPASS_CUDA_VECTORS_LONG_H
+
+#include "cuda/vectors/row.h"
+
+/* A warp's own shared memory, a tile an operand, which only those that go through it have. */
+template <typename loss, vector_access access> ALWAYS_INLINE real *vector_buffer(int warp) {
+    extern __shared__ __align__(16) unsigned char shared_memory[];
+    return access == VECTORS_ANYHOW ? (real *)shared_memory + warp * loss::VECTOR_COUNT * ORDER_TILE : NULL;
+}
+
+/* ------------------------------------------------------------------ sums -- */
+
+/* Chunks are numbered row by row; a block has one, or so many small ones that each of its warps has a tile. */
+template <typename loss, vector_access access, bool is_usual> ALWAYS_INLINE void run_sums(const cuda_vector *job) {
+    __shared__ double node[VECTOR_MOST_SUMS][CUDA_MOST_CHUNK];
+    const place_in_block at = here_in_block();
+    const int chunk = job->chunk, slots = chunk > at.warps ? chunk : at.warps, chunks = slots / chunk;
+    const int64_t all = job->rows * job->chunks;
+    OWN_PARAMETERS(parameter, is_usual);
+    if (is_done_before(job))
+        return;
+#pragma unroll 1
+    for (int64_t first = blockIdx.x * (int64_t)chunks; first < all; first += gridDim.x * (int64_t)chunks) {
+#pragma unroll 1
+        for (int slot = at.warp; slot < slots; slot += at.warps) {
+            const int64_t index = first + slot / chunk, row = divide_by_chunks(job, index);
+            const tile tile = vector_tile_at(job, (index - row * job->chunks) * chunk + slot % chunk, at.thread,
+                                             vector_buffer<loss, access>(at.warp));
+            double sum[VECTOR_MOST_SUMS] = {ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
+            if (index < all && tile.index < job->tiles && row_takes_part(job, row))
+                sum_vectors<loss, access>(job, parameter, row, &tile, sum);
+            if (at.thread == 0)
+#pragma unroll
+                for (int k = 0; k < loss::SUMS; k++)
+                    node[k][slot] = sum[k];
+        }
+        __syncthreads();
+        if ((int)threadIdx.x < chunks && first + threadIdx.x < all)
+#pragma unroll
+            for (int k = 0; k < loss::SUMS; k++)
+                in_workspace(job, job->nodes_at)[k * all + first + threadIdx.x] =
+                    order_tree(&node[k][threadIdx.x * chunk], chunk);
+        __syncthreads();
+    }
+}
+
+/* ---------------------------------------------------------------- finish -- */
+
+ALWAYS_INLINE void leave_factors(const cuda_vector *job, int64_t row, const double *factor) {
+    double *into = in_workspace(job, job->factors_at) + row * VECTOR_MOST_FACTORS;
+#pragma unroll
+    for (int i = 0; i < VECTOR_MOST_FACTORS; i++)
+        into[i] = factor[i];
+}
+
+/* The sum of a row's chunks by all warps of a block; the first thread has it. Missing ones are nothing. */
+ALWAYS_INLINE double sum_of_chunks(const double *node, int64_t count, double *of_warp, order_stack *stack) {
+    const place_in_block at = here_in_block();
+    if (threadIdx.x == 0)
+        stack->depth = 0, stack->tiles = 0;
+#pragma unroll 1
+    for (int64_t first = 0; first < count; first += (int64_t)at.warps * GROUP) {
+        const double sum = group_sum(node, first + (int64_t)at.warp * GROUP, count, at.thread);
+        if (at.thread == 0)
+            of_warp[at.warp] = sum;
+        __syncthreads();
+        if (threadIdx.x == 0)
+            order_push(stack, order_tree(of_warp, at.warps));
+        __syncthreads();
+    }
+    return threadIdx.x == 0 ? order_top(stack) : 0;
+}
+
+/* A thread has a row of one chunk, a block one of several. */
+template <typename loss> ALWAYS_INLINE void run_finish(const cuda_vector *job) {
+    __shared__ double of_warp[CUDA_MOST_WARPS];
+    __shared__ order_stack stack;
+    const double *node = in_workspace(job, job->nodes_at);
+    const int64_t all = job->rows * job->chunks, rows = job->chunks == 1 ? blockDim.x : 1;
+    if (is_done_before(job))
+        return;
+#pragma unroll 1
+    for (int64_t first = blockIdx.x * rows; first < job->rows; first += gridDim.x * rows) {
+        const int64_t row = first + (job->chunks == 1 ? threadIdx.x : 0);
+        double sum[VECTOR_MOST_SUMS] = {0, 0, 0}, factor[VECTOR_MOST_FACTORS];
+#pragma unroll
+        for (int k = 0; k < loss::SUMS; k++)
+            if (job->chunks > 1)
+                sum[k] = sum_of_chunks(node + k * all + row * job->chunks, job->chunks, of_warp, &stack);
+            else if (row < job->rows)
+                sum[k] = node[k * all + row];
+        if (row < job->rows && (job->chunks == 1 || threadIdx.x == 0)) {
+            finish_vectors<loss>(job, job->parameter, row, sum, factor);
+            if (job->has_gradient)
+                leave_factors(job, row, factor);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- slopes -- */
+
+/* A warp has a tile; tiles are numbered row by row, those of a row's last chunk as if it were whole. */
+template <typename loss, vector_access access, bool is_usual> ALWAYS_INLINE void run_slopes(const cuda_vector *job) {
+    const place_in_block at = here_in_block();
+    const int64_t all = job->rows * job->chunks * job->chunk;
+    OWN_PARAMETERS(parameter, is_usual);
+    if (is_done_before(job))
+        return;
+#pragma unroll 1
+    for (int64_t slot = blockIdx.x * (int64_t)at.warps + at.warp; slot < all; slot += gridDim.x * (int64_t)at.warps) {
+        const int64_t index = slot / job->chunk, row = divide_by_chunks(job, index);
+        const tile tile = vector_tile_at(job, (index - row * job->chunks) * job->chunk + slot % job->chunk, at.thread,
+                                         vector_buffer<loss, access>(at.warp));
+        if (tile.index >= job->tiles)
+            continue;
+        const bool part = row_takes_part(job, row);
+        const double *from = in_workspace(job, job->factors_at) + row * VECTOR_MOST_FACTORS;
+        const double factor[VECTOR_MOST_FACTORS] = {from[0], from[1], from[2]};
+        write_slopes<loss, access>(job, parameter, row, &tile, part, factor, part ? row_upstream(job, row) : 1);
+    }
+}
+
+#endif

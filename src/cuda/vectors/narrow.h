@@ -1,0 +1,201 @@
+/*
+ * Rows of no more than a tile: a warp has one, or as many as their lines fill a tile, and needs nobody else. Slopes
+ * read the elements again, which are in the multiprocessor's own cache.
+ */
+#ifndef ONEPASS_CUDA_VECTORS_NARROW_H
+#define ONEPASS_CUDA_VECTORS_NARROW_H
+
+#include "cuda/vectors/row.h"
+
+#if !defined(ONEPASS_REAL_F64)
+
+/* A warp's rows, of LINES lines each. */
+template <int LINES> struct narrow_rows {
+    int64_t first;
+    unsigned here; /* which of them there are, a bit each, ... */
+    unsigned part; /* ... and which take part */
+    int thread;
+    bool full; /* all of them, with all elements that their lines have room for */
+};
+
+/* The thread's own four elements of a line, and whether the row is so long. */
+template <int LINES> ALWAYS_INLINE int element_of(const narrow_rows<LINES> *rows, int line) {
+    return line % LINES * ORDER_LANES + order_lane(rows->thread, 0);
+}
+
+template <int LINES>
+ALWAYS_INLINE bool is_in_rows(const cuda_vector *job, const narrow_rows<LINES> *rows, unsigned which, int line) {
+    return (which >> line / LINES & 1) && element_of(rows, line) < (int)job->length;
+}
+
+/* ------------------------------------------------------------------ sums -- */
+
+/* `COUNT` lines of an operand from `begin` on. */
+template <int LINES, int COUNT, bool FULL>
+ALWAYS_INLINE void read_lines(const cuda_vector *job, int which, const narrow_rows<LINES> *rows, int begin,
+                              real (*x)[ORDER_OWN_LANES]) {
+    const char *from = dense_address(job, which, rows->first, order_lane(rows->thread, 0));
+    const int64_t step = job->row_stride[which];
+    if (job->halves) {
+        uint2 read[COUNT];
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            const int line = begin + i;
+            read[i] = make_uint2(0, 0);
+            if (FULL || is_in_rows(job, rows, rows->part, line))
+                read[i] = *(const uint2 *)(from + 2 * (line / LINES * step + line % LINES * ORDER_LANES));
+        }
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+            unpack_half(job->dtype[which] == ONEPASS_F16, read[i], x[i]);
+    } else {
+        vector read[COUNT];
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            const int line = begin + i;
+            read[i] = zero_vector();
+            if (FULL || is_in_rows(job, rows, rows->part, line))
+                read[i] = *(const vector *)(from + 4 * (line / LINES * step + line % LINES * ORDER_LANES));
+        }
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+            unpack_vector(read[i], x[i]);
+    }
+}
+
+/* The sums over `COUNT` lines, for each of a thread's own lanes. */
+template <typename loss, int LINES, int COUNT, bool FULL>
+ALWAYS_INLINE void sum_lines(const cuda_vector *job, const double *parameter, const narrow_rows<LINES> *rows, int begin,
+                             double (*lane)[ORDER_OWN_LANES]) {
+    real x[loss::VECTOR_COUNT][COUNT][ORDER_OWN_LANES];
+#pragma unroll
+    for (int k = 0; k < loss::VECTOR_COUNT; k++)
+        read_lines<LINES, COUNT, FULL>(job, CUDA_VECTOR_OPERAND + k, rows, begin, x[k]);
+    EACH_OWN {
+        double term[COUNT][VECTOR_MOST_SUMS];
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            const real operand[] = OWN_OPERANDS(x, i, own);
+            loss::terms(operand, parameter, term[i]);
+#pragma unroll
+            for (int k = 0; k < loss::SUMS && !FULL; k++)
+                term[i][k] = is_in_rows(job, rows, rows->part, begin + i) ? term[i][k] : 0;
+        }
+#pragma unroll
+        for (int k = 0; k < loss::SUMS; k++)
+            lane[k][own] = COUNT == 1   ? term[0][k]
+                           : COUNT == 2 ? term[0][k] + term[COUNT - 1][k]
+                                        : (term[0][k] + term[COUNT > 1][k]) + (term[COUNT / 2][k] + term[COUNT - 1][k]);
+    }
+}
+
+/* The sums of all rows of a warp; those of row i are lane i's. Lines that a row does not have add 0 to it. */
+template <typename loss, int LINES, bool FULL>
+ALWAYS_INLINE void sum_rows(const cuda_vector *job, const double *parameter, const narrow_rows<LINES> *rows,
+                            double *sum) {
+    constexpr int COUNT = LINES < HALF_TILE ? LINES : HALF_TILE;
+    double lane[VECTOR_MOST_SUMS][ORDER_OWN_LANES];
+#pragma unroll
+    for (int begin = 0; begin < ORDER_LINES; begin += COUNT) {
+        double own_lane[VECTOR_MOST_SUMS][ORDER_OWN_LANES];
+        sum_lines<loss, LINES, COUNT, FULL>(job, parameter, rows, begin, own_lane);
+#pragma unroll
+        for (int k = 0; k < loss::SUMS; k++) {
+            EACH_OWN lane[k][own] = LINES < ORDER_LINES ? own_lane[k][own] + 0
+                                    : begin == 0        ? own_lane[k][own]
+                                                        : lane[k][own] + own_lane[k][own];
+            if ((begin + COUNT) % LINES == 0) {
+                const double of_row = order_lanes(rows->thread, lane[k]);
+                sum[k] = rows->thread == begin / LINES ? of_row : sum[k];
+            }
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- slopes -- */
+
+/* The gradients of all rows of a warp. Lane i has the factors of row i. */
+template <typename loss, int LINES>
+ALWAYS_INLINE void write_rows(const cuda_vector *job, const double *parameter, const narrow_rows<LINES> *rows,
+                              const double *factors, real upstreams) {
+    constexpr int COUNT = LINES < 2 ? LINES : 2;
+#pragma unroll 1
+    for (int begin = 0; begin < ORDER_LINES; begin += COUNT) {
+        const int row = begin / LINES;
+        const real upstream = __shfl_sync(~0u, upstreams, row);
+        const bool part = rows->part >> row & 1;
+        double factor[VECTOR_MOST_FACTORS];
+        real x[loss::VECTOR_COUNT][COUNT][ORDER_OWN_LANES];
+#pragma unroll
+        for (int i = 0; i < VECTOR_MOST_FACTORS; i++)
+            factor[i] = __shfl_sync(~0u, factors[i], row);
+#pragma unroll
+        for (int k = 0; k < loss::VECTOR_COUNT; k++)
+            read_lines<LINES, COUNT, false>(job, CUDA_VECTOR_OPERAND + k, rows, begin, x[k]);
+#pragma unroll
+        for (int k = 0; k < loss::VECTOR_COUNT; k++) {
+            const int which = CUDA_VECTOR_GRADIENT + k;
+            if (!job->data[which])
+                continue;
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) {
+                real slope[ORDER_OWN_LANES];
+                EACH_OWN {
+                    const real operand[] = OWN_OPERANDS(x, i, own);
+                    const real own_slope = canonical((real)loss::slope(k, operand, parameter, factor));
+                    slope[own] = !part ? 0 : upstream != 1 ? canonical(own_slope * upstream) : own_slope;
+                }
+                if (is_in_rows(job, rows, rows->here, begin + i))
+                    write_four(job, which, dense_address(job, which, rows->first + row, element_of(rows, begin + i)),
+                               slope);
+            }
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ rows -- */
+
+template <typename loss, int LINES> ALWAYS_INLINE void run_narrow_rows(const cuda_vector *job) {
+    constexpr int ROWS = ORDER_LINES / LINES;
+    const place_in_block at = here_in_block();
+    OWN_PARAMETERS(parameter, true);
+#pragma unroll 1
+    for (int64_t first = ((int64_t)blockIdx.x * at.warps + at.warp) * ROWS; first < job->rows;
+         first += (int64_t)gridDim.x * at.warps * ROWS) {
+        const int64_t row = first + at.thread;
+        const bool is_here = at.thread < ROWS && row < job->rows, part = is_here && row_takes_part(job, row);
+        narrow_rows<LINES> rows;
+        rows.first = first;
+        rows.here = __ballot_sync(~0u, is_here);
+        rows.part = __ballot_sync(~0u, part);
+        rows.thread = at.thread;
+        rows.full = rows.part == (1u << ROWS) - 1 && job->length == LINES * ORDER_LANES;
+        double sum[VECTOR_MOST_SUMS] = {0, 0, 0}, factor[VECTOR_MOST_FACTORS] = {0, 0, 0};
+        if (rows.full)
+            sum_rows<loss, LINES, true>(job, parameter, &rows, sum);
+        else
+            sum_rows<loss, LINES, false>(job, parameter, &rows, sum);
+        if (is_here)
+            finish_vectors<loss>(job, parameter, row, sum, factor);
+        if (job->has_gradient)
+            write_rows<loss, LINES>(job, parameter, &rows, factor, part ? row_upstream(job, row) : 1);
+    }
+}
+
+/* job->chunk is the number of lines that a row has, a power of two. */
+template <typename loss> ALWAYS_INLINE void run_narrow(const cuda_vector *job) {
+    if (is_done_before(job))
+        return;
+    if (job->chunk == 1)
+        run_narrow_rows<loss, 1>(job);
+    else if (job->chunk == 2)
+        run_narrow_rows<loss, 2>(job);
+    else if (job->chunk == 4)
+        run_narrow_rows<loss, 4>(job);
+    else
+        run_narrow_rows<loss, 8>(job);
+}
+
+#endif
+
+#endif

@@ -1,0 +1,279 @@
+/*
+ * A tile of a row's vectors in the registers of a warp: elements come in, sums and gradients are made of them.
+ */
+#ifndef ONEPASS_CUDA_VECTORS_TILE_H
+#define ONEPASS_CUDA_VECTORS_TILE_H
+
+#include "cuda/pairwise/lines.h"
+#include "cuda/pairwise/views.h"
+#include "math/vector.h"
+
+/* How vectors and their gradients lie in memory. */
+typedef enum vector_access {
+    VECTORS_DENSE, /* without gaps, four elements at a time at an aligned address, all in float or all in 16-bit types
+                    */
+    VECTORS_ANYHOW /* of any type, anywhere: through shared memory */
+} vector_access;
+
+/* The parameters, of which the compiler knows those that are as usual if `usual` says so. */
+#define OWN_PARAMETERS(parameter, is_usual)                                                                            \
+    double parameter[ONEPASS_MAX_PARAMETERS];                                                                          \
+    _Pragma("unroll") for (int i = 0; i < ONEPASS_MAX_PARAMETERS; i++) parameter[i] = job->parameter[i];               \
+    if (is_usual)                                                                                                      \
+    loss::usual(parameter)
+
+/* Lines that are in a thread's registers at a time: more would not leave it enough for what is summed in double. */
+#define HALF_TILE (ORDER_LINES / 2)
+
+/* A tile of a row, which is `index` tiles behind the row's first element. */
+ALWAYS_INLINE tile vector_tile_at(const cuda_vector *job, int64_t index, int thread, real *buffer) {
+    const int64_t left = job->length - index * ORDER_TILE;
+    return tile_at(index, left < ORDER_TILE ? (int)left : ORDER_TILE, thread, buffer);
+}
+
+ALWAYS_INLINE bool is_in(const tile *tile, int line, int own) {
+    return own_element(tile, line, own) < tile->count;
+}
+
+/* The number of a tile's first element among all. */
+ALWAYS_INLINE int64_t first_element(const cuda_vector *job, int64_t row, const tile *tile) {
+    return row * job->length + tile->index * ORDER_TILE;
+}
+
+ALWAYS_INLINE place vector_place(const cuda_vector *job, int which, int64_t element) {
+    const cuda_view *view = &job->view[which];
+    const place at = {element * view->stride[0], view->extent[0] - element};
+    return view->ndim == 1 ? at : place_of(view, element);
+}
+
+ALWAYS_INLINE char *vector_address(const cuda_vector *job, int which, int64_t offset) {
+    return (char *)job->data[which] + offset * (int64_t)dtype_size(job->dtype[which]);
+}
+
+/* ------------------------------------------------------- through shared memory -- */
+
+static __device__ __noinline__ void fill_vector(const cuda_vector *job, int which, int64_t element, const tile *tile,
+                                                real *buffer) {
+    const cuda_view *view = &job->view[which];
+    const place at = vector_place(job, which, element);
+    if (at.left >= tile->count) {
+        fill_from_row(tile, job->dtype[which], vector_address(job, which, at.offset), view->stride[view->ndim - 1],
+                      buffer);
+        return;
+    }
+#pragma unroll 1
+    for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
+        buffer[i] = (real)load_scalar(vector_address(job, which, vector_place(job, which, element + i).offset),
+                                      job->dtype[which]);
+}
+
+static __device__ __noinline__ void empty_vector(const cuda_vector *job, int which, int64_t element, const tile *tile,
+                                                 const real *buffer) {
+    const cuda_view *view = &job->view[which];
+    const place at = vector_place(job, which, element);
+    const int64_t stride = view->stride[view->ndim - 1];
+#pragma unroll 1
+    for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
+        store_one(job->dtype[which], job->data[which],
+                  at.left >= tile->count ? at.offset + i * stride : vector_place(job, which, element + i).offset,
+                  buffer[i]);
+}
+
+/* -------------------------------------------------------------------- a tile -- */
+
+/* Where a tile of each operand is read, and of each gradient is written: in place, or in the warp's own memory. */
+typedef struct vector_tile {
+    struct tile of;
+    int64_t row;
+    char *operand[MOST_OPERANDS];
+} vector_tile;
+
+/* An element of a row that lies as the kernels like it. */
+ALWAYS_INLINE char *dense_address(const cuda_vector *job, int which, int64_t row, int64_t element) {
+    return (char *)job->data[which] + (row * job->row_stride[which] + element) * (job->halves ? 2 : 4);
+}
+
+ALWAYS_INLINE char *tile_in_place(const cuda_vector *job, int which, int64_t row, const tile *tile) {
+    return dense_address(job, which, row, tile->index * ORDER_TILE);
+}
+
+#if !defined(ONEPASS_REAL_F64)
+ALWAYS_INLINE void write_four(const cuda_vector *job, int which, char *to, const real *x) {
+    if (job->halves)
+        *(uint2 *)to = pack_half(job->dtype[which] == ONEPASS_F16, x);
+    else
+        *(vector *)to = pack_vector(x);
+}
+#endif
+
+template <typename loss, vector_access access>
+ALWAYS_INLINE vector_tile begin_tile(const cuda_vector *job, int64_t row, const tile *tile) {
+    vector_tile own = {*tile, row, {NULL, NULL, NULL}};
+    if (access == VECTORS_ANYHOW)
+        __syncwarp();
+#pragma unroll
+    for (int k = 0; k < loss::VECTOR_COUNT; k++) {
+        if (access == VECTORS_ANYHOW) {
+            const struct tile copy = *tile;
+            real *buffer = tile->buffer + k * ORDER_TILE;
+            fill_vector(job, CUDA_VECTOR_OPERAND + k, first_element(job, row, tile), &copy, buffer);
+            own.operand[k] = (char *)buffer;
+        } else {
+            own.operand[k] = tile_in_place(job, CUDA_VECTOR_OPERAND + k, row, tile);
+        }
+    }
+    if (access == VECTORS_ANYHOW)
+        __syncwarp();
+    return own;
+}
+
+/* A thread's own elements of half a tile. */
+typedef real half_tile[HALF_TILE][ORDER_OWN_LANES];
+
+#define EACH_HALF_LINE _Pragma("unroll") for (int i = 0; i < HALF_TILE; i++)
+
+/* The elements of an operand; those beyond the end are 0, or anything where they lie in shared memory. */
+template <vector_access access>
+ALWAYS_INLINE void read_half(const cuda_vector *job, int k, const vector_tile *own, int first, half_tile x) {
+    const tile *tile = &own->of;
+    if (access == VECTORS_ANYHOW) {
+        EACH_HALF_LINE read_line(tile, (const real *)own->operand[k], first + i, x[i]);
+        return;
+    }
+#if !defined(ONEPASS_REAL_F64)
+    if (!job->halves) {
+        vector read[HALF_TILE];
+        EACH_HALF_LINE {
+            read[i] = zero_vector();
+            if (is_in(tile, first + i, 0))
+                read[i] = *(const vector *)own_place(tile, (const real *)own->operand[k], first + i, 0);
+        }
+        EACH_HALF_LINE unpack_vector(read[i], x[i]);
+        return;
+    }
+    uint2 half[HALF_TILE];
+    EACH_HALF_LINE {
+        half[i] = make_uint2(0, 0);
+        if (is_in(tile, first + i, 0))
+            half[i] = *(const uint2 *)own_place(tile, (const uint16_t *)own->operand[k], first + i, 0);
+    }
+    if (job->dtype[CUDA_VECTOR_OPERAND + k] == ONEPASS_F16)
+        EACH_HALF_LINE unpack_half(true, apart(half[i]), x[i]);
+    else
+        EACH_HALF_LINE unpack_half(false, half[i], x[i]);
+#endif
+}
+
+template <typename loss, vector_access access>
+ALWAYS_INLINE void read_halves(const cuda_vector *job, const vector_tile *own, int first, half_tile *x) {
+#pragma unroll
+    for (int k = 0; k < loss::VECTOR_COUNT; k++)
+        read_half<access>(job, k, own, first, x[k]);
+}
+
+/* --------------------------------------------------------------------- sums -- */
+
+/* The operands of one element, as a loss's functions take them. */
+#define OWN_OPERANDS(x, i, own)                                                                                        \
+    { x[0][i][own], x[1][i][own], x[loss::VECTOR_COUNT > 2 ? 2 : 0][i][own] }
+
+/* What the lines of half a tile add to the sums of a lane; of a whole tile nothing need be asked. */
+template <typename loss, bool WHOLE>
+ALWAYS_INLINE void add_lane(const double *parameter, const tile *tile, const half_tile *x, int first, int own,
+                            double (*lane)[ORDER_OWN_LANES]) {
+    double term[HALF_TILE][VECTOR_MOST_SUMS];
+    EACH_HALF_LINE {
+        const real operand[] = OWN_OPERANDS(x, i, own);
+        loss::terms(operand, parameter, term[i]);
+#pragma unroll
+        for (int k = 0; k < loss::SUMS && !WHOLE; k++)
+            term[i][k] = is_in(tile, first + i, own) ? term[i][k] : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < loss::SUMS; k++) {
+        const double sum = (term[0][k] + term[1][k]) + (term[2][k] + term[3][k]);
+        lane[k][own] = first == 0 ? sum : lane[k][own] + sum;
+    }
+}
+
+template <typename loss, vector_access access, bool WHOLE>
+ALWAYS_INLINE void sum_halves(const cuda_vector *job, const double *parameter, const vector_tile *own_tile,
+                              double *sum) {
+    double lane[VECTOR_MOST_SUMS][ORDER_OWN_LANES] = {};
+#pragma unroll
+    for (int first = 0; first < ORDER_LINES; first += HALF_TILE) {
+        half_tile x[loss::VECTOR_COUNT];
+        read_halves<loss, access>(job, own_tile, first, x);
+        EACH_OWN add_lane<loss, WHOLE>(parameter, &own_tile->of, x, first, own, lane);
+    }
+#pragma unroll
+    for (int k = 0; k < loss::SUMS; k++)
+        sum[k] = order_lanes(own_tile->of.thread, lane[k]);
+}
+
+template <typename loss, vector_access access>
+ALWAYS_INLINE void sum_vectors(const cuda_vector *job, const double *parameter, int64_t row, const tile *tile,
+                               double *sum) {
+    const vector_tile own_tile = begin_tile<loss, access>(job, row, tile);
+    if (access == VECTORS_DENSE && tile->count == ORDER_TILE)
+        sum_halves<loss, access, true>(job, parameter, &own_tile, sum);
+    else
+        sum_halves<loss, access, false>(job, parameter, &own_tile, sum);
+}
+
+/* ------------------------------------------------------------------- slopes -- */
+
+template <vector_access access>
+ALWAYS_INLINE void write_half(const cuda_vector *job, int k, const vector_tile *own, int first, const half_tile slope) {
+    const tile *tile = &own->of;
+    if (access == VECTORS_ANYHOW) {
+        EACH_HALF_LINE write_line(tile, (real *)own->operand[k], first + i, slope[i]);
+        return;
+    }
+#if !defined(ONEPASS_REAL_F64)
+    char *to = tile_in_place(job, CUDA_VECTOR_GRADIENT + k, own->row, tile);
+    EACH_HALF_LINE if (is_in(tile, first + i, 0)) write_four(
+        job, CUDA_VECTOR_GRADIENT + k, to + own_element(tile, first + i, 0) * (job->halves ? 2 : 4), slope[i]);
+#endif
+}
+
+/* What lies in the warp's memory instead of the operands goes to the gradients. */
+template <typename loss> ALWAYS_INLINE void empty_buffers(const cuda_vector *job, const vector_tile *own) {
+    const struct tile copy = own->of;
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < loss::VECTOR_COUNT; k++)
+        if (job->data[CUDA_VECTOR_GRADIENT + k])
+            empty_vector(job, CUDA_VECTOR_GRADIENT + k, first_element(job, own->row, &copy), &copy,
+                         (const real *)own->operand[k]);
+}
+
+/* The gradients that are wanted; which ones is a branch that all threads take together. Those of a row that takes no
+ * part are 0. */
+template <typename loss, vector_access access>
+ALWAYS_INLINE void write_slopes(const cuda_vector *job, const double *parameter, int64_t row, const tile *tile,
+                                bool part, const double *factor, real upstream) {
+    const vector_tile own_tile = begin_tile<loss, access>(job, row, tile);
+#pragma unroll 1
+    for (int first = 0; first < ORDER_LINES; first += HALF_TILE) {
+        half_tile x[loss::VECTOR_COUNT];
+        read_halves<loss, access>(job, &own_tile, first, x);
+#pragma unroll
+        for (int k = 0; k < loss::VECTOR_COUNT; k++) {
+            half_tile slope;
+            if (!job->data[CUDA_VECTOR_GRADIENT + k])
+                continue;
+            EACH_HALF_LINE EACH_OWN {
+                const real operand[] = OWN_OPERANDS(x, i, own);
+                slope[i][own] = part ? canonical((real)loss::slope(k, operand, parameter, factor)) : 0;
+            }
+            if (upstream != 1)
+                EACH_HALF_LINE EACH_OWN slope[i][own] = canonical(slope[i][own] * upstream);
+            write_half<access>(job, k, &own_tile, first, slope);
+        }
+    }
+    if (access == VECTORS_ANYHOW)
+        empty_buffers<loss>(job, &own_tile);
+}
+
+#endif
