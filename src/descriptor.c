@@ -110,7 +110,7 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
     ONEPASS_INTERNAL extern const struct cpu_vector_f32 onepass_cpu_##name##_##set##_f32;                              \
     ONEPASS_INTERNAL extern const struct cpu_vector_f64 onepass_cpu_##name##_##set##_f64;
 
-#define VECTOR_LOSS(name, operands, vector_count, sum_count, meaning, value, slope, accuracy, ...)                     \
+#define VECTOR_LOSS(name, operands, vector_count, sum_count, length, meaning, value, slope, accuracy, ...)             \
     static const onepass_accuracy name##_accuracy = accuracy;                                                          \
     static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;                                             \
     static const char *const name##_operands[] = NAMES operands;                                                       \

@@ -121,6 +121,7 @@ bring_ptx() {
     source=src/cuda/unit.cu
     [ "$unit" != every_loss ] || source=src/cuda/every_loss.cu
     ! grep -q "\"loss/$unit\.h\"" src/row_losses.def || source=src/cuda/row_unit.cu
+    ! grep -q "\"loss/$unit\.h\"" src/vector_losses.def || source=src/cuda/vector_unit.cu
     # shellcheck disable=SC2086 # an option or none
     "$nvcc" -std=c++17 -O3 --fmad=false $any_compiler -I src -I include "-DONEPASS_REAL_F$real" \
         "-DONEPASS_UNIT_HEADER=\"loss/$unit.h\"" -ptx -arch="compute_$4" -o "$work/$3" $source
@@ -168,7 +169,7 @@ done
 set -- "${1:-}" $architectures
 lowest=$2
 list=$(echo "$architectures" | sed -e 's/^ //' -e 's/ /,/g')
-units=${UNITS:-$(sed -n 's/^#include "loss\/\(.*\)\.h"$/\1/p' src/losses.def src/row_losses.def) every_loss}
+units=${UNITS:-$(sed -n 's/^#include "loss\/\(.*\)\.h"$/\1/p' src/losses.def src/row_losses.def src/vector_losses.def) every_loss}
 
 plant || exit 1
 for unit in $units; do

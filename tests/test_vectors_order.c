@@ -54,20 +54,22 @@ static void cosine_terms(const double *x, const double *k, double *term) {
 static void finish_similarity(row *r) {
     const double norm_a = sqrt(r->sum[1]), norm_b = sqrt(r->sum[2]);
     const double a = larger(norm_a, r->k[0]), b = larger(norm_b, r->k[0]);
-    r->value = (r->sum[0] / a) / b;
-    r->factor[0] = (1 / a) / b;
-    r->factor[1] = (r->value * reciprocal_or_0(norm_a)) / a;
-    r->factor[2] = (r->value * reciprocal_or_0(norm_b)) / b;
+    const double per_a = 1 / a, per_b = 1 / b;
+    r->value = (r->sum[0] * per_a) * per_b;
+    r->factor[0] = per_a * per_b;
+    r->factor[1] = (r->value * per_a) * reciprocal_or_0(norm_a);
+    r->factor[2] = (r->value * per_b) * reciprocal_or_0(norm_b);
 }
 
 static void finish_embedding(row *r) {
     const double square_a = r->sum[1] + 1e-12, square_b = r->sum[2] + 1e-12;
-    const double a = sqrt(square_a), b = sqrt(square_b), cosine = (r->sum[0] / a) / b, beyond = cosine - r->k[0];
+    const double per_a = 1 / sqrt(square_a), per_b = 1 / sqrt(square_b);
+    const double cosine = (r->sum[0] * per_a) * per_b, beyond = cosine - r->k[0];
     const double sign = r->number == 1 ? -1 : r->number == -1 && !(beyond < 0) ? 1 : 0;
     r->value = r->number == 1 ? 1 - cosine : r->number == -1 ? larger(beyond, 0) : 0;
-    r->factor[0] = (sign / a) / b;
-    r->factor[1] = (sign * cosine) / square_a;
-    r->factor[2] = (sign * cosine) / square_b;
+    r->factor[0] = (sign * per_a) * per_b;
+    r->factor[1] = ((sign * cosine) * per_a) * per_a;
+    r->factor[2] = ((sign * cosine) * per_b) * per_b;
 }
 
 static double cosine_slope(int which, const double *x, const row *r) {
@@ -151,9 +153,9 @@ static void overlap_terms(const double *x, const double *k, double *term) {
 static void finish_overlap(row *r) {
     const double alpha = r->k[0], beta = r->k[1], smooth = r->k[2], eps = r->k[3];
     const double lost = alpha * r->sum[1] + beta * r->sum[2], kept = r->sum[0] + smooth, all = kept + lost;
-    const double size = larger(all, eps), score = kept / size, pull = all < eps ? 0 : score / size;
-    r->value = all < eps ? 1 - score : lost / size;
-    r->factor[0] = pull * ((1 - alpha) - beta) - 1 / size;
+    const double per_size = 1 / larger(all, eps), score = kept * per_size, pull = all < eps ? 0 : score * per_size;
+    r->value = all < eps ? 1 - score : lost * per_size;
+    r->factor[0] = pull * ((1 - alpha) - beta) - per_size;
     r->factor[1] = pull * alpha;
     r->factor[2] = pull * beta;
 }

@@ -18,13 +18,18 @@
 #define VECTOR_KERNELS CUDA_VECTOR_KERNELS_F32
 #endif
 
+/* Whoever computes long hides it behind more warps. */
+#define MORE_BLOCKS_SHORT 0
+#define MORE_BLOCKS_LONG  1
+
 /* A loss as the templates take it. */
-#define VECTOR_LOSS_TYPE(name, operands, vector_count, sum_count)                                                      \
+#define VECTOR_LOSS_TYPE(name, operands, vector_count, sum_count, length)                                              \
     struct name##_vectors {                                                                                            \
         enum {                                                                                                         \
             OPERANDS = OPERANDS_OF operands,                                                                           \
             VECTOR_COUNT = vector_count,                                                                               \
-            SUMS = sum_count                                                                                           \
+            SUMS = sum_count,                                                                                          \
+            MORE_BLOCKS = MORE_BLOCKS_##length                                                                         \
         };                                                                                                             \
         ALWAYS_INLINE void terms(const real *x, const double *parameter, double *term) {                               \
             name##_terms(x, parameter, term);                                                                          \
@@ -65,7 +70,7 @@ template <typename loss> ALWAYS_INLINE void run_vectors_finish(const cuda_vector
 }
 
 #define MAKE_VECTOR_KERNEL(loss, variant, parameter, warps, blocks)                                                    \
-    extern "C" __global__ void __launch_bounds__((warps)*ORDER_WARP, blocks)                                           \
+    extern "C" __global__ void __launch_bounds__((warps)*ORDER_WARP, (blocks) + loss##_vectors::MORE_BLOCKS)           \
         onepass_##loss##_##variant(const __grid_constant__ cuda_##parameter job) {                                     \
         run_##variant<loss##_vectors>(&job);                                                                           \
     }

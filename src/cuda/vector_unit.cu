@@ -3,7 +3,7 @@
  */
 #include "cuda/vector_kernel.h"
 
-#define VECTOR_LOSS(name, operands, vector_count, sum_count, ...)                                                      \
-    VECTOR_LOSS_TYPE(name, operands, vector_count, sum_count)                                                          \
+#define VECTOR_LOSS(name, operands, vector_count, sum_count, length, ...)                                              \
+    VECTOR_LOSS_TYPE(name, operands, vector_count, sum_count, length)                                                  \
     VECTOR_KERNELS(MAKE_VECTOR_KERNEL, name)
 #include ONEPASS_UNIT_HEADER

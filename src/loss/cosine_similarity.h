@@ -60,12 +60,12 @@ VECTOR_FUNCTION cosine_embedding_usual(double *parameter) {
 
 #endif
 
-VECTOR_LOSS(cosine_similarity, (input1, input2), 2, 3, "cosine of the angle between two vectors",
+VECTOR_LOSS(cosine_similarity, (input1, input2), 2, 3, SHORT, "cosine of the angle between two vectors",
             "sum(a*b)/(max(norm(a), eps)*max(norm(b), eps))", "(b/norm(b) - cosine*a/norm(a))/norm(a)",
             ACCURACY("", ULP_OF(1, "sum(abs(a*b))/(norm(a)*norm(b))"), ULP_OF(1, "1/norm(a)"), ULP_OF(1, "1/norm(b)")),
             PARAMETERS({"eps", "the least that a norm counts as", 1e-8, AT_LEAST(0)}))
 
-VECTOR_LOSS(cosine_embedding, (input1, input2, target), 2, 3,
+VECTOR_LOSS(cosine_embedding, (input1, input2, target), 2, 3, SHORT,
             "1 - cosine for the target 1, the cosine beyond a margin for -1",
             "y == 1 ? 1 - cosine : y == -1 ? max(0, cosine - margin) : 0", "-y times the slope of the cosine",
             ACCURACY("", ULP_OF(1, "2**-26"), ULP_OF(1, "1/norm(a)"), ULP_OF(1, "1/norm(b)")),

@@ -24,7 +24,8 @@ VECTOR_FUNCTION pairwise_distance_usual(double *parameter) {
 
 #endif
 
-VECTOR_LOSS(pairwise_distance, (input1, input2), 2, 1, "distance of two vectors", "sum(abs(a - b + eps)**p)**(1/p)",
-            "sign(a - b + eps)*(abs(a - b + eps)/d)**(p - 1)", ACCURACY("", ULP(1), ULP(1), ULP(1)),
+VECTOR_LOSS(pairwise_distance, (input1, input2), 2, 1, SHORT, "distance of two vectors",
+            "sum(abs(a - b + eps)**p)**(1/p)", "sign(a - b + eps)*(abs(a - b + eps)/d)**(p - 1)",
+            ACCURACY("", ULP(1), ULP(1), ULP(1)),
             PARAMETERS({"p", "the power, 1 or 2", 2, BETWEEN(1, 2)},
                        {"eps", "added to every component of the difference", 1e-6, ANY_FINITE}))

@@ -43,8 +43,9 @@ VECTOR_FUNCTION triplet_margin_usual(double *parameter) {
 
 #endif
 
-VECTOR_LOSS(triplet_margin, (anchor, positive, negative), 3, 3, "distance from a positive beyond that from a negative",
-            "max(0, margin + d(a, p) - d(a, n))", "slope of d(a, p) - slope of d(a, n)",
+VECTOR_LOSS(triplet_margin, (anchor, positive, negative), 3, 3, SHORT,
+            "distance from a positive beyond that from a negative", "max(0, margin + d(a, p) - d(a, n))",
+            "slope of d(a, p) - slope of d(a, n)",
             ACCURACY("", ULP_OF(1, "margin + d(a, p) + d(a, n)"), ULP(2), ULP(2), ULP(2)),
             PARAMETERS({"margin", "how much longer the distance from the negative is to be", 1, ANY_FINITE},
                        {"p", "the power of the distance, 1 or 2", 2, BETWEEN(1, 2)},

@@ -71,7 +71,7 @@ VECTOR_FUNCTION tversky_with_logits_usual(double *parameter) {
 
 #endif
 
-VECTOR_LOSS(tversky, (input, target), 2, 3, "1 - Tversky's index of probabilities and a region",
+VECTOR_LOSS(tversky, (input, target), 2, 3, SHORT, "1 - Tversky's index of probabilities and a region",
             "1 - (I + smooth)/max(I + alpha*FP + beta*FN + smooth, eps), I = sum(o*t), FP = sum(o*(1 - t)), "
             "FN = sum((1 - o)*t)",
             "(index*((1 - alpha - beta)*t + alpha) - t)/whole",
@@ -81,7 +81,7 @@ VECTOR_LOSS(tversky, (input, target), 2, 3, "1 - Tversky's index of probabilitie
                        {"smooth", "added to what is found and to the whole", 0, FINITE(0)},
                        {"eps", "the least that the whole counts as", 1e-7, FINITE(0)}))
 
-VECTOR_LOSS(tversky_with_logits, (input, target), 2, 3, "1 - Tversky's index of logits and a region",
+VECTOR_LOSS(tversky_with_logits, (input, target), 2, 3, LONG, "1 - Tversky's index of logits and a region",
             "that of tversky with o = sigmoid(z)", "that of tversky, times o*(1 - o)",
             ACCURACY("", ULP(4), ULP_OF(8, "t*o*(1 - o)/whole"), ULP_OF(4, "o/whole")),
             PARAMETERS({"alpha", "what is found wrongly counts so much", 0.5, FINITE(0)},

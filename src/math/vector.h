@@ -10,10 +10,11 @@
  *
  * and ends with a line, outside its include guard,
  *
- *     VECTOR_LOSS(name, (operands), vectors, sums, meaning, formula, formula of the slope, accuracy, parameters)
+ *     VECTOR_LOSS(name, (operands), vectors, sums, SHORT, meaning, formula, formula of the slope, accuracy, parameters)
  *
  * vectors   how many of the operands are vectors; one behind them is a number a row
  * sums      how many there are
+ * SHORT     or LONG, where an element takes many operations
  *
  * Products of floats are exact in double, and nothing that floats can be squared to is lost there.
  */
