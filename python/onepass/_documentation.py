@@ -150,8 +150,8 @@ def meaning_of(argument, losses):
 
 
 def module_documentation(module, packages, more=None):
-    """Of a module whose function has a docstring of its own: the module's sentences, and of the function the formula and
-    what is said of the arguments; `more` says what only the module has."""
+    """Of a module whose function has a docstring of its own: the module's sentences, and of the function the formula
+    and what is said of the arguments; `more` says what only the module has."""
     name = re.search(r"onepass\.(\w+)", module.__doc__)[1]  # which its first sentence names
     function = next(getattr(package, name) for package in packages if hasattr(package, name))
     formula = re.findall(r"^    \w+ = .*$", function.__doc__, re.MULTILINE)

@@ -10,8 +10,8 @@ from ._region_rows import check_sizes, check_words, rows_of
 _LABELS = (numpy.int64, numpy.int32, numpy.uint8)
 
 
-def loss(function, input, target, mode, from_logits, per, parameters, ignore_index, skip_absent, reduction, weight, mask,
-         divisor):
+def loss(function, input, target, mode, from_logits, per, parameters, ignore_index, skip_absent, reduction, weight,
+         mask, divisor):
     check_words(function, mode, per)
     check_floats(input, "input")
     if target.dtype.kind not in "fiub" or (mode == "multiclass" and target.dtype not in _LABELS):

@@ -26,8 +26,8 @@ def check_sizes(input, target, mode):
 
 
 def rows_of(input, mode, per, swapped, lengthened):
-    """A view of input, and the library's axis, from which on its dimensions are a region's elements. `swapped` exchanges
-    the first two dimensions of an array, `lengthened` adds one of one element at the end."""
+    """A view of input, and the library's axis, from which on its dimensions are a region's elements. `swapped` turns the
+    first two dimensions of an array around, `lengthened` adds one of one element at the end."""
     if per == "batch" or (mode == "binary" and per == "class"):
         return input, 1
     if per == "class":

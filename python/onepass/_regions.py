@@ -11,8 +11,8 @@ from ._torch_state import is_compiling, is_in_single, is_plain_here
 Tensor = torch.Tensor
 
 
-def loss(function, input, target, mode, from_logits, per, parameters, ignore_index, skip_absent, reduction, weight, mask,
-         divisor):
+def loss(function, input, target, mode, from_logits, per, parameters, ignore_index, skip_absent, reduction, weight,
+         mask, divisor):
     _vectors.check_kinds(input=input, target=target, weight=weight, mask=mask)
     check_words(function, mode, per)
     check_types(input, target, mode)
@@ -36,7 +36,8 @@ def check_types(input, target, mode):
     if input.dtype not in FLOATS:
         raise TypeError(f"input is of {input.dtype}; expected a floating point type")
     if mode == "multiclass" and target.dtype not in LABELS:
-        raise TypeError(f"target is of {target.dtype}; expected class indices of torch.int64, torch.int32 or torch.uint8")
+        raise TypeError(f"target is of {target.dtype}; expected class indices of torch.int64, torch.int32 or "
+                        "torch.uint8")
     if target.is_complex() or (target.is_floating_point() and target.dtype not in FLOATS):
         raise TypeError(f"target is of {target.dtype}; expected a floating point type, bool or integers")
 

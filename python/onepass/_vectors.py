@@ -148,7 +148,7 @@ def check_kinds(**named):
 
 
 def shape_of(*vectors):
-    """The common shape of vectors that are floats; None where there is none, or no dimension, or no element in a row."""
+    """The common shape of vectors that are floats; None where there is none, or no dimension, or no element."""
     if not all(vector.dtype in FLOATS and vector.dim() > 0 for vector in vectors):
         return None
     common = common_shape(*[vector.shape for vector in vectors])
@@ -211,14 +211,13 @@ def answer(function, whole, each, reduction, weight, mask, divisor):
     """The whole of PyTorch's function, so that it warns and refuses as it does; beside a weight, a mask or a divisor
     its rows."""
     if weight is None and mask is None and divisor is None:
-        if reduction == "batchmean":
-            rows = _theirs[function](*each, reduction="none")
-            return _vectors_fallback.reduced_rows(rows, ALL_CODES[reduction], None, None, None)
-        return _theirs[function](*whole)
-    if not is_known(reduction):
+        if reduction != "batchmean":  # which PyTorch does not have
+            return _theirs[function](*whole)
+    elif not is_known(reduction):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     number, tensor = _rows.checked_divisor(divisor, reduction)
-    return _vectors_fallback.reduced_rows(_theirs[function](*each, reduction="none"), ALL_CODES[reduction], weight, mask,
+    rows = _theirs[function](*each, reduction="none")
+    return _vectors_fallback.reduced_rows(rows, ALL_CODES[reduction], weight, mask,
                                           number if tensor is None else tensor)
 
 

@@ -68,8 +68,8 @@ def ours_of(name):
 
 def replacement_of(original, ours, refuses_batchmean):
     """Our function in the place of PyTorch's. Whoever overrides the call sees PyTorch's own, which is what handlers,
-    modes and graphs know. Ours of losses over rows and of vectors have a batchmean more, of which PyTorch says that there
-    is none."""
+    modes and graphs know. Ours of losses over rows and of vectors have a batchmean more, of which PyTorch says that
+    there is none."""
     from torch.overrides import handle_torch_function, has_torch_function_variadic
 
     @functools.wraps(original)

@@ -19,8 +19,8 @@ _ARGUMENTS = """
 {more}    smooth: what is added to both sides of the quotient; 0.0 if not given
     eps: what the divisor is at least; 1e-07 if not given
     ignore_index: elements whose target is this take no part, by copies before the pass; None: all do
-    skip_absent: whether regions whose target is 0 everywhere have the loss 0, and count in a mean all the same; it costs
-        one more read of the target; False if not given
+    skip_absent: whether regions whose target is 0 everywhere have the loss 0, and count in a mean all the same; it
+        costs one more read of the target; False if not given
     reduction: 'mean', 'sum', 'none' or 'batchmean', the sum over the first extent of the regions; 'mean' if not given
     weight: multiplies each region's loss; broadcasts to the regions; a mean is over the sum of the weights
     mask: which regions take part, of bool or uint8; broadcasts to the regions

@@ -89,7 +89,7 @@ def test_every_function_and_its_module(name):
         value = getattr(F, name)(leaf, *operands[1:])
         assert type(value.grad_fn).__name__ == ("RowLossBackward" if over_rows else "VectorLossBackward"
                                                 if name in OF_VECTORS else "LossBackward")
-        double = torch.autograd.grad(value.sum(), leaf, create_graph=True)[0]  # by PyTorch's own, which is not ours again
+        double = torch.autograd.grad(value.sum(), leaf, create_graph=True)[0]  # by PyTorch's own, not by ours again
         assert double.shape == (3, 4)
     assert_near_pytorch(value.detach(), wanted, tolerance=1e-5)
 

@@ -111,8 +111,8 @@ def smp(name, input, target, mode, from_logits=True, smooth=0.0, eps=1e-7, ignor
     if from_logits:
         input = input.log_softmax(dim=1).exp() if mode == "multiclass" else torch.nn.functional.logsigmoid(input).exp()
     batch, count = target.size(0), input.size(1)
-    o, t = (input.view(batch, 1, -1), target.view(batch, 1, -1)) if mode == "binary" else \
-        (input.view(batch, count, -1), target.view(batch, -1) if mode == "multiclass" else target.view(batch, count, -1))
+    o = input.view(batch, 1 if mode == "binary" else count, -1)
+    t = target.view(batch, -1) if mode == "multiclass" else target.view(o.shape)
     valid = None if ignore_index is None else t != ignore_index
     if mode == "multiclass":
         if valid is not None:
@@ -265,7 +265,7 @@ def test_gradients_for_the_target():
 
 def test_errors():
     input, target = torch.randn(3, 4, 5), torch.ones(3, 4, 5)
-    with pytest.raises(ValueError, match="mode of dice_loss is 'ternary'; expected 'binary', 'multilabel', 'multiclass'"):
+    with pytest.raises(ValueError, match="mode of dice_loss is 'ternary'; expected 'binary', 'multilabel'"):
         onepass.dice_loss(input, target, mode="ternary")
     with pytest.raises(ValueError, match="per of jaccard_loss is 'pixel'"):
         onepass.jaccard_loss(input, target, per="pixel")

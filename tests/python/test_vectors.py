@@ -84,7 +84,7 @@ def test_nothing_takes_part(name, device):
 
 @pytest.mark.parametrize("name", CASES)
 def test_strides(name, device):
-    """Transposed, with gaps, reversed in storage, expanded: read where they lie; the gradient has the leaf's strides."""
+    """Transposed and with gaps they are read where they lie; the gradient has the leaf's strides."""
     whole = operands_of(name, (12, 10), device=device)
     plain = [x[::2, ::2].contiguous() if x.dim() > 1 else x[::2].contiguous() for x in whole]
     ours = CASES[name].ours
@@ -198,8 +198,8 @@ def test_targets_of_a_cosine_embedding():
 def test_kinks_let_the_gradient_pass_as_pytorchs_do():
     """At a cosine that is the margin, at a triple whose loss is exactly 0, and where a swap ties."""
     a, b = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
-    for words, operands in (({"margin": 0.0}, (a, b, torch.tensor([-1]))), ({"margin": 0.5}, (a, b, torch.tensor([-1])))):
-        found = gradients_of("cosine_embedding_loss", operands, words)
+    for margin in (0.0, 0.5):
+        found = gradients_of("cosine_embedding_loss", (a, b, torch.tensor([-1])), {"margin": margin})
         for one, other in zip(*found):
             torch.testing.assert_close(one, other)
     anchor, near, far = torch.tensor([[0.0, 0.0]]), torch.tensor([[0.0, 2.0]]), torch.tensor([[0.0, 3.0]])
