@@ -171,19 +171,20 @@ def gpu_layouts():
 # ----------------------------------------------------------- losses over rows --
 
 
-def row_works(machine):
-    return list(dict.fromkeys((row["type"], row["variant"]) for row in rows_of(machine)
-                              if row["section"] == "rows" and not row["variant"].endswith("memory")))
+def row_works(machine, section):
+    return list(dict.fromkeys((row["loss"], row["type"], row["variant"]) for row in rows_of(machine)
+                              if row["section"] == section and not row["variant"].endswith("memory")))
 
 
-def over_rows(machine, modes, columns):
-    """A line a shape and mode: what is in bold misses its goal."""
-    lines = []
-    for type, variant in row_works(machine):
+def over_rows(machine, section, modes, columns):
+    """A line a loss, shape and mode: what is in bold misses its goal."""
+    lines, works = [], row_works(machine, section)
+    names = {loss: f"{loss} " if len({loss for loss, _, _ in works}) > 1 else "" for loss, _, _ in works}
+    for loss, type, variant in works:
         for mode, called in modes:
-            of = lambda peer: find(machine, peer, section="rows", type=type, variant=variant, mode=mode)
-            lines.append([f"{type} {variant}", called] + [judged(of(peer), peer, 3) for _, peer in columns])
-    return table(["logits", "work", *(name for name, _ in columns)], lines, labels=2)
+            of = lambda peer: find(machine, peer, section=section, loss=loss, type=type, variant=variant, mode=mode)
+            lines.append([f"{names[loss]}{type} {variant}", called] + [judged(of(peer), peer, 3) for _, peer in columns])
+    return table(["logits" if section == "rows" else "vectors", "work", *(name for name, _ in columns)], lines, labels=2)
 
 
 ROW_MODES = [("forward", "forward"), ("step", "step"), ("scaled", "step, loss * 0.3")]
@@ -191,7 +192,12 @@ ROW_PEERS = [("time of torch.compile", "torch.compile"), ("time of torch eager",
 
 
 def rows_gpu():
-    return over_rows(H200, ROW_MODES, [*ROW_PEERS, ("time of Liger", "liger"), ("rate of the memory's limit", "limit")])
+    return over_rows(H200, "rows", ROW_MODES,
+                     [*ROW_PEERS, ("time of Liger", "liger"), ("rate of the memory's limit", "limit")])
+
+
+def vectors_gpu():
+    return over_rows(H200, "vectors", ROW_MODES[:2], [*ROW_PEERS, ("rate of the memory's limit", "limit")])
 
 
 # -------------------------------------------------------------- the package --
@@ -308,7 +314,7 @@ def compare_gpu():
 # ------------------------------------------------------------- the documents --
 
 TABLES = {function.__name__: function
-          for function in (cpu, gpu, gpu_short, gpu_small, gpu_layouts, rows_gpu, training_step, package, family_gpu,
+          for function in (cpu, gpu, gpu_short, gpu_small, gpu_layouts, rows_gpu, vectors_gpu, training_step, package, family_gpu,
                            family_cpu, compare_cpu, compare_gpu)}
 MARKED = re.compile(r"(<!-- bench/tables\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

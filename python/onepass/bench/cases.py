@@ -7,6 +7,7 @@ A goal is about the time as a share of a peer's, at most, or about the share of 
   losses    every loss with data that suit it; weights and masks
   types     16-bit types
   rows      cross-entropy over rows of logits, and with a gradient that is scaled
+  vectors   losses of vectors and of regions
   linear    a linear layer and the cross-entropy of its outputs, compared with the products alone
   shapes    broadcast targets, padded, transposed and unaligned operands
   plain     the library in C compared with plain C loops (CPU)
@@ -20,10 +21,11 @@ import re
 from typing import Callable, Optional
 
 from .._catalog import CATALOG
-from . import linear, rows
+from . import linear, rows, vectors
 from .contenders import NAMES
 
-SECTIONS = ("memory", "sizes", "losses", "types", "rows", "linear", "shapes", "plain", "host", "accuracy")  # memory comes first
+SECTIONS = ("memory", "sizes", "losses", "types", "rows", "vectors", "linear", "shapes", "plain", "host",
+            "accuracy")  # memory comes first
 USUAL = ("mse", "smooth_l1", "hinge")
 MOST_SETS = 8  # of operands that the calls of a graph go through
 
@@ -235,6 +237,20 @@ class Cases:
                            variant=f"{work.words()}, memory", unit="B",
                            figure=lambda ours=ours, theirs=theirs, operands=operands: self.stage.peaks(
                                ours, theirs, operands()))
+
+    # ----------------------------------------------------------------------- vectors --
+
+    def vectors(self):
+        """With the gradient for the first operand."""
+        for work in vectors.works(self.on_gpu, self.options.quick):
+            type = getattr(self.torch, NAMES[work.type])
+            for mode in self.options.modes:
+                yield Case("vectors", work.loss, mode, math.prod(work.shape),
+                           lambda work=work, type=type: Operands(
+                               [vectors.operands_of(self.torch, self.stage.device, work, type)]),
+                           work.type, work.words(), peers=FRAMEWORKS, goals=work.goals.get(mode, {}),
+                           ours=vectors.ours(work), theirs=vectors.theirs(self.torch, work),
+                           seconds=0.4 if self.on_gpu else 2.0)
 
     # ------------------------------------------------------------------------ linear --
 
