@@ -145,6 +145,10 @@ NOTES = {
         python=("kl_div", "KLDivLoss"), torch="`kl_div(log_target=True)`", optax="`kl_divergence_with_log_targets`",
         slopes=("exp(t)*(t - p + 1)",),
         picture=Picture((-6, 0), [{"t": -0.5}, {"t": -2}, {"t": 0}]), of="kl_div"),
+    "relative_entropy": Note(
+        keras="`KLDivergence`", better="no logarithm in between; digits where both are near; probabilities of 0",
+        slopes=("log(t) - log(p) + 1",),
+        picture=Picture((0, 1), [{"t": 0.5}, {"t": 0.1}, {"t": 0.9}], value=(-0.5, 1.5), slope=(-6, 0))),
     "tweedie_deviance": Note(
         better="they have none",
         slopes=("power == 1 ? 2*(log(t) - log(p)) : 2*(pow(t, 1 - power) - pow(p, 1 - power))/(1 - power)",),

@@ -23,6 +23,7 @@ PROBLEMS = (
     (94, "mse", "The mean of (predictions - targets) ** 2."),
     (95, "cross_entropy", "The mean cross-entropy of rows of predictions and targets, which are class indices."),
     (96, "smooth_l1", "The mean smooth L1 loss of predictions and targets, with beta = 1."),
+    (98, "relative_entropy", "The divergence of targets from predictions, both of them probabilities, a row."),
     (100, "hinge", "The mean of 1 - predictions * targets, where that is above 0, and else of 0."),
 )
 
@@ -77,6 +78,10 @@ def checked(tensor, name):
 
 {model}"""
 
+# What a sum is divided by: the number of elements, or for some losses that of rows.
+DIVISOR = "both[0].numel()"
+DIVISORS = {"relative_entropy": "both[0].shape[0] if both[0].dim() else 1"}
+
 # What is asked of an extension, and its sources.
 PAIRS = ("mean_loss", "mean.cu", "binding.cpp", """\
 class ModelNew(nn.Module):
@@ -85,7 +90,7 @@ class ModelNew(nn.Module):
     def forward(self, predictions, targets):
         # Broadcasting moves no data.
         both = torch.broadcast_tensors(checked(predictions, "predictions"), checked(targets, "targets"))
-        return extension.mean_loss(*both)
+        return extension.mean_loss(*both, {divisor})
 """)
 ROWS = ("mean_of_rows", "rows.cu", "rows_binding.cpp", """\
 class ModelNew(nn.Module):
@@ -173,7 +178,7 @@ def adaptor(problem, loss, computes):
         f"{', '.join(sorted(amalgamation.sources))}.",
         width=120, initial_indent="# ", subsequent_indent="# ")
     text = PYTHON.format(problem=problem, loss=loss, function=function, origin=origin,
-                         model=model.format(computes=computes), **parts)
+                         model=model.format(computes=computes, divisor=DIVISORS.get(loss, DIVISOR)), **parts)
     if refusals(text):
         raise SystemExit(f"amalgamate.py: the benchmark would refuse the file for {loss}: {', '.join(refusals(text))}")
     return f"{problem}_{loss}.py", text

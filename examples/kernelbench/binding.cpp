@@ -9,7 +9,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <torch/extension.h>
 
-torch::Tensor mean_loss(const torch::Tensor &predictions, const torch::Tensor &targets) {
+torch::Tensor mean_loss(const torch::Tensor &predictions, const torch::Tensor &targets, double divisor) {
     TORCH_CHECK(predictions.device() == targets.device(), "predictions are on ", predictions.device(),
                 " and targets on ", targets.device(), "; expected one GPU");
     const c10::cuda::CUDAGuard guard(predictions.device());
@@ -23,6 +23,7 @@ torch::Tensor mean_loss(const torch::Tensor &predictions, const torch::Tensor &t
         call.data[which] = both[which].const_data_ptr<float>();
         call.stride[which] = both[which].strides().data();
     }
+    call.divisor = divisor;
     call.value = value.mutable_data_ptr<float>();
     call.workspace = workspace.mutable_data_ptr();
     call.stream = c10::cuda::getCurrentCUDAStream();

@@ -73,7 +73,7 @@ static job job_of(const mean_call *call) {
     job.reduction = ONEPASS_MEAN;
     job.compute = ONEPASS_F32;
     job.count = common.count;
-    job.divisor = (double)common.count;
+    job.divisor = call->divisor;
     for (int which = 0; which < 2; which++)
         fill_view(call, which, &common, &job.operand[which]);
     job.value.data = call->value;

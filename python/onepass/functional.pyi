@@ -16,7 +16,7 @@ __all__ = [
     "poisson_nll_loss", "gaussian_nll_loss", "kl_div", "cross_entropy", "nll_loss", "log_prob", "softmax_focal_loss",
     "poly_loss", "generalized_cross_entropy", "value_and_grad", "log_cosh_loss", "charbonnier_loss",
     "tukey_biweight_loss", "quantile_loss", "epsilon_insensitive_loss", "mape_loss", "msle_loss", "squared_hinge_loss",
-    "gamma_deviance_loss", "tweedie_deviance_loss"
+    "relative_entropy_loss", "gamma_deviance_loss", "tweedie_deviance_loss"
 ]
 
 _Number: TypeAlias = numpy.floating[Any]
@@ -691,6 +691,25 @@ def squared_hinge_loss(
 def squared_hinge_loss(
     input: _Array, target: _Array, *, margin: SupportsFloat = 1.0, reduction: str = "mean",
     weight: _Array | None = None, mask: _Mask | None = None
+) -> _Number | _Array: ...
+@overload
+def relative_entropy_loss(
+    input: Tensor, target: Tensor, *, reduction: str = "mean", weight: Tensor | None = None,
+    mask: Tensor | None = None
+) -> Tensor: ...
+@overload
+def relative_entropy_loss(
+    input: _Array, target: _Array, *, reduction: _ReducedOrBatch = "mean", weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Number: ...
+@overload
+def relative_entropy_loss(
+    input: _Array, target: _Array, *, reduction: Literal["none"], weight: _Array | None = None,
+    mask: _Mask | None = None
+) -> _Array: ...
+@overload
+def relative_entropy_loss(
+    input: _Array, target: _Array, *, reduction: str = "mean", weight: _Array | None = None, mask: _Mask | None = None
 ) -> _Number | _Array: ...
 @overload
 def gamma_deviance_loss(

@@ -19,10 +19,10 @@ __all__ = [
     "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "NLLLoss", "PoissonNLLLoss",
     "SigmoidFocalLoss", "SmoothL1Loss", "SoftMarginLoss", "SoftmaxFocalLoss", "LogCoshLoss", "CharbonnierLoss",
     "TukeyBiweightLoss", "QuantileLoss", "EpsilonInsensitiveLoss", "MapeLoss", "MsleLoss", "SquaredHingeLoss",
-    "GammaDevianceLoss", "TweedieDevianceLoss", "PolyLoss", "GeneralizedCrossEntropyLoss", "LinearCrossEntropyLoss",
-    "NTXentLoss", "SupConLoss", "CosineEmbeddingLoss", "CosineSimilarity", "DiceLoss", "JaccardLoss",
-    "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "PairwiseDistance", "TripletMarginLoss",
-    "TripletMarginWithDistanceLoss", "TverskyLoss"
+    "RelativeEntropyLoss", "GammaDevianceLoss", "TweedieDevianceLoss", "PolyLoss", "GeneralizedCrossEntropyLoss",
+    "LinearCrossEntropyLoss", "NTXentLoss", "SupConLoss", "CosineEmbeddingLoss", "CosineSimilarity", "DiceLoss",
+    "JaccardLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "PairwiseDistance",
+    "TripletMarginLoss", "TripletMarginWithDistanceLoss", "TverskyLoss"
 ]
 
 _Number: TypeAlias = numpy.floating[Any]
@@ -335,6 +335,15 @@ class MsleLoss(_Loss):
 class SquaredHingeLoss(_Loss):
     margin: SupportsFloat
     def __init__(self, margin: SupportsFloat = 1.0, reduction: str = "mean") -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class RelativeEntropyLoss(_Loss):
+    def __init__(self, reduction: str = "mean") -> None: ...
     def forward(
         self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
     ) -> Tensor: ...

@@ -704,6 +704,12 @@ ALWAYS_INLINE real real_ratio(real a, real b) {
     return a * of_b.reciprocal * of_b.scale;
 }
 
+/* The same for shares, numbers from 0 to 1: scaled first, so that nothing is lost of a tiny a. */
+ALWAYS_INLINE real real_ratio_of_shares(real a, real b) {
+    const inverse of_b = inverse_of(b);
+    return a * of_b.scale * of_b.reciprocal;
+}
+
 /* The same for a parameter b above 0, of which the reciprocal is computed once: nothing is lost of a tiny a, and a
  * power of two divides exactly. */
 ALWAYS_INLINE real by_parameter(real a, real b) {
@@ -761,6 +767,20 @@ ALWAYS_INLINE real real_log_of_ratio(real a, real b) {
     const quotient q = quotient_of(a, b, UP);
     const logarithm l = {q.k, log_of_sum(q.f, q.k * OF_OPPOSITE(LN_2_LOW), q.f)};
     return choose((q.m > 0) & (q.m < REAL_INFINITY), sum_of(l), fused(q.m, REAL_INFINITY, REAL_INFINITY));
+}
+
+/* log(a/b) for shares, numbers above 0 and up to 2^100, whichever is larger, in two thirds of the operations; others
+ * give some number. a/b = 2^k m/n, m in [1, 2) and m/n in [2/3, 3/2], since the difference of the numbers' bits is
+ * nearly that of their logarithms; so m - n is exact, and log(m/n) = 2 atanh(s) with s = (m-n) / (m+n). */
+ALWAYS_INLINE real real_log_of_shares(real a, real b) {
+    const real_bits below = ((real_bits)1 << REAL_MANTISSA_BITS) - 1, half = (real_bits)1 << (REAL_MANTISSA_BITS - 1);
+    const real_bits bits = bits_of(a * REAL_SHIFT), apart = bits_of(b * REAL_SHIFT) - bits;
+    const real_bits opposite = (apart + half) & ~below;
+    const real m = real_of((bits & below) | bits_of((real)1)), n = real_of(bits_of(m) + (apart - opposite));
+    const real k = sizeof(real) == 4 ? number_of(opposite) : number_of_ratio(opposite, UP);
+    const real s = (m - n) * real_reciprocal(m + n), z = s * s, factor = fused(z, atanh_polynomial(z), TWO_THIRDS);
+    const real curved = sizeof(real) == 4 ? s * z * factor : fused(s * z, factor, k * OF_OPPOSITE(LN_2_LOW));
+    return fused(k, OF_OPPOSITE(LN_2), fused(2, s, curved));
 }
 
 /* log(a/b) - (a/b - 1); minus infinity where a/b is 0, NaN where it is infinite, as the difference of two infinite

@@ -2,8 +2,8 @@
  * The lines of formulas.def as functions of one type. Whoever includes this
  * has defined T, NAME(loss), which is what the function of a loss is called, and the
  * elementary functions EXP, EXPM1, LOG, LOG1P, TANH, LOG_COSH, SIGMOID, SOFTPLUS and SQRT,
- * QUICK_SIGMOID, RATIO(a, b) and BY_PARAMETER(a, b) = a/b, LOG1P_OF_RATIO(a, b) = log(1 + a/b),
- * LOG_OF_RATIO(a, b) = log(a/b), LOG_LAG(a, b) = log(a/b) - (a/b - 1),
+ * QUICK_SIGMOID, RATIO(a, b), RATIO_OF_SHARES(a, b) and BY_PARAMETER(a, b) = a/b, LOG1P_OF_RATIO(a, b) = log(1 + a/b),
+ * LOG_OF_RATIO(a, b) = LOG_OF_SHARES(a, b) = log(a/b), LOG_LAG(a, b) = log(a/b) - (a/b - 1),
  * POWER_PRODUCT(x, y, a, b) = x^y * a * b and FUSED(a, b, c) = a*b + c.
  */
 #include <math.h>

@@ -46,6 +46,7 @@ DOMAINS = {"any": torch.randn, "positive": rates, "probability": shares, "sign":
 OTHER_DOMAINS = {
     "hinge_embedding": (torch.randn, lambda shape: signs(shape) * torch.randint(0, 5, shape).clamp(max=1)),
     "bce": (probabilities, shares),
+    "relative_entropy": (probabilities, probabilities),
 }
 
 

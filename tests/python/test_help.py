@@ -13,7 +13,8 @@ import onepass
 LOSSES = [name for name in onepass.functional.__all__ if name != "value_and_grad"]
 OVER_ROWS = [*onepass._catalog.ROWS]
 BETWEEN_0_AND_1 = {"binary_cross_entropy", "binary_cross_entropy_with_logits", "sigmoid_focal_loss", "poisson_nll_loss",
-                   "gaussian_nll_loss", "kl_div", "msle_loss", "gamma_deviance_loss", "tweedie_deviance_loss"}
+                   "gaussian_nll_loss", "kl_div", "msle_loss", "relative_entropy_loss", "gamma_deviance_loss",
+                   "tweedie_deviance_loss"}
 FORMULA = re.compile(r"^    (\w+ = .*)$", re.MULTILINE)
 
 

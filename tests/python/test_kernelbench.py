@@ -15,9 +15,11 @@ import pytest
 import onepass
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "examples" / "kernelbench" / "amalgamate.py"
-PAIRS = {"94_mse.py": "mse", "96_smooth_l1.py": "smooth_l1", "100_hinge.py": "hinge"}
+PAIRS = {"94_mse.py": "mse", "96_smooth_l1.py": "smooth_l1", "98_relative_entropy.py": "relative_entropy",
+         "100_hinge.py": "hinge"}
 ROWS = {"95_cross_entropy.py": "cross_entropy"}
 FILES = PAIRS | ROWS
+REDUCTIONS = {"relative_entropy": "batchmean"}  # of the others it is the mean
 KERNELS = {name: [f"onepass_{name}_{kernel}" for kernel in ("forward", "small_forward", "tiny_forward", "general")]
            for name in PAIRS.values()}
 KERNELS["cross_entropy"] = [f"onepass_cross_entropy_rows_{kernel}" for kernel in (
@@ -156,19 +158,23 @@ def packaged(loss, predictions, targets):
     """The same by the package. It warns of shapes that differ, as PyTorch does."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return getattr(onepass, f"{loss}_loss")(predictions, targets)
+        return getattr(onepass, f"{loss}_loss")(predictions, targets, reduction=REDUCTIONS.get(loss, "mean"))
 
 
 def expected(loss, predictions, targets):
     """The formula, in double."""
+    from torch import xlogy
+
     p, t = predictions.double(), targets.double()
     x = p - t
     values = {
         "mse": lambda: x * x,
         "smooth_l1": lambda: (x.abs() < 1) * 0.5 * x * x + (x.abs() >= 1) * (x.abs() - 0.5),
         "hinge": lambda: (1 - p * t) * (p * t < 1),
+        "relative_entropy": lambda: xlogy(t, t) - xlogy(t, p),
     }
-    return values[loss]().mean().item()
+    each = values[loss]()
+    return (each.sum() / (each.shape[0] if each.dim() else 1) if loss in REDUCTIONS else each.mean()).item()
 
 
 def bits(value):
@@ -178,11 +184,13 @@ def bits(value):
     return value.view(torch.int32).item()
 
 
-def operands():
+def operands(loss):
     """Predictions and targets by what is particular about them. Each kernel has some of its own."""
     import torch
 
     memory = 2 * torch.randn(2, 4100 * 4100, device="cuda")
+    if loss == "relative_entropy":
+        memory = memory.abs() + 0.01
 
     def pair(*shape, begin=0):
         count = torch.Size(shape).numel()
@@ -215,7 +223,7 @@ def operands():
 @pytest.mark.gpu
 def test_same_bits_as_the_package(adaptor):
     loss, model = adaptor
-    for name, predictions, targets in operands():
+    for name, predictions, targets in operands(loss):
         if loss == "hinge":
             targets = targets.sign()
         value = model(predictions, targets)

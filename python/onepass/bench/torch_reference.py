@@ -76,6 +76,11 @@ def gaussian_nll(p, t, v, full, eps):
     return loss + 0.5 * math.log(2 * math.pi) if full else loss
 
 
+def relative_entropy(p, t):
+    """F.kl_div of the logarithm, as people write it."""
+    return F.kl_div(torch.log(p), t, reduction="none")
+
+
 def gamma_deviance(p, t):
     ratio = t / p
     return 2 * (ratio - 1 - torch.log(ratio))
@@ -104,6 +109,7 @@ EXPRESSIONS = {
     "focal": focal,
     "focal_squared": focal,
     "gaussian_nll": gaussian_nll,
+    "relative_entropy": relative_entropy,
     "gamma_deviance": gamma_deviance,
     "tweedie_deviance": tweedie_deviance,
 }
@@ -197,6 +203,7 @@ _OPERANDS = {
     "gaussian_nll": ("any", "any", "positive"),
     "kl_div": ("log_probability", "probability"),
     "kl_div_log_target": ("log_probability", "log_probability"),
+    "relative_entropy": ("probability", "probability"),
     "gamma_deviance": ("positive", "positive"),
     "tweedie_deviance": ("positive", "positive"),
 }
