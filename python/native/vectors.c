@@ -64,7 +64,7 @@ static bool has_shape(const borrowed *one, int32_t ndim, const int64_t *extent) 
     return one->tensor.ndim == ndim && memcmp(one->shape, extent, (size_t)ndim * sizeof *extent) == 0;
 }
 
-/* OTHERWISE if vectors have several shapes, or there is no such axis. */
+/* OTHERWISE if vectors have several shapes or no elements, or there is no such axis. */
 static outcome find_rows(int32_t axis, inputs *all) {
     const onepass_tensor *first = &all->at[0].tensor;
     all->row_ndim = axis > 0 ? axis - 1 : first->ndim + (axis ? axis : -1);
@@ -78,7 +78,7 @@ static outcome find_rows(int32_t axis, inputs *all) {
     all->row_count = all->row_length = 1;
     for (int32_t d = 0; d < first->ndim; d++)
         *(d < all->row_ndim ? &all->row_count : &all->row_length) *= first->shape[d];
-    return DONE;
+    return all->row_length > 0 ? DONE : OTHERWISE;
 }
 
 /* `arguments` begin with the axis. */

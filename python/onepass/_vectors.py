@@ -4,6 +4,8 @@ will be needed and the upstream gradient is likely to be 1; anything else falls 
 Operands that broadcast are expanded here, by PyTorch's views, so that autograd sums their gradients.
 """
 
+import sys
+
 import torch
 from torch.nn import _reduction
 
@@ -11,7 +13,7 @@ from . import _native, _rows, _torch, _upstream_habit, _vectors_fallback, _vecto
 from ._catalog import VECTOR_CATALOG, as_number, check_range
 from ._contract import ALL_CODES, NONE, code_of, common_shape
 from ._row_request import FLOATS, MASKS, NUMBERS, Request, are_plain
-from ._torch_checks import check_reach
+from ._torch_checks import TYPES, check_reach
 from ._torch_state import is_any_autocast, is_compiling, is_plain_here
 from ._vector_request import (FOR_FIRST, FOR_SECOND, FOR_THIRD, SIGNS, Tensors, casts, has_target, plain_parameters,
                               rows_shape)
@@ -22,6 +24,7 @@ assert _torch  # which has told the extension of PyTorch
 Tensor = torch.Tensor
 _torch_vectors, _is_grad_enabled = _native.torch_vectors, torch.is_grad_enabled
 _IN_SINGLE = -1
+_LARGEST, _NORMS = sys.float_info.max, (1, 2)
 _theirs = _vectors_fallback.FUNCTIONS
 
 
@@ -29,6 +32,10 @@ _theirs = _vectors_fallback.FUNCTIONS
 
 
 def cosine_similarity(x1, x2, dim, eps, weight, mask):
+    if weight is None and mask is None and type(dim) is int and are_finite(eps) and eps >= 0:
+        value = compute_plain("cosine_similarity", NONE, (eps,), x1, x2, None, dim)
+        if value is not None:
+            return value
     check_kinds(x1=x1, x2=x2, weight=weight, mask=mask)
     parameters = plain_parameters("cosine_similarity", (eps,))
     common = shape_of(x1, x2)
@@ -41,6 +48,10 @@ def cosine_similarity(x1, x2, dim, eps, weight, mask):
 
 
 def pairwise_distance(x1, x2, p, eps, keepdim, weight, mask):
+    if weight is None and mask is None and not keepdim and are_finite(p, eps) and p in _NORMS:
+        value = compute_plain("pairwise_distance", NONE, (p, eps), x1, x2)
+        if value is not None:
+            return value
     check_kinds(x1=x1, x2=x2, weight=weight, mask=mask)
     parameters = norm_parameters("pairwise_distance", (p, eps), p)
     common = shape_of(x1, x2)
@@ -54,6 +65,12 @@ def pairwise_distance(x1, x2, p, eps, keepdim, weight, mask):
 
 
 def cosine_embedding_loss(input1, input2, target, margin, size_average, reduce, reduction, weight, mask, divisor):
+    code = code_of(reduction)
+    if weight is None and mask is None and divisor is None and size_average is None and reduce is None and \
+            code is not None and are_finite(margin):
+        value = compute_plain("cosine_embedding", code, (margin,), input1, input2, target)
+        if value is not None:
+            return value
     check_kinds(input1=input1, input2=input2, target=target, weight=weight, mask=mask)
     whole = input1, input2, target, margin, size_average, reduce, reduction
     reduction = reduction_of(size_average, reduce, reduction)
@@ -72,6 +89,13 @@ def cosine_embedding_loss(input1, input2, target, margin, size_average, reduce, 
 
 def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, size_average, reduce, reduction, weight, mask,
                         divisor):
+    code = code_of(reduction)
+    if weight is None and mask is None and divisor is None and size_average is None and reduce is None and \
+            code is not None and are_finite(margin, p, eps) and margin > 0 and p in _NORMS:
+        value = compute_plain("triplet_margin", code, (margin, p, eps, 1.0 if swap else 0.0), anchor, positive,
+                              negative)
+        if value is not None:
+            return value
     check_kinds(anchor=anchor, positive=positive, negative=negative, weight=weight, mask=mask)
     whole = anchor, positive, negative, margin, p, eps, swap, size_average, reduce, reduction
     reduction = reduction_of(size_average, reduce, reduction)
@@ -103,6 +127,24 @@ def tversky(name, input, target, parameters, axis, dtype, reduction, weight, mas
         raise ValueError(f"{reduction} is not a valid value for reduction")
     tensors = Tensors(input, target, None, weight, mask)
     return finished(name, tensors, checked_parameters(name, parameters), axis, reduction, divisor, dtype)
+
+
+def are_finite(*parameters):
+    """Whether they are numbers of Python's that every double has."""
+    return all([type(value) in (float, int) and -_LARGEST <= value <= _LARGEST for value in parameters])
+
+
+def compute_plain(name, code, parameters, first, second, third=None, dim=-1):
+    """What most calls are, with as few questions as it can be told by; None if that is not for us, or not in order:
+    vectors of one shape in the last dimension, without a weight or a mask."""
+    if not (type(first) in TYPES and type(second) in TYPES and (third is None or type(third) in TYPES)) or \
+            is_compiling() or not is_plain_here():
+        return None
+    if dim != -1 and dim != first.dim() - 1:
+        return None
+    if name == "cosine_embedding" and (third.requires_grad or third.dim() > 1):
+        return None
+    return compute(Request(name, code, parameters, -1, None, None), Tensors(first, second, third))
 
 
 def finished(name, tensors, parameters, axis, reduction, divisor, dtype=None):
