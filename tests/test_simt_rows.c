@@ -140,6 +140,33 @@ static void test_main_paths(void) {
                 }
 }
 
+/* Rows of few classes, more than a tile of them: blocks that have one line or several, and that add up a tile. */
+static void test_many_rows(void) {
+    static const int64_t sizes[] = {3, 10, 16, 21, 24, 29};
+    static const int32_t wanted[] = {ROW_VALUE, ROW_VALUE | ROW_GRADIENT, ROW_GRADIENT};
+    uint64_t seed = 0;
+    for (int i = 0; i < COUNT(sizes); i++)
+        for (int w = 0; w < COUNT(wanted); w++, seed++) {
+            char text[600];
+            const row_case c = {.loss = "cross_entropy",
+                                .dtype = seed % 4 == 3 ? ONEPASS_BF16 : ONEPASS_F32,
+                                .target = ONEPASS_I64,
+                                .gradient = seed % 4 == 3 ? ONEPASS_BF16 : ONEPASS_F32,
+                                .rows = 2300,
+                                .classes = sizes[i],
+                                .layout = i % 3 == 0 ? ROW_IMAGES : ROW_DENSE,
+                                .wanted = wanted[w],
+                                .some_ignored = seed % 2,
+                                .upstream = w > 0 && seed % 3 == 0,
+                                .seed = seed};
+            prepared_row_case *expected = row_prepare(&c);
+            row_describe(&c, text, sizeof text);
+            if (CHECK_OK(onepass_run(&expected->call), text))
+                run_shape(&c, expected, (cuda_shape){.tiles_per_block = i % 3 == 2 ? 1 + w : 1}, text);
+            row_free(expected);
+        }
+}
+
 /* Rows of more tiles than can wait: the label in a later span. */
 static void test_long_rows(int32_t dtype) {
     for (int i = 0; i < 3; i++) {
@@ -250,8 +277,10 @@ int main(int argc, char **argv) {
             run_case(&c);
             continue;
         }
-        if (!in_double)
+        if (!in_double) {
             test_main_paths();
+            test_many_rows();
+        }
         for (uint64_t seed = 0; seed < cases; seed++) {
             const row_case c = row_draw(seed, in_double);
             run_case(&c);

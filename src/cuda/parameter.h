@@ -178,11 +178,17 @@ enum {
 /* A lane describes a row: so many have a block, or a warp, at most. */
 #define CUDA_MOST_GROUP 32
 
+/* Warps of a block that computes values alone, each with room for the lanes of its tiles. */
+#define CUDA_VALUES_WARPS 4
+
 /* Warps of a block that has a longer row, a tile each. */
 #define CUDA_WIDE_WARPS 32
 
 /* Rows of no more classes can be had by a thread each. */
 #define CUDA_FEW_CLASSES 32
+
+/* The places of such a row in shared memory. */
+#define CUDA_FEW_PITCH(classes) ((classes) % 8 == 0 ? (classes) + 4 : (classes))
 
 /* With so few, more warps share a multiprocessor. */
 #define CUDA_FEWER_CLASSES 16
@@ -191,7 +197,7 @@ enum {
 #define CUDA_ANY_WARPS(size) ((size) == 8 ? 2 : 4)
 
 typedef struct cuda_row {
-    cuda_total total;             /* of which the workspace alone is used */
+    cuda_total total;             /* of which the workspace alone is used, unless rows are added up at once */
     void *data[CUDA_ROW_TENSORS]; /* null: absent */
     void *class_weight;
     double *state;
@@ -215,6 +221,9 @@ typedef struct cuda_row {
     uint8_t completes;     /* or something else does */
     uint8_t finishes;      /* rows have values or states to be written */
     uint8_t counts;        /* of a forward kernel: it also counts the rows that take part, for the next launch */
+    uint8_t simple;        /* of rows of few classes: there is nothing about them but labels, which lie side by side */
+    uint8_t sums;          /* the same: a block has a tile of rows, and adds up their terms itself */
+    uint8_t lines;         /* the same: of as many rows as it has threads, which a block has */
     int32_t group;         /* rows of a block; where threads have rows, 1: of those that lie as the kernel likes it */
     softmax_scale scale;
     cuda_real factor, factor_low, per_factor, softcap; /* the same in the compute type: see softmax_of() */

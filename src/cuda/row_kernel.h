@@ -33,7 +33,7 @@ template <typename loss> struct weighing_of {
 };
 
 template <typename loss> ALWAYS_INLINE void run_rows_forward(const cuda_row *job) {
-    run_forward<loss, WEIGHS_NOTHING, ROW_VECTORS>(job);
+    run_values<loss>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_both(const cuda_row *job) {
     run_both<loss, WEIGHS_NOTHING, CUDA_MOST_WARPS>(job);

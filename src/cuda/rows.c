@@ -13,6 +13,9 @@
 
 #define WARP 32
 
+/* Of a block where threads have rows. */
+#define ROW_THREADS 128
+
 const loss onepass_cuda_rows = {
     .info = {.name = "rows"}, .family = FAMILY_ROW_WEIGHTS, .cuda = &onepass_cuda_images_every_loss};
 
@@ -190,13 +193,41 @@ static bool is_one_piece(const view *view, int64_t class_stride, int64_t classes
     return class_stride == 1 && view->ndim == 1 && view->stride[0] == classes;
 }
 
-/* A thread a row: classes fit into registers, and neighbouring rows lie side by side, or all of them in one piece. */
+/* Threads that have a row each find its classes by strides of 32 bits. */
+static bool is_short(int64_t stride) {
+    return stride == (int32_t)stride;
+}
+
+/* Tensors whose rows are neighbours in memory, at least as many of them as a block has threads. */
+static bool lies_in_lines(const view *view) {
+    if (view->ndim == 2)
+        return view->stride[1] == 1 && view->shape[1] >= ROW_THREADS && view->shape[1] <= INT32_MAX;
+    return view->ndim == 1 && view->stride[0] == 1;
+}
+
+static bool lies_alike(const view *a, const view *b) {
+    return a->ndim == b->ndim && (a->ndim == 1 || (a->shape[1] == b->shape[1] && a->stride[0] == b->stride[0]));
+}
+
+/* A thread a row: classes fit into registers. Rows may lie in one piece. */
 static bool is_few(const job *job, bool *in_one_piece) {
     const row_job *rows = &job->rows;
     const view *input = &job->operand[0], *gradient = &job->gradient[0];
     *in_one_piece = is_one_piece(input, rows->class_stride[0], rows->classes) &&
                     (!gradient->data || is_one_piece(gradient, rows->gradient_stride[0], rows->classes));
-    return rows->classes > 0 && rows->classes <= CUDA_FEW_CLASSES;
+    return rows->classes > 0 && rows->classes <= CUDA_FEW_CLASSES && is_short(rows->class_stride[0]) &&
+           (!gradient->data || is_short(rows->gradient_stride[0]));
+}
+
+/* Whether such rows are found with little arithmetic, and have nothing but labels. */
+static bool is_simple(const job *job, bool in_one_piece) {
+    const row_job *rows = &job->rows;
+    const view *input = &job->operand[0], *target = &job->operand[1], *gradient = &job->gradient[0];
+    const bool in_lines =
+        lies_in_lines(input) && (!gradient->data || (lies_in_lines(gradient) && lies_alike(input, gradient)));
+    return (in_one_piece || in_lines) && target->ndim == 1 && target->stride[0] == 1 && !job->weight.data &&
+           !job->mask.data && !job->operand[2].data && !(job->upstream.data && job->reduction == ONEPASS_NONE) &&
+           !rows->log_sum_exp.data && !(rows->state && !rows->reads_state) && !needs_lse(job);
 }
 
 /* Neighbouring rows are neighbours in memory. */
@@ -240,6 +271,30 @@ static bool has_row_a_thread(cuda_variant variant) {
            variant == variant_rows_fewer_forward || variant == variant_rows_fewer_both || variant == variant_rows_aside;
 }
 
+/* Whether they keep all classes in registers. */
+static bool is_few_variant(cuda_variant variant) {
+    return has_row_a_thread(variant) && variant != variant_rows_aside;
+}
+
+/* Of few classes: how many lines of rows a block has. While it computes one the next comes, but there are to be several
+ * blocks for each that a multiprocessor can have. */
+static int32_t lines_of_block(const job *job, int32_t multiprocessors) {
+    const int64_t all = (job->count + ROW_THREADS - 1) / ROW_THREADS, forced = onepass_cuda_shape.tiles_per_block;
+    int32_t lines = ORDER_LINES;
+    if (forced)
+        return lines >> (forced - 1) % 3;
+    while (lines > 1 && all / lines < 16 * (int64_t)multiprocessors)
+        lines /= 2;
+    return lines;
+}
+
+/* Such a block adds up its rows if they are a tile. */
+static bool adds_up(const job *job, int32_t multiprocessors) {
+    bool in_one_piece;
+    return job->family == FAMILY_ROWS && wants_sum(job) && tiles_of(job->count) <= CUDA_MOST_BLOCKS &&
+           is_few_variant(row_variant(job, &in_one_piece)) && lines_of_block(job, multiprocessors) == ORDER_LINES;
+}
+
 /* Whether values alone come of it. */
 static bool is_forward(cuda_variant variant) {
     return variant == variant_rows_forward || variant == variant_rows_weighed_forward ||
@@ -274,18 +329,21 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
     case variant_rows_fewer_forward:
     case variant_rows_fewer_both:
     case variant_rows_aside:
-        return (row_block){4, 128};
+        return (row_block){ROW_THREADS / WARP, ROW_THREADS};
     case variant_rows_any:
         return (row_block){least(CUDA_ANY_WARPS((int)dtype_size(job->compute)), tiles), 1 + (job->count >> 30)};
     case variant_rows_both:
-    case variant_rows_weighed_both:
         return (row_block){tiles, tiles == 1 ? 8 : 4};
+    case variant_rows_weighed_both:
+        return (row_block){tiles, 8};
     case variant_rows_both_wide:
         return (row_block){tiles, 16};
     case variant_rows_backward: /* neighbouring blocks on neighbouring rows */
     case variant_rows_weighed_backward:
     case variant_rows_loose_backward:
         return (row_block){4, most(1, 8 / tiles)};
+    case variant_rows_forward:
+        return (row_block){CUDA_VALUES_WARPS, most(1, (job->operand[0].dtype == ONEPASS_F32 ? 128 : 64) / tiles)};
     default:
         return (row_block){4, most(1, 64 / tiles)};
     }
@@ -295,13 +353,15 @@ static void plan_row_shape(const job *job, cuda_launch *launch) {
     cuda_row *row = &launch->parameter.row;
     row_block block = row_block_of(job, launch->variant, row->tiles);
     const bool fixed = has_row_a_thread(launch->variant);
+    block.rows *= most(row->lines, 1);
     const bool one_tile_a_warp = launch->variant == variant_rows_both || launch->variant == variant_rows_both_wide ||
                                  launch->variant == variant_rows_weighed_both;
     if (onepass_cuda_shape.tiles_per_block && !fixed)
         block.rows = least(onepass_cuda_shape.tiles_per_block, CUDA_MOST_GROUP);
     if (onepass_cuda_shape.warps && !fixed && !one_tile_a_warp && launch->variant != variant_rows_picked)
-        block.warps =
-            least(onepass_cuda_shape.warps, launch->variant == variant_rows_any ? block.warps : CUDA_MOST_WARPS);
+        block.warps = least(onepass_cuda_shape.warps, launch->variant == variant_rows_any       ? block.warps
+                                                      : launch->variant == variant_rows_forward ? CUDA_VALUES_WARPS
+                                                                                                : CUDA_MOST_WARPS);
     if (!fixed && launch->variant != variant_rows_any && launch->variant != variant_rows_picked)
         block.rows = most(1, least(least(block.rows, CUDA_MOST_GROUP), CUDA_MOST_ROW_TILES / row->tiles));
     launch->blocks = (uint32_t)((job->count + block.rows - 1) / block.rows);
@@ -310,6 +370,9 @@ static void plan_row_shape(const job *job, cuda_launch *launch) {
         launch->blocks = (uint32_t)least(launch->blocks, SKIPPING_BLOCKS);
     if (!fixed)
         row->group = (int32_t)block.rows;
+    if (is_few_variant(launch->variant)) /* of one line, or of this and the next */
+        launch->shared_memory =
+            (uint32_t)((row->lines > 1 ? 2 : 1) * ROW_THREADS * CUDA_FEW_PITCH(row->classes) * (int64_t)sizeof(float));
     if (launch->variant == variant_rows_loose_backward)
         launch->shared_memory = launch->threads / WARP * ORDER_TILE * (uint32_t)sizeof(float);
 }
@@ -332,15 +395,24 @@ static bool counts_rows(const job *job) {
 }
 
 /* Rows may be counted by the launch that has them, if nothing in it is divided by their number. */
-static bool counts_itself(const job *job) {
+static bool counts_itself(const job *job, int32_t multiprocessors) {
     bool in_one_piece;
     if (!job->over_weights || job->family != FAMILY_ROWS || job->divisor_tensor.data || !counts_rows(job) ||
         job->loss->kind == ROW_PROBABILITIES)
         return false;
-    return is_forward(row_variant(job, &in_one_piece));
+    return is_forward(row_variant(job, &in_one_piece)) || (adds_up(job, multiprocessors) && !job->gradient[0].data);
 }
 
-static void plan_rows(const job *given, cuda_launch *launch) {
+/* What becomes of a sum that needs no launch of its own. */
+static void plan_row_total(const job *job, cuda_total *total) {
+    const double divisor = known_divisor(job);
+    total->value = job->value.data;
+    total->divides = !is_product(divisor);
+    total->number = total->divides ? divisor : 1 / divisor;
+    total->dtype = (uint8_t)job->value.dtype;
+}
+
+static void plan_rows(const job *given, int32_t multiprocessors, cuda_launch *launch) {
     bool in_one_piece = false;
     struct job forward = *given;
     const bool twice = goes_twice(given);
@@ -351,6 +423,8 @@ static void plan_rows(const job *given, cuda_launch *launch) {
     plan_row(job, row);
     if (has_row_a_thread(launch->variant)) {
         row->group = in_one_piece;
+        row->simple = is_simple(job, in_one_piece);
+        row->lines = is_few_variant(launch->variant) ? (uint8_t)lines_of_block(job, multiprocessors) : 1;
         if (job->rows.reads_state) /* the row is at hand: what it comes to is computed anew, with the same bits */
             row->state = NULL;
     }
@@ -358,23 +432,27 @@ static void plan_rows(const job *given, cuda_launch *launch) {
         row->state_at = state_at(job);
         row->completes = row->finishes = 1;
     }
-    row->counts = counts_itself(job);
+    row->counts = counts_itself(job, multiprocessors);
+    row->sums = adds_up(job, multiprocessors);
+    if (row->sums)
+        plan_row_total(job, &row->total);
     plan_row_shape(job, launch);
-    launch->workspace = row->state_at       ? workspace_with_states(job)
+    launch->workspace = row->sums           ? CUDA_WORKSPACE_HEAD + 8 * (size_t)launch->blocks
+                        : row->state_at     ? workspace_with_states(job)
                         : row->terms_at     ? onepass_cuda_terms_size(job)
                         : job->over_weights ? CUDA_WORKSPACE_HEAD
                                             : 0;
 }
 
 /* The gradients of rows that have been gone through. */
-static void plan_second_pass(const job *job, cuda_launch *launch) {
+static void plan_second_pass(const job *job, int32_t multiprocessors, cuda_launch *launch) {
     struct job backward = *job;
     double in_workspace; /* nobody looks at it, but it chooses the kernel */
     backward.value.data = backward.rows.log_sum_exp.data = NULL;
     backward.rows.reads_state = true;
     if (!job->rows.state)
         backward.rows.state = &in_workspace;
-    plan_rows(&backward, launch);
+    plan_rows(&backward, multiprocessors, launch);
     if (!job->rows.state) {
         launch->parameter.row.state = NULL;
         launch->parameter.row.state_at = state_at(job);
@@ -454,8 +532,8 @@ static bool plan_before(const job *job, int step, int32_t multiprocessors, cuda_
     return true;
 }
 
-static int steps_before(const job *job) {
-    if (!job->over_weights || counts_itself(job))
+static int steps_before(const job *job, int32_t multiprocessors) {
+    if (!job->over_weights || counts_itself(job, multiprocessors))
         return 0;
     const bool by_rows =
         job->family == FAMILY_ROWS && job->loss->kind != ROW_PROBABILITIES && !job->divisor_tensor.data;
@@ -464,7 +542,7 @@ static int steps_before(const job *job) {
 
 bool onepass_cuda_plan_step(const job *job, int step, int32_t multiprocessors, cuda_launch *launch) {
     const bool rows = job->family == FAMILY_ROWS;
-    const int before = steps_before(job), predicts = rows && job->rows.predicted.data ? 1 : 0;
+    const int before = steps_before(job, multiprocessors), predicts = rows && job->rows.predicted.data ? 1 : 0;
     if (predicts && step == 0) {
         plan_row_predicted(job, launch);
         return true;
@@ -473,16 +551,17 @@ bool onepass_cuda_plan_step(const job *job, int step, int32_t multiprocessors, c
     if (step < before)
         return plan_before(job, step, multiprocessors, launch);
     step -= before;
-    const bool vectors = job->family == FAMILY_VECTORS, sums = (rows || vectors) && wants_sum(job);
+    const bool vectors = job->family == FAMILY_VECTORS;
+    const bool sums = (rows || vectors) && wants_sum(job) && !adds_up(job, multiprocessors);
     const int own = vectors ? onepass_cuda_vector_steps(job) : goes_twice(job) ? 2 : 1;
     if (step < own && vectors)
         onepass_cuda_plan_vectors(job, step, launch);
     else if (step == 0 && rows)
-        plan_rows(job, launch);
+        plan_rows(job, multiprocessors, launch);
     else if (step == 0)
         onepass_cuda_plan(job, multiprocessors, launch);
     else if (step < own)
-        plan_second_pass(job, launch);
+        plan_second_pass(job, multiprocessors, launch);
     else if (step == own && sums)
         onepass_cuda_plan_terms(job, false, multiprocessors, launch);
     else if (step == own + sums && job->divided_by.data)

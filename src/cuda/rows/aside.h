@@ -130,7 +130,7 @@ template <typename loss, load_function load> ALWAYS_INLINE void run_aside_row(co
         sum.own = (double)softmax_exponential(&own.base, &own.shift, label_logit - own.shift.anchor);
     }
     if (job->data[CUDA_ROW_GRADIENT]) {
-        const few_slopes slopes = few_slopes_of<loss>(job, &row, &sum);
+        const few_slopes slopes = few_slopes_of<loss>(job, per_divisor_of(job), &row, &sum);
         aside_gradient<load>(job, &own, row.gradient, &slopes);
     }
     finish_row_here<loss>(job, &row, index, &sum);

@@ -114,6 +114,46 @@ template <typename loss, weighing weighs, row_access access> ALWAYS_INLINE void 
         count_group(job, &group, rows);
 }
 
+/* The same of vectors and labels, which is what matters most: the sums of tiles are made some together, and little is
+ * asked for a tile that is known of its row. */
+template <typename loss> ALWAYS_INLINE void run_values(const cuda_row *job) {
+    WAITING_TILES(CUDA_MOST_ROW_TILES, false);
+    __shared__ __align__(16) real lanes[CUDA_VALUES_WARPS][ORDER_TOGETHER * ORDER_PITCH];
+    __shared__ row rows[CUDA_MOST_GROUP];
+    __shared__ row_sum sums_of_rows[CUDA_MOST_GROUP];
+    const place_in_block at = here_in_block();
+    const int tiles = (int)job->tiles, classes = (int)job->classes;
+    int i = at.warp / tiles, t = at.warp % tiles;
+    lane_room room = {lanes[at.warp], 0, 0};
+    const row_group group = describe_group<loss::KIND>(job, rows);
+#pragma unroll 1
+    while (i < group.count) {
+        const int64_t input = rows[i].input;
+        const int label = (int)rows[i].label, part = rows[i].part;
+#pragma unroll 1
+        for (; t < tiles; t += at.warps) {
+            if (part != ROW_COUNTS)
+                continue;
+            const tile tile = short_tile_at(t, classes, at.thread);
+            own_numbers x;
+            real lane[ORDER_OWN_LANES];
+            const own_range range = gather_logits<ROW_VECTORS>(job, input, &tile, x);
+            const real largest = sum_lanes_of_tile(job, label - t * ORDER_TILE, &tile, range, x, lane);
+            leave_lanes(&waiting, i * tiles + t, at.thread, largest, lane, &room);
+        }
+        for (; t >= tiles; t -= tiles)
+            i++;
+    }
+    if (room.tiles)
+        add_up_room(&waiting, at.thread, &room);
+    __syncthreads();
+    if (at.warp != 0)
+        return;
+    finish_group<loss, WEIGHS_NOTHING>(job, &group, rows, &waiting, sums_of_rows);
+    if (job->counts)
+        count_group(job, &group, rows);
+}
+
 /* ----------------------------------------------------- value and gradient -- */
 
 /* A warp has a tile of each row, whose exponentials it keeps until the row's sum is known. All warps join the tiles for

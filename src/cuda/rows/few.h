@@ -1,15 +1,11 @@
 /*
- * Rows of few classes: a thread has a row, with all its classes in registers. Rows that lie one behind the other come
- * and go through shared memory, so that neighbouring threads move neighbouring numbers; where neighbouring rows are
- * neighbours in memory, as in images, threads do so anyway.
+ * Rows of few classes: a thread has a row, with all its classes in registers. A block goes over its rows line by line,
+ * and sends for the next line before it computes one; of many rows it has a tile, and adds up their terms.
  */
 #ifndef ONEPASS_CUDA_ROWS_FEW_H
 #define ONEPASS_CUDA_ROWS_FEW_H
 
-#include "cuda/rows/dense.h"
-
-#define FEW_WARPS   4
-#define FEW_THREADS (FEW_WARPS * ORDER_WARP)
+#include "cuda/rows/stage.h"
 
 /* Classes go by fours, so that nothing is asked for each: those of the last four that the row does not have are -inf.
  */
@@ -17,133 +13,43 @@
     _Pragma("unroll") for (int four = 0; four < most; four += 4) if (four < classes)                                   \
         _Pragma("unroll") for (int c = four; c < four + 4; c++)
 
-ALWAYS_INLINE real load_few(const void *data, int32_t dtype, int64_t i) {
-    return dtype == ONEPASS_F32    ? ((const float *)data)[i]
-           : dtype == ONEPASS_BF16 ? load_bf16(data, i)
-           : dtype == ONEPASS_F16  ? load_f16(data, i)
-                                   : load_f64(data, i);
-}
-
-/* ------------------------------------------------------- rows in one piece -- */
-
-/* An element of rows that lie without gaps, by row and class. */
-typedef struct few_place {
-    int row, class_index;
-} few_place;
-
-/* The places of a row: a class of neighbouring rows, or a pair of classes, is in different banks. */
-ALWAYS_INLINE int few_pitch(int classes) {
-    return classes % 4 == 0 ? classes + 2 : classes;
-}
-
-/* Whole blocks of floats without gaps between rows are moved four at a time. */
-ALWAYS_INLINE bool is_plain_few(const cuda_row *job, int which, int count) {
-    return job->dtype[which] == ONEPASS_F32 && job->classes % 4 != 0 && count == FEW_THREADS &&
-           (uintptr_t)job->data[which] % 16 == 0;
-}
-
-ALWAYS_INLINE void few_step(int classes, int rows_a_step, int classes_a_step, few_place *at) {
-    at->row += rows_a_step;
-    at->class_index += classes_a_step;
-    if (at->class_index >= classes) {
-        at->class_index -= classes;
-        at->row++;
-    }
-}
-
-/* The same by twos, of an even number of classes. */
-#define EACH_PAIR                                                                                                      \
-    _Pragma("unroll") for (int four = 0; four < most; four += 4) if (four < classes)                                   \
-        _Pragma("unroll") for (int c = four; c < four + 4; c += 2)
-#if defined(ONEPASS_REAL_F64)
-typedef double2 two_reals;
-#define make_two make_double2
-#else
-typedef float2 two_reals;
-#define make_two make_float2
-#endif
-
-#define EACH_FEW_ELEMENT(count)                                                                                        \
-    few_place at = {(int)threadIdx.x / classes, (int)threadIdx.x % classes};                                           \
-    const int rows_a_step = FEW_THREADS / classes, classes_a_step = FEW_THREADS % classes;                             \
-    _Pragma("unroll 4") for (int i = threadIdx.x; i < (count);                                                         \
-                             i += FEW_THREADS, few_step(classes, rows_a_step, classes_a_step, &at))
-
-ALWAYS_INLINE void fill_few(const cuda_row *job, int64_t first, int count, real *buffer) {
-    const int classes = (int)job->classes, pitch = few_pitch(classes);
-    const int32_t dtype = job->dtype[CUDA_ROW_INPUT];
-    const void *from = (const char *)job->data[CUDA_ROW_INPUT] + first * classes * (int64_t)dtype_size(dtype);
-#if !defined(ONEPASS_REAL_F64)
-    if (is_plain_few(job, CUDA_ROW_INPUT, count)) {
-#pragma unroll 4
-        for (int i = threadIdx.x; i < FEW_THREADS / 4 * classes; i += FEW_THREADS)
-            ((vector *)buffer)[i] = __ldcs((const vector *)from + i);
-        return;
-    }
-#endif
-    EACH_FEW_ELEMENT(count * classes) buffer[at.row * pitch + at.class_index] = load_few(from, dtype, i);
-}
-
-ALWAYS_INLINE void empty_few(const cuda_row *job, int64_t first, int count, const real *buffer) {
-    const int classes = (int)job->classes, pitch = few_pitch(classes);
-    const int32_t dtype = job->dtype[CUDA_ROW_GRADIENT];
-    void *to = (char *)job->data[CUDA_ROW_GRADIENT] + first * classes * (int64_t)dtype_size(dtype);
-#if !defined(ONEPASS_REAL_F64)
-    if (is_plain_few(job, CUDA_ROW_GRADIENT, count)) {
-#pragma unroll 4
-        for (int i = threadIdx.x; i < FEW_THREADS / 4 * classes; i += FEW_THREADS)
-            __stcs((vector *)to + i, ((const vector *)buffer)[i]);
-        return;
-    }
-#endif
-    EACH_FEW_ELEMENT(count * classes) store_one(dtype, to, i, buffer[at.row * pitch + at.class_index]);
-}
-
-/* A row between its places and registers. */
-template <int most> ALWAYS_INLINE void read_few(int classes, const real *own, real *x) {
-    if (classes % 2 == 0) {
-        EACH_PAIR {
-            const two_reals two =
-                c < classes ? *(const two_reals *)(own + c) : make_two(-REAL_INFINITY, -REAL_INFINITY);
-            x[c] = two.x;
-            x[c + 1] = two.y;
-        }
-    } else {
-        EACH_CLASS x[c] = c < classes ? own[c] : -REAL_INFINITY;
-    }
-}
-
-template <int most> ALWAYS_INLINE void write_few(int classes, const real *x, real *own) {
-    if (classes % 2 == 0) {
-        EACH_PAIR if (c < classes) * (two_reals *)(own + c) = make_two(x[c], x[c + 1]);
-    } else {
-        EACH_CLASS if (c < classes) own[c] = x[c];
-    }
-}
-
 /* -------------------------------------------------------------------- a row -- */
 
-template <int half> ALWAYS_INLINE void add_upper_half(double *sum) {
-#pragma unroll
-    for (int c = 0; c < half; c++)
-        sum[c] = sum[c] + sum[c + half];
+/* Four lanes that are neighbours, of those that are there. */
+#define EACH_OF_FOUR _Pragma("unroll") for (int c = 0; c < 4; c++)
+
+template <int first, int most> ALWAYS_INLINE void begin_four(int classes, const real *x, double *sum) {
+    EACH_OF_FOUR sum[c] = 0;
+    if (first < most && first < classes)
+        EACH_OF_FOUR sum[c] = (double)x[first < most ? first + c : 0];
 }
 
-/* The order's tree over lanes of which only the first have a term. */
+template <int first, int most> ALWAYS_INLINE void add_four(int classes, const real *x, double *sum) {
+    if (first < most && first < classes)
+        EACH_OF_FOUR sum[c] = sum[c] + (double)x[first < most ? first + c : 0];
+}
+
+template <int first> ALWAYS_INLINE void join_fours(int classes, const double *other, double *sum) {
+    if (first < classes)
+        EACH_OF_FOUR sum[c] = sum[c] + other[c];
+}
+
+/* The order's tree over lanes of which only the first have a term: 16 apart, 8, 4, and within a four. Few of its nodes
+ * are there at the same time. */
 template <int most> ALWAYS_INLINE double sum_of_few(int classes, const real *x) {
-    double sum[most / 2] = {};
-    EACH_CLASS {
-        if (c < most / 2)
-            sum[c] = (double)x[c];
-        else
-            sum[c - most / 2] = sum[c - most / 2] + (double)x[c];
-    }
-    if (most > 16 && classes > 8)
-        add_upper_half<most / 4>(sum);
-    if (classes > 4)
-        add_upper_half<4>(sum);
-    add_upper_half<2>(sum);
-    return sum[0] + sum[1];
+    double sum[4], other[4], half[4];
+    begin_four<0, most>(classes, x, sum);
+    add_four<16, most>(classes, x, sum);
+    begin_four<8, most>(classes, x, other);
+    add_four<24, most>(classes, x, other);
+    join_fours<8>(classes, other, sum);
+    begin_four<4, most>(classes, x, half);
+    add_four<20, most>(classes, x, half);
+    begin_four<12, most>(classes, x, other);
+    add_four<28, most>(classes, x, other);
+    join_fours<12>(classes, other, half);
+    join_fours<4>(classes, half, sum);
+    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
 /* The logits of all classes but the label's become exponentials. */
@@ -166,6 +72,17 @@ ALWAYS_INLINE void sum_few(const cuda_row *job, real label_logit, softmax_shift 
     sum->weights = sum->weighted = 0;
 }
 
+/* The value of a row, as settle_row() has it. */
+template <typename loss> ALWAYS_INLINE double few_value(const cuda_row *job, const row *row, const row_sum *sum) {
+    if (row->part != ROW_COUNTS || !sum->good)
+        return row->part == ROW_IGNORED ? 0 : WIDE_NAN;
+    const row_facts facts = facts_of(job, row, sum);
+    const row_sums sums = row_sums_of_state(&job->scale, &facts, 0);
+    row_slopes slopes;
+    loss::row(&sums, job->parameter, &slopes);
+    return slopes.value;
+}
+
 /* What becomes of a row's exponentials; a row that has no softmax, or takes no part, has one number for all. */
 typedef struct few_slopes {
     real f, own, upstream, otherwise;
@@ -173,11 +90,11 @@ typedef struct few_slopes {
 } few_slopes;
 
 template <typename loss>
-ALWAYS_INLINE few_slopes few_slopes_of(const cuda_row *job, const row *row, const row_sum *sum) {
+ALWAYS_INLINE few_slopes few_slopes_of(const cuda_row *job, double per_divisor, const row *row, const row_sum *sum) {
     few_slopes slopes = {0, 0, row->upstream, row->part == ROW_IGNORED ? 0 : REAL_NAN, false};
     if (row->part != ROW_COUNTS)
         return slopes;
-    const row_factors factors = factors_of_row<loss>(job, per_divisor_of(job), row, sum);
+    const row_factors factors = factors_of_row<loss>(job, per_divisor, row, sum);
     slopes.f = (real)factors.of_exponentials;
     slopes.own = canonical(factors.own);
     slopes.plain = sum->good;
@@ -203,140 +120,275 @@ template <int most> ALWAYS_INLINE void few_gradient(int classes, const few_slope
     }
 }
 
-/* ---------------------------------------------------------- rows side by side -- */
-
-/* A loop for each type: one that asks for the type each time would be too long to be unrolled. */
-template <int most, load_function load>
-ALWAYS_INLINE void load_each_class(int classes, const void *from, int64_t offset, int64_t stride, real *x) {
-    EACH_CLASS x[c] = c < classes ? load(from, offset + c * stride) : -REAL_INFINITY;
-}
-
-template <int most> ALWAYS_INLINE void load_few_classes(const cuda_row *job, int64_t offset, real *x) {
-    const int classes = (int)job->classes;
-    const void *from = job->data[CUDA_ROW_INPUT];
-    switch (job->dtype[CUDA_ROW_INPUT]) {
-    case ONEPASS_F32:
-        load_each_class<most, load_f32>(classes, from, offset, job->class_stride[0], x);
-        break;
-    case ONEPASS_BF16:
-        load_each_class<most, load_bf16>(classes, from, offset, job->class_stride[0], x);
-        break;
-    default: /* a double would be computed with in double */
-        load_each_class<most, load_f16>(classes, from, offset, job->class_stride[0], x);
-    }
-}
-
+/* Gradients of rows side by side go straight to their places. */
 template <int most, int dtype>
-ALWAYS_INLINE void store_each_class(int classes, void *to, int64_t offset, int64_t stride, const real *x) {
-    EACH_CLASS if (c < classes) store_one(dtype, to, offset + c * stride, x[c]);
+ALWAYS_INLINE void store_each_class(int classes, char *first, int64_t offset, int stride, const real *x) {
+    char *to = first + offset * (int64_t)dtype_size(dtype);
+    EACH_FOUR_CLASSES(store_one(dtype, to, (int64_t)c * stride, x[c]),
+                      if (c < classes) store_one(dtype, to, (int64_t)c * stride, x[c]))
 }
 
 template <int most> ALWAYS_INLINE void store_few_classes(const cuda_row *job, int64_t offset, const real *x) {
-    const int classes = (int)job->classes;
-    void *to = job->data[CUDA_ROW_GRADIENT];
+    const int classes = (int)job->classes, stride = anew((int)job->gradient_stride[0]);
+    char *to = (char *)job->data[CUDA_ROW_GRADIENT];
     switch (job->dtype[CUDA_ROW_GRADIENT]) {
     case ONEPASS_F32:
-        store_each_class<most, ONEPASS_F32>(classes, to, offset, job->gradient_stride[0], x);
+        store_each_class<most, ONEPASS_F32>(classes, to, offset, stride, x);
         break;
     case ONEPASS_BF16:
-        store_each_class<most, ONEPASS_BF16>(classes, to, offset, job->gradient_stride[0], x);
+        store_each_class<most, ONEPASS_BF16>(classes, to, offset, stride, x);
         break;
     case ONEPASS_F16:
-        store_each_class<most, ONEPASS_F16>(classes, to, offset, job->gradient_stride[0], x);
+        store_each_class<most, ONEPASS_F16>(classes, to, offset, stride, x);
         break;
     default:
-        store_each_class<most, ONEPASS_F64>(classes, to, offset, job->gradient_stride[0], x);
+        store_each_class<most, ONEPASS_F64>(classes, to, offset, stride, x);
     }
+}
+
+/* ------------------------------------------------------------ what is known -- */
+
+/* Where a thread is among rows that lie side by side, in the logits as in their gradient: it comes to every 128th. */
+typedef struct few_walk {
+    int64_t offset; /* of the row's first class */
+    int inside;     /* its place among its neighbours in memory */
+} few_walk;
+
+ALWAYS_INLINE few_walk begin_walk(const cuda_row *job, int64_t index) {
+    const cuda_view *view = &job->view[CUDA_ROW_INPUT];
+    few_walk walk = {index, 0};
+    if (view->ndim == 2) {
+        const int64_t outer = divide(index, &view->by[1]);
+        walk.inside = (int)(index - outer * view->extent[1]);
+        walk.offset = outer * view->stride[0] + walk.inside;
+    }
+    return walk;
+}
+
+ALWAYS_INLINE void step_walk(const cuda_row *job, few_walk *walk) {
+    const cuda_view *view = &job->view[CUDA_ROW_INPUT];
+    const int extent = (int)view->extent[1];
+    walk->offset += FEW_THREADS;
+    walk->inside += FEW_THREADS;
+    if (view->ndim == 2 && walk->inside >= extent) {
+        walk->inside -= extent;
+        walk->offset += view->stride[0] - extent;
+    }
+}
+
+/* Where a row of the thread's own is. */
+ALWAYS_INLINE int64_t few_offset(const cuda_row *job, int64_t index, const few_walk *walk) {
+    return job->simple ? walk->offset : row_offset(job, CUDA_ROW_INPUT, index);
+}
+
+/* The label of a row of which there is nothing else to know. */
+ALWAYS_INLINE int64_t simple_label(const cuda_row *job, int64_t index) {
+    return load_index(job->data[CUDA_ROW_TARGET], job->dtype[CUDA_ROW_TARGET], index);
+}
+
+ALWAYS_INLINE row describe_few(const cuda_row *job, int64_t index, int64_t label, int64_t offset, real upstream) {
+    if (!job->simple)
+        return describe_row_here<ROW_LABEL>(job, index);
+    row row = {};
+    row.label = label;
+    row.part = part_of_label(job, label);
+    row.input = row.gradient = offset;
+    row.weight = row.class_weight = 1;
+    row.upstream = upstream;
+    return row;
+}
+
+/* What simple rows have in common. */
+ALWAYS_INLINE real upstream_of_all(const cuda_row *job) {
+    return job->simple && job->data[CUDA_ROW_UPSTREAM]
+               ? (real)load_scalar(job->data[CUDA_ROW_UPSTREAM], job->dtype[CUDA_ROW_UPSTREAM])
+               : 1;
+}
+
+/* ----------------------------------------------------------- a tile of rows -- */
+
+/* What a thread adds up: its lane of a tile of rows, whose lines come one after the other, and how many take part. */
+typedef struct few_sum {
+    real two, four, eight;
+    unsigned rows;
+} few_sum;
+
+ALWAYS_INLINE void add_few(int line, real term, few_sum *sum) {
+    if (!(line & 1)) {
+        sum->two = term;
+    } else if (!(line & 2)) {
+        sum->four = sum->two + term;
+    } else if (!(line & 4)) {
+        sum->eight = sum->four + (sum->two + term);
+    } else {
+        sum->eight = sum->eight + (sum->four + (sum->two + term));
+    }
+}
+
+/* The block's tile becomes part of the total, whose last block divides it. */
+ALWAYS_INLINE void end_few(const cuda_row *job, const few_sum *own, real *lanes) {
+    __shared__ double node[CUDA_MOST_NODES];
+    const place_in_block at = here_in_block();
+    lanes[threadIdx.x] = own->eight;
+    if (job->counts) {
+        unsigned rows = own->rows;
+        for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2)
+            rows += __shfl_xor_sync(~0u, rows, distance);
+        if (at.thread == 0)
+            atomicAdd(count_of(job), (unsigned long long)rows);
+    }
+    __syncthreads();
+    double sum = 0;
+    if (at.warp == 0) {
+        real lane[ORDER_OWN_LANES];
+        EACH_OWN lane[own] = lanes[order_lane(at.thread, own)];
+        sum = order_lanes(at.thread, lane);
+    }
+    if (!has_total(&job->total, node, &sum))
+        return;
+    if (job->counts)
+        end_count(job);
+    write_value(&job->total, job->over_weights ? sum / *weights_of(job) : sum);
 }
 
 /* ---------------------------------------------------------------------- rows -- */
 
-/* Whose classes come and go through shared memory: the label's place is read, and then taken by what stands for no
- * class, and in the end by its slope. */
-template <int most> ALWAYS_INLINE void read_staged(const row *row, int classes, real *own, real *label_logit, real *x) {
-    if (row->part == ROW_COUNTS) {
-        *label_logit = own[row->label];
-        own[row->label] = -REAL_INFINITY;
-    }
-    read_few<most>(classes, own, x);
+/* What a block knows all the time. */
+typedef struct few_block {
+    bool in_one_piece, plain, plain_gradient;
+    int size;      /* of a buffer */
+    int own, step; /* a thread's place in it, and from class to class there */
+    real upstream;
+} few_block;
+
+ALWAYS_INLINE few_block few_block_of(const cuda_row *job) {
+    few_block block;
+    block.in_one_piece = job->group;
+    block.plain = is_plain_few(job, CUDA_ROW_INPUT);
+    block.plain_gradient = is_plain_few(job, CUDA_ROW_GRADIENT);
+    block.size = FEW_THREADS * few_pitch((int)job->classes);
+    block.own = block.in_one_piece ? (int)threadIdx.x * few_pitch((int)job->classes) : (int)threadIdx.x;
+    block.step = block.in_one_piece ? 1 : FEW_THREADS;
+    block.upstream = upstream_of_all(job);
+    return block;
 }
 
-template <int most>
-ALWAYS_INLINE void write_staged(const row *row, int classes, const few_slopes *slopes, const real *x, real *own) {
-    write_few<most>(classes, x, own);
-    if (row->part == ROW_COUNTS)
-        own[row->label] = slopes->own;
-}
-
-/* The others' come and go straight. */
-template <int most> ALWAYS_INLINE void read_aside(const cuda_row *job, const row *row, real *label_logit, real *x) {
-    const int classes = (int)job->classes, label = row->part == ROW_COUNTS ? (int)row->label : -1;
-    load_few_classes<most>(job, row->input, x);
-    EACH_CLASS {
-        *label_logit = c == label ? x[c] : *label_logit;
-        x[c] = c == label ? -REAL_INFINITY : x[c];
-    }
-}
-
-template <int most>
-ALWAYS_INLINE void write_aside(const cuda_row *job, const row *row, const few_slopes *slopes, real *x) {
-    const int classes = (int)job->classes, label = row->part == ROW_COUNTS ? (int)row->label : -1;
-    EACH_CLASS x[c] = c == label ? slopes->own : x[c];
-    store_few_classes<most>(job, row->gradient, x);
-}
-
-/* A row of the thread's own, in its place in shared memory if it is staged. */
+/* A row that is in its place in shared memory, where the label's logit gives way to what stands for no class. Returns
+ * its value, if anybody asks for it; its gradient goes back to the place, or to where it belongs. */
 template <typename loss, bool writes, int most>
-ALWAYS_INLINE void run_few_row(const cuda_row *job, int64_t index, const row *row, real *staged) {
-    const int classes = (int)job->classes;
+ALWAYS_INLINE double run_few_row(const cuda_row *job, const few_block *block, int64_t index, const row *row,
+                                 real *own) {
+    const int classes = anew((int)job->classes);
+    const bool in_one_piece = block->in_one_piece, counts = row->part == ROW_COUNTS;
+    real *own_label = own + (int)row->label * block->step;
     real x[most], label_logit = -REAL_INFINITY;
     row_sum sum = {};
     softmax_shift shift;
-    if (staged)
-        read_staged<most>(row, classes, staged, &label_logit, x);
-    else
-        read_aside<most>(job, row, &label_logit, x);
-    if (row->part == ROW_COUNTS)
+    if (counts) {
+        label_logit = *own_label;
+        *own_label = -REAL_INFINITY;
+    }
+    read_few<most>(in_one_piece, classes, own, x);
+    if (counts)
         sum_few<most>(job, label_logit, &shift, x, &sum);
     if (writes) {
-        const few_slopes slopes = few_slopes_of<loss>(job, row, &sum);
+        const few_slopes slopes = few_slopes_of<loss>(job, per_divisor_of(job), row, &sum);
         few_gradient<most>(classes, &slopes, x);
-        if (staged)
-            write_staged<most>(row, classes, &slopes, x, staged);
-        else
-            write_aside<most>(job, row, &slopes, x);
-    }
-    finish_row_here<loss>(job, row, index, &sum);
-}
-
-/* Blocks take turns where there are fewer of them than rows ask for. */
-template <typename loss, bool writes, int most> ALWAYS_INLINE void run_few(const cuda_row *job) {
-    __shared__ __align__(16) real buffer[FEW_THREADS * (most + 2)];
-    if (writes && is_done_before(job))
-        return;
-    const bool is_staged = job->group;
-    real *staged = is_staged ? buffer + threadIdx.x * few_pitch((int)job->classes) : NULL;
-#pragma unroll 1
-    for (int64_t first = (int64_t)blockIdx.x * FEW_THREADS; first < job->rows;
-         first += (int64_t)gridDim.x * FEW_THREADS) {
-        const int64_t left = job->rows - first, index = first + threadIdx.x;
-        const int count = left < FEW_THREADS ? (int)left : FEW_THREADS;
-        row row = {};
-        if (is_staged)
-            fill_few(job, first, count, buffer);
-        if ((int)threadIdx.x < count)
-            row = describe_row_here<ROW_LABEL>(job, index);
-        if (is_staged)
-            __syncthreads();
-        if ((int)threadIdx.x < count)
-            run_few_row<loss, writes, most>(job, index, &row, staged);
-        if (is_staged)
-            __syncthreads();
-        if (writes && is_staged) {
-            empty_few(job, first, count, buffer);
-            __syncthreads();
+        if (in_one_piece) {
+            write_few<most>(classes, x, own);
+            if (counts)
+                *own_label = slopes.own;
+        } else {
+            const int label = counts ? (int)row->label : -1;
+            EACH_CLASS x[c] = c == label ? slopes.own : x[c];
+            store_few_classes<most>(job, row->gradient, x);
         }
     }
+    return !job->finishes ? 0 : job->simple ? few_value<loss>(job, row, &sum) : settle_row<loss>(job, row, index, &sum);
+}
+
+/* Sends for a line of as many rows as there are threads, or of those that are left. */
+template <int most>
+ALWAYS_INLINE void send_for_line(const cuda_row *job, const few_block *block, int64_t first, int count,
+                                 const few_walk *walk, real *buffer) {
+    if (block->in_one_piece) {
+        const int64_t size = (int64_t)dtype_size(job->dtype[CUDA_ROW_INPUT]);
+        const char *from = (const char *)job->data[CUDA_ROW_INPUT];
+        fill_few<most>(job, from + first * (block->plain ? 4 : size) * (int)job->classes, block->plain, count, buffer);
+    } else if ((int)threadIdx.x < count) {
+        fill_aside<most>(job, few_offset(job, first + threadIdx.x, walk), buffer + threadIdx.x);
+    }
+}
+
+/* Of so many rows from a line on, those that are in it. */
+ALWAYS_INLINE int rows_of_line(int rows) {
+    return rows < 0 ? 0 : rows < FEW_THREADS ? rows : FEW_THREADS;
+}
+
+/* A span of lines: each is sent for before the one before it is computed. */
+template <typename loss, bool writes, int most>
+ALWAYS_INLINE void run_few_span(const cuda_row *job, const few_block *block, int64_t first, int left, real *buffers,
+                                few_sum *sum) {
+    few_walk walk = {};
+    int64_t label = 0;
+    if (job->simple && !block->in_one_piece)
+        walk = begin_walk(job, first + threadIdx.x);
+    first -= FEW_THREADS;
+#pragma unroll 1
+    for (int line = -1; line < job->lines; line++, first += FEW_THREADS) {
+        /* those from here on, and from the next line on */
+        const int rows = left - line * FEW_THREADS, next = rows - FEW_THREADS;
+        const bool has_row = line >= 0 && (int)threadIdx.x < rows;
+        const int64_t index = first + threadIdx.x;
+        real *buffer = buffers + (line & 1) * block->size;
+        double value = 0;
+        row row = {};
+        if (line >= 0)
+            wait_for_sent();
+        if (block->in_one_piece)
+            __syncthreads();
+        if (has_row)
+            row = describe_few(job, index, label, walk.offset, block->upstream);
+        if (line + 1 < job->lines && next > 0) {
+            if (line >= 0 && !block->in_one_piece)
+                step_walk(job, &walk);
+            if (job->simple && (int)threadIdx.x < next)
+                label = simple_label(job, index + FEW_THREADS);
+            send_for_line<most>(job, block, first + FEW_THREADS, rows_of_line(next), &walk,
+                                buffers + (~line & 1) * block->size);
+        }
+        if (has_row) {
+            value = run_few_row<loss, writes, most>(job, block, index, &row, buffer + block->own);
+            sum->rows += row.part != ROW_IGNORED;
+            if (!job->sums && job->finishes)
+                write_term(job, index, value);
+        }
+        if (line >= 0)
+            add_few(line, canonical((real)value), sum);
+        if (writes && block->in_one_piece && line >= 0) {
+            __syncthreads();
+            empty_few<most>(job, first, block->plain_gradient, rows_of_line(rows), buffer);
+        }
+    }
+}
+
+/* Blocks take turns where there are fewer of them than rows ask for. One that adds up rows has a tile of them. */
+template <typename loss, bool writes, int most> ALWAYS_INLINE void run_few(const cuda_row *job) {
+    real *buffers = room_of_warp(0); /* two of as many places as CUDA_FEW_PITCH() says, or one for one line */
+    if (writes && is_done_before(job))
+        return;
+    const few_block block = few_block_of(job);
+    const int64_t rows = (int64_t)job->lines * FEW_THREADS;
+    few_sum sum = {};
+#pragma unroll 1
+    for (int64_t first = blockIdx.x * rows; first < job->rows; first += gridDim.x * rows) {
+        const int64_t left = job->rows - first;
+        const int own = anew(left < rows ? (int)left : (int)rows); /* computed once, not for each line */
+        run_few_span<loss, writes, most>(job, &block, first, own, buffers, &sum);
+        __syncthreads();
+    }
+    if (job->sums)
+        end_few(job, &sum, buffers);
 }
 
 #endif

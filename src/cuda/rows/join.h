@@ -26,6 +26,33 @@ ALWAYS_INLINE void leave_tile(const waiting *waiting, int at, int thread, bool w
     }
 }
 
+/* Lanes of some tiles of a warp, in shared memory, that are added up together: it takes little longer than for one.
+ * Every eighth thread knows where the sum of one of them is to wait. */
+typedef struct lane_room {
+    real *lane; /* ORDER_TOGETHER tiles, ORDER_PITCH apart */
+    int tiles, place;
+} lane_room;
+
+ALWAYS_INLINE void add_up_room(const waiting *waiting, int thread, lane_room *room) {
+    __syncwarp();
+    const double sum = order_lanes_together(thread, room->lane);
+    if (thread % 8 == 0 && thread / 8 < room->tiles)
+        waiting->others[room->place] = sum;
+    __syncwarp();
+    room->tiles = 0;
+}
+
+ALWAYS_INLINE void leave_lanes(const waiting *waiting, int at, int thread, real largest, const real *lane,
+                               lane_room *room) {
+    *(vector *)(room->lane + room->tiles * ORDER_PITCH + order_lane(thread, 0)) = pack_vector(lane);
+    if (thread == 0)
+        waiting->largest[at] = largest;
+    if (thread / 8 == room->tiles)
+        room->place = at;
+    if (++room->tiles == ORDER_TOGETHER)
+        add_up_room(waiting, thread, room);
+}
+
 /* A tile's part of each of the row's sums. */
 typedef struct tile_parts {
     double others, leading, weights, weighted;

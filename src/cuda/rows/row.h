@@ -48,12 +48,18 @@ ALWAYS_INLINE softmax_shift shift_of(const cuda_row *job, real largest) {
     return softmax_shift_of(&softmax, &job->scale, largest);
 }
 
+/* Between launches, in the workspace: how many rows take part, and what a mean is divided by. */
+ALWAYS_INLINE unsigned long long *count_of(const cuda_row *job) {
+    return (unsigned long long *)((char *)job->total.workspace + CUDA_COUNT_AT);
+}
+
+ALWAYS_INLINE double *weights_of(const cuda_row *job) {
+    return (double *)((char *)job->total.workspace + CUDA_WEIGHTS_AT);
+}
+
 /* One over what a mean is divided by. */
 ALWAYS_INLINE double per_divisor_of(const cuda_row *job) {
-    const char *workspace = (const char *)job->total.workspace;
-    return job->reduction != ONEPASS_MEAN ? 1
-           : job->over_weights            ? 1 / *(const double *)(workspace + CUDA_WEIGHTS_AT)
-                                          : 1 / job->divisor;
+    return job->reduction != ONEPASS_MEAN ? 1 : job->over_weights ? 1 / *weights_of(job) : 1 / job->divisor;
 }
 
 /* ------------------------------------------------------------ what is known -- */
@@ -71,6 +77,12 @@ ALWAYS_INLINE double row_number(const cuda_row *job, int which, int64_t row, dou
     return job->data[which] ? load_scalar(row_address(job, which, row), job->dtype[which]) : otherwise;
 }
 
+ALWAYS_INLINE int part_of_label(const cuda_row *job, int64_t label) {
+    if (label == job->ignore_index)
+        return ROW_IGNORED;
+    return (uint64_t)label < (uint64_t)job->classes ? ROW_COUNTS : ROW_BAD;
+}
+
 /* Whether a row takes part, and its label where there is one. */
 template <row_kind kind> ALWAYS_INLINE int row_part_of(const cuda_row *job, int64_t row, int64_t *label) {
     *label = -1;
@@ -79,9 +91,7 @@ template <row_kind kind> ALWAYS_INLINE int row_part_of(const cuda_row *job, int6
     if (kind == ROW_PROBABILITIES)
         return ROW_COUNTS;
     *label = load_index(row_address(job, CUDA_ROW_TARGET, row), job->dtype[CUDA_ROW_TARGET], 0);
-    if (*label == job->ignore_index)
-        return ROW_IGNORED;
-    return *label >= 0 && *label < job->classes ? ROW_COUNTS : ROW_BAD;
+    return part_of_label(job, *label);
 }
 
 ALWAYS_INLINE double row_class_weight(const cuda_row *job, int64_t label) {
@@ -125,17 +135,21 @@ template <row_kind kind> ONCE_A_ROW void describe_row(const cuda_row *job, int64
     *into = describe_row_here<kind>(job, index);
 }
 
+/* When all are counted. */
+ALWAYS_INLINE void end_count(const cuda_row *job) {
+    *weights_of(job) = (double)atomicAdd(count_of(job), 0ull);
+    *count_of(job) = 0;
+}
+
 /* Rows that count as 1 are counted, in any order. The last block leaves the number to the next launch. By one thread of
  * each. */
 ALWAYS_INLINE void leave_count(const cuda_row *job, unsigned rows) {
-    char *workspace = (char *)job->total.workspace;
-    unsigned long long *count = (unsigned long long *)(workspace + CUDA_COUNT_AT);
-    atomicAdd(count, (unsigned long long)rows);
-    if (take_ticket((unsigned *)workspace) != gridDim.x - 1)
+    unsigned *counter = (unsigned *)job->total.workspace;
+    atomicAdd(count_of(job), (unsigned long long)rows);
+    if (take_ticket(counter) != gridDim.x - 1)
         return;
-    *(double *)(workspace + CUDA_WEIGHTS_AT) = (double)atomicAdd(count, 0ull);
-    *count = 0;
-    *(unsigned *)workspace = 0;
+    end_count(job);
+    *counter = 0;
 }
 
 /* ---------------------------------------------------------- what becomes of it -- */
@@ -227,21 +241,26 @@ ALWAYS_INLINE double value_of_row(const cuda_row *job, const row *row, const row
     return slopes.value * row->weight;
 }
 
-/* Value and state of a row of the lane's own. */
+/* The value of a row of the lane's own, 0 where it takes no part and NaN where it has none. What else there is of it is
+ * written. */
 template <typename loss>
-ALWAYS_INLINE void finish_row_here(const cuda_row *job, const row *row, int64_t index, const row_sum *sum) {
+ALWAYS_INLINE double settle_row(const cuda_row *job, const row *row, int64_t index, const row_sum *sum) {
     const double nothing = row->part == ROW_IGNORED ? 0 : WIDE_NAN;
     softmax_row state = {nothing, nothing, nothing, nothing, nothing};
     double value = nothing;
-    if (!job->finishes)
-        return;
     if (row->part == ROW_COUNTS && sum->good)
         value = value_of_row<loss>(job, row, sum, &state);
-    write_term(job, index, value);
     write_row_number(job, CUDA_ROW_LOG_SUM_EXP, index, state.lse);
     double *into = state_of_row(job, index);
     if (into)
         write_state(into, &state);
+    return value;
+}
+
+template <typename loss>
+ALWAYS_INLINE void finish_row_here(const cuda_row *job, const row *row, int64_t index, const row_sum *sum) {
+    if (job->finishes)
+        write_term(job, index, settle_row<loss>(job, row, index, sum));
 }
 
 template <typename loss>

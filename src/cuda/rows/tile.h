@@ -30,6 +30,11 @@ ALWAYS_INLINE tile row_tile_at(int64_t index, int64_t classes, int thread, real 
     return tile_at(index, left < ORDER_TILE ? (int)left : ORDER_TILE, thread, buffer);
 }
 
+/* The same of a row that is not longer than tiles can wait, without a buffer. */
+ALWAYS_INLINE tile short_tile_at(int index, int classes, int thread) {
+    return tile_at(index, classes - index * ORDER_TILE, thread, NULL);
+}
+
 ALWAYS_INLINE bool is_in(const tile *tile, int line, int own) {
     return own_element(tile, line, own) < tile->count;
 }
@@ -271,13 +276,18 @@ ALWAYS_INLINE own_range gather_logits(const cuda_row *job, int64_t input, const 
     return range_of(tile, x);
 }
 
-/* The label's exponential is left out of the sum. */
-ALWAYS_INLINE void leave_label_out(const tile *tile, int64_t label, own_numbers x) {
+/* The label's place in a tile, or what is none. */
+ALWAYS_INLINE int place_in_tile(const tile *tile, int64_t label) {
     const int64_t place = label - tile->index * ORDER_TILE;
-    if (place < 0 || place >= ORDER_TILE)
+    return place >= 0 && place < ORDER_TILE ? (int)place : -1;
+}
+
+/* The label's exponential is left out of the sum. */
+ALWAYS_INLINE void leave_label_out(const tile *tile, int place, own_numbers x) {
+    if ((unsigned)place >= ORDER_TILE)
         return;
-    const int lane = (int)place % ORDER_LANES;
-    switch ((int)place / ORDER_LANES) { /* one branch for all threads, and one line of four */
+    const int lane = place % ORDER_LANES;
+    switch (place / ORDER_LANES) { /* one branch for all threads, and one line of four */
 #define LEAVE_OUT(line)                                                                                                \
     case line:                                                                                                         \
         EACH_OWN x[line][own] = order_lane(tile->thread, own) == lane ? 0 : x[line][own];                              \
@@ -313,11 +323,16 @@ ALWAYS_INLINE void exponentiate(const cuda_row *job, const softmax_shift *shift,
     EACH_NUMBER x[line][own] = softmax_exponential(&softmax, &own_shift, x[line][own]);
 }
 
-ALWAYS_INLINE double sum_of_tile(int thread, const own_numbers x) {
-    real sum[ORDER_OWN_LANES];
-    EACH_OWN sum[own] =
+/* The sums of a thread's own lanes. */
+ALWAYS_INLINE void sum_lanes(const own_numbers x, real *lane) {
+    EACH_OWN lane[own] =
         ((x[0][own] + x[1][own]) + (x[2][own] + x[3][own])) + ((x[4][own] + x[5][own]) + (x[6][own] + x[7][own]));
-    return order_lanes(thread, sum);
+}
+
+ALWAYS_INLINE double sum_of_tile(int thread, const own_numbers x) {
+    real lane[ORDER_OWN_LANES];
+    sum_lanes(x, lane);
+    return order_lanes(thread, lane);
 }
 
 /* What a tile leaves to be joined. Its exponent follows from its largest logit. */
@@ -360,7 +375,18 @@ ALWAYS_INLINE double sum_without_leading(const tile *tile, real most, const own_
     return sum_of_tile(tile->thread, term);
 }
 
-/* Logits become exponentials, the label's 0. */
+/* Logits become exponentials, the label's 0, of which the lanes are added up. Returns the largest logit. */
+ALWAYS_INLINE real sum_lanes_of_tile(const cuda_row *job, int label_place, const tile *tile, own_range range,
+                                     own_numbers x, real *lane) {
+    const real largest = warp_largest_or_nan(range.largest);
+    const softmax_shift shift = shift_of(job, largest);
+    exponentiate(job, &shift, tile, is_calm_tile(job, &shift, range.smallest), x);
+    leave_label_out(tile, label_place, x);
+    sum_lanes(x, lane);
+    return largest;
+}
+
+/* The same with all sums of the tile. */
 template <row_kind kind>
 ALWAYS_INLINE void sum_tile(const cuda_row *job, int64_t label, const tile *tile, own_range range, weighing weighs,
                             own_numbers x, const own_numbers u, tile_sums *sums) {
@@ -373,7 +399,7 @@ ALWAYS_INLINE void sum_tile(const cuda_row *job, int64_t label, const tile *tile
         const softmax softmax = softmax_of_job(job);
         sums->others = sum_without_leading(tile, row_most_of_tile(&softmax, &shift), x, &sums->leading);
     } else {
-        leave_label_out(tile, label, x);
+        leave_label_out(tile, place_in_tile(tile, label), x);
         sums->others = sum_of_tile(tile->thread, x);
         sums->leading = 0;
     }
