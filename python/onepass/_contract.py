@@ -116,6 +116,13 @@ def check_sizes(sizes, input, target, third):
                            f"{input.shape}, input2: {target.shape}, target: {third.shape} ")
 
 
+def check_axis(dimensions, axis):
+    """That a vector's first dimension, as onepass_call has it, is one of so many."""
+    if not -dimensions <= axis <= dimensions or axis == 0:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-dimensions}, {dimensions - 1}], but "
+                         f"got {axis - 1 if axis > 0 else axis})")
+
+
 def check_reduction(name, reduction):
     """PyTorch's complaint about one that the loss does not have. Some know three words only, and have words of their
     own for others; the rest still take an old name of the mean."""

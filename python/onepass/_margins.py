@@ -47,7 +47,7 @@ def multilabel_soft_margin_loss(input, target, weight, size_average, reduce, red
 def are_binary(input, target, weight):
     """Whether it is a binary cross-entropy as the library has it; PyTorch broadcasts and promotes more."""
     if not are_plain((input, target, weight)) or input.dtype not in FLOATS or target.is_complex() or \
-            input.dim() == 0 or target.shape != input.shape or \
+            input.is_nested or input.dim() == 0 or target.shape != input.shape or \
             (target.is_floating_point() and target.dtype not in FLOATS):
         return False
     dtype = torch.promote_types(input.dtype, target.dtype) if target.is_floating_point() else input.dtype

@@ -101,9 +101,7 @@ def checked_dimension(array, dim):
     dim = plain_number(dim)
     if not isinstance(dim, int):
         raise TypeError(f"dim is {dim!r}; expected an int")
-    if not -array.ndim <= dim < array.ndim:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-array.ndim}, {array.ndim - 1}], but "
-                         f"got {dim})")
+    _contract.check_axis(array.ndim, dim + 1 if dim >= 0 else dim)
     return dim
 
 
@@ -133,6 +131,7 @@ def checked(name, arrays, axis):
             len({operand.shape[-1] for operand in operands[:count]}) > 1:
         shapes = ", ".join(str(operand.shape) for operand in operands[:count])
         raise ValueError(f"operands of shapes {shapes}; expected vectors that broadcast together")
+    _contract.check_axis(len(shape), axis)
     vectors = [numpy.broadcast_to(operand, shape) for operand in operands[:count]]
     rows = shape[:axis - 1] if axis > 0 else shape[:axis]
     if name == "cosine_embedding" and operands[2].shape != rows:

@@ -11,7 +11,7 @@ from torch.nn import _reduction
 
 from . import _native, _rows, _torch, _upstream_habit, _vectors_fallback, _vectors_operators
 from ._catalog import VECTOR_CATALOG, as_number, check_range
-from ._contract import ALL_CODES, NONE, code_of, common_shape
+from ._contract import ALL_CODES, NONE, check_axis, code_of, common_shape
 from ._row_request import FLOATS, MASKS, NUMBERS, Request, are_plain
 from ._torch_checks import TYPES, check_reach
 from ._torch_state import is_any_autocast, is_compiling, is_plain_here
@@ -162,6 +162,7 @@ def value_and_grad(name, operands, parameters, axis, reduction, weight, mask):
     if not common:
         raise ValueError(f"operands of sizes {', '.join(str(tuple(one.shape)) for one in operands)} and types "
                          f"{', '.join(str(one.dtype) for one in operands)}; expected floats that broadcast together")
+    check_axis(len(common), axis)
     tensors = Tensors(*(*expanded(common, *vectors), *operands[len(vectors):], None)[:3], weight, mask)
     request = Request(name, ALL_CODES[reduction], checked_parameters(name, parameters), axis, None, None)
     check_row_tensors(tensors, rows_shape(tensors.first, axis))
@@ -191,7 +192,7 @@ def check_kinds(**named):
 
 def shape_of(*vectors):
     """The common shape of vectors that are floats; None where there is none, or no dimension, or no element."""
-    if not all(vector.dtype in FLOATS and vector.dim() > 0 for vector in vectors):
+    if not all(vector.dtype in FLOATS and not vector.is_nested and vector.dim() > 0 for vector in vectors):
         return None
     common = common_shape(*[vector.shape for vector in vectors])
     return common if common and common[-1] != 0 else None

@@ -24,12 +24,11 @@ def loss(request, tensors):
     in_single = casts(request.name, tensors.first.device.type)
     dtype = result_type(request, tensors, in_single)
     wide = torch.promote_types(dtype, torch.float32)
-    vectors = [vector.to(wide) for vector in vectors_of(request, tensors)]
+    place = first_dimension(tensors.first, request.axis)
+    vectors = [vector.to(wide).flatten(place) for vector in vectors_of(request, tensors)]
     if tensors.mask is not None:
-        place = first_dimension(vectors[0], request.axis)
-        takes_part = (tensors.mask != 0).expand(vectors[0].shape[:place])
-        elements = takes_part.reshape(takes_part.shape + (1,) * (vectors[0].dim() - place))
-        vectors = [torch.where(elements, vector, harmless) for vector, harmless in zip(vectors, _HARMLESS)]
+        takes_part = (tensors.mask != 0).expand(vectors[0].shape[:-1]).unsqueeze(-1)
+        vectors = [torch.where(takes_part, vector, harmless) for vector, harmless in zip(vectors, _HARMLESS)]
     each = each_row(request, *vectors, *([tensors.third] if has_target(request) else []))
     return reduced_rows(each, request.code, tensors.weight, tensors.mask,
                         request.divisor if tensors.divisor is None else tensors.divisor).to(dtype)
@@ -56,13 +55,17 @@ def count(each, weight, takes_part):
 
 
 def each_row(request, *operands):
+    """Of vectors in the last dimension."""
     given = request.parameters
     if request.name == "cosine_similarity":
         return FUNCTIONS["cosine_similarity"](*operands, -1, *given)
     if request.name == "pairwise_distance":
         return FUNCTIONS["pairwise_distance"](*operands, *given)
     if request.name == "cosine_embedding":
-        return FUNCTIONS["cosine_embedding_loss"](*operands, *given, reduction="none")
+        one, other, target = operands  # of which PyTorch takes one dimension of rows
+        each = FUNCTIONS["cosine_embedding_loss"](one.reshape(-1, one.shape[-1]), other.reshape(-1, other.shape[-1]),
+                                                  target.reshape(-1), *given, reduction="none")
+        return each.reshape(target.shape)
     if request.name == "triplet_margin":
         margin, p, eps, swap = given
         return torch.triplet_margin_loss(*operands, margin, p, eps, bool(swap), 0)
@@ -70,10 +73,9 @@ def each_row(request, *operands):
 
 
 def tversky(request, input, target, alpha, beta, smooth, eps):
-    places = tuple(range(first_dimension(input, request.axis), input.dim()))
     chances = torch.sigmoid(input) if request.name == "tversky_with_logits" else input
-    both = (chances * target).sum(places)
-    one, other = chances.sum(places) - both, target.sum(places) - both
+    both = (chances * target).sum(-1)
+    one, other = chances.sum(-1) - both, target.sum(-1) - both
     return 1 - (both + smooth) / (both + alpha * one + beta * other + smooth).clamp(min=eps)
 
 

@@ -398,6 +398,10 @@ def test_numbers_of_every_kind_are_parameters():
     torch.testing.assert_close(onepass.triplet_margin_loss(a, b, c, margin=torch.tensor(0.5), p=1), wanted)
 
 
+class Own(torch.Tensor):
+    """A subclass that does nothing of its own."""
+
+
 def test_value_and_grad_has_the_same_bits(device):
     for name, case in CASES.items():
         operands = operands_of(name, (4, 7), device=device)
@@ -417,6 +421,17 @@ def test_value_and_grad_has_the_same_bits(device):
     torch.testing.assert_close(whole, F.pairwise_distance(a.flatten(1), b.flatten()).sum())
     assert gradient.shape == a.shape
     assert onepass.value_and_grad("pairwise_distance", b, a, dim=1)[1].shape == b.shape
+    for name in ("pairwise_distance", "cosine_similarity", "tversky_with_logits"):  # by PyTorch, too, whatever a row is
+        weight = torch.rand(3, device=device)
+        mine = onepass.value_and_grad(name, a, a * a, dim=-2, weight=weight, mask=weight > 0.1)
+        peer = onepass.value_and_grad(name, a.as_subclass(Own), a * a, dim=-2, weight=weight, mask=weight > 0.1)
+        for one, other in zip(mine, peer):
+            torch.testing.assert_close(one, other.as_subclass(torch.Tensor))
+    target = torch.ones(3, 4, device=device)
+    mine, peer = (onepass.value_and_grad("cosine_embedding", x, a * a, target) for x in (a, a.as_subclass(Own)))
+    torch.testing.assert_close(mine[1], peer[1].as_subclass(torch.Tensor))
+    with pytest.raises(IndexError, match=r"Dimension out of range .*\[-3, 2\], but got 3"):
+        onepass.value_and_grad("pairwise_distance", a, a, dim=3)
     with pytest.raises(TypeError, match="triplet_margin has the operands anchor, positive, negative; 2 were given"):
         onepass.value_and_grad("triplet_margin_loss", a, a)
     with pytest.raises(TypeError, match="cosine_similarity has no parameter 'margin'; it has eps"):

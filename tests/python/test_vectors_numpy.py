@@ -99,6 +99,8 @@ def test_errors():
         onepass.pairwise_distance(a, a, weight=np.ones(4))
     with pytest.raises(TypeError, match="triplet_margin_loss takes arrays"):
         onepass.triplet_margin_with_distance_loss(a, a, a)
+    with pytest.raises(IndexError, match=r"Dimension out of range .*\[-2, 1\], but got -3"):
+        onepass.value_and_grad("pairwise_distance", a, a, dim=-3)
     with pytest.raises(TypeError, match="positive has dtype int64"):
         onepass.value_and_grad("triplet_margin", a, np.ones((3, 4), np.int64), a)
 
