@@ -301,6 +301,34 @@ static double distance(const factors *f, const row *r, double z) {
     return fma(r->largest - z, f->per_temperature, r->above);
 }
 
+/* A loss that is a function of the label's probability; whether this is one. */
+static bool is_of_label(const char *loss, const parameters *p, double weight, double nll, double own, double others,
+                        row *r) {
+    if (strcmp(loss, "log_prob") == 0) {
+        r->value = -(weight * nll);
+        r->exponentials = -weight;
+        r->of_own = weight * others;
+    } else if (strcmp(loss, "softmax_focal") == 0) {
+        const double power = p->alpha * weight * raised(others, p->gamma);
+        const double steeper = own == 0 ? 0 : others == 0 ? own : own * (nll / others);
+        r->value = power * nll;
+        r->exponentials = power * (1 + p->gamma * steeper);
+        r->of_own = 0 - r->exponentials * others;
+    } else if (strcmp(loss, "generalized_cross_entropy") == 0) {
+        const double t = p->q == 0 ? 0 : p->q * nll;
+        r->value = weight * (t < ln_2 ? nll * lack_ratio(t) : (1 - decay(t)) / p->q);
+        r->exponentials = weight * (own >= 0x1p-1000 ? raised(own, p->q) : decay(t));
+        r->of_own = 0 - r->exponentials * others;
+    } else if (strcmp(loss, "poly") == 0) {
+        r->value = weight * (nll + p->epsilon * others);
+        r->exponentials = weight * (1 + p->epsilon * own);
+        r->of_own = -(r->exponentials * others);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static void value_row(const oracle_rows *q, const parameters *p, const factors *f, int64_t index, row *r) {
     const double sum = r->others + r->own, share = p->smoothing / (double)q->classes;
     const double u = r->weights * r->above + r->weighted * f->per_temperature,
@@ -318,32 +346,7 @@ static void value_row(const oracle_rows *q, const parameters *p, const factors *
                                            : distance(f, r, z);
     const double weight = q->class_weight ? q->class_weight[q->label[index]] : 1;
     const double own = over(r->own, sum), others = over(r->others, sum), kept = (1 - p->smoothing) * weight;
-    if (strcmp(q->loss, "log_prob") == 0) {
-        r->value = -(weight * nll);
-        r->exponentials = -weight;
-        r->of_own = weight * others;
-        return;
-    }
-    if (strcmp(q->loss, "softmax_focal") == 0) {
-        const double power = p->alpha * weight * raised(others, p->gamma);
-        const double steeper = own == 0 ? 0 : others == 0 ? own : own * (nll / others);
-        r->value = power * nll;
-        r->exponentials = power * (1 + p->gamma * steeper);
-        r->of_own = 0 - r->exponentials * others;
-        return;
-    }
-    if (strcmp(q->loss, "generalized_cross_entropy") == 0) {
-        const double t = p->q == 0 ? 0 : p->q * nll;
-        r->value = weight * (t < ln_2 ? nll * lack_ratio(t) : (1 - decay(t)) / p->q);
-        r->exponentials = weight * (own >= 0x1p-1000 ? raised(own, p->q) : decay(t));
-        r->of_own = 0 - r->exponentials * others;
-        return;
-    }
-    if (strcmp(q->loss, "poly") == 0) {
-        const double steeper = weight * (1 + p->epsilon * own);
-        r->value = weight * (nll + p->epsilon * others);
-        r->exponentials = steeper;
-        r->of_own = -(steeper * others);
+    if (is_of_label(q->loss, p, weight, nll, own, others, r)) {
         return;
     }
     r->value = kept * nll;
