@@ -110,6 +110,11 @@ def compose(question, operands, shape):
                 divisor = (together > 0).sum(dtype=torch.float64)
     if question.request.code != MEAN:
         divisor = None
+    is_empty = divisor == 0 if question.kind == SAME_LABEL and divisor is not None else None
+    if is_empty is not None:
+        divisor = divisor.masked_fill(is_empty, 1)  # the slopes of a mean of nothing are 0, though itself is NaN
     value, *_ = _rows.dispatch(question.request, Tensors(logits, target, class_weight, None, None, divisor), 0, False)
+    if is_empty is not None:
+        value = value.masked_fill(is_empty, torch.nan)
     return value.reshape(shape) if question.request.code == NONE else value
 

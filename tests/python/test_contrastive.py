@@ -103,6 +103,10 @@ def test_nobody_shares_a_label(device):
     assert value.isnan() and not torch.autograd.grad(value, leaf)[0].any()
     total = onepass.supcon_loss(leaf, torch.arange(6, device=device), reduction="sum")
     assert total == 0 and not torch.autograd.grad(total, leaf)[0].any()
+    for reduction, is_nan in (("mean", True), ("sum", False)):
+        function = lambda x: onepass.supcon_loss(x, torch.arange(6, device=device), reduction=reduction)
+        slopes, value = torch.func.grad_and_value(function)(leaf.detach())
+        assert value.isnan() == is_nan and not slopes.any()
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
