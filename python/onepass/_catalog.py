@@ -135,7 +135,8 @@ def check_range(name, known, value):
     low, high = known["minimum"], known["maximum"]
     if not (low <= value <= high) or (known["minimum_excluded"] and value == low) or \
             (known["maximum_excluded"] and value == high):
-        raise ValueError(f"{known['name']} of {function_of(name)} is {value:g}; expected {range_of(known)}")
+        finite = "a finite number, " if value == high == float("inf") else ""
+        raise ValueError(f"{known['name']} of {function_of(name)} is {value:g}; expected {finite}{range_of(known)}")
 
 
 def range_of(parameter):

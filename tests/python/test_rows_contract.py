@@ -277,6 +277,8 @@ def test_refusals_of_log_prob_name_its_arguments():
             ((input, target), {"ignore_index": 2.5}, TypeError, "ignore_index is 2.5; expected an int"),
             ((input, target), {"ignore_index": 2**60}, ValueError, "expected one from -2**53 to 2**53"),
             ((input, target), {"softcap": -1}, ValueError, "softcap of log_prob is -1"),
+            ((input, target), {"softcap": float("inf")}, ValueError,
+             "softcap of log_prob is inf; expected a finite number, at least 0"),
             ((spread, target), {"inplace": True}, RuntimeError, "the logits have elements that share their memory")):
         with pytest.raises(error) as raised:
             onepass.log_prob(*operands, **given)
