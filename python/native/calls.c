@@ -121,3 +121,9 @@ PyObject *native_drop(PyObject **made, int count) {
         Py_CLEAR(made[i]);
     return NULL;
 }
+
+PyObject *native_answer(const onepass_call *call, bool is_short, PyObject **made, int count) {
+    if (!native_run(onepass_run, call, is_short))
+        return native_drop(made, count);
+    return count == 1 ? made[0] : native_tuple_of(made, count);
+}

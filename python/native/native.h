@@ -108,6 +108,9 @@ PyObject *native_tuple_of(PyObject **made, int count);
 /* Gives up what was made; returns null. */
 PyObject *native_drop(PyObject **made, int count);
 
+/* Runs a call whose outputs are `made`: the one that there is, or a tuple of them. */
+PyObject *native_answer(const onepass_call *call, bool is_short, PyObject **made, int count);
+
 /* Whether the upstream gradient is seen to be 1 at once, as it mostly is. */
 bool native_is_one_here(const borrowed *upstream);
 

@@ -168,9 +168,7 @@ PyObject *native_torch_loss(PyObject *module, PyObject *const *arguments, Py_ssi
             return drop(made);
         call.gradient[k] = &gradient[k].tensor;
     }
-    if (!native_run(onepass_run, &call, has_few(&all)))
-        return drop(made);
-    return outputs ? native_tuple_of(made, 1 + all.count) : made[0];
+    return native_answer(&call, has_few(&all), made, outputs ? 1 + all.count : 1);
 }
 
 /* A gradient that is there, or is to be made (True), or is not asked for (None). */
@@ -216,7 +214,7 @@ PyObject *native_torch_gradient(PyObject *module, PyObject *const *arguments, Py
         if (result == DONE && argument != Py_True)
             call.flags |= ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
     }
-    return native_run(onepass_run, &call, has_few(&all)) ? native_tuple_of(made, all.count) : drop(made);
+    return native_answer(&call, has_few(&all), made, all.count);
 }
 
 /* torch_scale(upstream, gradient or None, ...): multiplies in place; whether it could. */

@@ -203,9 +203,7 @@ PyObject *native_torch_rows(PyObject *module, PyObject *const *arguments, Py_ssi
             return drop(made);
         place_extra(i, &extra[i].tensor, &call);
     }
-    if (!native_run(onepass_run, &call, has_few(&all)))
-        return drop(made);
-    return outputs ? native_tuple_of(made, 1 + EXTRAS) : made[0];
+    return native_answer(&call, has_few(&all), made, outputs ? 1 + EXTRAS : 1);
 }
 
 /* A gradient that is there, or is to be made (True), or lies over its operand (the same object). */
@@ -257,7 +255,7 @@ PyObject *native_torch_rows_gradient(PyObject *module, PyObject *const *argument
             call.flags |= ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
     }
     const bool is_done = call.flags & ONEPASS_SKIP_IF_UPSTREAM_IS_ONE && native_is_one_here(&upstream);
-    return is_done || native_run(onepass_run, &call, has_few(&all)) ? native_tuple_of(made, 2) : drop(made);
+    return is_done ? native_tuple_of(made, 2) : native_answer(&call, has_few(&all), made, 2);
 }
 
 /* ------------------------------------------------------------------- NumPy -- */
