@@ -13,21 +13,9 @@ pytest.importorskip("numpy")
 import onepass
 
 from agreement import ask_oracle, assert_near_pytorch, assert_same_bits, strides
+from compiling import HAS_OPERATORS, dynamo, fresh_compiler
 from operands import mask_of, operands_of
 from reference import ALL, LOSSES, REDUCTIONS, WEIGHTED, gradients, ours, pytorch_has, theirs
-
-dynamo = pytest.importorskip("torch._dynamo")
-
-
-@pytest.fixture(autouse=True)
-def fresh_compiler():
-    dynamo.reset()
-    yield
-    dynamo.reset()
-
-
-#: Before, operators of ours could not be differentiated, and a compiled function gets PyTorch's own losses.
-HAS_OPERATORS = hasattr(torch.library, "register_autograd")
 
 
 def assert_as_eager(got, wanted):

@@ -7,19 +7,10 @@ pytest.importorskip("numpy")
 import onepass
 
 from agreement import assert_same_bits
+from compiling import fresh_compiler, needs_operators
 from test_linear import allocated, assert_near, labels_of, layer
 
-dynamo = pytest.importorskip("torch._dynamo")
-
-pytestmark = pytest.mark.skipif(not hasattr(torch.library, "register_autograd"),
-                                reason="operators of this PyTorch cannot be differentiated, so PyTorch's own are asked")
-
-
-@pytest.fixture(autouse=True)
-def fresh_compiler():
-    dynamo.reset()
-    yield
-    dynamo.reset()
+pytestmark = needs_operators
 
 
 def many(x, w, b, y, labels, items):
