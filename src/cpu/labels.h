@@ -76,6 +76,18 @@ static label_scan scan_all_labels(const job *job, int64_t most_threads) {
     return (label_scan){wrong, ignored};
 }
 
+static onepass_status fail_label(const job *job, int64_t index, int64_t row) {
+    if (job->rows.classes == 0)
+        return onepass_fail(
+            ONEPASS_OUT_OF_BOUNDS,
+            "target %lld in row %lld is out of bounds: there are 0 classes; expected ignore_index (%lld)",
+            (long long)index, (long long)row, (long long)job->rows.ignore_index);
+    return onepass_fail(
+        ONEPASS_OUT_OF_BOUNDS,
+        "target %lld in row %lld is out of bounds; expected a class from 0 to %lld, or ignore_index (%lld)",
+        (long long)index, (long long)row, (long long)job->rows.classes - 1, (long long)job->rows.ignore_index);
+}
+
 /* The first that is wrong where the mask does not hide it. */
 static onepass_status find_wrong_label(const job *job, int64_t rows_before) {
     const view *labels = &job->operand[1], *mask = &job->mask;
@@ -84,11 +96,7 @@ static onepass_status find_wrong_label(const job *job, int64_t rows_before) {
         const int64_t index = load_index(labels->data, labels->dtype, label.offset);
         const bool good = (index >= 0 && index < job->rows.classes) || index == job->rows.ignore_index;
         if (!good && (!mask->data || ((const unsigned char *)mask->data)[cursor_at(mask, row).offset]))
-            return onepass_fail(ONEPASS_OUT_OF_BOUNDS,
-                                "target %lld in row %lld is out of bounds; expected a class from 0 to %lld, or "
-                                "ignore_index (%lld)",
-                                (long long)index, (long long)(rows_before + row), (long long)job->rows.classes - 1,
-                                (long long)job->rows.ignore_index);
+            return fail_label(job, index, rows_before + row);
         cursor_step(&label, labels);
     }
     return ONEPASS_OK;
