@@ -9,10 +9,10 @@ add_custom_command(OUTPUT ${amalgamation}/onepass.c ${amalgamation}/onepass.h
   COMMAND ${ONEPASS_PYTHON3} ${PROJECT_SOURCE_DIR}/src/make_amalgamation.py ${amalgamation}
   DEPENDS ${library_sources} ${PROJECT_SOURCE_DIR}/include/onepass.h ${PROJECT_SOURCE_DIR}/src/make_amalgamation.py
   COMMENT "Writing the library in one file" VERBATIM)
-add_executable(golden_amalgamation golden.c ${case_sources} ${amalgamation}/onepass.c)
+add_executable(golden_amalgamation golden.c ${amalgamation}/onepass.c)
 target_include_directories(golden_amalgamation PRIVATE ${amalgamation})
-target_compile_options(golden_amalgamation PRIVATE -O1 -ffp-contract=off)
-target_link_libraries(golden_amalgamation PRIVATE onepass_oracle Threads::Threads m)
+target_compile_options(golden_amalgamation PRIVATE -Og -ffp-contract=off)
+target_link_libraries(golden_amalgamation PRIVATE onepass_cases Threads::Threads m)
 if(OpenMP_C_FOUND)
   target_link_libraries(golden_amalgamation PRIVATE OpenMP::OpenMP_C)
 endif()

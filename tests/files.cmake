@@ -3,10 +3,12 @@
 set(file_parsers layout utf8 json npy safetensors)
 list(TRANSFORM file_parsers PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/../cli/files/)
 list(TRANSFORM file_parsers APPEND .c)
+add_library(onepass_file_parsers OBJECT ${file_parsers})
+target_link_libraries(onepass_file_parsers PUBLIC onepass_static m)
 
 foreach(format npy safetensors json)
   onepass_test(test_files_${format})
-  target_sources(test_files_${format} PRIVATE ${file_parsers})
+  target_link_libraries(test_files_${format} PRIVATE onepass_file_parsers)
 endforeach()
 
 # Outputs, with a look at what happens to them in which order.
@@ -21,8 +23,8 @@ foreach(format npy safetensors)
 
   # With clang and libFuzzer, as in arguments.cmake.
   if(ONEPASS_FUZZ)
-    add_executable(${fuzzer} ${fuzzer}.c ${file_parsers})
-    target_link_libraries(${fuzzer} PRIVATE onepass_static m)
+    add_executable(${fuzzer} ${fuzzer}.c)
+    target_link_libraries(${fuzzer} PRIVATE onepass_file_parsers)
     target_link_options(${fuzzer} PRIVATE -fsanitize=fuzzer)
     file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/found_${format})
     add_test(NAME ${fuzzer}
@@ -32,9 +34,12 @@ foreach(format npy safetensors)
     set_tests_properties(${fuzzer} PROPERTIES TIMEOUT 120)
   endif()
 
-  # Everywhere: the same inputs each time, from a generator.
-  add_executable(${fuzzer}_driver ${fuzzer}.c fuzz_driver.c ${file_parsers})
-  target_link_libraries(${fuzzer}_driver PRIVATE onepass_static m)
+  # Everywhere else: the same inputs each time, from a generator.
+  if(ONEPASS_FUZZ)
+    continue()
+  endif()
+  add_executable(${fuzzer}_driver ${fuzzer}.c fuzz_driver.c)
+  target_link_libraries(${fuzzer}_driver PRIVATE onepass_file_parsers)
   add_test(NAME ${fuzzer}_driver COMMAND ${fuzzer}_driver ${fuzz_count} ${seeds})
   set_tests_properties(${fuzzer}_driver PROPERTIES TIMEOUT 300)
 endforeach()

@@ -7,7 +7,8 @@
  *     golden --write FILE
  *     golden --check FILE
  *     golden --check FILE PART/PARTS    a share of the groups, for emulators: some
- *                                       of every loss, in both compute types
+ *                                       of every loss, in both compute types;
+ *                                       else ONEPASS_TEST_SHARE may name one
  *
  * With ONEPASS_ISA set, --check first makes sure that this instruction set is
  * here (or skips), and then that it is the one in use.
@@ -395,8 +396,9 @@ int main(int count, char **arguments) {
     static golden_lines expected, got;
     share wanted = everything;
     const int writes = count == 3 && strcmp(arguments[1], "--write") == 0;
+    const char *part = count == 4 ? arguments[3] : writes ? NULL : getenv("ONEPASS_TEST_SHARE");
     const int checks =
-        (count == 3 || (count == 4 && read_share(arguments[3], &wanted))) && strcmp(arguments[1], "--check") == 0;
+        (count == 3 || count == 4) && (!part || read_share(part, &wanted)) && strcmp(arguments[1], "--check") == 0;
     if (!writes && !checks) {
         printf("usage: golden --write FILE | --check FILE [PART/PARTS]\n");
         return 2;

@@ -9,8 +9,13 @@
 #
 # A proof is given once: the release build has every instruction set of this machine and every test, of which those that
 # only repeat themselves with more numbers are quick; the others have the one set that the library would choose here and
-# quick tests. TEST=full, which is `make test-full`, gives them all sets, every test in full and every kernel. JOBS is the number of processes; CC the C compiler of the steps that do not name
-# their own; PYTHON the interpreter of the tests in Python, else that of build-test/venv, which is made if need be.
+# quick tests. The shared library and the library in one file have a quarter of the golden file, whose rest the static one
+# has; sanitizers see one of 25 cases of test_losses and leave out test_order and test_skip_if_one, which take the same
+# ways through the library as other tests and are about bits; the wheel is compiled without optimisation. TEST=full,
+# which is `make test-full`, gives them all sets, every test in full and every kernel.
+#
+# JOBS is the number of processes; CC the C compiler of the steps that do not name their own; PYTHON the interpreter of
+# the tests in Python, else that of build-test/venv, which is made if need be.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -19,6 +24,8 @@ jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
 work=build-test
 native=-DONEPASS_NATIVE=ON
 [ "${TEST:-}" != full ] || native=
+# Programs with sanitizers in them are to be compiled soon more than to run soon: test_rows_edges took 3.3 CPU seconds.
+instrumented="-DCMAKE_C_FLAGS_RELEASE=-O1 -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF"
 mkdir -p $work
 
 # Threads that wait do so without spinning: several programs run at once, some with more threads than there are cores.
@@ -97,9 +104,9 @@ step_release() {
     build $work/release all || return
     sed -n 's/^-- onepass: \(no .*\)/\1/p' $work/release/configure.log | tee -a $work/notes
     # The longest first, so that no core waits for them at the end.
-    long='^(test_simt_|test_transcendental_|terms_are_exact)'
+    long='^(test_simt_|test_transcendental_|terms_|golden_(shared|amalgamation)$)'
     (
-        [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1
+        [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1 ONEPASS_TEST_SHARE=2/4
         check $work/release -R "$long"
     ) && check $work/release -E "$long"
 }
@@ -117,12 +124,15 @@ step_sanitize() {
             leave_out "${CC:-cc} has no sanitizers" "apt-get install clang libclang-rt-14-dev"
         set -- -DONEPASS_SANITIZE=address,undefined
     fi
-    build $work/sanitize all $native -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF "$@" || return
+    build $work/sanitize all $native $instrumented "$@" || return
     export ONEPASS_TEST_QUICK=1 UBSAN_OPTIONS=print_stacktrace=1
+    repeated='|^test_order$|^test_skip_if_one$'
+    [ "${TEST:-}" = full ] && repeated= || export ONEPASS_TEST_CASES=25
     # A search for leaks takes seconds at the end of each process on some machines. On the CPU only accumulators allocate,
     # and what the CUDA engine keeps is counted by its own tests.
-    ASAN_OPTIONS=detect_leaks=0 check $work/sanitize -E '^golden|_shared$' &&
-        ASAN_OPTIONS=detect_leaks=1 check $work/sanitize -R '^(test_accumulator|fuzz_driver)$'
+    leaks='^(test_accumulator|fuzz_driver)$'
+    ASAN_OPTIONS=detect_leaks=0 check $work/sanitize -E "^golden|$leaks$repeated" &&
+        ASAN_OPTIONS=detect_leaks=1 check $work/sanitize -R "$leaks"
 }
 
 # With clang, its OpenMP runtime and that runtime's tool for the sanitizer, Archer: under gcc the sanitizer does not
@@ -141,19 +151,23 @@ step_thread() {
         { echo "a planted race was not found" && return 1; }
     programs="losses order rows accumulator arguments tensors asking cuda_host_preparation cuda_host_launches cuda_host_rows"
     programs="$programs cuda_host_workspaces cuda_host_threads cuda_host_failures"
-    build $work/thread "$(echo " $programs" | sed 's/ / test_/g')" $native -DCMAKE_C_COMPILER=clang \
-        -DONEPASS_SANITIZE=thread -DONEPASS_BENCH=OFF -DONEPASS_EXAMPLES=OFF &&
+    [ "${TEST:-}" = full ] || export ONEPASS_TEST_CASES=25
+    build $work/thread "$(echo " $programs" | sed 's/ / test_/g')" $native $instrumented -DCMAKE_C_COMPILER=clang \
+        -DONEPASS_SANITIZE=thread &&
         check $work/thread -R "^test_($(echo "$programs" | tr ' ' '|'))\$"
 }
 
 # The other compiler: no warnings, and the same bits. What the sanitize step compiles with it is not compiled again.
 step_clang() {
     need clang clang
-    programs="golden golden_shared test_arguments test_tensors test_asking"
-    targets="$programs onepass_tool"
+    programs="golden test_arguments test_tensors test_asking"
+    targets="$programs golden_shared onepass_tool"
     [ "${TEST:-}" != full ] || targets=all
+    export ONEPASS_TEST_QUICK=1
     build $work/clang "$targets" $native -DCMAKE_C_COMPILER=clang &&
-        ONEPASS_TEST_QUICK=1 check $work/clang -R "^($(echo "$programs" | tr ' ' '|'))\$"
+        check $work/clang -R "^($(echo "$programs" | tr ' ' '|'))\$" || return
+    [ "${TEST:-}" = full ] || export ONEPASS_TEST_SHARE=2/4
+    check $work/clang -R '^golden_shared$'
 }
 
 # What ptxas makes of the kernels: no local memory, few spills.
@@ -189,7 +203,9 @@ step_tool() {
 # The package as users get it: a wheel, in an environment that has nothing else. make wheel does so with all kernels.
 step_wheel() {
     find_python scikit_build_core
-    JOBS=$jobs tests/check_wheel.sh "$python" $work/wheel --no-build-isolation ${native:+-C "cmake.define.${native#-D}"}
+    # shellcheck disable=SC2086 # an option or none
+    JOBS=$jobs tests/check_wheel.sh "$python" $work/wheel --no-build-isolation \
+        ${native:+-C cmake.define.${native#-D} -C cmake.define.ONEPASS_CPU_OPTIMIZATION=-O0}
 }
 
 # The same bits on the other architecture, and with the instruction sets that this machine does not have, emulated.

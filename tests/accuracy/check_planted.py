@@ -2,10 +2,12 @@
 """The test of the test: a loss whose terms lose their digits must be refused, though its formula has the same words.
 
 Tukey's biweight is planted, as somebody may write it at first, 1 - (1 - u)^3 with u = (x/c)^2: near the target nothing
-is left of it. In other words, u*(3 - 3*u + u*u), it keeps its digits, and must be accepted.
+is left of it. In other words, u*(3 - 3*u + u*u), it keeps its digits, and must be accepted. ONEPASS_TEST_QUICK=1 in the
+environment leaves out two of three points.
 """
 
 import math
+import os
 import sys
 
 from judge import Part, judge
@@ -32,7 +34,7 @@ def careful(p, t, c, near):
 def complaints_about(term, form):
     part = Part("value", VALUE, ["p", "t", "v", "x", "c"], {}, BIWEIGHT.rounded, BIWEIGHT.errors[0])
     draw = Points(BIWEIGHT, [1.0], form, 0)
-    points = [draw.point() for _ in range(300)]
+    points = [draw.point() for _ in range(100 if os.environ.get("ONEPASS_TEST_QUICK") == "1" else 300)]
     results = [term(p, t, 1.0, lambda number: rounded(number, form)) for p, t in points]
     return list(judge([part], points, [results], [1.0], form))
 
