@@ -255,13 +255,23 @@ ALWAYS_INLINE double order_lanes(const real *sum) {
     return order_lanes_of(order_load_real, sum);
 }
 
-/* Steps 3 and 4 for a whole tile of terms that are doubles, whatever `real` is. */
-ALWAYS_INLINE double order_wide_tile(const double *term) {
+/* Steps 3 and 4 for terms that are doubles, whatever `real` is, in the first 1, 2, 4 or all 8 lines of a tile. The
+ * other lines are +0, and adding that is left of them. */
+ALWAYS_INLINE double order_wide_lines(const double *term, int lines) {
     _Alignas(64) double sum[ORDER_LANES];
     const int64_t line = ORDER_LANES;
-    ORDER_EACH_LANE(
-        sum[lane] = ((term[lane] + term[lane + line]) + (term[lane + 2 * line] + term[lane + 3 * line])) +
-                    ((term[lane + 4 * line] + term[lane + 5 * line]) + (term[lane + 6 * line] + term[lane + 7 * line])))
+    if (lines == 1)
+        ORDER_EACH_LANE(sum[lane] = term[lane] + 0)
+    else if (lines == 2)
+        ORDER_EACH_LANE(sum[lane] = (term[lane] + term[lane + line]) + 0)
+    else if (lines == 4)
+        ORDER_EACH_LANE(sum[lane] =
+                            ((term[lane] + term[lane + line]) + (term[lane + 2 * line] + term[lane + 3 * line])) + 0)
+    else
+        ORDER_EACH_LANE(
+            sum[lane] =
+                ((term[lane] + term[lane + line]) + (term[lane + 2 * line] + term[lane + 3 * line])) +
+                ((term[lane + 4 * line] + term[lane + 5 * line]) + (term[lane + 6 * line] + term[lane + 7 * line])))
     return order_lanes_of(order_load_wide, sum);
 }
 

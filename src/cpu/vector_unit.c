@@ -19,7 +19,23 @@ ALWAYS_INLINE bool is_usual(vector_usual *usual, const double *parameter) {
     return memcmp(own, parameter, sizeof own) == 0;
 }
 
-/* The terms of each sum lie side by side before they are added up, those beyond the end being +0. */
+/* What an element adds to one of the sums, and its slope. Arrays are made here, since gcc makes no vectors of a loop
+ * that has its own; what several calls have in common it computes once. */
+ALWAYS_INLINE double term_of(vector_terms *terms, int which, real a, real b, real c, const double *parameter) {
+    const real x[MOST_OPERANDS] = {a, b, c};
+    double own[VECTOR_MOST_SUMS] = {0, 0, 0};
+    terms(x, parameter, own);
+    return own[which];
+}
+
+ALWAYS_INLINE real slope_of(vector_slope *slope, int which, real a, real b, real c, const double *parameter,
+                            const double *factor) {
+    const real x[MOST_OPERANDS] = {a, b, c};
+    return canonical((real)slope(which, x, parameter, factor));
+}
+
+/* The terms of each sum lie side by side before they are added up, those beyond the end being +0. (Adding up lines
+ * while they are computed reads as many streams as there are lines and operands, and took half as long again.) */
 ALWAYS_INLINE void sum_tile(vector_terms *terms, vector_usual *usual, int sums, const vector_tile *given, double *sum) {
     _Alignas(64) double term[VECTOR_MOST_SUMS][ORDER_TILE];
     vector_tile tile = *given;
@@ -28,18 +44,18 @@ ALWAYS_INLINE void sum_tile(vector_terms *terms, vector_usual *usual, int sums, 
     const real *a = tile.operand[0], *b = tile.operand[1], *c = tile.operand[2];
 #pragma omp simd
     for (int64_t i = 0; i < tile.count; i++) {
-        const real x[MOST_OPERANDS] = {a[i], b[i], c[i]};
-        double own[VECTOR_MOST_SUMS] = {0, 0, 0};
-        terms(x, tile.parameter, own);
-        term[0][i] = own[0];
+        term[0][i] = term_of(terms, 0, a[i], b[i], c[i], tile.parameter);
         if (sums > 1)
-            term[1][i] = own[1];
+            term[1][i] = term_of(terms, 1, a[i], b[i], c[i], tile.parameter);
         if (sums > 2)
-            term[2][i] = own[2];
+            term[2][i] = term_of(terms, 2, a[i], b[i], c[i], tile.parameter);
     }
+    int lines = 1;
+    while (lines * ORDER_LANES < tile.count)
+        lines *= 2;
     for (int k = 0; k < sums; k++) {
-        memset(term[k] + tile.count, 0, (size_t)(ORDER_TILE - tile.count) * sizeof(double));
-        sum[k] = order_wide_tile(term[k]);
+        memset(term[k] + tile.count, 0, (size_t)(lines * ORDER_LANES - tile.count) * sizeof(double));
+        sum[k] = order_wide_lines(term[k], lines);
     }
 }
 
@@ -51,10 +67,8 @@ ALWAYS_INLINE void write_slopes(vector_slope *slope, vector_usual *usual, int wh
     const double factor[VECTOR_MOST_FACTORS] = {factors[0], factors[1], factors[2]};
     const real *a = tile.operand[0], *b = tile.operand[1], *c = tile.operand[2];
 #pragma omp simd
-    for (int64_t i = 0; i < tile.count; i++) {
-        const real x[MOST_OPERANDS] = {a[i], b[i], c[i]};
-        gradient[i] = canonical((real)slope(which, x, tile.parameter, factor));
-    }
+    for (int64_t i = 0; i < tile.count; i++)
+        gradient[i] = slope_of(slope, which, a[i], b[i], c[i], tile.parameter, factor);
 }
 
 #define GRADIENT(name, which)                                                                                          \
