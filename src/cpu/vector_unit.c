@@ -34,8 +34,7 @@ ALWAYS_INLINE real slope_of(vector_slope *slope, int which, real a, real b, real
     return canonical((real)slope(which, x, parameter, factor));
 }
 
-/* The terms of each sum lie side by side before they are added up, those beyond the end being +0. (Adding up lines
- * while they are computed reads as many streams as there are lines and operands, and took half as long again.) */
+/* The terms of each sum lie side by side before they are added up, those beyond the end being +0. */
 ALWAYS_INLINE void sum_tile(vector_terms *terms, vector_usual *usual, int sums, const vector_tile *given, double *sum) {
     _Alignas(64) double term[VECTOR_MOST_SUMS][ORDER_TILE];
     vector_tile tile = *given;
