@@ -48,9 +48,11 @@ static void print_gradients(const onepass_loss_info *loss, const loss_options *o
     printf("}");
 }
 
-/* What only a loss over rows has. */
+/* What only a loss over rows, or of vectors, has. */
 static void print_rows(const task *task, const loss_options *options) {
-    if (!task->loss->over_rows)
+    if (count_vectors(task->loss) > 0)
+        printf(", \"length\": %lld", (long long)task->classes);
+    if (!has_classes(task->loss))
         return;
     printf(", \"classes\": %lld, ", (long long)task->classes);
     print_file("lse", options->log_sum_exp);

@@ -13,13 +13,15 @@ _onepass_losses() {
         if [[ $text =~ \"operands\":\ *\[\"[^\"]*\"([^]]*)\] ]]; then
             options=${BASH_REMATCH[1]//[\",]/}
             [[ $text == *'"target": "class indices"'* ]] && options=
+            [[ $text == *'"target": "a number a vector"'* ]] && options=${options% *}
             options=${options/ class_weight/}
             options=${options// / --grad-}
         fi
         if [[ $text == *'"over_rows": true'* ]]; then
             options+=' --axis --class-weight --predicted'
-            [[ ${text%%'"slope":'*} == *lse* ]] && options+=' --lse'
+            [[ $text =~ \"value\":\ *\"[^\"]*lse ]] && options+=' --lse'
         fi
+        [[ $text == *'"of_vectors": true'* ]] && options+=' --axis'
         while [[ $text =~ \"name\":\ *\"([^\"]*)\" ]]; do
             options+=" --${BASH_REMATCH[1]}"
             text=${text#*"${BASH_REMATCH[0]}"}

@@ -113,7 +113,7 @@ static int complain_of_weights(const task *task, double sum) {
 
 /* Whether there are weights that may sum to 0 though elements take part. */
 static bool has_weights(const task *task) {
-    return task_has(task, WEIGHT) || (task->loss->over_rows && task_has(task, ONEPASS_CLASS_WEIGHT));
+    return task_has(task, WEIGHT) || task_has_class_weight(task);
 }
 
 int check_labels(task *task) {

@@ -40,7 +40,8 @@ void print_help(void) {
           "  onepass hinge run.safetensors:logits target.npy --json   the answer for programs\n"
           "  onepass mse pred.npy target.npy --reduction sum --hex    the sum, as its bits\n"
           "  onepass bce pred.npy target.npy --mask mask.npy          only where the mask is not 0\n"
-          "  onepass cross_entropy logits.npy labels.npy              rows of logits, and a class index for each\n\n"
+          "  onepass cross_entropy logits.npy labels.npy              rows of logits, and a class index for each\n"
+          "  onepass pairwise_distance input1.npy input2.npy          the mean distance of vectors\n\n"
           "  onepass LOSS --help      the loss: its formula, its parameters, all options\n"
           "  onepass list             the losses\n"
           "  onepass info             this machine, as the library sees it\n\n"
@@ -71,6 +72,25 @@ static void print_row_symbols(const onepass_loss_info *loss) {
     printf("\n\n");
 }
 
+/* "a input1, b input2 and y target": the letters that formulas have for a row's vectors. */
+static void print_vector_symbols(const onepass_loss_info *loss) {
+    static const struct {
+        const char *operand, *letter;
+    } letters[] = {{"input1", "a"}, {"input2", "b"}, {"anchor", "a"}, {"positive", "p"}, {"negative", "n"}};
+    printf("For each row, with ");
+    for (int32_t k = 0; k < loss->operand_count; k++) {
+        const char *letter = k >= count_vectors(loss)            ? "y"
+                             : k > 0                             ? "t"
+                             : strstr(loss->value, "sigmoid(z)") ? "z"
+                                                                 : "o"; /* of regions */
+        for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
+            if (strcmp(loss->operand[k], letters[i].operand) == 0)
+                letter = letters[i].letter;
+        printf("%s%s the %s", k == 0 ? "" : k == loss->operand_count - 1 ? " and " : ", ", letter, loss->operand[k]);
+    }
+    printf(":\n\n");
+}
+
 static void print_formula(const char *name, const char *formula) {
     printf("  %-5s  ", name);
     print_wrapped(9, formula);
@@ -79,7 +99,7 @@ static void print_formula(const char *name, const char *formula) {
 
 /* The names that the examples give to files: pred.npy, target.npy, variance.npy. */
 static void print_files(const onepass_loss_info *loss, const char *first) {
-    if (loss->over_rows) {
+    if (has_classes(loss)) {
         printf(" %s %s.npy", first ? first : "logits.npy",
                loss->over_rows == ONEPASS_CLASS_INDEX ? "labels" : "probabilities");
         return;
@@ -106,6 +126,15 @@ static void print_row_examples(const onepass_loss_info *loss) {
     print_example(loss, NULL, " --class-weight class_weight.npy --json");
 }
 
+static void print_vector_examples(const onepass_loss_info *loss) {
+    char option[96];
+    print_example(loss, NULL, "");
+    print_example(loss, NULL, " --reduction none --none values.npy");
+    snprintf(option, sizeof option, " --axis -1 --grad g.npy --grad-%s h.npy", loss->operand[ONEPASS_TARGET]);
+    print_example(loss, "model.safetensors:out", option);
+    print_example(loss, NULL, " --weight weight.npy --reduction sum --json");
+}
+
 static void print_examples(const onepass_loss_info *loss) {
     char option[96];
     print_example(loss, NULL, "");
@@ -125,8 +154,10 @@ void print_loss_help(const onepass_loss_info *loss) {
     write_operands_as_files(files, loss);
     print_wrapped(printf("onepass %s: ", loss->name), loss->meaning);
     printf("\n\nusage: onepass %s %s [OPTION...]\n\n", loss->name, files);
-    if (loss->over_rows) {
+    if (has_classes(loss)) {
         print_row_symbols(loss);
+    } else if (loss->over_rows) {
+        print_vector_symbols(loss);
     } else {
         printf("For each element, with ");
         print_symbols(loss);
@@ -138,15 +169,20 @@ void print_loss_help(const onepass_loss_info *loss) {
            "(file.safetensors:name); - is standard input. ");
     if (loss->over_rows == ONEPASS_CLASS_INDEX)
         puts("The target has a class index (i8, i4 or u1) for each row.");
-    else if (loss->over_rows)
+    else if (has_classes(loss))
         puts("The target has the shape of the input.");
+    else if (loss->over_rows == ONEPASS_NUMBER_A_VECTOR)
+        puts("The vectors' types may differ, their shapes are broadcast.\n"
+             "The target has a number (i8, i4 and u1 too) for each of them.");
     else
         puts("Their types may differ, their shapes are broadcast.");
     printf("\noptions:\n");
     print_loss_options(loss);
     printf("\nexamples:\n");
-    if (loss->over_rows)
+    if (has_classes(loss))
         print_row_examples(loss);
+    else if (loss->over_rows)
+        print_vector_examples(loss);
     else
         print_examples(loss);
 }

@@ -29,9 +29,11 @@ static void print_parameter(const onepass_parameter_info *parameter) {
 }
 
 static const char *target_of(const onepass_loss_info *loss) {
-    return loss->over_rows == ONEPASS_CLASS_INDEX ? "class indices"
-           : loss->over_rows                      ? "class probabilities"
-                                                  : "numbers";
+    static const char *const names[] = {[ONEPASS_CLASS_INDEX] = "class indices",
+                                        [ONEPASS_CLASS_PROBABILITIES] = "class probabilities",
+                                        [ONEPASS_VECTOR] = "vectors",
+                                        [ONEPASS_NUMBER_A_VECTOR] = "a number a vector"};
+    return loss->over_rows ? names[loss->over_rows] : "numbers";
 }
 
 static void print_as_json(const onepass_loss_info *loss) {
@@ -40,8 +42,8 @@ static void print_as_json(const onepass_loss_info *loss) {
     printf(", \"operands\": [");
     for (int32_t k = 0; k < loss->operand_count; k++)
         printf("%s\"%s\"", k ? ", " : "", loss->operand[k]);
-    printf("], \"over_rows\": %s, \"target\": \"%s\", \"value\": ", loss->over_rows ? "true" : "false",
-           target_of(loss));
+    printf("], \"over_rows\": %s, \"of_vectors\": %s, \"target\": \"%s\", \"value\": ",
+           has_classes(loss) ? "true" : "false", count_vectors(loss) > 0 ? "true" : "false", target_of(loss));
     json_write_string(stdout, loss->value);
     printf(", \"slope\": ");
     json_write_string(stdout, loss->slope);
@@ -119,43 +121,61 @@ static void print_group(int32_t first, const char *operands, const widths *width
     }
 }
 
-static bool is_first_of_its_operands(int32_t index, char operands[OPERANDS_TEXT]) {
+typedef const onepass_loss_info *list_of_losses(int32_t index);
+
+static bool is_first_of_its_operands(list_of_losses *loss_at, int32_t index, char operands[OPERANDS_TEXT]) {
     char earlier[OPERANDS_TEXT];
-    write_operands_as_files(operands, onepass_loss_at(index));
+    write_operands_as_files(operands, loss_at(index));
     for (int32_t i = 0; i < index; i++) {
-        write_operands_as_files(earlier, onepass_loss_at(i));
+        write_operands_as_files(earlier, loss_at(i));
         if (strcmp(earlier, operands) == 0)
             return false;
     }
     return true;
 }
 
-/* Losses over rows have more parameters than fit on the line of a meaning. */
-static void print_row_losses(void) {
+/* Losses over rows and of vectors have more parameters than fit on the line of a meaning. */
+static void print_in_two_lines(const onepass_loss_info *loss, int width) {
+    char parameters[PARAMETERS_TEXT];
+    write_parameters(parameters, loss);
+    printf("  %-*s  ", width, loss->name);
+    print_wrapped(width + 4, loss->meaning);
+    printf("\n%*s", width + 4, "");
+    print_wrapped(width + 4, parameters);
+    putchar('\n');
+}
+
+/* Those of a list that have these operands. */
+static void print_long_group(list_of_losses *loss_at, const char *operands, const char *kind, int width) {
     const onepass_loss_info *loss;
-    char parameters[PARAMETERS_TEXT], files[OPERANDS_TEXT];
-    int name = 0;
-    for (int32_t i = 0; (loss = onepass_row_loss_at(i)) != NULL; i++)
-        name = (int)strlen(loss->name) > name ? (int)strlen(loss->name) : name;
-    write_operands_as_files(files, onepass_row_loss_at(0));
-    printf("\nonepass LOSS %s, over rows\n\n", files);
-    for (int32_t i = 0; (loss = onepass_row_loss_at(i)) != NULL; i++) {
-        write_parameters(parameters, loss);
-        printf("  %-*s  ", name, loss->name);
-        print_wrapped(name + 4, loss->meaning);
-        printf("\n%*s", name + 4, "");
-        print_wrapped(name + 4, parameters);
-        putchar('\n');
+    char own[OPERANDS_TEXT];
+    printf("\nonepass LOSS %s, %s\n\n", operands, kind);
+    for (int32_t i = 0; (loss = loss_at(i)) != NULL; i++) {
+        write_operands_as_files(own, loss);
+        if (strcmp(own, operands) == 0)
+            print_in_two_lines(loss, width);
     }
+}
+
+static void print_long_losses(list_of_losses *loss_at, const char *kind) {
+    const onepass_loss_info *loss;
+    char operands[OPERANDS_TEXT];
+    int width = 0;
+    for (int32_t i = 0; (loss = loss_at(i)) != NULL; i++)
+        width = (int)strlen(loss->name) > width ? (int)strlen(loss->name) : width;
+    for (int32_t i = 0; loss_at(i) != NULL; i++)
+        if (is_first_of_its_operands(loss_at, i, operands))
+            print_long_group(loss_at, operands, kind, width);
 }
 
 static void print_all_as_text(void) {
     char operands[OPERANDS_TEXT];
     const widths widths = measure();
     for (int32_t i = 0; onepass_loss_at(i) != NULL; i++)
-        if (is_first_of_its_operands(i, operands))
+        if (is_first_of_its_operands(onepass_loss_at, i, operands))
             print_group(i, operands, &widths);
-    print_row_losses();
+    print_long_losses(onepass_row_loss_at, "over rows");
+    print_long_losses(onepass_vector_loss_at, "of vectors");
     puts("\nonepass LOSS --help shows the formula of a loss, what its parameters mean, and all options.");
 }
 
@@ -168,7 +188,8 @@ int list_command(int argc, char **argv) {
             "usage: onepass list [--json]\n\nThe losses, by their operands: name, parameters as they are unless said "
             "otherwise, and meaning.\nThe JSON has the formulas too, with p, t and v the operands and x = p - t; of a "
             "loss over rows with z the row, y its\nclass index, q its probabilities, w the class weights, C the number "
-            "of classes and lse = log(sum(exp(z))).");
+            "of classes and lse = log(sum(exp(z))); of\nvectors with a, b, p and n those of a row, o and t "
+            "probabilities and a region, and y the number.");
         return close_output();
     }
     if (argc > 1 && !as_json)

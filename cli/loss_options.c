@@ -16,8 +16,8 @@ typedef enum option_name {
     MASK,
     GRAD,
     NONE,
-    AXIS, /* from here ... */
-    CLASS_WEIGHT_FILE,
+    AXIS,              /* of losses over rows or of vectors */
+    CLASS_WEIGHT_FILE, /* from here ... */
     LOG_SUM_EXP_FILE,
     PREDICTED_FILE, /* ... to here of losses over rows alone */
     BF16,
@@ -40,9 +40,7 @@ static const struct {
     [MASK] = {"mask", "FILE", "booleans: elements where it is 0 take no part; broadcast to the others' shape"},
     [GRAD] = {"grad", "FILE", NULL},
     [NONE] = {"none", "FILE", "writes the loss of each element, as .npy"},
-    [AXIS] =
-        {"axis", "N",
-         "the dimension of the classes, from 0 on or, as -1, from the end; 1, or the only one, unless said otherwise"},
+    [AXIS] = {"axis", "N", NULL},
     [CLASS_WEIGHT_FILE] = {"class-weight", "FILE", "a weight for each class"},
     [LOG_SUM_EXP_FILE] = {"lse", "FILE", "writes the logarithm of the sum of exponentials of each row, as .npy"},
     [PREDICTED_FILE] = {"predicted", "FILE", "writes the class of the largest number of each row, as .npy"},
@@ -78,10 +76,13 @@ static const char *name_option(char text[LONGEST_NAME], const onepass_loss_info 
 }
 
 static bool is_there(const onepass_loss_info *loss, int name) {
+    if (name == AXIS)
+        return loss->over_rows != 0;
     if (name == LOG_SUM_EXP_FILE)
         return has_log_sum_exp(loss);
     if (name < LISTED)
-        return options_list[name].name != NULL && (loss->over_rows || name < AXIS || name > PREDICTED_FILE);
+        return options_list[name].name != NULL &&
+               (has_classes(loss) || name < CLASS_WEIGHT_FILE || name > PREDICTED_FILE);
     if (name < FIRST_GRADIENT)
         return name - FIRST_PARAMETER < loss->parameter_count;
     return name > FIRST_GRADIENT && name - FIRST_GRADIENT < loss->operand_count &&
@@ -137,13 +138,34 @@ static void print_gradients(const onepass_loss_info *loss) {
     }
 }
 
+/* What it means for this loss. */
+static const char *meaning_of(const onepass_loss_info *loss, int name) {
+    const bool has_vectors = count_vectors(loss) > 0;
+    switch (name) {
+    case AXIS:
+        return has_vectors ? "a vector is everything from this dimension on, which is counted from 0 on or, as -1, "
+                             "from the end; the last unless said otherwise"
+                           : "the dimension of the classes, from 0 on or, as -1, from the end; 1, or the only one, "
+                             "unless said otherwise";
+    case WEIGHT:
+        return has_vectors ? "multiplies each row's value; broadcast to the rows' shape" : options_list[name].meaning;
+    case MASK:
+        return has_vectors ? "booleans: rows where it is 0 take no part; broadcast to the rows' shape"
+                           : options_list[name].meaning;
+    case NONE:
+        return has_vectors ? "writes the value of each row, as .npy" : options_list[name].meaning;
+    default:
+        return options_list[name].meaning;
+    }
+}
+
 void print_loss_options(const onepass_loss_info *loss) {
     print_parameters(loss);
     for (int i = REDUCTION; i < LISTED; i++)
         if (i == GRAD)
             print_gradients(loss);
         else if (is_there(loss, i))
-            print_option(loss, i, options_list[i].value, options_list[i].meaning);
+            print_option(loss, i, options_list[i].value, meaning_of(loss, i));
 }
 
 /* ---------------------------------------------------------------------- reading -- */
@@ -184,23 +206,22 @@ static int complain_of_unknown(const onepass_loss_info *loss, const char *option
     const onepass_loss_info *other;
     char operands[OPERANDS_TEXT], given[4096];
     write_printable(given, sizeof given, option);
-    if (loss->over_rows && is_called(given, options_list[LOG_SUM_EXP_FILE].name))
+    if (has_classes(loss) && is_called(given, options_list[LOG_SUM_EXP_FILE].name))
         return complain(WRONG, "%s: %s has no sum of exponentials (onepass %s --help lists the options)", given,
                         loss->name, loss->name);
     for (int i = AXIS; i <= PREDICTED_FILE; i++)
-        if (!loss->over_rows && is_called(given, options_list[i].name))
-            return complain(WRONG, "%s: is for losses over rows, such as %s; %s has no classes", given,
-                            onepass_row_loss_at(0)->name, loss->name);
+        if (!has_classes(loss) && is_called(given, options_list[i].name))
+            return complain(WRONG, "%s: is for losses over rows, such as %s; %s has no classes%s", given,
+                            onepass_row_loss_at(0)->name, loss->name, i == AXIS ? " and no vectors" : "");
     for (int32_t i = 0; (other = any_loss_at(i)) != NULL; i++)
         for (int32_t k = 0; k < other->parameter_count; k++)
             if (is_called(given, other->parameter[k].name))
                 return complain(WRONG, "%s: %s has no such parameter, %s has (onepass %s --help lists the options)",
                                 given, loss->name, other->name, loss->name);
-    write_operands(operands, loss);
+    write_operands_with_gradients(operands, loss);
     if (strncmp(given, "--grad-", 7) == 0 && loss->over_rows)
         return complain(WRONG, "%s: %s has gradients for the %s alone (onepass %s --help lists the options)", given,
-                        loss->name, has_gradient(loss, ONEPASS_TARGET) ? operands : loss->operand[ONEPASS_PREDICTION],
-                        loss->name);
+                        loss->name, operands, loss->name);
     if (strncmp(given, "--grad-", 7) == 0)
         return complain(WRONG, "%s: the operands of %s are %s (onepass %s --help lists the options)", given, loss->name,
                         operands, loss->name);

@@ -10,30 +10,60 @@ static void add(char text[OPERANDS_TEXT], const char *between, const char *name)
 }
 
 const onepass_loss_info *any_loss_at(int32_t index) {
-    int32_t pairwise = 0;
-    while (pairwise <= index && onepass_loss_at(pairwise))
-        pairwise++;
-    return pairwise > index ? onepass_loss_at(index) : onepass_row_loss_at(index - pairwise);
+    const onepass_loss_info *(*const list[])(int32_t) = {onepass_loss_at, onepass_row_loss_at, onepass_vector_loss_at};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        int32_t count = 0;
+        while (count <= index && list[i](count))
+            count++;
+        if (count > index)
+            return list[i](index);
+        index -= count;
+    }
+    return NULL;
+}
+
+bool has_classes(const onepass_loss_info *loss) {
+    return loss->over_rows == ONEPASS_CLASS_INDEX || loss->over_rows == ONEPASS_CLASS_PROBABILITIES;
+}
+
+int32_t count_vectors(const onepass_loss_info *loss) {
+    return loss->over_rows == ONEPASS_VECTOR            ? loss->operand_count
+           : loss->over_rows == ONEPASS_NUMBER_A_VECTOR ? loss->operand_count - 1
+                                                        : 0;
+}
+
+bool is_number_a_vector(const onepass_loss_info *loss, int32_t operand) {
+    return loss->over_rows == ONEPASS_NUMBER_A_VECTOR && operand == loss->operand_count - 1;
 }
 
 int32_t file_operands(const onepass_loss_info *loss) {
-    return loss->over_rows ? ONEPASS_CLASS_WEIGHT : loss->operand_count;
+    return has_classes(loss) ? ONEPASS_CLASS_WEIGHT : loss->operand_count;
 }
 
 bool has_gradient(const onepass_loss_info *loss, int32_t operand) {
-    return operand == ONEPASS_PREDICTION || !loss->over_rows ||
+    return operand == ONEPASS_PREDICTION || !loss->over_rows || operand < count_vectors(loss) ||
            (operand == ONEPASS_TARGET && loss->over_rows == ONEPASS_CLASS_PROBABILITIES);
 }
 
 bool has_log_sum_exp(const onepass_loss_info *loss) {
-    return loss->over_rows && strstr(loss->value, "lse") != NULL;
+    return has_classes(loss) && strstr(loss->value, "lse") != NULL;
+}
+
+static void write_first_operands(char text[OPERANDS_TEXT], const onepass_loss_info *loss, int32_t count) {
+    text[0] = '\0';
+    for (int32_t k = 0; k < count; k++)
+        add(text, k == 0 ? "" : k == count - 1 ? " and " : ", ", loss->operand[k]);
 }
 
 void write_operands(char text[OPERANDS_TEXT], const onepass_loss_info *loss) {
-    text[0] = '\0';
-    const int32_t count = file_operands(loss);
-    for (int32_t k = 0; k < count; k++)
-        add(text, k == 0 ? "" : k == count - 1 ? " and " : ", ", loss->operand[k]);
+    write_first_operands(text, loss, file_operands(loss));
+}
+
+void write_operands_with_gradients(char text[OPERANDS_TEXT], const onepass_loss_info *loss) {
+    int32_t count = 0;
+    while (count < file_operands(loss) && has_gradient(loss, count))
+        count++;
+    write_first_operands(text, loss, count);
 }
 
 void write_operands_as_files(char text[OPERANDS_TEXT], const onepass_loss_info *loss) {

@@ -11,13 +11,22 @@ enum {
     OPERANDS_TEXT = 256 /* bytes that are enough for either text */
 };
 
-/* All losses, those over rows last, by index from 0; null beyond the last. */
+/* All losses, those over rows and then those of vectors last, by index from 0; null beyond the last. */
 const onepass_loss_info *any_loss_at(int32_t index);
+
+/* Whether the loss is over rows of classes, ... */
+bool has_classes(const onepass_loss_info *loss);
+
+/* ... and how many operands are vectors; 0: not a loss of vectors. */
+int32_t count_vectors(const onepass_loss_info *loss);
+
+/* Whether an operand has one number for each vector, of any type, which has no say in the type of the value. */
+bool is_number_a_vector(const onepass_loss_info *loss, int32_t operand);
 
 /* Operands that a command names as files: all of them, but for the class weights of a loss over rows. */
 int32_t file_operands(const onepass_loss_info *loss);
 
-/* Whether an operand can have a gradient: class indices and weights cannot. */
+/* Whether an operand can have a gradient: class indices and weights cannot, nor can a number for each vector. */
 bool has_gradient(const onepass_loss_info *loss, int32_t operand);
 
 /* Whether rows have a logarithm of a sum of exponentials: the loss's formula then has it. */
@@ -25,6 +34,9 @@ bool has_log_sum_exp(const onepass_loss_info *loss);
 
 /* "prediction, target and variance". */
 void write_operands(char text[OPERANDS_TEXT], const onepass_loss_info *loss);
+
+/* "input1 and input2": those that can have a gradient. */
+void write_operands_with_gradients(char text[OPERANDS_TEXT], const onepass_loss_info *loss);
 
 /* "PREDICTION TARGET VARIANCE", as a command's usage has them. */
 void write_operands_as_files(char text[OPERANDS_TEXT], const onepass_loss_info *loss);

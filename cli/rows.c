@@ -2,7 +2,8 @@
  * Slices of rows. An accumulator takes them by 1024 rows or more, so a slice of many classes is large; it is seen
  * through a window of the file, and only its gradients, which need memory, are computed for fewer rows at a time. Where
  * the classes of a row do not lie next to each other, rows are copied together; but a gradient of that layout cannot be
- * written row by row, so all of it is one piece then.
+ * written row by row, so all of it is one piece then. Elements of vectors are to all this what classes are; they always
+ * come last, and vectors that are broadcast are copied.
  */
 #include "rows.h"
 #include "operands.h"
@@ -16,25 +17,32 @@
 
 /* ----------------------------------------------------------------- opening -- */
 
-/* Whether an input has a number for each class of each row. */
-static bool has_classes(const task *task, int input) {
+/* Whether an input has a number for each class of each row, or for each element of each vector. */
+static bool is_wide(const task *task, int input) {
+    if (count_vectors(task->loss) > 0)
+        return input < count_vectors(task->loss);
     return input == ONEPASS_PREDICTION || (input == ONEPASS_TARGET && !task_has_labels(task));
+}
+
+static bool is_class_weight(const task *task, int input) {
+    return input == ONEPASS_CLASS_WEIGHT && has_classes(task->loss);
 }
 
 uint64_t bytes_of_a_row(const task *task) {
     uint64_t bytes = 0;
     for (int k = 0; k < INPUTS; k++)
-        if (task_has(task, k) && k != ONEPASS_CLASS_WEIGHT)
-            bytes +=
-                onepass_dtype_size(task->input[k].layout.dtype) * (has_classes(task, k) ? (uint64_t)task->classes : 1);
+        if (task_has(task, k) && !is_class_weight(task, k))
+            bytes += onepass_dtype_size(task->input[k].layout.dtype) * (is_wide(task, k) ? (uint64_t)task->classes : 1);
     for (int k = 0; k < OUTPUTS; k++)
         if (task_wants(task, k))
             bytes += onepass_dtype_size(output_dtype(task, k)) * (k < LOSSES ? (uint64_t)task->classes : 1);
     return bytes;
 }
 
-/* Whether nothing comes behind the classes of a row. */
+/* Whether nothing comes behind the classes of a row; a vector is all that comes. */
 static bool has_classes_last(const task *task) {
+    if (count_vectors(task->loss) > 0)
+        return true;
     for (int32_t d = task->axis + 1; d < task->full.ndim; d++)
         if (task->full.extent[d] != 1)
             return false;
@@ -53,14 +61,13 @@ static int64_t rows_of_a_slice(const task *task) {
 int open_row_numbers(pass *pass, int64_t rows) {
     task *task = pass->task;
     for (int k = 0; k < INPUTS; k++) {
-        if (!task_has(task, k) || has_classes(task, k))
+        if (!task_has(task, k) || is_wide(task, k))
             continue;
-        const bool is_own_shape = k == ONEPASS_TARGET || k == ONEPASS_CLASS_WEIGHT;
-        if (is_own_shape)
+        if (k < ONEPASS_MAX_OPERANDS) /* of its own shape */
             source_open_moved(&pass->source[k], &task->input[k], -1);
         else
             source_open(&pass->source[k], &task->input[k], &task->common);
-        if (!source_prepare(&pass->source[k], k == ONEPASS_CLASS_WEIGHT ? task->classes : rows))
+        if (!source_prepare(&pass->source[k], is_class_weight(task, k) ? task->classes : rows))
             return FAILED;
     }
     return RIGHT;
@@ -69,9 +76,12 @@ int open_row_numbers(pass *pass, int64_t rows) {
 static int open_classes(pass *pass, int64_t rows) {
     task *task = pass->task;
     for (int k = 0; k < INPUTS; k++) {
-        if (!task_has(task, k) || !has_classes(task, k))
+        if (!task_has(task, k) || !is_wide(task, k))
             continue;
-        source_open_moved(&pass->source[k], &task->input[k], pass->is_whole ? -1 : task->axis);
+        if (count_vectors(task->loss) > 0)
+            source_open(&pass->source[k], &task->input[k], &task->full);
+        else
+            source_open_moved(&pass->source[k], &task->input[k], pass->is_whole ? -1 : task->axis);
         if (!source_prepare(&pass->source[k], rows * task->classes))
             return FAILED;
     }
@@ -87,7 +97,7 @@ static int open_outputs(pass *pass, int64_t rows) {
         if (task_wants(task, k) || (k == LOSSES && task->call.reduction == ONEPASS_NONE))
             lacks |= !(pass->output[k] = malloc((size_t)count * onepass_dtype_size(output_dtype(task, k)) + 1));
     }
-    if (pass->gradient_rows < rows)
+    if (pass->gradient_rows < rows && has_log_sum_exp(task->loss))
         lacks |= !(pass->row_state = malloc((size_t)rows * ONEPASS_ROW_STATE * sizeof *pass->row_state));
     if (lacks && pass->is_whole)
         return complain(FAILED,
@@ -123,7 +133,7 @@ bool take_rows(pass *pass, int input, int64_t first, const onepass_shape *shape,
     static const pieces plain;
     static const double nothing; /* rows without classes lie somewhere, too */
     *tensor = piece_tensor(&nothing, task->input[input].layout.dtype, shape);
-    const int64_t at = input == ONEPASS_CLASS_WEIGHT ? 0 : has_classes(task, input) ? first * task->classes : first;
+    const int64_t at = is_class_weight(task, input) ? 0 : is_wide(task, input) ? first * task->classes : first;
     return shape->count == 0 || source_take(&pass->source[input], at, shape, &plain, task_threads(task), tensor);
 }
 
@@ -142,9 +152,9 @@ static bool take_slice(pass *pass, int64_t first, const onepass_shape *piece, sl
         pass->is_whole ? task->full : (onepass_shape){2, {piece->count, task->classes}, piece->count * task->classes};
     slice->classes = (onepass_shape){1, {task->classes}, task->classes};
     for (int k = 0; k < INPUTS; k++) {
-        const onepass_shape *shape = k == ONEPASS_CLASS_WEIGHT ? &slice->classes
-                                     : has_classes(task, k)    ? &slice->block
-                                                               : &slice->rows;
+        const onepass_shape *shape = is_class_weight(task, k) ? &slice->classes
+                                     : is_wide(task, k)       ? &slice->block
+                                                              : &slice->rows;
         if (task_has(task, k) && !take_rows(pass, k, first, shape, &slice->input[k]))
             return false;
     }
@@ -217,7 +227,7 @@ static onepass_status run_part(const pass *pass, const slice *slice, int64_t row
     const int64_t shape[2] = {count, task->classes}, state[2] = {count, ONEPASS_ROW_STATE};
     onepass_tensor input[INPUTS], output[OUTPUTS];
     for (int k = 0; k < INPUTS; k++)
-        input[k] = k == ONEPASS_CLASS_WEIGHT ? slice->input[k] : part_of(&slice->input[k], row, shape);
+        input[k] = is_class_weight(task, k) ? slice->input[k] : part_of(&slice->input[k], row, shape);
     for (int k = 0; k < OUTPUTS; k++) {
         output[k] = slice->output[k]; /* a part's gradients have the room to themselves */
         output[k].shape = shape;

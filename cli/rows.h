@@ -1,4 +1,4 @@
-/* A pass over the files of a loss over rows: its pieces are slices of rows. */
+/* A pass over the files of a loss over rows or of vectors: its pieces are slices of rows. */
 #ifndef ONEPASS_CLI_ROWS_H
 #define ONEPASS_CLI_ROWS_H
 

@@ -1,4 +1,5 @@
 #include "task.h"
+#include "operands.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -23,6 +24,10 @@ bool task_has_labels(const task *task) {
     return task->loss->over_rows == ONEPASS_CLASS_INDEX;
 }
 
+bool task_has_class_weight(const task *task) {
+    return has_classes(task->loss) && task_has(task, ONEPASS_CLASS_WEIGHT);
+}
+
 bool task_sums_first(const task *task) {
     return (task_has(task, WEIGHT) || task_has(task, MASK) || task_has_labels(task)) && task_wants_gradient(task) &&
            task->call.reduction == ONEPASS_MEAN && task->common.count > 0;
@@ -30,7 +35,7 @@ bool task_sums_first(const task *task) {
 
 int32_t compute_dtype(const task *task) {
     for (int k = 0; k < INPUTS; k++)
-        if (task_has(task, k) && task->input[k].layout.dtype == ONEPASS_F64)
+        if (task_has(task, k) && !is_number_a_vector(task->loss, k) && task->input[k].layout.dtype == ONEPASS_F64)
             return ONEPASS_F64;
     return ONEPASS_F32;
 }

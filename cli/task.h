@@ -25,11 +25,11 @@ typedef struct task {
     onepass_call call;      /* the loss, its parameters, the reduction, the threads, the device; no tensors yet */
     input input[INPUTS];    /* a file of -1: there is none */
     output output[OUTPUTS]; /* a name of null: not wanted */
-    onepass_shape common;   /* of the elements or, of a loss over rows, of the rows */
-    onepass_shape full;     /* of the gradients: the same, with the classes */
-    int32_t axis;           /* the dimension of the classes, from 0 on */
-    int64_t classes;
-    int32_t value_dtype; /* of the answer and of the elements' losses */
+    onepass_shape common;   /* of the elements or, of a loss over rows or of vectors, of the rows */
+    onepass_shape full;     /* of the gradients: the same, with the classes or the vectors' elements */
+    int32_t axis;           /* the dimension of the classes, or the first one of a vector, from 0 on */
+    int64_t classes;        /* of a row; or elements of a vector */
+    int32_t value_dtype;    /* of the answer and of the elements' losses */
 
     number value;   /* the answer, unless the reduction is none */
     uint64_t bytes; /* that the files moved */
@@ -39,6 +39,7 @@ bool task_has(const task *task, int input);
 bool task_wants(const task *task, int output);
 bool task_wants_gradient(const task *task); /* of any operand */
 bool task_has_labels(const task *task);     /* its target has class indices */
+bool task_has_class_weight(const task *task);
 
 /* Whether weights, a mask or what labels count for have to be added up before the gradients, which are divided by their
  * sum. */

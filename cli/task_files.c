@@ -1,4 +1,5 @@
 #include "task_files.h"
+#include "operands.h"
 #include "stop.h"
 
 #include <stdio.h>
@@ -27,6 +28,18 @@ static int complain_of_shapes(const task *task, int last) {
     return status;
 }
 
+/* An axis counted from 0 on, of the one that the call has, or the usual one. */
+static int32_t find_axis(const task *task, int32_t ndim, int32_t usual) {
+    const int32_t given = task->call.axis;
+    return given == 0 ? usual : given > 0 ? given - 1 : ndim + given;
+}
+
+/* The extents that number the rows, the product of which may be too large where a row has no elements. */
+static bool add_row_extent(task *task, int64_t extent) {
+    task->common.extent[task->common.ndim++] = extent;
+    return !__builtin_mul_overflow(task->common.count, extent, &task->common.count);
+}
+
 /* The rows of a loss over rows: the input without the dimension of its classes. */
 static int find_rows(task *task) {
     const input *input = &task->input[ONEPASS_PREDICTION];
@@ -36,7 +49,7 @@ static int find_rows(task *task) {
     write_shape(shape, sizeof shape, ndim, input->layout.shape);
     if (ndim == 0)
         return complain(WRONG, "%s: has shape (); expected at least one dimension, that of the classes", input->path);
-    task->axis = given == 0 ? ndim > 1 : given > 0 ? given - 1 : ndim + given;
+    task->axis = find_axis(task, ndim, ndim > 1);
     if (task->axis < 0 || task->axis >= ndim)
         return complain(WRONG, "%s: has shape %s, and --axis is %d; expected 0 to %d, or -%d to -1", input->path, shape,
                         given > 0 ? given - 1 : given, ndim - 1, ndim);
@@ -46,9 +59,7 @@ static int find_rows(task *task) {
     for (int32_t d = 0; d < ndim; d++) {
         if (d == task->axis)
             continue;
-        const int64_t extent = input->layout.shape[d];
-        task->common.extent[task->common.ndim++] = extent;
-        if (__builtin_mul_overflow(task->common.count, extent, &task->common.count))
+        if (!add_row_extent(task, input->layout.shape[d]))
             return complain(WRONG, "%s: has shape %s, which are more rows than can be counted", input->path, shape);
     }
     return RIGHT;
@@ -83,6 +94,40 @@ static int check_row_shapes(const task *task) {
     return RIGHT;
 }
 
+/* The operands at their common shape, of which all from the axis on is a vector. */
+static int find_vectors(task *task) {
+    const int32_t ndim = task->full.ndim, given = task->call.axis;
+    char shape[256];
+    write_shape(shape, sizeof shape, ndim, task->full.extent);
+    if (ndim == 0)
+        return complain(WRONG, "%s: has shape (); expected at least one dimension, that of a vector's elements",
+                        task->input[0].path);
+    task->axis = find_axis(task, ndim, ndim - 1);
+    if (task->axis < 0 || task->axis >= ndim)
+        return complain(WRONG, "--axis is %d, and the vectors' common shape is %s; expected 0 to %d, or -%d to -1",
+                        given > 0 ? given - 1 : given, shape, ndim - 1, ndim);
+    task->call.axis = task->axis + 1;
+    task->classes = 1;
+    for (int32_t d = 0; d < ndim; d++)
+        if (d < task->axis ? !add_row_extent(task, task->full.extent[d])
+                           : __builtin_mul_overflow(task->classes, task->full.extent[d], &task->classes))
+            return complain(WRONG, "the vectors' common shape is %s, which are more than can be counted", shape);
+    return RIGHT;
+}
+
+/* A number for each vector is not broadcast. */
+static int check_numbers(const task *task) {
+    const int last = task->loss->operand_count - 1;
+    const input *number = &task->input[last];
+    char own[256], expected[256];
+    if (!is_number_a_vector(task->loss, last) || has_shape(number, task->common.ndim, task->common.extent))
+        return RIGHT;
+    write_shape(own, sizeof own, number->layout.ndim, number->layout.shape);
+    write_shape(expected, sizeof expected, task->common.ndim, task->common.extent);
+    return complain(WRONG, "%s: has shape %s; expected a number for each vector, of shape %s", number->path, own,
+                    expected);
+}
+
 /* Of a weight or a mask, which have no say in the common shape. */
 static int check_reach(const task *task, int k) {
     const onepass_tensor tensor = layout_tensor(&task->input[k].layout);
@@ -96,21 +141,36 @@ static int check_reach(const task *task, int k) {
                     task->input[k].path, own, common);
 }
 
-static int join_shapes(task *task) {
-    task->common = task->full = (onepass_shape)ONEPASS_SHAPE_INIT;
-    int status = task->loss->over_rows ? find_rows(task) : RIGHT;
-    if (status == RIGHT && task->loss->over_rows)
-        status = check_row_shapes(task);
-    if (status != RIGHT)
-        return status;
-    for (int k = 0; k < ONEPASS_MAX_OPERANDS && task_has(task, k) && !task->loss->over_rows; k++) {
+/* The common shape of the first operands. */
+static int broadcast_operands(task *task, int count, onepass_shape *common) {
+    for (int k = 0; k < count; k++) {
         const onepass_tensor tensor = layout_tensor(&task->input[k].layout);
-        if (onepass_broadcast(&task->common, &tensor) != ONEPASS_OK)
+        if (onepass_broadcast(common, &tensor) != ONEPASS_OK)
             return complain_of_shapes(task, k);
     }
-    if (!task->loss->over_rows)
+    return RIGHT;
+}
+
+static int join_shapes(task *task) {
+    const int vectors = count_vectors(task->loss);
+    int status;
+    task->common = task->full = (onepass_shape)ONEPASS_SHAPE_INIT;
+    if (has_classes(task->loss)) {
+        status = find_rows(task);
+        if (status == RIGHT)
+            status = check_row_shapes(task);
+    } else if (vectors > 0) {
+        status = broadcast_operands(task, vectors, &task->full);
+        if (status == RIGHT)
+            status = find_vectors(task);
+        if (status == RIGHT)
+            status = check_numbers(task);
+    } else {
+        status = broadcast_operands(task, task->loss->operand_count, &task->common);
         task->full = task->common;
-    status = check_reach(task, WEIGHT);
+    }
+    if (status == RIGHT)
+        status = check_reach(task, WEIGHT);
     return status == RIGHT ? check_reach(task, MASK) : status;
 }
 
@@ -119,12 +179,15 @@ static int join_shapes(task *task) {
 static void choose_type(task *task) {
     task->value_dtype = task->input[ONEPASS_PREDICTION].layout.dtype;
     for (int k = 0; k <= WEIGHT; k++)
-        if (task_has(task, k) && suits(task->input[k].layout.dtype, FOR_NUMBERS))
+        if (task_has(task, k) && !is_number_a_vector(task->loss, k) && suits(task->input[k].layout.dtype, FOR_NUMBERS))
             task->value_dtype = onepass_promote(task->value_dtype, task->input[k].layout.dtype);
 }
 
 static purpose purpose_of(const task *task, int input, purpose numbers) {
-    return input == MASK ? FOR_MASK : input == ONEPASS_TARGET && task_has_labels(task) ? FOR_LABELS : numbers;
+    return input == MASK                                      ? FOR_MASK
+           : input == ONEPASS_TARGET && task_has_labels(task) ? FOR_LABELS
+           : is_number_a_vector(task->loss, input)            ? FOR_ANY_NUMBERS
+                                                              : numbers;
 }
 
 int open_inputs(task *task, const loss_options *options) {

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 onepass_status onepass_read_call(const onepass_call *given, onepass_call *call) {
     if (!given)
@@ -89,9 +90,18 @@ static onepass_status check_loss_name(const char *name) {
     FAIL_ARGUMENT("loss is \"%.64s\"; expected one of %s", name, names);
 }
 
-static onepass_status check_parameter(const char *loss, const onepass_parameter_info *known, double parameter) {
+/* Powers and choices of vector losses are one of two numbers. */
+static bool is_choice(const loss *loss, const onepass_parameter_info *known) {
+    return loss->family == FAMILY_VECTORS && (strcmp(known->name, "p") == 0 || strcmp(known->name, "swap") == 0);
+}
+
+static onepass_status check_parameter(const loss *of, const onepass_parameter_info *known, double parameter) {
+    const char *loss = of->info.name;
     if (isnan(parameter))
         FAIL_ARGUMENT("%s of %s is NaN; expected a number", known->name, loss);
+    if (is_choice(of, known) && parameter != known->minimum && parameter != known->maximum)
+        FAIL_ARGUMENT("%s of %s is %g; expected %g or %g", known->name, loss, parameter, known->minimum,
+                      known->maximum);
     if (parameter < known->minimum || (known->minimum_excluded && parameter == known->minimum))
         FAIL_ARGUMENT("%s of %s is %g; expected %s %g", known->name, loss, parameter,
                       known->minimum_excluded ? "more than" : "at least", known->minimum);
@@ -116,7 +126,7 @@ onepass_status onepass_plan_loss(const onepass_call *call, job *job) {
     for (int32_t i = 0; i < loss->parameter_count; i++) {
         const onepass_parameter_info *known = &loss->parameter[i];
         const double parameter = i < call->parameter_count ? call->parameter[i] : known->default_value;
-        OK(check_parameter(loss->name, known, parameter));
+        OK(check_parameter(job->loss, known, parameter));
         job->parameter[i] = parameter + 0.0; /* -0 is 0: compilers differ in what becomes of the sign in a choice */
     }
     if (call->reduction < ONEPASS_MEAN || call->reduction > ONEPASS_BATCHMEAN)

@@ -32,6 +32,8 @@ bool suits(int32_t dtype, purpose purpose) {
         return dtype == ONEPASS_BOOL;
     case FOR_LABELS:
         return dtype == ONEPASS_I64 || dtype == ONEPASS_I32 || dtype == ONEPASS_U8;
+    case FOR_ANY_NUMBERS:
+        return suits(dtype, FOR_NUMBERS) || suits(dtype, FOR_LABELS);
     default:
         return dtype >= ONEPASS_F16 && dtype <= ONEPASS_F64;
     }

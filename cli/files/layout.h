@@ -23,7 +23,8 @@ typedef enum purpose {
     FOR_NUMBERS,         /* floating-point numbers */
     FOR_NUMBERS_OR_BITS, /* and, in a .npy file, 16-bit unsigned integers: the bits of bfloat16 numbers */
     FOR_MASK,            /* booleans, or 8-bit unsigned integers */
-    FOR_LABELS           /* whole numbers: of 64 or 32 bits, or 8-bit unsigned ones */
+    FOR_LABELS,          /* whole numbers: of 64 or 32 bits, or 8-bit unsigned ones */
+    FOR_ANY_NUMBERS      /* floating-point numbers, or such whole ones */
 } purpose;
 
 /* Whether an array of the type may be had for the purpose. */

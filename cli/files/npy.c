@@ -219,12 +219,11 @@ static const char *kind_of_type(char letter, purpose purpose) {
     case '?':
         return "booleans";
     case 'i':
-        return purpose == FOR_LABELS ? "integers of another size" : "integers";
+        return suits(ONEPASS_I64, purpose) ? "integers of another size" : "integers";
     case 'u':
-        return purpose == FOR_LABELS ? "unsigned integers of another size" : "unsigned integers";
+        return suits(ONEPASS_U8, purpose) ? "unsigned integers of another size" : "unsigned integers";
     case 'f':
-        return purpose == FOR_MASK || purpose == FOR_LABELS ? "floating-point numbers"
-                                                            : "floating-point numbers of another size";
+        return suits(ONEPASS_F32, purpose) ? "floating-point numbers of another size" : "floating-point numbers";
     case 'c':
         return "complex numbers";
     case 'O':
@@ -258,6 +257,9 @@ static bool refuse_type(slice descr, purpose purpose, problem *problem) {
                     shown(descr), descr.text);
     if (purpose == FOR_LABELS)
         return fail(problem, "holds %s (type '%.*s'), and i8, i4 or u1 is expected of class indices", kind,
+                    shown(descr), descr.text);
+    if (purpose == FOR_ANY_NUMBERS)
+        return fail(problem, "holds %s (type '%.*s'), and f2, f4, f8, V2 (bfloat16), i8, i4 or u1 is expected", kind,
                     shown(descr), descr.text);
     return fail(problem, "holds %s (type '%.*s'), and f2, f4, f8 or V2 (bfloat16) is expected%s", kind, shown(descr),
                 descr.text, slice_is(type, "u2") ? "; if they are the bits of bfloat16 numbers, say --bf16" : "");

@@ -378,9 +378,10 @@ static bool describe(const catalog *catalog, purpose purpose, layout *layout) {
         char name[SHOWN];
         write_name(name, sizeof name, tensor->type);
         return fail_tensor(catalog, tensor->name, "is of type %s, and %s is expected", name,
-                           purpose == FOR_MASK     ? "BOOL or U8, for a mask,"
-                           : purpose == FOR_LABELS ? "I64, I32 or U8, for class indices,"
-                                                   : "F16, BF16, F32 or F64");
+                           purpose == FOR_MASK          ? "BOOL or U8, for a mask,"
+                           : purpose == FOR_LABELS      ? "I64, I32 or U8, for class indices,"
+                           : purpose == FOR_ANY_NUMBERS ? "F16, BF16, F32, F64, I64, I32 or U8"
+                                                        : "F16, BF16, F32 or F64");
     }
     if (tensor->ndim > ONEPASS_MAX_DIMENSIONS)
         return fail_tensor(catalog, tensor->name, "has %lld dimensions, and at most %d can be read",

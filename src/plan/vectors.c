@@ -5,8 +5,6 @@
 #include "message.h"
 #include "plan/tensors.h"
 
-#include <string.h>
-
 /* The first dimension of a vector, counted from 0. */
 static onepass_status find_axis(const onepass_call *call, const onepass_shape *elements, int32_t *axis) {
     const int32_t ndim = elements->ndim;
@@ -51,22 +49,8 @@ static onepass_status plan_number(const onepass_call *call, int32_t k, tensors *
     return ONEPASS_OK;
 }
 
-/* Powers and choices, which are 1 or 2, or 0 or 1. */
-static onepass_status check_whole(const job *job) {
-    const onepass_loss_info *info = &job->loss->info;
-    for (int32_t i = 0; i < info->parameter_count; i++) {
-        const onepass_parameter_info *known = &info->parameter[i];
-        const bool is_whole = strcmp(known->name, "p") == 0 || strcmp(known->name, "swap") == 0;
-        if (is_whole && job->parameter[i] != known->minimum && job->parameter[i] != known->maximum)
-            FAIL_ARGUMENT("%s of %s is %g; expected %g or %g", known->name, info->name, job->parameter[i],
-                          known->minimum, known->maximum);
-    }
-    return ONEPASS_OK;
-}
-
 onepass_status onepass_plan_vector_operands(const onepass_call *call, tensors *all, job *job) {
     const int32_t vectors = job->loss->vectors;
-    OK(check_whole(job));
     for (int32_t k = 0; k < job->operand_count; k++)
         if (!call->operand[k])
             FAIL_ARGUMENT("operand[%d], the %s, is null; expected a tensor", k, onepass_operand_name(job, k));

@@ -16,8 +16,9 @@ INFO = {
     info["name"]: info
     for info in json.loads(subprocess.run([os.environ["ONEPASS_TOOL"], "list", "--json"], capture_output=True).stdout)
 }
-#: those whose every element has a value, and those whose every row has one
-LOSSES = [loss for loss, info in INFO.items() if not info["over_rows"]]
+#: those whose every element has a value, those whose every row of classes has one, and those of vectors
+LOSSES = [loss for loss, info in INFO.items() if not info["over_rows"] and not info["of_vectors"]]
+VECTOR_LOSSES = [loss for loss, info in INFO.items() if info["of_vectors"]]
 ROW_LOSSES = [loss for loss, info in INFO.items() if info["over_rows"]]
 #: values of each parameter, of which the first is its default
 PARAMETERS = {
@@ -60,19 +61,27 @@ def file_names(loss):
     return operand_names(loss)[:2] if loss in ROW_LOSSES else operand_names(loss)
 
 
+def names_with_gradients(loss):
+    """Operands that have a gradient, those of losses over rows left aside: a number for each vector has none."""
+    names = operand_names(loss)
+    return names[:-1] if INFO[loss]["target"] == "a number a vector" else names
+
+
 def own_options(loss):
     """The options that a loss has and others need not have: its parameters, the gradients but for the first, and what
     losses over rows have."""
     own = {f"--{parameter['name'].replace('_', '-')}" for parameter in INFO[loss]["parameters"]}
-    if loss in LOSSES:
-        return own | {f"--grad-{name.replace('_', '-')}" for name in operand_names(loss)[1:]}
+    if loss in VECTOR_LOSSES:
+        own.add("--axis")
+    if loss not in ROW_LOSSES:
+        return own | {f"--grad-{name.replace('_', '-')}" for name in names_with_gradients(loss)[1:]}
     own |= {"--axis", "--class-weight", "--predicted"} | ({"--lse"} if loss != "nll" else set())
     return own | ({"--grad-target"} if INFO[loss]["target"] == "class probabilities" else set())
 
 
 def gradient_options(loss, prefix="g"):
     """The options for all gradients, and the files that they name."""
-    names = ["--grad"] + [f"--grad-{name}" for name in operand_names(loss)[1:]]
+    names = ["--grad"] + [f"--grad-{name}" for name in names_with_gradients(loss)[1:]]
     files = [f"{prefix}{k}.npy" for k in range(len(names))]
     return [word for pair in zip(names, files) for word in pair], files
 

@@ -6,7 +6,7 @@ import shlex
 import numpy as np
 import pytest
 
-from expected import INFO, LOSSES, ROW_LOSSES, operand_names
+from expected import INFO, LOSSES, ROW_LOSSES, VECTOR_LOSSES, names_with_gradients, operand_names
 from folder import strict_json
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir)
@@ -39,9 +39,19 @@ def files(folder):
     return folder
 
 
+def save_vectors(files, loss):
+    """Four vectors of three elements under the names of the loss's operands, which others share."""
+    for name in operand_names(loss):
+        files.save(f"{name}.npy", np.ones((4, 3) if name in names_with_gradients(loss) else 4, "f4"))
+    files.save_tensors("model.safetensors", out=files.load(f"{operand_names(loss)[0]}.npy"))
+
+
 def run(files, command):
     """A tensor of a model has the loss's own shape."""
     words = shlex.split(command)[1:]
+    if words[0] in VECTOR_LOSSES:
+        save_vectors(files, words[0])
+        return files.run(*words)
     logits = files.load("logits.npy" if words[0] in ROW_LOSSES else "pred.npy")
     files.save_tensors("model.safetensors", logits=logits)
     return files.run(*words)

@@ -9,7 +9,7 @@ import numpy as np
 import oracle
 import pytest
 
-from expected import INFO, LOSSES, ROW_LOSSES, file_names, numbers, operand_names, own_options
+from expected import INFO, LOSSES, ROW_LOSSES, VECTOR_LOSSES, file_names, numbers, operand_names, own_options
 from test_completion import complete
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), os.pardir, os.pardir))
@@ -111,7 +111,7 @@ def test_version(folder):
 
 def test_list(folder):
     found = {info["name"]: info for info in folder.json("list")}
-    assert set(found) == set(oracle.LOSSES) | set(oracle.ROW_LOSSES)
+    assert set(found) == set(oracle.LOSSES) | set(oracle.ROW_LOSSES) | set(oracle.VECTOR_LOSSES)
     assert found["mse"]["value"] == "x*x" and found["mse"]["slope"] == "2*x" and found["mse"]["parameters"] == []
     assert found["mse"]["operands"] == ["prediction", "target"]
     for name in LOSSES:
@@ -125,6 +125,11 @@ def test_list(folder):
         assert {parameter["name"]: parameter["default"] for parameter in info["parameters"]} == oracle.ROW_LOSSES[name]
         probabilities = name == "cross_entropy_with_probabilities"
         assert info["target"] == ("class probabilities" if probabilities else "class indices")
+    for name in VECTOR_LOSSES:
+        info, (operands, defaults) = found[name], oracle.VECTOR_LOSSES[name]
+        assert info["operands"] == operands and info["over_rows"] is False
+        assert {parameter["name"]: parameter["default"] for parameter in info["parameters"]} == defaults
+        assert info["target"] == ("a number a vector" if name == "cosine_embedding" else "vectors")
     (beta,) = found["smooth_l1"]["parameters"]
     assert beta["default"] == 1 and beta["minimum"] == 0 and beta["minimum_excluded"] is False
     assert beta["maximum"] is None and beta["maximum_excluded"] is False
@@ -144,14 +149,17 @@ def test_list_as_text(folder):
         parameters = ", ".join(f"{parameter['name']}={parameter['default']:g}" for parameter in info["parameters"])
         columns.add(re.match(rf"  {name} +{re.escape(parameters)} +", row).end())
         assert info["meaning"] in re.sub(r"\s+", " ", row)
-    for name in ROW_LOSSES:
+    vector_columns = set()
+    for name in [*ROW_LOSSES, *VECTOR_LOSSES]:
         head, after = result.out.split(f"\n  {name} ")
-        assert head.rsplit("onepass LOSS ")[-1].split("\n")[0] == "INPUT TARGET, over rows"
+        kind = "over rows" if name in ROW_LOSSES else "of vectors"
+        assert head.rsplit("onepass LOSS ")[-1].split("\n")[0] == f"{' '.join(file_names(name)).upper()}, {kind}"
         meaning, parameters = after.split("\n")[:2]
         assert meaning.strip() == INFO[name]["meaning"]
         assert parameters.strip() == ", ".join(f"{p['name']}={p['default']:g}" for p in INFO[name]["parameters"])
-        row_columns |= {len(f"  {name} {meaning}") - len(meaning.strip()), len(parameters) - len(parameters.lstrip())}
-    assert len(columns) == len(row_columns) == 1
+        of_kind = row_columns if name in ROW_LOSSES else vector_columns
+        of_kind |= {len(f"  {name} {meaning}") - len(meaning.strip()), len(parameters) - len(parameters.lstrip())}
+    assert len(columns) == len(row_columns) == len(vector_columns) == 1
 
 
 def test_info(folder):
@@ -226,11 +234,13 @@ def test_the_examples_of_the_document(folder):
     """The commands at the top of docs/tool.md, with files of those names."""
     folder.save("pred.npy", numbers(1, (4, 5))), folder.save("target.npy", numbers(2, (4, 5)))
     folder.save("mask.npy", np.eye(4, 5) > 0), folder.save("variance.npy", np.ones(5))
+    for name in ("anchor", "positive", "negative"):
+        folder.save(f"{name}.npy", numbers(5, (4, 5)))
     folder.save("logits.npy", numbers(4, (4, 5))), folder.save("labels.npy", np.arange(4))
     folder.save_tensors("run.safetensors", logits=numbers(3, (4, 5)), other=np.zeros(3))
     block = re.search(r"```sh\n(.*?)```", text_of("docs", "tool.md"), re.DOTALL)[1]
     commands = [line.split("#")[0].split() for line in block.splitlines()]
-    assert len(commands) == 7
+    assert len(commands) == 8
     for name, *arguments in commands:
         if arguments[0] not in INFO:
             continue

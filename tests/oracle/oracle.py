@@ -47,6 +47,23 @@ class Rows(ctypes.Structure):
                 ("divided_by", DOUBLES)]
 
 
+class Range(ctypes.Structure):
+    _fields_ = [("least", ctypes.c_double), ("most", ctypes.c_double)]
+
+
+RANGES = ctypes.POINTER(Range)
+
+
+class Vectors(ctypes.Structure):
+    _fields_ = [("loss", ctypes.c_char_p), ("parameter", DOUBLES), ("parameter_count", ctypes.c_int32),
+                ("reduction", ctypes.c_int32), ("over_elements", ctypes.c_int32), ("in_float", ctypes.c_int32),
+                ("rows", ctypes.c_int64), ("elements", ctypes.c_int64), ("divisor", ctypes.c_double),
+                ("operand", DOUBLES * OPERANDS), ("weight", DOUBLES), ("mask", ctypes.POINTER(ctypes.c_ubyte)),
+                ("upstream", DOUBLES), ("value", RANGES), ("gradient", RANGES * OPERANDS), ("exact_value", DOUBLES),
+                ("exact_slope", DOUBLES * OPERANDS), ("at_kink", ctypes.POINTER(ctypes.c_ubyte)),
+                ("divided_by", DOUBLES)]
+
+
 def load():
     path = os.environ.get("ONEPASS_ORACLE") or os.path.join(HERE, "../../build/tests/oracle/libonepass_oracle.so")
     if not os.path.exists(path):
@@ -57,6 +74,8 @@ def load():
     library.oracle_answer.argtypes = [ctypes.POINTER(Question)]
     library.oracle_answer_rows.argtypes = [ctypes.POINTER(Rows)]
     library.oracle_answer_rows.restype = ctypes.c_int64
+    library.oracle_answer_vectors.argtypes = [ctypes.POINTER(Vectors)]
+    library.oracle_answer_vectors.restype = None
     library.oracle_round.argtypes = [ctypes.c_int32, DOUBLES, ctypes.c_int64]
     return library
 
@@ -212,3 +231,48 @@ def answer_rows(loss, input, target, axis=None, reduction="mean", class_weight=N
         raise IndexError(f"Target {np.asarray(target).reshape(-1)[bad]} is out of bounds.")
     back = [np.moveaxis(array, -1, axis) for array in (*gradients, gradient_sizes)]
     return RowsAnswer(value, row_values, sizes, back[:-1], back[-1], lse, predicted, divided_by)
+
+
+# --------------------------------------------------------------- vector losses --
+
+#: Their operands, of which a last one named target of cosine_embedding has a number a row, and parameters with defaults.
+VECTOR_LOSSES = {
+    "cosine_similarity": (["input1", "input2"], {"eps": 1e-8}),
+    "cosine_embedding": (["input1", "input2", "target"], {"margin": 0}),
+    "pairwise_distance": (["input1", "input2"], {"p": 2, "eps": 1e-6}),
+    "triplet_margin": (["anchor", "positive", "negative"], {"margin": 1, "p": 2, "eps": 1e-6, "swap": 0}),
+    "tversky": (["input", "target"], {"alpha": 0.5, "beta": 0.5, "smooth": 0, "eps": 1e-7}),
+    "tversky_with_logits": (["input", "target"], {"alpha": 0.5, "beta": 0.5, "smooth": 0, "eps": 1e-7}),
+}
+
+#: The least and the most that the value and each vector's gradient, at the common shape, may be: pairs of float64's arrays.
+VectorsAnswer = namedtuple("VectorsAnswer", "value gradients")
+
+
+def answer_vectors(loss, operands, axis=-1, in_float=True, reduction="mean", weight=None, mask=None, **parameters):
+    """What a loss of vectors, which are everything from the axis on, and its gradients must lie in."""
+    names, known = VECTOR_LOSSES[loss]
+    assert set(parameters) <= set(known), f"{loss} has the parameters {', '.join(known)}"
+    count = _LIBRARY.oracle_vector_operands(loss.encode())
+    shape = np.broadcast_shapes(*(np.shape(operand) for operand in operands[:count]))
+    rows = shape[:axis]
+    kept = []  # which the question points to
+
+    def pointer(array, of_shape, kind=np.float64):
+        if array is None:
+            return None
+        kept.append(np.ascontiguousarray(np.broadcast_to(np.asarray(array, kind), of_shape)))
+        return kept[-1].ctypes.data_as(DOUBLES if kind is np.float64 else ctypes.POINTER(ctypes.c_ubyte))
+
+    given = [parameters.get(name, default) for name, default in known.items()]
+    value = np.empty((*(rows if reduction == "none" else ()), 2))
+    gradients = [np.empty((*shape, 2)) for _ in range(count)]
+    _LIBRARY.oracle_answer_vectors(Vectors(
+        loss.encode(), (ctypes.c_double * len(given))(*given), len(given), REDUCTIONS[reduction], False, in_float,
+        math.prod(rows), math.prod(shape[axis:]),
+        0.0 if reduction != "batchmean" else float(rows[0]) if rows else 1.0,
+        (DOUBLES * OPERANDS)(*(pointer(array, shape if k < count else rows) for k, array in enumerate(operands))),
+        pointer(weight, rows), pointer(None if mask is None else np.asarray(mask) != 0, rows, np.uint8), None,
+        value.ctypes.data_as(RANGES), (RANGES * OPERANDS)(*(array.ctypes.data_as(RANGES) for array in gradients)), None,
+        (DOUBLES * OPERANDS)(), None, None))
+    return VectorsAnswer((value[..., 0], value[..., 1]), [(array[..., 0], array[..., 1]) for array in gradients])
