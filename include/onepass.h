@@ -178,8 +178,8 @@ typedef struct onepass_tensor {
  * A vector loss takes two or three tensors of vectors, which are broadcast to their common shape. A vector is
  * everything from the axis on, all dimensions before it number the rows, and a row's vectors together have one value:
  * value, upstream gradient, weight and mask have the shape of the rows, gradients the common shape. A last operand may
- * be one number a row, of the rows' shape and of any type, which has no gradient. Whatever is summed over a vector is
- * summed in double.
+ * be one number a row, of the rows' shape and of any type, which has no gradient and no say in what is computed in.
+ * Whatever is summed over a vector is summed in double.
  */
 typedef struct onepass_call {
     size_t size; /* sizeof(onepass_call) */
@@ -216,8 +216,8 @@ typedef struct onepass_call {
     int32_t threads;       /* for the CPU: at most this many, and at most one a core; 0: the library decides */
     int32_t flags;         /* of onepass_flags, or 0 */
     void *workspace;       /* for a GPU: memory of that GPU for partial sums; null: the library's own */
-    size_t workspace_size; /* its size; ONEPASS_WORKSPACE_SIZE is enough for every call, with 48 bytes a row
-                              more for a loss over rows */
+    size_t workspace_size; /* its size; ONEPASS_WORKSPACE_SIZE is enough for every call, with 48 bytes a row more for a
+                              loss over rows; of vectors 56 a row, and 24 for every 32768 elements of it */
 
     /* What a mean is divided by. */
     const onepass_tensor
