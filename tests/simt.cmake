@@ -94,7 +94,7 @@ endforeach()
 onepass_simt_library(onepass_simt_kernels_f32 ${simt_units} simt/library.cpp)
 onepass_simt_library(onepass_simt_kernels_f64 ${simt_units} simt/library.cpp)
 target_compile_definitions(onepass_simt_kernels_f64 PRIVATE ONEPASS_REAL_F64)
-foreach(test test_simt test_simt_rows)
+foreach(test test_simt test_simt_rows test_simt_vectors)
   add_executable(${test} ${test}.c simt/launch.c)
   target_include_directories(${test} PRIVATE simt . ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${test} PRIVATE

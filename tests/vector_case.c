@@ -633,16 +633,55 @@ uint64_t vector_case_hash(uint64_t hash, const prepared_vectors *p) {
     return hash;
 }
 
-void vector_case_free(prepared_vectors *p) {
-    vector_tensor *inputs[] = {&p->operand[0], &p->operand[1], &p->operand[2], &p->weight,
-                               &p->mask,       &p->upstream,   &p->divisor};
-    for (int i = 0; i < OUTPUTS; i++) {
-        if (output_at(p, i) && !is_in_place(p, i)) {
-            free(output_at(p, i)->memory);
+/* ----------------------------------------------------------- elsewhere -- */
+
+enum {
+    TENSORS = 7 + OUTPUTS
+};
+
+vector_tensor *vector_case_tensor(prepared_vectors *p, int index) {
+    vector_tensor *all[TENSORS] = {&p->operand[0], &p->operand[1],  &p->operand[2],  &p->weight,
+                                   &p->mask,       &p->upstream,    &p->divisor,     &p->value,
+                                   &p->divided_by, &p->gradient[0], &p->gradient[1], &p->gradient[2]};
+    for (int i = 0; i < TENSORS; i++) {
+        const bool own = all[i]->memory && !(i >= TENSORS - ORACLE_OPERANDS && p->of.in_place);
+        if (own && index-- == 0) {
+            return all[i];
         }
     }
-    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
-        free(inputs[i]->memory);
+    return NULL;
+}
+
+void vector_case_point(prepared_vectors *p, int index, unsigned char *copy) {
+    vector_tensor *of = vector_case_tensor(p, index);
+    const ptrdiff_t at = (unsigned char *)of->tensor.data - of->memory;
+    for (int k = 0; p->of.in_place && k < ORACLE_OPERANDS; k++) {
+        if (of == &p->operand[k]) {
+            p->gradient[k].tensor.data = copy + at;
+        }
+    }
+    of->tensor.data = copy + at;
+}
+
+bool vector_case_equal(const vector_tensor *expected, const unsigned char *got, char *text, size_t size) {
+    for (size_t i = 0; i < expected->bytes; i++) {
+        if (expected->memory[i] != got[i]) {
+            const size_t each = type_size(expected->tensor.dtype), first = i / each * each;
+            uint64_t a = 0, b = 0;
+            memcpy(&a, expected->memory + first, each);
+            memcpy(&b, got + first, each);
+            snprintf(text, size, "a tensor of %s, element %lld of its memory: expected %llx, got %llx",
+                     type_name(expected->tensor.dtype), (long long)(first / each) - (long long)(GUARD / each),
+                     (unsigned long long)a, (unsigned long long)b);
+            return false;
+        }
+    }
+    return true;
+}
+
+void vector_case_free(prepared_vectors *p) {
+    for (int i = 0; vector_case_tensor(p, i); i++) {
+        free(vector_case_tensor(p, i)->memory);
     }
     for (size_t i = 0; i < sizeof p->kept / sizeof p->kept[0]; i++) {
         free(p->kept[i]);

@@ -109,6 +109,17 @@ bool vector_case_kept_fences(const prepared_vectors *prepared);
 void *vector_address(const prepared_vectors *prepared, const vector_tensor *of, int64_t row, int64_t element);
 double vector_number(const prepared_vectors *prepared, const vector_tensor *of, int64_t row, int64_t element);
 
+/* The tensors that have memory of their own, inputs first; null beyond the last. */
+vector_tensor *vector_case_tensor(prepared_vectors *prepared, int index);
+
+/* Lets the call point into copies of the tensors' memory, each where it lies in the tensors' own: whoever runs a case
+ * elsewhere copies them there and back. */
+void vector_case_point(prepared_vectors *prepared, int index, unsigned char *copy);
+
+/* Whether the memory of a tensor is what another run of the case has left, poison included; if not, says where they
+ * first differ. */
+bool vector_case_equal(const vector_tensor *expected, const unsigned char *got, char *text, size_t size);
+
 /* A hash of the bits of all outputs, row by row: FNV-1a's step for each element, and a shift, since its product carries
  * upwards alone. */
 uint64_t vector_case_hash(uint64_t hash, const prepared_vectors *prepared);
