@@ -165,7 +165,7 @@ sanitize() {
 
 step_memcheck() { sanitize memcheck; }
 # Not the threads: under this tool eight of them at once do not end.
-step_racecheck() { sanitize racecheck cases shapes scale rows graphs rows_graphs workspace; }
+step_racecheck() { sanitize racecheck cases shapes scale rows vectors graphs rows_graphs vectors_graphs workspace; }
 step_initcheck() { sanitize initcheck; }
 step_synccheck() { sanitize synccheck; }
 
