@@ -159,9 +159,7 @@ PyObject *native_torch_vectors(PyObject *module, PyObject *const *arguments, Py_
             return native_drop(made, 1 + MOST_OPERANDS);
         call.gradient[k] = &gradient[k].tensor;
     }
-    if (!native_run(onepass_run, &call, has_few(&all)))
-        return native_drop(made, 1 + MOST_OPERANDS);
-    return outputs ? native_tuple_of(made, 1 + MOST_OPERANDS) : made[0];
+    return native_answer(&call, has_few(&all), made, outputs ? 1 + MOST_OPERANDS : 1);
 }
 
 /* A gradient that is there, or is to be made (True). */
@@ -206,8 +204,7 @@ PyObject *native_torch_vectors_gradient(PyObject *module, PyObject *const *argum
             call.flags |= ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
     }
     const bool is_done = call.flags & ONEPASS_SKIP_IF_UPSTREAM_IS_ONE && native_is_one_here(&upstream);
-    return is_done || native_run(onepass_run, &call, has_few(&all)) ? native_tuple_of(made, MOST_OPERANDS)
-                                                                    : native_drop(made, MOST_OPERANDS);
+    return is_done ? native_tuple_of(made, MOST_OPERANDS) : native_answer(&call, has_few(&all), made, MOST_OPERANDS);
 }
 
 /* ------------------------------------------------------------------- NumPy -- */

@@ -12,20 +12,12 @@ import onepass
 import onepass.nn
 
 from agreement import assert_same_bits, strides
+from compiling import dynamo, fresh_compiler, needs_operators
 from operands import dyadic
 from vector_cases import operands_of
 
-dynamo = pytest.importorskip("torch._dynamo")
-
-pytestmark = pytest.mark.skipif(not hasattr(torch.library, "register_autograd"),
-                                reason="operators of this PyTorch cannot be differentiated, so PyTorch's own are asked")
-
-
-@pytest.fixture(autouse=True)
-def fresh_compiler():
-    dynamo.reset()
-    yield
-    dynamo.reset()
+assert fresh_compiler  # which every test here uses
+pytestmark = needs_operators
 
 
 def many(a, b, c, target, weight, items):
