@@ -78,8 +78,12 @@ typedef struct job {
 static inline const char *onepass_operand_name(const job *job, int32_t k) {
     return job->loss ? job->loss->info.operand[k] : "weight";
 }
-static const char *const onepass_gradient_name[ONEPASS_MAX_OPERANDS] = {
-    "gradient[0] (for the prediction)", "gradient[1] (for the target)", "gradient[2]", "gradient[3]"};
+static inline const char *onepass_gradient_name(const job *job, int32_t k) {
+    static const char *const of_vectors[] = {"gradient[0]", "gradient[1]", "gradient[2]", "gradient[3]"};
+    static const char *const names[] = {"gradient[0] (for the prediction)", "gradient[1] (for the target)",
+                                        "gradient[2]", "gradient[3]"};
+    return (job->family == FAMILY_VECTORS ? of_vectors : names)[k];
+}
 
 /* What becomes of a sum, in double; it is rounded once, to the type of the value. */
 static inline double onepass_reduced(int32_t reduction, double sum, double divisor) {

@@ -293,11 +293,10 @@ static bool broadcasts_to(const onepass_shape *own, const onepass_shape *common)
     return reaches;
 }
 
-onepass_status onepass_check_broadcast(const tensor *tensor, const onepass_shape *common) {
+onepass_status onepass_check_broadcast(const tensor *tensor, const onepass_shape *common, const char *what) {
     if (!broadcasts_to(&tensor->shape, common))
-        FAIL_SHAPE("%s has shape %s, which does not broadcast to the operands' common shape %s%s", tensor->name,
-                   SHAPE_TEXT(&tensor->shape), SHAPE_TEXT(common),
-                   suggest_reshape(tensor->name, &tensor->shape, common).characters);
+        FAIL_SHAPE("%s has shape %s, which does not broadcast to %s %s%s", tensor->name, SHAPE_TEXT(&tensor->shape),
+                   what, SHAPE_TEXT(common), suggest_reshape(tensor->name, &tensor->shape, common).characters);
     return ONEPASS_OK;
 }
 

@@ -46,7 +46,8 @@ ONEPASS_INTERNAL bool onepass_same_shape(const onepass_shape *a, const onepass_s
 ONEPASS_INTERNAL onepass_status onepass_fail_rows(const tensor *tensor, const onepass_shape *expected, const char *who);
 
 /* ... or broadcasts to it, as it is. */
-ONEPASS_INTERNAL onepass_status onepass_check_broadcast(const tensor *tensor, const onepass_shape *common);
+ONEPASS_INTERNAL onepass_status onepass_check_broadcast(const tensor *tensor, const onepass_shape *common,
+                                                        const char *what);
 
 /* That two gradients of one call have one shape. */
 ONEPASS_INTERNAL onepass_status onepass_check_same_shape(const tensor *first, const tensor *second);

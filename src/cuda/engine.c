@@ -72,7 +72,7 @@ static onepass_status check_pointers(const cuda_scope *scope, const job *job) {
     OK(check_view(scope, &job->upstream, "upstream", reduced));
     OK(check_view(scope, &job->value, "value", reduced));
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
-        OK(check_view(scope, &job->gradient[k], onepass_gradient_name[k], elements_of(job)));
+        OK(check_view(scope, &job->gradient[k], onepass_gradient_name(job, k), elements_of(job)));
     OK(check_view(scope, &job->divisor_tensor, "divisor_tensor", 1));
     OK(check_view(scope, &job->divided_by, "divided_by", 1));
     OK(check_row_pointers(scope, job));

@@ -30,13 +30,18 @@ onepass_status onepass_check_operands(const onepass_call *call, const job *job) 
     return ONEPASS_OK;
 }
 
+/* What messages call the shape of all that has a value. */
+static const char *common_name(const job *job) {
+    return job->family == FAMILY_PAIRWISE ? "the operands' common shape" : "the rows' shape";
+}
+
 /* A weight is broadcast to the common shape and has no part in it. */
 static onepass_status plan_weight(const onepass_call *call, tensors *all, job *job) {
     job->weight.data = NULL;
     if (!call->weight)
         return ONEPASS_OK;
     OK(onepass_read_tensor(call->weight, "weight", &all->weight));
-    OK(onepass_check_broadcast(&all->weight, &all->common));
+    OK(onepass_check_broadcast(&all->weight, &all->common, common_name(job)));
     onepass_make_view(&all->weight, &all->common, &job->weight);
     if (all->weight.dtype == ONEPASS_F64)
         job->compute = ONEPASS_F64;
@@ -48,7 +53,7 @@ static onepass_status plan_mask(const onepass_call *call, tensors *all, job *job
     if (!call->mask)
         return ONEPASS_OK;
     OK(onepass_read_mask(call->mask, &all->mask));
-    OK(onepass_check_broadcast(&all->mask, &all->common));
+    OK(onepass_check_broadcast(&all->mask, &all->common, common_name(job)));
     onepass_make_view(&all->mask, &all->common, &job->mask);
     return ONEPASS_OK;
 }
@@ -147,7 +152,7 @@ static onepass_status check_skip_if_one(const onepass_call *call, const job *job
             FAIL_MEMORY("%s lies over its operand, but flags has ONEPASS_SKIP_IF_UPSTREAM_IS_ONE, which may need that "
                         "operand again; "
                         "expected memory of its own",
-                        onepass_gradient_name[k]);
+                        onepass_gradient_name(job, k));
     return ONEPASS_OK;
 }
 

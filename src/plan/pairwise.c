@@ -23,7 +23,7 @@ onepass_status onepass_plan_pairwise_gradients(const onepass_call *call, tensors
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++) {
         if (!call->gradient[k])
             continue;
-        OK(onepass_read_tensor(call->gradient[k], onepass_gradient_name[k], &all->gradient[k]));
+        OK(onepass_read_tensor(call->gradient[k], onepass_gradient_name(job, k), &all->gradient[k]));
         OK(onepass_check_shape(&all->gradient[k], &all->common, "a gradient"));
         OK(onepass_check_output(&all->gradient[k]));
         onepass_make_view(&all->gradient[k], &all->common, &job->gradient[k]);

@@ -159,7 +159,7 @@ static onepass_status plan_gradient(const onepass_call *call, int32_t k, tensors
     if (k == 2)
         return onepass_fail(ONEPASS_NOT_SUPPORTED,
                             "gradient[2] is set; gradients for class weights are not computed, so it must be null");
-    OK(onepass_read_tensor(call->gradient[k], onepass_gradient_name[k], gradient));
+    OK(onepass_read_tensor(call->gradient[k], onepass_gradient_name(job, k), gradient));
     if (!onepass_same_shape(&gradient->shape, &all->operand[0].shape))
         return onepass_fail_rows(gradient, &all->operand[0].shape, "a gradient has");
     OK(onepass_check_output(gradient));

@@ -52,7 +52,7 @@ static onepass_status plan_scaled(const onepass_call *call, tensor *gradient, jo
     for (int32_t k = 0; k < MOST_OPERANDS; k++) {
         if (!call->gradient[k])
             continue;
-        OK(onepass_read_tensor(call->gradient[k], onepass_gradient_name[k], &gradient[k]));
+        OK(onepass_read_tensor(call->gradient[k], onepass_gradient_name(job, k), &gradient[k]));
         OK(onepass_check_output(&gradient[k]));
         OK(check_scalable(&gradient[k]));
         onepass_make_view(&gradient[k], &gradient[k].shape, &job->gradient[k]);

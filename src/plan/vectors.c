@@ -77,7 +77,7 @@ onepass_status onepass_plan_vector_gradients(const onepass_call *call, tensors *
         if (k >= job->loss->vectors)
             FAIL_ARGUMENT("gradient[%d] is set, but the %s of %s has none; expected null", k,
                           onepass_operand_name(job, k), call->loss);
-        OK(onepass_read_tensor(call->gradient[k], onepass_gradient_name[k], gradient));
+        OK(onepass_read_tensor(call->gradient[k], onepass_gradient_name(job, k), gradient));
         OK(onepass_check_shape(gradient, &all->elements, "a gradient"));
         OK(onepass_check_output(gradient));
         onepass_make_view(gradient, &all->elements, &job->gradient[k]);
