@@ -6,7 +6,7 @@
 
 LIBRARY is the shared library, build/src/libonepass.so unless said otherwise. What is made stands between the lines
 `<!-- docs/make_losses.py: NAME -->` and `<!-- end -->` of docs/losses.md, a part for each loss, the `table` of all
-and that of the losses over `rows`, and in docs/pictures/loss-NAME.svg. A loss that has no part in docs/losses.md gets one, after that of the
+and those of the losses over `rows` and of `vectors`, and in docs/pictures/loss-NAME.svg. A loss that has no part in docs/losses.md gets one, after that of the
 loss before it: its paragraph, which is the catalogue's word for the loss at first, is for a person to write.
 docs/make_losses/notes.py has what else the catalogue does not know; a loss can do without.
 """
@@ -79,6 +79,14 @@ def part_of_rows(loss):
     return lines + [*parameters_of(loss), "", *names_of(loss, note_of(loss))]
 
 
+def part_of_vectors(loss):
+    """That of a loss of vectors."""
+    lines = laid_out({"value": loss.value, f"slope in {loss.operands[0]}": loss.slope}, {})
+    slopes = [f"slope in {name}" for name in loss.operands]
+    return lines + ["", f"Operands: {', '.join(f'`{name}`' for name in loss.operands)}.", *parameters_of(loss), "",
+                    *accuracy_of(loss, note_of(loss), slopes), "", *names_of(loss, note_of(loss))]
+
+
 def parameters_of(loss):
     if not loss.parameters:
         return []
@@ -87,10 +95,10 @@ def parameters_of(loss):
               for parameter in loss.parameters)]
 
 
-def accuracy_of(loss, note):
+def accuracy_of(loss, note, slopes=("slope in p", "slope in t", "slope in v")):
     """How far off the value and the slopes may be."""
     errors = []
-    for name, error in zip(("value", "slope in p", "slope in t", "slope in v"), loss.errors):
+    for name, error in zip(("value", *slopes), loss.errors):
         of = f" (of `{shortened(error.of, note.names)}` where that is larger)" if error.of else ""
         errors.append(f"{name} {error.ulp:g}{of}")
     parts = ", ".join(f"`{shortened(part, note.names)}`" for part in loss.rounded)
@@ -148,7 +156,7 @@ def table(losses, called):
 
 def with_sections(text, losses):
     """The page, with a section for each loss that has none yet, and a complaint about sections without a loss."""
-    for name in {found[1] for found in MARKED.findall(text)} - {loss.name for loss in losses} - {"table", "rows"}:
+    for name in {found[1] for found in MARKED.findall(text)} - {loss.name for loss in losses} - {"table", "rows", "vectors"}:
         sys.exit(f"docs/losses.md: there is no loss {name}; take its part out, and docs/pictures/loss-{name}.svg")
     at = len(text)
     for loss in losses:
@@ -181,10 +189,12 @@ def main():
     if options not in ([], ["--check"]) or len(paths) > 1:
         sys.exit(__doc__.strip())
     library = Library(paths[0] if paths else os.path.join(ROOT, "build", "src", "libonepass.so"))
-    losses, row_losses = library.losses(), library.row_losses()
+    losses, row_losses, vector_losses = library.losses(), library.row_losses(), library.vector_losses()
     parts = {loss.name: part_of(library, loss) for loss in losses} | {"table": table(losses, "losses")}
     parts |= {loss.name: part_of_rows(loss) for loss in row_losses} | {"rows": table(row_losses, "losses over rows")}
-    files = {PAGE: refilled(with_sections(read(PAGE), losses + row_losses), parts)}
+    parts |= {loss.name: part_of_vectors(loss) for loss in vector_losses}
+    parts["vectors"] = table(vector_losses, "losses of vectors")
+    files = {PAGE: refilled(with_sections(read(PAGE), losses + row_losses + vector_losses), parts)}
     files.update({picture_path(loss): draw(library, loss, note_of(loss).picture) for loss in losses})
     for path in set(glob.glob(os.path.join(DOCS, "pictures", "loss-*.svg"))) - set(files):
         sys.exit(f"{os.path.relpath(path, ROOT)}: there is no such loss; take it out")
@@ -197,7 +207,7 @@ def main():
             with open(path, "w", encoding="utf-8") as file:
                 file.write(files[path])
             print(f"{name}: written")
-    print(f"{len(losses) + len(row_losses)} losses")
+    print(f"{len(losses) + len(row_losses) + len(vector_losses)} losses")
     sys.exit(1 if options and stale else 0)
 
 

@@ -39,6 +39,9 @@ int main(void) {
     printf("\nOver rows, with z a row of the input and y its class index:\n\n");
     for (int32_t i = 0; (loss = onepass_row_loss_at(i)); i++)
         print_loss(loss);
+    printf("\nOf vectors, with sums over their elements:\n\n");
+    for (int32_t i = 0; (loss = onepass_vector_loss_at(i)); i++)
+        print_loss(loss);
     printf("\nThat is all.\n");
     return 0;
 }

@@ -9,6 +9,7 @@ Error = namedtuple("Error", "ulp of")
 Loss = namedtuple("Loss", "name meaning value slope operands parameters rounded errors")
 
 NONE = 2  # ONEPASS_NONE
+NUMBER_A_VECTOR = 4  # ONEPASS_NUMBER_A_VECTOR: of the last operand, which has no slope
 TYPES = {"f32": (c_float, 3), "f64": (c_double, 4)}  # and ONEPASS_F32, ONEPASS_F64
 
 
@@ -50,6 +51,7 @@ class Library:
         self._library = ctypes.CDLL(path)
         self._library.onepass_loss_at.restype = POINTER(LossInfo)
         self._library.onepass_row_loss_at.restype = POINTER(LossInfo)
+        self._library.onepass_vector_loss_at.restype = POINTER(LossInfo)
         self._library.onepass_message.restype = c_char_p
 
     def losses(self):
@@ -59,6 +61,10 @@ class Library:
     def row_losses(self):
         """That of losses over rows."""
         return listed(self._library.onepass_row_loss_at)
+
+    def vector_losses(self):
+        """That of losses of vectors."""
+        return listed(self._library.onepass_vector_loss_at)
 
     def evaluate(self, loss, parameters, *operands, dtype="f64"):
         """Lists of the values and of the slopes in each operand, at the points that the operands are lists of."""
@@ -96,5 +102,5 @@ def loss_of(info):
     accuracy = info.accuracy.contents
     rounded = [part for part in accuracy.rounded.decode().split("; ") if part]
     errors = [Error(known.ulp, known.of.decode() if known.of else None)
-              for known in accuracy.error[:1 + info.operand_count]]
+              for known in accuracy.error[:1 + info.operand_count - (info.over_rows == NUMBER_A_VECTOR)]]
     return Loss(*words, operands, parameters, rounded, errors)

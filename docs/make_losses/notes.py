@@ -172,6 +172,19 @@ NOTES = {
     "generalized_cross_entropy": Note(
         python=("generalized_cross_entropy", "GeneralizedCrossEntropyLoss"),
         keras="`CategoricalGeneralizedCrossEntropy`", better="sure and lost rows keep their digits; q from 0 to 1"),
+    # ----------------------------------------------------------------------------------------------------- of vectors --
+    "cosine_similarity": Note(
+        python=("cosine_similarity", "CosineSimilarity"), torch="`cosine_similarity`", optax="`cosine_similarity`",
+        keras="`CosineSimilarity`", better="that of parallel floats is 1; nothing overflows or vanishes"),
+    "cosine_embedding": Note(torch="`cosine_embedding_loss`", better="weights and masks; nothing overflows"),
+    "pairwise_distance": Note(
+        python=("pairwise_distance", "PairwiseDistance"), torch="`pairwise_distance`",
+        better="a gradient from the same call; nothing overflows"),
+    "triplet_margin": Note(
+        torch="`triplet_margin_loss`", optax="`triplet_margin_loss`", better="weights and masks; no temporaries"),
+    "tversky": Note(
+        keras="`Tversky`, `Dice`", better="all digits where the regions are nearly the same"),
+    "tversky_with_logits": Note(python=("tversky_loss", "TverskyLoss"), of="tversky"),
 }
 
 
