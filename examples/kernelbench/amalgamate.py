@@ -4,7 +4,7 @@
     python3 examples/kernelbench/amalgamate.py FOLDER
 
 That benchmark wants all of a kernel inside one Python file. So mean.cu and binding.cpp, or for losses over rows rows.cu
-and rows_binding.cpp, are put into one with all that they include, without comments and with the header of one loss.
+and rows_binding.cpp, for those of vectors vectors.cu and vectors_binding.cpp, are put into one with all that they include, without comments and with the header of one loss.
 """
 import argparse
 import pathlib
@@ -16,7 +16,8 @@ ROOT = HERE.parents[1]
 SEARCHED = (HERE, ROOT / "src", ROOT / "include")
 
 # What the kernels have no use for.
-UNUSED = {"mean.cu": ("cuda/pairwise/scale.h", "cuda/pairwise/weighted.h"), "rows.cu": ("cuda/pairwise/scale.h",)}
+UNUSED = {"mean.cu": ("cuda/pairwise/scale.h", "cuda/pairwise/weighted.h"), "rows.cu": ("cuda/pairwise/scale.h",),
+          "vectors.cu": ("cuda/pairwise/scale.h",)}
 
 # The benchmark's problem, the loss, and what the problem computes.
 PROBLEMS = (
@@ -24,6 +25,7 @@ PROBLEMS = (
     (95, "cross_entropy", "The mean cross-entropy of rows of predictions and targets, which are class indices."),
     (96, "smooth_l1", "The mean smooth L1 loss of predictions and targets, with beta = 1."),
     (98, "relative_entropy", "The divergence of targets from predictions, both of them probabilities, a row."),
+    (99, "triplet_margin", "The mean of margin + d(anchor, positive) - d(anchor, negative), where that is above 0, else of 0."),
     (100, "hinge", "The mean of 1 - predictions * targets, where that is above 0, and else of 0."),
 )
 
@@ -104,6 +106,23 @@ class ModelNew(nn.Module):
                              "expected rows of classes, and a class index for each")
         return extension.mean_of_rows(predictions, targets)
 """)
+VECTORS = ("mean_of_vectors", "vectors.cu", "vectors_binding.cpp", """\
+class ModelNew(nn.Module):
+    \"\"\"{computes}\"\"\"
+
+    def __init__(self, margin=1.0):
+        super().__init__()
+        self.margin = margin
+
+    def forward(self, anchor, positive, negative):
+        # Broadcasting moves no data.
+        vectors = torch.broadcast_tensors(checked(anchor, "anchor"), checked(positive, "positive"),
+                                          checked(negative, "negative"))
+        if vectors[0].dim() != 2:
+            raise ValueError(f"the vectors have {{vectors[0].dim()}} dimensions; expected rows of elements")
+        return extension.mean_of_vectors(*vectors, self.margin)
+""")
+KINDS = {"cross_entropy": ROWS, "triplet_margin": VECTORS}
 
 
 def without_comments(text):
@@ -169,7 +188,7 @@ def refusals(text):
 
 def adaptor(problem, loss, computes):
     """The name and the text of the file for a problem."""
-    function, cuda, binding, model = ROWS if loss == "cross_entropy" else PAIRS
+    function, cuda, binding, model = KINDS.get(loss, PAIRS)
     amalgamation = Amalgamation(loss, UNUSED[cuda])
     parts = {name: tidy(without_comments(amalgamation.of(source)))
              for name, source in (("cuda", cuda), ("binding", binding))}

@@ -45,6 +45,15 @@ CUDA_KERNELS_1_F32(MAKE_KERNEL, weights)
 #define least least_of_rows /* which shape.c has too */
 #include "cuda/rows.c"
 #undef least
+int onepass_cuda_vector_steps(const job *job) { /* there are no vectors */
+    (void)job;
+    return 0;
+}
+void onepass_cuda_plan_vectors(const job *job, int step, cuda_launch *launch) {
+    (void)job;
+    (void)step;
+    (void)launch;
+}
 #include "cuda/variant.c"
 #include "plan/weights.c"
 #include "launch.h"

@@ -18,13 +18,18 @@ SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "examples" / "kernelbench
 PAIRS = {"94_mse.py": "mse", "96_smooth_l1.py": "smooth_l1", "98_relative_entropy.py": "relative_entropy",
          "100_hinge.py": "hinge"}
 ROWS = {"95_cross_entropy.py": "cross_entropy"}
-FILES = PAIRS | ROWS
+VECTORS = {"99_triplet_margin.py": "triplet_margin"}
+FILES = PAIRS | ROWS | VECTORS
+ARGUMENTS = {"99_triplet_margin.py": (["self", "margin"], ["self", "anchor", "positive", "negative"])}
 REDUCTIONS = {"relative_entropy": "batchmean"}  # of the others it is the mean
 KERNELS = {name: [f"onepass_{name}_{kernel}" for kernel in ("forward", "small_forward", "tiny_forward", "general")]
            for name in PAIRS.values()}
 KERNELS["cross_entropy"] = [f"onepass_cross_entropy_rows_{kernel}" for kernel in (
     "any", "aside", "few_forward", "fewer_forward", "forward", "loose_forward")] + [
     "onepass_rows_row_count", *(f"onepass_weights_{kernel}" for kernel in ("forward", "general", "weighted_forward"))]
+KERNELS["triplet_margin"] = [f"onepass_triplet_margin_vectors_{kernel}" for kernel in (
+    "any_sums", "finish", "narrow", "sums")] + [
+    f"onepass_weights_{kernel}" for kernel in ("forward", "general", "weighted_forward")]
 
 # Words and phrases that the benchmark's checker looks for anywhere in a file, by its own description.
 REFUSED = {
@@ -95,8 +100,9 @@ def test_is_what_the_benchmark_expects(file, folder):
     methods = {node.name: [argument.arg for argument in node.args.args] for node in model.body
                if isinstance(node, ast.FunctionDef)}
     assert model.name == "ModelNew" and [ast.unparse(base) for base in model.bases] == ["nn.Module"]
-    assert methods["forward"] == ["self", "predictions", "targets"]
-    assert methods.get("__init__", ["self"]) == ["self"]
+    made, called = ARGUMENTS.get(file, (["self"], ["self", "predictions", "targets"]))
+    assert methods["forward"] == called
+    assert methods.get("__init__", ["self"]) == made
     # The checker wants to see a kernel on a line that it does not take for a comment.
     assert any("__global__ void" in re.split("#|//", line)[0] for line in text.splitlines())
     assert "load_inline(" in text and 'extra_cuda_cflags=["-O3", "--fmad=false"]' in text
@@ -105,16 +111,17 @@ def test_is_what_the_benchmark_expects(file, folder):
 @pytest.mark.parametrize("file", FILES)
 def test_holds_one_loss_and_all_sources(file, folder):
     source = texts(folder / file)["CUDA"]
-    losses = set(re.findall(r"^(?:ROW_)?LOSS\((\w+)", source, flags=re.MULTILINE))
+    losses = set(re.findall(r"^(?:ROW_|VECTOR_)?LOSS\((\w+)", source, flags=re.MULTILINE))
     assert losses - {"cross_entropy_with_probabilities"} == {FILES[file]}  # which shares its header
     assert not re.search(r'^#include "|^#include [A-Z]|/\*|^\s*//', source, flags=re.MULTILINE)
     assert "scale_tile" not in source
-    assert "run_half" not in source or file in ROWS  # weights
+    assert "run_half" not in source or file not in PAIRS  # weights
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_cuda_source_compiles(file, folder, tmp_path):
-    """Without spills but those of the library's own rows, and to no more kernels than it launches."""
+    """Without spills but those of the library's own rows, to no more kernels than it launches, and without a function
+    of the library that is not in it."""
     nvcc = shutil.which("nvcc")
     if not nvcc:
         pytest.skip("nvcc is not here")
@@ -124,9 +131,11 @@ def test_cuda_source_compiles(file, folder, tmp_path):
                           cwd=tmp_path, capture_output=True, text=True, timeout=600)
     told = done.stdout + done.stderr
     assert done.returncode == 0, told
-    assert "Registers are spilled" not in told or file in ROWS, told
+    assert "Registers are spilled" not in told or file not in PAIRS, told
     compiled = re.findall(r"Compiling entry function '(\w+)'", told)
     assert sorted(compiled) == sorted(KERNELS[FILES[file]]), told
+    missing = subprocess.run(["nm", "-u", "mean.o"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert "onepass" not in missing, missing
 
 
 # ---------------------------------------------------------------------------------- on a GPU --
@@ -140,6 +149,11 @@ def adaptor(request, folder, tmp_path_factory):
 @pytest.fixture(scope="module")
 def rows(folder, tmp_path_factory):
     return built("95_cross_entropy.py", folder, tmp_path_factory)[1]
+
+
+@pytest.fixture(scope="module")
+def vectors(folder, tmp_path_factory):
+    return built("99_triplet_margin.py", folder, tmp_path_factory)[1]
 
 
 def built(file, folder, tmp_path_factory):
@@ -325,3 +339,47 @@ def test_refusals_of_rows(rows):
     ):
         with pytest.raises(error, match=told):
             rows(predictions, targets)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("count, length", [(1, 3), (5, 128), (4096, 512), (100, 777), (2000, 4096), (7, 30001), (512, 8192)])
+def test_vectors(vectors, count, length):
+    import torch
+
+    three = torch.randn(3, count, length, device="cuda")
+    for anchor, positive, negative in (
+        three, three.transpose(1, 2).contiguous().transpose(1, 2), (three[0], three[1], three[2, :1]),
+        (three[0], three[1, :, :1], three[2]),
+    ):
+        value = vectors(anchor, positive, negative)
+        same = [tensor.expand(count, length) for tensor in (anchor, positive, negative)]
+        assert bits(value) == bits(onepass.triplet_margin_loss(*same))
+        exact = torch.nn.functional.triplet_margin_loss(*(tensor.double() for tensor in same)).item()
+        assert value.item() == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.gpu
+def test_margins_and_no_rows(vectors):
+    import torch
+
+    three = torch.randn(3, 50, 64, device="cuda")
+    for margin in (0.25, 7.0):
+        assert bits(type(vectors)(margin)(*three)) == bits(onepass.triplet_margin_loss(*three, margin=margin))
+    assert vectors(*three[:, :0]).isnan()
+
+
+@pytest.mark.gpu
+def test_refusals_of_vectors(vectors):
+    import torch
+
+    a = torch.randn(6, 5, device="cuda")
+    for anchor, positive, negative, error, told in (
+        (a.double(), a, a, TypeError, "anchor.*float32"),
+        (a, a, a.half(), TypeError, "negative.*float32"),
+        (a, a.cpu(), a, ValueError, "positive is on cpu"),
+        (a, a, a[:5], RuntimeError, "must match"),
+        (a[0], a[0], a[0], ValueError, "rows of elements"),
+        (a, a.clone().requires_grad_(), a, NotImplementedError, "requires a gradient"),
+    ):
+        with pytest.raises(error, match=told):
+            vectors(anchor, positive, negative)
