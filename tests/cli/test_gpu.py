@@ -6,9 +6,11 @@ import subprocess
 import numpy as np
 import pytest
 
-from expected import LOSSES, REDUCTIONS, TYPES, booleans, gradient_options, numbers, operands, save_operands
+from expected import LOSSES, REDUCTIONS, TYPES, VECTOR_LOSSES, booleans, gradient_options, numbers, operands
+from expected import save_operands
 from folder import bits
 from test_rows import LABELLED, PROBABILITIES, draw_target, labels
+from test_vectors import draw as draw_vectors, save as save_vectors
 
 MACHINE = json.loads(subprocess.run([os.environ["ONEPASS_TOOL"], "info", "--json"], capture_output=True).stdout)
 pytestmark = pytest.mark.skipif(MACHINE["gpus"] == 0, reason=f"no GPU here: {MACHINE['gpu_reason']}")
@@ -67,6 +69,20 @@ def test_rows_with_weights(folder):
     folder.save("w.npy", np.abs(numbers(26, 400))), folder.save("m.npy", booleans(27, 400))
     options = ["--class-weight", "c.npy", "--weight", "w.npy", "--mask", "m.npy", "--ignore-index", "156"]
     assert_same_rows(folder, "cross_entropy", "z.npy", "y.npy", *options)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("loss", VECTOR_LOSSES)
+@pytest.mark.parametrize("shape, axis", [((300, 40), 1), ((70, 2100), 1), ((6, 5, 7, 8), 2), ((3, 8192), 1)])
+def test_vectors(folder, loss, reduction, shape, axis):
+    files = save_vectors(folder, draw_vectors(loss, 31, shape, shape[:axis]))
+    assert_same(folder, loss, *files, "--axis", axis, "--reduction", reduction)
+
+
+def test_vectors_with_weights(folder):
+    files = save_vectors(folder, draw_vectors("cosine_embedding", 32, (400, 9), (400,)))
+    folder.save("w.npy", np.abs(numbers(33, 400))), folder.save("m.npy", booleans(34, 400))
+    assert_same(folder, "cosine_embedding", *files, "--weight", "w.npy", "--mask", "m.npy")
 
 
 def test_a_label_out_of_range(folder):

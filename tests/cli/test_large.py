@@ -48,6 +48,17 @@ def test_two_large_files(folder):
     assert time.monotonic() - begun < 60
 
 
+def test_large_files_of_vectors(folder):
+    """By rows; one file of a single vector, which is every row's."""
+    rows, length = COUNT // 512, 512
+    p = spots(rows * length, 84)
+    save_sparse(folder / "p.npy", (rows, length), p)
+    folder.save("t.npy", np.zeros(length, np.float32))
+    options = ["--p", "1", "--eps", "0", "--reduction", "sum"]
+    wanted = sum(abs(value) for value in p.values())
+    assert np.float32(run_small(folder, "pairwise_distance", "p.npy", "t.npy", *options)) == np.float32(wanted)
+
+
 def test_a_large_file_and_one_number(folder):
     """All the terms are 1 or near it, so that every tile counts."""
     p = spots(COUNT // 4, 83)
