@@ -9,8 +9,10 @@ static void add(char text[OPERANDS_TEXT], const char *between, const char *name)
     snprintf(text + used, OPERANDS_TEXT - used, "%s%s", between, name);
 }
 
+typedef const onepass_loss_info *loss_list(int32_t index);
+
 const onepass_loss_info *any_loss_at(int32_t index) {
-    const onepass_loss_info *(*const list[])(int32_t) = {onepass_loss_at, onepass_row_loss_at, onepass_vector_loss_at};
+    static loss_list *const list[] = {onepass_loss_at, onepass_row_loss_at, onepass_vector_loss_at};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         int32_t count = 0;
         while (count <= index && list[i](count))

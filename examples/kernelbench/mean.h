@@ -13,7 +13,7 @@ typedef struct mean_call {
     const int64_t *shape;
     const float *data[2];
     const int64_t *stride[2]; /* in elements */
-    double divisor; /* what the sum is divided by: the number of elements, or that of the first extent */
+    double divisor;           /* what the sum is divided by: the number of elements, or that of the first extent */
     float *value;
     void *workspace; /* MEAN_WORKSPACE bytes, whatever they hold */
     cudaStream_t stream;

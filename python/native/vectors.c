@@ -57,7 +57,8 @@ static outcome borrow_input(int i, PyObject *object, inputs *all, onepass_call *
     }
     if (i == MASK)
         return torch_borrow_mask(object, &all->at[i]);
-    return i == all->vectors && i < WEIGHT ? borrow_numbers(object, &all->at[i]) : torch_borrow(object, &all->at[i]);
+    const bool is_number = i == all->vectors && all->vectors < MOST_OPERANDS;
+    return is_number ? borrow_numbers(object, &all->at[i]) : torch_borrow(object, &all->at[i]);
 }
 
 static bool has_shape(const borrowed *one, int32_t ndim, const int64_t *extent) {
