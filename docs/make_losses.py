@@ -84,7 +84,7 @@ def part_of_vectors(loss):
     lines = laid_out({"value": loss.value, f"slope in {loss.operands[0]}": loss.slope}, {})
     slopes = [f"slope in {name}" for name in loss.operands]
     return lines + ["", f"Operands: {', '.join(f'`{name}`' for name in loss.operands)}.", *parameters_of(loss), "",
-                    *accuracy_of(loss, note_of(loss), slopes), "", *names_of(loss, note_of(loss))]
+                    *accuracy_of(loss, note_of(loss), slopes, VECTORS_IN_DOUBLE), "", *names_of(loss, note_of(loss))]
 
 
 def parameters_of(loss):
@@ -95,7 +95,10 @@ def parameters_of(loss):
               for parameter in loss.parameters)]
 
 
-def accuracy_of(loss, note, slopes=("slope in p", "slope in t", "slope in v")):
+VECTORS_IN_DOUBLE = "; in double as [numerics.md](numerics.md#vector-losses) counts, by the length"
+
+
+def accuracy_of(loss, note, slopes=("slope in p", "slope in t", "slope in v"), in_double=""):
     """How far off the value and the slopes may be."""
     errors = []
     for name, error in zip(("value", *slopes), loss.errors):
@@ -103,7 +106,7 @@ def accuracy_of(loss, note, slopes=("slope in p", "slope in t", "slope in v")):
         errors.append(f"{name} {error.ulp:g}{of}")
     parts = ", ".join(f"`{shortened(part, note.names)}`" for part in loss.rounded)
     more = f"; and by what one rounding {'each ' if len(loss.rounded) > 1 else ''}of {parts} changes" if parts else ""
-    words = f"Off by at most, in ulp: {', '.join(errors)}{more}."
+    words = f"Off by at most, in ulp{' of a float' if in_double else ''}: {', '.join(errors)}{more}{in_double}."
     return textwrap.wrap(words, COLUMNS, break_long_words=False, break_on_hyphens=False)
 
 

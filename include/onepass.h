@@ -395,7 +395,8 @@ typedef struct onepass_error {
 } onepass_error;
 
 /* How far the value and the slope in each operand of one element, as the compute type, may be from the exact ones. What
- * one rounding of parts of the formulas makes of the result, "x" or "x; x*x", comes on top. */
+ * one rounding of parts of the formulas makes of the result, "x" or "x; x*x", comes on top. Of a vector loss: in float;
+ * in double errors grow with the length of a vector, as docs/numerics.md counts. */
 typedef struct onepass_accuracy {
     const char *rounded;
     onepass_error error[1 + ONEPASS_MAX_OPERANDS];

@@ -83,7 +83,7 @@ VECTOR_LOSS(tversky, (input, target), 2, 3, SHORT, "1 - Tversky's index of proba
 
 VECTOR_LOSS(tversky_with_logits, (input, target), 2, 3, LONG, "1 - Tversky's index of logits and a region",
             "that of tversky with o = sigmoid(z)", "that of tversky, times o*(1 - o)",
-            ACCURACY("", ULP(4), ULP_OF(8, "t*o*(1 - o)/whole"), ULP_OF(4, "o/whole")),
+            ACCURACY("", ULP(6), ULP_OF(12, "t*o*(1 - o)/whole"), ULP_OF(10, "o/whole")),
             PARAMETERS({"alpha", "what is found wrongly counts so much", 0.5, FINITE(0)},
                        {"beta", "what is missed counts so much", 0.5, FINITE(0)},
                        {"smooth", "added to what is found and to the whole", 0, FINITE(0)},
