@@ -14,8 +14,8 @@ VECTOR_FUNCTION pairwise_distance_row(const vector_sums *row, const double *para
 }
 
 VECTOR_SLOPE pairwise_distance_slope(int which, const real *x, const double *parameter, const double *factor) {
-    const double slope = factor[0] * vector_direction(vector_apart(x[0], x[1], parameter[1]), parameter[0]);
-    return which == 0 ? slope : -slope;
+    const double direction = vector_direction(vector_apart(x[0], x[1], parameter[1]), parameter[0]);
+    return (which == 0 ? factor[0] : -factor[0]) * direction; /* gcc 12 for SVE fails if the product is negated */
 }
 
 VECTOR_FUNCTION pairwise_distance_usual(double *parameter) {

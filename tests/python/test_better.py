@@ -324,13 +324,15 @@ def test_upstream_gradients_by_any_route(loss, dtype, device):
 # ------------------------------------------------------------------- time --
 
 
+@pytest.mark.skipif(bool(os.environ.get("ONEPASS_TEST_QUICK")),
+                    reason="make test-full judges microseconds, on a quiet machine; so does onepass.bench --cases host")
 @pytest.mark.skipif(
     not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"), reason="tensors are borrowed by their attributes here"
 )
 def test_a_small_step_is_as_quick_as_pytorchs():
     """Forward and backward of 640 elements: what is asked and made around the computation is all there is to see. It is
     the thread's own time, of short runs that take turns, and the least of each: other programs can only add to it. Ours
-    is 0.96 to 0.98 of PyTorch's, also on a machine that is busy six times over."""
+    is 0.96 to 1.0 of PyTorch's, and from process to process both change by more than that."""
     p, t = torch.randn(640, requires_grad=True), torch.randn(640)
 
     def time_of(function, steps=10):
