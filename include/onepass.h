@@ -366,6 +366,21 @@ ONEPASS_API onepass_status onepass_accumulator_finish(const onepass_accumulator 
                                                       const onepass_tensor *value);
 ONEPASS_API void onepass_accumulator_destroy(onepass_accumulator *accumulator); /* null is fine */
 
+/* What an accumulator began with, and how far it is. */
+typedef struct onepass_accumulator_info {
+    size_t size;       /* sizeof(onepass_accumulator_info), set by the caller: no more is written, as in a call */
+    const char *loss;  /* of the library's, so that it stays */
+    int32_t reduction; /* onepass_reduction */
+    int32_t parameter_count;
+    double parameter[ONEPASS_MAX_PARAMETERS]; /* those that were not given have their defaults */
+    double divisor;                           /* 0 if none was given */
+    int64_t total;
+    int64_t added; /* elements, or rows, of the total */
+} onepass_accumulator_info;
+
+ONEPASS_API onepass_status onepass_accumulator_describe(const onepass_accumulator *accumulator,
+                                                        onepass_accumulator_info *info);
+
 /* --------------------------------------------------------------- asking -- */
 
 /* The sentence for the last error of the calling thread; "" if its last call

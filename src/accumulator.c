@@ -12,6 +12,7 @@
 #include "message.h"
 #include "order.h"
 #include "plan/plan.h"
+#include "sized.h"
 #include "tensor.h"
 
 #include <stdlib.h>
@@ -301,6 +302,39 @@ ARITHMETIC onepass_status finish(const onepass_accumulator *accumulator, const o
     const double sum = known->count ? known->node[0].sum : 0;
     const double divisor = accumulator->divided_by > COUNT ? known->node[0].weights : accumulator->whole.divisor;
     store_scalar(value.data, value.dtype, onepass_reduced(accumulator->whole.reduction, sum, divisor));
+    return ONEPASS_OK;
+}
+
+/* ------------------------------------------------------------------- describe -- */
+
+static int64_t added_elements(const onepass_accumulator *accumulator) {
+    const order_forest *known = &accumulator->known;
+    int64_t added = 0;
+    for (int64_t i = 0; i < known->count; i++) {
+        const int64_t end = order_node_end(known, &known->node[i]);
+        added += (end == known->tiles ? accumulator->total : end * ORDER_TILE) - known->node[i].first * ORDER_TILE;
+    }
+    return added;
+}
+
+onepass_status onepass_accumulator_describe(const onepass_accumulator *accumulator, onepass_accumulator_info *info) {
+    onepass_succeed();
+    if (!accumulator)
+        FAIL_ARGUMENT("accumulator is null; expected one that has begun");
+    if (!info)
+        FAIL_ARGUMENT("info is null; expected a pointer to an onepass_accumulator_info");
+    if (!is_plausible_size(info->size, ACCUMULATOR_INFO_FIRST_SIZE))
+        FAIL_ARGUMENT("info.size is %zu; expected sizeof(onepass_accumulator_info), which is %zu here", info->size,
+                      sizeof *info);
+    onepass_accumulator_info all = {.size = info->size,
+                                    .loss = accumulator->whole.loss->info.name,
+                                    .reduction = accumulator->whole.reduction,
+                                    .parameter_count = accumulator->whole.loss->info.parameter_count,
+                                    .divisor = accumulator->divisor,
+                                    .total = accumulator->total,
+                                    .added = added_elements(accumulator)};
+    memcpy(all.parameter, accumulator->whole.parameter, sizeof all.parameter);
+    write_sized(info, info->size, &all, sizeof all);
     return ONEPASS_OK;
 }
 

@@ -17,6 +17,9 @@
 #define MACHINE_INFO_SIZE_0_1_0 (offsetof(onepass_machine_info, gpu_toolkit) + sizeof(int32_t))
 _Static_assert(sizeof(void *) != 8 || (CALL_SIZE_0_1_0 == 232 && MACHINE_INFO_SIZE_0_1_0 == 56), "a field has moved");
 
+/* The same of what came later, by the last field that it came with. */
+#define ACCUMULATOR_INFO_FIRST_SIZE (offsetof(onepass_accumulator_info, added) + sizeof(int64_t))
+
 /* Larger ones are taken for sizes that nobody has set, and what they span is not looked at. */
 #define LARGEST_SIZE 4096
 

@@ -626,6 +626,36 @@ static void test_mixed_sum(void) {
     free_whole(&w);
 }
 
+/* What an accumulator says of itself, parameters that were left out included. */
+static void test_describe(void) {
+    whole w = make_whole("smooth_l1", ONEPASS_MEAN, ONEPASS_F32, ONEPASS_F32, 0, 0, 2 * ONEPASS_TILE + 100, 7);
+    onepass_accumulator *accumulator = begin(&w);
+    struct {
+        onepass_accumulator_info info;
+        char beyond;
+    } longer = {.info = {.size = sizeof longer.info + 1}, .beyond = 1};
+    onepass_accumulator_info info = {.size = sizeof info};
+    CHECK_OK(onepass_accumulator_describe(accumulator, &info), "nothing added");
+    CHECK(strcmp(info.loss, "smooth_l1") == 0 && info.reduction == ONEPASS_MEAN && info.divisor == 7,
+          "what it says of itself is wrong");
+    CHECK(info.parameter_count == 1 && info.parameter[0] == 1 && info.parameter[1] == 0,
+          "what it says of itself is wrong");
+    CHECK(info.total == w.count && info.added == 0 && info.size == sizeof info, "what it says of itself is wrong");
+    CHECK_OK(add_without_gradients(accumulator, &w, 2 * ONEPASS_TILE, w.count), "the last tile");
+    CHECK_OK(onepass_accumulator_describe(accumulator, &longer.info), "in a longer struct");
+    CHECK(longer.info.added == 100 && longer.info.size == sizeof longer.info + 1 && longer.beyond == 0,
+          "what it says of itself is wrong");
+    CHECK_OK(add_without_gradients(accumulator, &w, 0, ONEPASS_TILE), "the first tile");
+    CHECK_OK(onepass_accumulator_describe(accumulator, &info), "two slices");
+    CHECK(info.added == ONEPASS_TILE + 100, "what it says of itself is wrong");
+    expect_words(onepass_accumulator_describe(NULL, &info), &w, "accumulator is null", "of nothing");
+    expect_words(onepass_accumulator_describe(accumulator, NULL), &w, "info is null", "to nowhere");
+    info.size = 8;
+    expect_words(onepass_accumulator_describe(accumulator, &info), &w, "info.size is 8", "a size that is none");
+    onepass_accumulator_destroy(accumulator);
+    free_whole(&w);
+}
+
 int main(void) {
     test_slicing();
     test_shaped_slices();
@@ -637,5 +667,6 @@ int main(void) {
     test_compute_types(ONEPASS_MEAN);
     test_compute_types(ONEPASS_SUM);
     test_mixed_sum();
+    test_describe();
     return check_finish();
 }
