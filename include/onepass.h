@@ -52,8 +52,8 @@
 #define ONEPASS_MAX_OPERANDS   4
 #define ONEPASS_MAX_PARAMETERS 8
 
-/* Elements of a tile, the unit of the order of summation. Slices that are added
- * to an accumulator begin at a multiple of it. */
+/* Elements of a tile, the unit of the order of summation. Slices that begin and end
+ * at multiples of it are the smallest for an accumulator to keep. */
 #define ONEPASS_TILE 1024
 
 /* Bytes of stack that a call takes at most, on the caller's thread as on others. */
@@ -336,11 +336,14 @@ ONEPASS_API onepass_status onepass_merge_dimensions(onepass_shape *shape, int64_
  * the call then also has the slice's operands and, if wanted, its upstream
  * gradient and gradients (a mean is scaled by the whole's count); `value` is
  * null. The slice's elements are the whole's from `first` on, in row-major
- * order. A slice begins on a tile (a multiple of ONEPASS_TILE) and ends on one,
- * or at the whole's end. All slices are computed in one type, float or double, as
- * one call would be: the first one that is added settles it, and others are refused.
- * Merge adds to `into` what `from` has seen and leaves `from` as it is; both began
- * with the same call (loss, parameters, reduction, divisor) and the same total. Finish needs every element to have been
+ * order. It may begin and end anywhere: of a tile that it begins or ends within, the terms
+ * are kept until the others have come (at most ONEPASS_TILE numbers, twice as many of
+ * a weighted mean), and the gradients are written at once. All slices
+ * are computed in one type, float or double, as one call would be: the first one that
+ * is added settles it, and others are refused. Merge adds to `into` what `from` has seen
+ * and leaves `from` as it is; both began with the same call (loss, parameters, reduction,
+ * divisor) and the same total. Parts may be merged in any order and in any groups; an
+ * element that was added twice is an error. Finish needs every element to have been
  * added, writes one element, and may be called again.
  *
  * The weights of a mean, or the elements that its mask leaves, are summed beside the
@@ -349,8 +352,8 @@ ONEPASS_API onepass_status onepass_merge_dimensions(onepass_shape *shape, int64_
  * of every call. The batch of a batchmean is not known here: give its size as the
  * divisor of a mean. `divisor_tensor` and `divided_by` are null.
  *
- * Of a loss over rows, rows are the elements: the total counts them, and a slice begins
- * at a multiple of ONEPASS_TILE rows. All slices have the same number of classes. A
+ * Of a loss over rows, rows are the elements: the total counts them, and a slice has
+ * whole rows, from any on. All slices have the same number of classes. A
  * slice may have log_sum_exp, predicted and row_state, of its own rows, as outputs. A
  * mean over class indices is divided by the sum of what all rows count for, so its
  * gradients too need that as the divisor; docs/rows.md says how to have it beforehand.
@@ -366,6 +369,22 @@ ONEPASS_API onepass_status onepass_accumulator_finish(const onepass_accumulator 
                                                       const onepass_tensor *value);
 ONEPASS_API void onepass_accumulator_destroy(onepass_accumulator *accumulator); /* null is fine */
 
+/*
+ * An accumulator as bytes, for another process or another machine, which imports and merges them: they are the same on
+ * every architecture and hold no pointers. There are 224 bytes for what it began with; 24 (of a mean over weights, a
+ * mask or class indices 32) for each node of the order of summation, which is one for a slice of an aligned power of
+ * two of tiles, and at most two for each power of two in another; and for each torn tile 136 and its terms, 4 bytes
+ * each in float and 8 in double, with as many for weights.
+ *
+ * Export writes `*size` bytes to `bytes`, which has room for `room`; if `bytes` is null it only says the size. Import
+ * makes a new accumulator of them, which is destroyed as one that has begun. Bytes that are truncated, altered, not an
+ * accumulator's, or of a version that this library does not know are refused, wherever they come from.
+ */
+ONEPASS_API onepass_status onepass_accumulator_export(const onepass_accumulator *accumulator, void *bytes, size_t room,
+                                                      size_t *size);
+ONEPASS_API onepass_status onepass_accumulator_import(onepass_accumulator **accumulator, const void *bytes,
+                                                      size_t size);
+
 /* What an accumulator began with, and how far it is. */
 typedef struct onepass_accumulator_info {
     size_t size;       /* sizeof(onepass_accumulator_info), set by the caller: no more is written, as in a call */
@@ -375,7 +394,11 @@ typedef struct onepass_accumulator_info {
     double parameter[ONEPASS_MAX_PARAMETERS]; /* those that were not given have their defaults */
     double divisor;                           /* 0 if none was given */
     int64_t total;
-    int64_t added; /* elements, or rows, of the total */
+    int64_t added;       /* elements, or rows, of the total; */
+    int64_t missing;     /* the first that was not, or the total; */
+    int64_t missing_end; /* the first behind it that was, or the total */
+    int32_t compute;     /* ONEPASS_F32 or ONEPASS_F64; 0 before the first slice */
+    int32_t reserved;    /* 0 */
 } onepass_accumulator_info;
 
 ONEPASS_API onepass_status onepass_accumulator_describe(const onepass_accumulator *accumulator,

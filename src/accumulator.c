@@ -1,47 +1,28 @@
 /*
- * The accumulator: sums of slices, kept as nodes of the tree of src/order.h.
- *
- * A slice is cut into aligned blocks of tiles. Each is computed like a call of its
- * own and is one node of the tree over the whole, whatever comes before or after
- * it; order.h joins them. Where the mean is over the sum of the weights, each node
- * has that beside its own. Of a loss over rows, rows are the elements.
+ * The accumulator: sums of slices, kept as nodes of the tree of src/order.h, which joins them, and the terms of torn
+ * tiles until all of a tile are there. Where the mean is over the sum of the weights, each node and each term has that
+ * beside its own. Of a loss over rows, rows are the elements.
  */
+#include "accumulator.h"
 #include "call.h"
 #include "dtype.h"
 #include "float_state.h"
 #include "message.h"
-#include "order.h"
-#include "plan/plan.h"
 #include "sized.h"
 #include "tensor.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What a mean is divided by. Its slices have weights or none of them has, and so with masks; the first one that is
- * added says so. */
-typedef enum divided_by {
-    UNDECIDED = 0,
-    COUNT = 1, /* or the call's divisor, unless one of the others says more */
-    MASKED = 2,
-    WEIGHTED = 4,
-    LABELLED = 8 /* by what the rows' class indices count for */
-} divided_by;
+/* ------------------------------------------------------------ what is there -- */
 
-struct onepass_accumulator {
-    job whole; /* loss, parameters, reduction, the divisor that the mean is divided by; compute is 0 before a slice */
-    double divisor; /* as the call gave it: 0 for the total */
-    int64_t total;
-    divided_by divided_by;
-    order_forest known;
-    int64_t room; /* for nodes */
-};
-
-static onepass_status make_room(onepass_accumulator *accumulator, int64_t more) {
+onepass_status onepass_accumulator_make_room(onepass_accumulator *accumulator, int64_t nodes, int64_t torn) {
     order_forest *known = &accumulator->known;
-    if (known->count + more <= accumulator->room)
+    OK(onepass_torn_make_room(&accumulator->torn, torn));
+    if (known->count + nodes <= accumulator->room)
         return ONEPASS_OK;
-    const int64_t room = 2 * (known->count + more);
+    const int64_t room = 2 * (known->count + nodes);
     order_node *grown = realloc(known->node, (size_t)room * sizeof *grown);
     if (!grown)
         return onepass_fail(ONEPASS_OUT_OF_MEMORY, "no memory for the %lld partial sums of an accumulator",
@@ -51,9 +32,46 @@ static onepass_status make_room(onepass_accumulator *accumulator, int64_t more) 
     return ONEPASS_OK;
 }
 
-/* ------------------------------------------------------------------- slices -- */
+const char *onepass_accumulator_unit(const onepass_accumulator *accumulator) {
+    return accumulator->whole.family == FAMILY_PAIRWISE ? "elements" : "rows";
+}
 
-static onepass_status check_place(const onepass_call *call) {
+int64_t onepass_accumulator_first_known(const onepass_accumulator *accumulator, int64_t first, int64_t end) {
+    const torn_tiles *torn = &accumulator->torn;
+    const int64_t tile = first / ORDER_TILE, end_tile = (end - 1) / ORDER_TILE + 1;
+    const int64_t node = order_first_known(&accumulator->known, tile, end_tile);
+    int64_t found = node < end_tile ? (node == tile ? first : node * ORDER_TILE) : end;
+    for (int64_t i = onepass_torn_find(torn, tile); i < torn->count && torn->tile[i]->tile < end_tile; i++) {
+        const int64_t before = torn->tile[i]->tile * ORDER_TILE;
+        const int64_t from = first > before ? first - before : 0;
+        const int64_t next = onepass_torn_next(&torn->tile[i]->has, from, true);
+        if (next < ORDER_TILE)
+            return before + next < found ? before + next : found;
+    }
+    return found;
+}
+
+void onepass_accumulator_put_torn(onepass_accumulator *accumulator, torn_tile *torn) {
+    torn_tiles *tiles = &accumulator->torn;
+    const int64_t at = onepass_torn_find(tiles, torn->tile);
+    if (at < tiles->count && tiles->tile[at]->tile == torn->tile) {
+        onepass_torn_join(tiles->tile[at], torn);
+        free(torn);
+    } else {
+        onepass_torn_insert(tiles, at, torn);
+    }
+    torn_tile *joined = tiles->tile[at];
+    if (onepass_torn_count(&joined->has) < elements_of_tile(accumulator, joined->tile))
+        return;
+    order_node node = {.first = joined->tile};
+    onepass_torn_sums(joined, &node.sum, &node.weights);
+    onepass_torn_remove(tiles, at);
+    order_insert(&accumulator->known, node);
+}
+
+/* ------------------------------------------------------ what fits together -- */
+
+onepass_status onepass_accumulator_check_place(const onepass_call *call) {
     if (call->flags)
         return onepass_fail(ONEPASS_NOT_SUPPORTED, "flags is %d; an accumulator knows no flags, so it must be 0",
                             call->flags);
@@ -69,40 +87,7 @@ static onepass_status check_place(const onepass_call *call) {
     return ONEPASS_OK;
 }
 
-static onepass_status check_slice(const onepass_accumulator *accumulator, const onepass_call *call, const job *job,
-                                  int64_t first) {
-    const struct job *whole = &accumulator->whole;
-    if (job->loss != whole->loss || call->reduction != whole->reduction || call->divisor != accumulator->divisor ||
-        memcmp(job->parameter, whole->parameter, sizeof job->parameter) != 0)
-        FAIL_ARGUMENT("the call's loss, parameters, reduction or divisor are not those that the accumulator "
-                      "began with (for %s); expected the same",
-                      whole->loss->info.name);
-    if (first < 0 || first % ORDER_TILE != 0)
-        FAIL_ARGUMENT("first is %lld; expected a multiple of ONEPASS_TILE (%d)", (long long)first, ORDER_TILE);
-    if (first > accumulator->total || job->count > accumulator->total - first)
-        FAIL_SHAPE("the slice has %lld elements from %lld on; the accumulator began with %lld in all",
-                   (long long)job->count, (long long)first, (long long)accumulator->total);
-    if (job->count % ORDER_TILE != 0 && first + job->count != accumulator->total)
-        FAIL_SHAPE("the slice from %lld on has %lld elements; expected a multiple of ONEPASS_TILE (%d), "
-                   "since it is not the last",
-                   (long long)first, (long long)job->count, ORDER_TILE);
-    return ONEPASS_OK;
-}
-
-static bool has_labels(const job *job) {
-    return job->family == FAMILY_ROWS && job->loss->kind != ROW_PROBABILITIES;
-}
-
-/* What a slice's mean is divided by in the end. The divisor of a call settles that for all slices, as a sum does. */
-static divided_by divided_by_of(const onepass_accumulator *accumulator, const job *job) {
-    if (accumulator->whole.reduction != ONEPASS_MEAN || accumulator->divisor != 0)
-        return COUNT;
-    return COUNT | (job->mask.data ? MASKED : 0) | (job->weight.data ? WEIGHTED : 0) | (has_labels(job) ? LABELLED : 0);
-}
-
-/* The type that slices are computed in is one, as that of a call is, and so is the number of classes; the first slice
- * that is added settles them. */
-static onepass_status check_kind(const job *before, const job *own) {
+onepass_status onepass_accumulator_check_kind(const job *before, const job *own) {
     if (before->compute == 0 || own->compute == 0)
         return ONEPASS_OK;
     if (before->compute != own->compute)
@@ -120,116 +105,21 @@ static onepass_status check_kind(const job *before, const job *own) {
     return ONEPASS_OK;
 }
 
-static const char *divided_by_text(divided_by which) {
+const char *onepass_accumulator_divided_by(divided_by which) {
     static const char *const text[] = {"neither weight nor mask", "a mask", "a weight", "a weight and a mask"};
     return text[(which & (MASKED | WEIGHTED)) / MASKED];
 }
 
-static onepass_status check_weight(const onepass_accumulator *accumulator, const job *job, divided_by own) {
-    bool wants_gradient = false;
-    for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
-        wants_gradient |= job->gradient[k].data != NULL;
-    if (own > COUNT && wants_gradient)
-        FAIL_ARGUMENT("gradients of a %s are divided by %s, which is not known before the last slice; expected it as "
-                      "divisor, or no gradients",
-                      own & LABELLED ? "mean over class indices" : "weighted or masked mean",
-                      own & LABELLED ? "the sum of what all rows count for"
-                                     : "the sum of all weights or the number of elements that take part");
-    if (accumulator->divided_by != UNDECIDED && accumulator->divided_by != own)
-        FAIL_ARGUMENT("the slice has %s, but the slices before had %s; expected the same for every slice of a mean",
-                      divided_by_text(own), divided_by_text(accumulator->divided_by));
-    return ONEPASS_OK;
-}
-
-/* Computes the slice block by block. Nothing goes into the accumulator before all of it has come out right. */
-static onepass_status run_blocks(const engine *engine, job *job, bool over_weights, int64_t tile, int64_t end,
-                                 order_node *block, int *blocks) {
-    const int64_t slice_first = tile, slice_count = job->count;
-    for (*blocks = 0; tile < end; (*blocks)++) {
-        order_node *own = &block[*blocks];
-        *own = (order_node){.first = tile, .level = order_level_of(tile, end)};
-        job->first = (tile - slice_first) * ORDER_TILE;
-        const int64_t length = (int64_t)ORDER_TILE << own->level;
-        job->count = slice_count - job->first < length ? slice_count - job->first : length;
-        job->sum = &own->sum;
-        OK(engine->run(job));
-        if (over_weights) {
-            struct job weights;
-            onepass_plan_weights(job, &weights);
-            weights.sum = &own->weights;
-            OK(engine->run(&weights));
-        }
-        tile += (int64_t)1 << own->level;
-    }
-    return ONEPASS_OK;
-}
-
-/* A slice has a value, which goes no further than the accumulator. The plan has to know, since some outputs come with a
- * value alone. */
-static onepass_status plan_slice(const onepass_accumulator *accumulator, onepass_call *call, job *job) {
-    double place;
-    const onepass_tensor value = {.data = &place, .dtype = ONEPASS_F64};
-    if (call->value)
-        FAIL_ARGUMENT("value is set; expected null, since the value comes from onepass_accumulator_finish");
-    if (call->reduction == accumulator->whole.reduction)
-        call->value = &value;
-    const onepass_status status = onepass_plan(call, job);
-    call->value = NULL;
-    job->value.data = NULL;
-    return status;
-}
-
-ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_call *given, int64_t first) {
-    onepass_call call;
-    job job;
-    int blocks = 0;
-    onepass_succeed();
-    if (!accumulator)
-        FAIL_ARGUMENT("accumulator is null; expected one that has begun");
-    OK(onepass_read_call(given, &call));
-    OK(check_place(&call));
-    OK(plan_slice(accumulator, &call, &job));
-    OK(check_slice(accumulator, &call, &job, first));
-    if (job.count == 0)
-        return ONEPASS_OK;
-    const divided_by own = divided_by_of(accumulator, &job);
-    OK(check_kind(&accumulator->whole, &job));
-    OK(check_weight(accumulator, &job, own));
-
-    order_forest *known = &accumulator->known;
-    const int64_t tile = first / ORDER_TILE, end = tile + (job.count - 1) / ORDER_TILE + 1;
-    if (order_has_some(known, tile, end))
-        FAIL_ARGUMENT("elements %lld to %lld were added already, in whole or in part; expected new ones",
-                      (long long)first, (long long)(first + job.count - 1));
-    OK(onepass_check_labels(&job, first)); /* of all blocks, before the first one writes anything */
-    job.divisor = accumulator->whole.divisor;
-    job.over_weights = false; /* not over those of a block */
-    /* The blocks wait at the end of the room, which is not the stack's, until they find their places in front. */
-    OK(make_room(accumulator, 2 * ORDER_MOST_NODES));
-    order_node *block = known->node + accumulator->room - ORDER_MOST_NODES;
-    OK(run_blocks(onepass_engine(call.device), &job, own > COUNT, tile, end, block, &blocks));
-    accumulator->divided_by = own;
-    accumulator->whole.compute = job.compute;
-    if (job.family == FAMILY_ROWS)
-        accumulator->whole.rows.classes = job.rows.classes;
-    if (job.family == FAMILY_VECTORS)
-        accumulator->whole.vectors = job.vectors;
-    for (int i = 0; i < blocks; i++)
-        order_insert(known, block[i]);
-    return ONEPASS_OK;
-}
-
 /* ------------------------------------------------------ begin, merge, finish -- */
 
-ARITHMETIC onepass_status begin(onepass_accumulator **accumulator, const onepass_call *given, int64_t total) {
+onepass_status onepass_accumulator_start(onepass_accumulator **accumulator, const onepass_call *given, int64_t total) {
     onepass_call call;
     job whole = {0};
-    onepass_succeed();
     if (!accumulator)
         FAIL_ARGUMENT("accumulator is null; expected a place for its pointer");
     OK(onepass_read_call(given, &call));
     OK(onepass_plan_loss(&call, &whole));
-    OK(check_place(&call));
+    OK(onepass_accumulator_check_place(&call));
     if (whole.reduction == ONEPASS_BATCHMEAN)
         FAIL_ARGUMENT("reduction is ONEPASS_BATCHMEAN, but the whole's batch is not known to an accumulator; "
                       "expected ONEPASS_MEAN with its size as the divisor");
@@ -250,31 +140,99 @@ ARITHMETIC onepass_status begin(onepass_accumulator **accumulator, const onepass
     return ONEPASS_OK;
 }
 
-static bool same_whole(const onepass_accumulator *a, const onepass_accumulator *b) {
-    return a->total == b->total && a->whole.loss == b->whole.loss && a->whole.reduction == b->whole.reduction &&
-           a->divisor == b->divisor && memcmp(a->whole.parameter, b->whole.parameter, sizeof a->whole.parameter) == 0;
+ARITHMETIC onepass_status begin(onepass_accumulator **accumulator, const onepass_call *call, int64_t total) {
+    onepass_succeed();
+    return onepass_accumulator_start(accumulator, call, total);
+}
+
+static onepass_status fail_whole(const char *what, const char *one, const char *other) {
+    FAIL_ARGUMENT("the accumulators are parts of different wholes: %s is %s in into and %s in from; expected the same "
+                  "loss, parameters, reduction, divisor and total",
+                  what, one, other);
+}
+
+static onepass_status check_number(const char *what, double one, double other) {
+    char text[2][32];
+    if (one == other)
+        return ONEPASS_OK;
+    snprintf(text[0], sizeof text[0], "%.17g", one);
+    snprintf(text[1], sizeof text[1], "%.17g", other);
+    return fail_whole(what, text[0], text[1]);
+}
+
+/* Parts of one whole began with the same call and total. */
+static onepass_status check_same_whole(const onepass_accumulator *into, const onepass_accumulator *from) {
+    static const char *const reductions[] = {[ONEPASS_MEAN] = "mean", [ONEPASS_SUM] = "sum"};
+    const job *a = &into->whole, *b = &from->whole;
+    if (a->loss != b->loss)
+        return fail_whole("the loss", a->loss->info.name, b->loss->info.name);
+    if (a->reduction != b->reduction)
+        return fail_whole("the reduction", reductions[a->reduction], reductions[b->reduction]);
+    if (into->total != from->total)
+        FAIL_ARGUMENT("the accumulators are parts of different wholes, of %lld and of %lld %s; expected the same total",
+                      (long long)into->total, (long long)from->total, onepass_accumulator_unit(into));
+    for (int32_t i = 0; i < a->loss->info.parameter_count; i++)
+        OK(check_number(a->loss->info.parameter[i].name, a->parameter[i], b->parameter[i]));
+    return check_number("the divisor", into->divisor, from->divisor);
+}
+
+static onepass_status check_new(const onepass_accumulator *into, int64_t first, int64_t end) {
+    const int64_t known = onepass_accumulator_first_known(into, first, end);
+    if (known == end)
+        return ONEPASS_OK;
+    FAIL_ARGUMENT("%s %lld to %lld were added to both accumulators, in whole or in part (%lld is the first of them); "
+                  "expected different slices",
+                  onepass_accumulator_unit(into), (long long)first, (long long)(end - 1), (long long)known);
+}
+
+/* What both have seen would count twice. */
+static onepass_status check_apart(const onepass_accumulator *into, const onepass_accumulator *from) {
+    const order_forest *known = &from->known;
+    for (int64_t i = 0; i < known->count; i++)
+        OK(check_new(into, elements_before(from, known->node[i].first),
+                     elements_before(from, order_node_end(known, &known->node[i]))));
+    for (int64_t i = 0; i < from->torn.count; i++) {
+        const torn_tile *torn = from->torn.tile[i];
+        const int64_t before = torn->tile * ORDER_TILE;
+        int64_t first = onepass_torn_next(&torn->has, 0, true);
+        while (first < ORDER_TILE) {
+            const int64_t end = onepass_torn_next(&torn->has, first, false);
+            OK(check_new(into, before + first, before + end));
+            first = onepass_torn_next(&torn->has, end, true);
+        }
+    }
+    return ONEPASS_OK;
+}
+
+/* Copies of another's torn tiles, before anything is changed. They wait at the end of the room. */
+static onepass_status copy_torn(const torn_tiles *from, torn_tile **copy) {
+    for (int64_t i = 0; i < from->count; i++) {
+        copy[i] = onepass_torn_copy(from->tile[i]);
+        if (copy[i])
+            continue;
+        while (i > 0)
+            free(copy[--i]);
+        return onepass_fail(ONEPASS_OUT_OF_MEMORY, "no memory for the %lld torn tiles of an accumulator",
+                            (long long)from->count);
+    }
+    return ONEPASS_OK;
 }
 
 ARITHMETIC onepass_status merge(onepass_accumulator *into, const onepass_accumulator *from) {
     onepass_succeed();
     if (!into || !from)
         FAIL_ARGUMENT("%s is null; expected an accumulator that has begun", into ? "from" : "into");
-    if (!same_whole(into, from))
-        FAIL_ARGUMENT("the accumulators began with different calls or totals (%lld and %lld elements); expected "
-                      "the same loss, parameters, reduction, divisor and total",
-                      (long long)into->total, (long long)from->total);
+    OK(check_same_whole(into, from));
     if (into->divided_by != from->divided_by && into->divided_by != UNDECIDED && from->divided_by != UNDECIDED)
         FAIL_ARGUMENT("the slices of into have %s and those of from have %s; expected the same for every slice "
                       "of a mean",
-                      divided_by_text(into->divided_by), divided_by_text(from->divided_by));
-    OK(check_kind(&into->whole, &from->whole));
-    for (int64_t i = 0; i < from->known.count; i++) {
-        const order_node *node = &from->known.node[i];
-        if (order_has_some(&into->known, node->first, order_node_end(&from->known, node)))
-            FAIL_ARGUMENT("elements from %lld on were added to both accumulators; expected different slices",
-                          (long long)node->first * ORDER_TILE);
-    }
-    OK(make_room(into, from->known.count));
+                      onepass_accumulator_divided_by(into->divided_by),
+                      onepass_accumulator_divided_by(from->divided_by));
+    OK(onepass_accumulator_check_kind(&into->whole, &from->whole));
+    OK(check_apart(into, from));
+    OK(onepass_accumulator_make_room(into, from->known.count + from->torn.count, 2 * from->torn.count));
+    torn_tile **copy = from->torn.count ? into->torn.tile + into->torn.room - from->torn.count : NULL;
+    OK(copy_torn(&from->torn, copy));
     if (from->divided_by != UNDECIDED) {
         into->divided_by = from->divided_by;
         into->whole.compute = from->whole.compute;
@@ -283,7 +241,50 @@ ARITHMETIC onepass_status merge(onepass_accumulator *into, const onepass_accumul
     }
     for (int64_t i = 0; i < from->known.count; i++)
         order_insert(&into->known, from->known.node[i]);
+    for (int64_t i = 0; i < from->torn.count; i++)
+        onepass_accumulator_put_torn(into, copy[i]);
     return ONEPASS_OK;
+}
+
+/* How much has been added, and the first of what has not. */
+typedef struct progress {
+    int64_t added, missing, missing_end;
+} progress;
+
+/* What is there comes in order. */
+static void walk_over(progress *progress, int64_t first, int64_t end) {
+    progress->added += end - first;
+    if (first == progress->missing)
+        progress->missing = end;
+    else if (first < progress->missing_end)
+        progress->missing_end = first;
+}
+
+static void walk_torn(const torn_tile *torn, progress *progress) {
+    const int64_t before = torn->tile * ORDER_TILE;
+    int64_t first = onepass_torn_next(&torn->has, 0, true);
+    while (first < ORDER_TILE) {
+        const int64_t end = onepass_torn_next(&torn->has, first, false);
+        walk_over(progress, before + first, before + end);
+        first = onepass_torn_next(&torn->has, end, true);
+    }
+}
+
+static progress progress_of(const onepass_accumulator *accumulator) {
+    const order_forest *known = &accumulator->known;
+    const torn_tiles *torn = &accumulator->torn;
+    progress progress = {0, 0, accumulator->total};
+    int64_t i = 0, j = 0;
+    while (i < known->count || j < torn->count) {
+        if (i == known->count || (j < torn->count && torn->tile[j]->tile < known->node[i].first)) {
+            walk_torn(torn->tile[j++], &progress);
+        } else {
+            const order_node *node = &known->node[i++];
+            walk_over(&progress, elements_before(accumulator, node->first),
+                      elements_before(accumulator, order_node_end(known, node)));
+        }
+    }
+    return progress;
 }
 
 ARITHMETIC onepass_status finish(const onepass_accumulator *accumulator, const onepass_tensor *given) {
@@ -292,29 +293,18 @@ ARITHMETIC onepass_status finish(const onepass_accumulator *accumulator, const o
     if (!accumulator)
         FAIL_ARGUMENT("accumulator is null; expected one that has begun");
     OK(onepass_read_scalar(given, "value", &value));
+    const progress progress = progress_of(accumulator);
+    if (progress.added < accumulator->total)
+        return onepass_fail(
+            ONEPASS_INCOMPLETE,
+            "%lld of the %lld %s have been added; the first that are missing are %lld to %lld; expected all",
+            (long long)progress.added, (long long)accumulator->total, onepass_accumulator_unit(accumulator),
+            (long long)progress.missing, (long long)(progress.missing_end - 1));
     const order_forest *known = &accumulator->known;
-    int64_t tiles = 0;
-    for (int64_t i = 0; i < known->count; i++)
-        tiles += order_node_end(known, &known->node[i]) - known->node[i].first;
-    if (tiles != known->tiles)
-        return onepass_fail(ONEPASS_INCOMPLETE, "%lld of the %lld tiles of %d elements have been added; expected all",
-                            (long long)tiles, (long long)known->tiles, ORDER_TILE);
     const double sum = known->count ? known->node[0].sum : 0;
-    const double divisor = accumulator->divided_by > COUNT ? known->node[0].weights : accumulator->whole.divisor;
+    const double divisor = has_weight_sums(accumulator) ? known->node[0].weights : accumulator->whole.divisor;
     store_scalar(value.data, value.dtype, onepass_reduced(accumulator->whole.reduction, sum, divisor));
     return ONEPASS_OK;
-}
-
-/* ------------------------------------------------------------------- describe -- */
-
-static int64_t added_elements(const onepass_accumulator *accumulator) {
-    const order_forest *known = &accumulator->known;
-    int64_t added = 0;
-    for (int64_t i = 0; i < known->count; i++) {
-        const int64_t end = order_node_end(known, &known->node[i]);
-        added += (end == known->tiles ? accumulator->total : end * ORDER_TILE) - known->node[i].first * ORDER_TILE;
-    }
-    return added;
 }
 
 onepass_status onepass_accumulator_describe(const onepass_accumulator *accumulator, onepass_accumulator_info *info) {
@@ -326,15 +316,20 @@ onepass_status onepass_accumulator_describe(const onepass_accumulator *accumulat
     if (!is_plausible_size(info->size, ACCUMULATOR_INFO_FIRST_SIZE))
         FAIL_ARGUMENT("info.size is %zu; expected sizeof(onepass_accumulator_info), which is %zu here", info->size,
                       sizeof *info);
-    onepass_accumulator_info all = {.size = info->size,
-                                    .loss = accumulator->whole.loss->info.name,
-                                    .reduction = accumulator->whole.reduction,
-                                    .parameter_count = accumulator->whole.loss->info.parameter_count,
+    const job *whole = &accumulator->whole;
+    const progress progress = progress_of(accumulator);
+    onepass_accumulator_info own = {.size = info->size,
+                                    .loss = whole->loss->info.name,
+                                    .reduction = whole->reduction,
+                                    .parameter_count = whole->loss->info.parameter_count,
                                     .divisor = accumulator->divisor,
                                     .total = accumulator->total,
-                                    .added = added_elements(accumulator)};
-    memcpy(all.parameter, accumulator->whole.parameter, sizeof all.parameter);
-    write_sized(info, info->size, &all, sizeof all);
+                                    .added = progress.added,
+                                    .missing = progress.missing,
+                                    .missing_end = progress.missing_end,
+                                    .compute = whole->compute};
+    memcpy(own.parameter, whole->parameter, sizeof own.parameter);
+    write_sized(info, info->size, &own, sizeof own);
     return ONEPASS_OK;
 }
 
@@ -346,13 +341,6 @@ onepass_status onepass_accumulator_describe(const onepass_accumulator *accumulat
 onepass_status onepass_accumulator_begin(onepass_accumulator **accumulator, const onepass_call *call, int64_t total) {
     const float_state callers = enter_float_state();
     const onepass_status status = begin(accumulator, call, total);
-    leave_float_state(callers);
-    return status;
-}
-
-onepass_status onepass_accumulator_add(onepass_accumulator *accumulator, const onepass_call *call, int64_t first) {
-    const float_state callers = enter_float_state();
-    const onepass_status status = add(accumulator, call, first);
     leave_float_state(callers);
     return status;
 }
@@ -374,6 +362,7 @@ onepass_status onepass_accumulator_finish(const onepass_accumulator *accumulator
 void onepass_accumulator_destroy(onepass_accumulator *accumulator) {
     if (!accumulator)
         return;
+    onepass_torn_free(&accumulator->torn);
     free(accumulator->known.node);
     free(accumulator);
 }

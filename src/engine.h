@@ -63,6 +63,8 @@ typedef struct job {
     view divisor_tensor; /* what a mean is divided by, if its data are not null; one element */
     view divided_by;     /* an output: what a mean was divided by; one element */
     double *sum;         /* if not null: the plain sum goes here as well */
+    void *terms;         /* if not null: of fewer elements than a tile, with a sum, the terms stay here, in the compute
+                            type; a tile of them, which ends with +0. On the CPU alone */
     int32_t threads;
     row_job rows;       /* of a loss over rows */
     vector_job vectors; /* of a vector loss */

@@ -275,6 +275,16 @@ ALWAYS_INLINE double order_wide_lines(const double *term, int lines) {
     return order_lanes_of(order_load_wide, sum);
 }
 
+/* The same for terms that are `real`, in a whole tile. */
+ALWAYS_INLINE double order_stored_lines(const real *term) {
+    _Alignas(64) real sum[ORDER_LANES];
+    const int64_t line = ORDER_LANES;
+    ORDER_EACH_LANE(
+        sum[lane] = ((term[lane] + term[lane + line]) + (term[lane + 2 * line] + term[lane + 3 * line])) +
+                    ((term[lane + 4 * line] + term[lane + 5 * line]) + (term[lane + 6 * line] + term[lane + 7 * line])))
+    return order_lanes(sum);
+}
+
 #endif
 
 /* --------------------------------------------------- the tree over tiles -- */
@@ -391,11 +401,12 @@ static inline int64_t order_place(const order_forest *forest, int64_t first) {
     return low;
 }
 
-/* Whether some of these tiles are in a node already. */
-ALWAYS_INLINE bool order_has_some(const order_forest *forest, int64_t first, int64_t end) {
+/* The first of these tiles that is in a node already, or `end`. */
+ALWAYS_INLINE int64_t order_first_known(const order_forest *forest, int64_t first, int64_t end) {
     const int64_t at = order_place(forest, first);
-    return (at > 0 && order_node_end(forest, &forest->node[at - 1]) > first) ||
-           (at < forest->count && forest->node[at].first < end);
+    if (at > 0 && order_node_end(forest, &forest->node[at - 1]) > first)
+        return first;
+    return at < forest->count && forest->node[at].first < end ? forest->node[at].first : end;
 }
 
 /* Climbs from a node as far as the tree is known: with its sibling, or alone where there can be none. */

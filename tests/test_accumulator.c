@@ -3,6 +3,7 @@
  * accumulators, the bits are those of one call over the whole, weighted or masked
  * or not; and a refused slice leaves it as it was.
  */
+#include "accumulator_bytes.h"
 #include "cases.h"
 #include "check.h"
 #include "oracle.h"
@@ -185,13 +186,15 @@ enum {
     MOST_PARTS = 5
 };
 
-/* Cuts at random tiles, in random order, into up to five accumulators that are merged in random order. */
+/* Cuts at random tiles or elements, in random order, into up to five accumulators that are merged in random order; some
+ * travel as bytes first. */
 static void random_slicing(const whole *w, uint64_t *state) {
+    static const int64_t steps[] = {ONEPASS_TILE, 1, 20, 700}; /* several cuts in a tile, to few of them */
     int64_t cut[MOST_SLICES + 1];
     int slices = 0;
-    const int64_t longest = 1 + random_below(state, 40);
+    const int64_t longest = 1 + random_below(state, 40), step = steps[random_below(state, 4)];
     for (cut[0] = 0; cut[slices] < w->count && slices < MOST_SLICES; slices++) {
-        const int64_t next = cut[slices] + ONEPASS_TILE * (1 + random_below(state, longest));
+        const int64_t next = cut[slices] + step * (1 + random_below(state, longest));
         cut[slices + 1] = next < w->count && slices < MOST_SLICES - 1 ? next : w->count;
     }
     int order[MOST_SLICES];
@@ -208,6 +211,11 @@ static void random_slicing(const whole *w, uint64_t *state) {
     for (int i = 0; i < slices; i++) {
         const int s = order[i];
         CHECK_OK(add_slice(part[random_below(state, parts)], w, cut[s], cut[s + 1]), "add");
+    }
+    for (int i = 0; i < parts; i++) {
+        if (random_below(state, 2)) {
+            part[i] = through_bytes(part[i]);
+        }
     }
     for (int left = parts; left > 1; left--) {
         const int from = (int)random_below(state, left);
@@ -374,13 +382,10 @@ static void refuse_changed_calls(onepass_accumulator *accumulator, const whole *
 }
 
 static void refuse_misplaced_slices(onepass_accumulator *accumulator, const whole *w) {
-    check_refused(add_slice(accumulator, w, 1, 1025), w, "a slice that begins inside a tile");
-    check_refused(add_slice(accumulator, w, 0, 100), w, "a slice that ends inside a tile, before the end");
-    check_refused(add_slice(accumulator, w, 1024, 1024 + 1500), w, "a slice that ends inside a later tile");
     slice two;
     cut_slice(w, 0, 2 * ONEPASS_TILE, NULL, &two);
     const onepass_call call = two.call;
-    check_refused(onepass_accumulator_add(accumulator, &call, -ONEPASS_TILE), w, "a slice before the beginning");
+    check_refused(onepass_accumulator_add(accumulator, &call, -1), w, "a slice before the beginning");
     check_refused(onepass_accumulator_add(accumulator, &call, 9 * ONEPASS_TILE), w, "a slice across the end");
     check_refused(onepass_accumulator_add(accumulator, &call, 100 * ONEPASS_TILE), w, "a slice behind the end");
     check_refused(onepass_accumulator_add(accumulator, &call, INT64_MAX / ONEPASS_TILE * ONEPASS_TILE), w,
@@ -474,6 +479,69 @@ static void test_errors(void) {
     free_whole(&w);
 }
 
+static void expect_words(onepass_status status, const whole *w, const char *words, const char *what) {
+    check_refused(status, w, what);
+    CHECK(strstr(onepass_message(), words) != NULL, "%s: expected \"%s\" in \"%s\"", what, words, onepass_message());
+}
+
+static void expect_missing(const onepass_accumulator *accumulator, int64_t added, int64_t first, int64_t last) {
+    char words[128];
+    onepass_accumulator_info info = {.size = sizeof info};
+    check_incomplete(accumulator, "a gap");
+    snprintf(words, sizeof words,
+             "%lld of the 10317 elements have been added; the first that are missing are %lld to %lld;",
+             (long long)added, (long long)first, (long long)last);
+    CHECK(strstr(onepass_message(), words) != NULL, "expected \"%s\" in \"%s\"", words, onepass_message());
+    CHECK_OK(onepass_accumulator_describe(accumulator, &info), "describe");
+    CHECK(info.added == added && info.missing == first && info.missing_end == last + 1,
+          "expected %lld added and %lld to %lld missing, got %lld and %lld to %lld", (long long)added, (long long)first,
+          (long long)last, (long long)info.added, (long long)info.missing, (long long)info.missing_end - 1);
+}
+
+/* Three slices in one tile, gaps and overlaps within tiles. Refused slices have gradients of their own. */
+static void test_torn_errors(void) {
+    whole w = make_whole("smooth_l1", ONEPASS_MEAN, ONEPASS_F32, ONEPASS_F32, 0, 0, 10 * ONEPASS_TILE + 77, 0);
+    whole poisoned = w;
+    const size_t bytes = (size_t)w.count * sizeof(float);
+    for (int which = 0; which < 2; which++) {
+        poisoned.gradient[which] = allocate(bytes);
+        memset(poisoned.gradient[which], 0xa5, bytes);
+    }
+    onepass_accumulator *accumulator = begin(&w), *other = begin(&w);
+    expect_missing(accumulator, 0, 0, w.count - 1);
+    CHECK_OK(add_slice(accumulator, &w, 1400, 1500), "the middle of tile 1");
+    expect_missing(accumulator, 100, 0, 1399);
+    expect_words(add_slice(accumulator, &poisoned, 1499, 1600), &poisoned, "1499 is the first",
+                 "overlap by one element");
+    expect_words(add_slice(accumulator, &poisoned, 0, w.count), &poisoned, "1400 is the first", "overlap all around");
+    expect_words(add_slice(accumulator, &poisoned, 1450, 1451), &poisoned, "elements 1450 to 1450", "overlap inside");
+    CHECK_OK(add_slice(accumulator, &w, 0, 1400), "all before");
+    expect_missing(accumulator, 1500, 1500, w.count - 1);
+    CHECK_OK(add_slice(other, &w, 1499, 1501), "two elements, one of them there");
+    expect_words(onepass_accumulator_merge(accumulator, other), &poisoned, "elements 1499 to 1500 were added to both",
+                 "merge that overlaps by one");
+    expect_words(onepass_accumulator_merge(other, accumulator), &poisoned, "1499 is the first", "the other way");
+    onepass_accumulator_destroy(other);
+    other = begin(&w);
+    CHECK_OK(add_slice(other, &w, 2000, 5000), "more than tiles 2 and 3");
+    CHECK_OK(onepass_accumulator_merge(accumulator, other), "merge");
+    expect_missing(accumulator, 4500, 1500, 1999);
+    expect_words(add_slice(accumulator, &poisoned, 4999, 6000), &poisoned, "4999 is the first",
+                 "overlap of a torn tile");
+    CHECK_OK(add_slice(accumulator, &w, 1500, 2000), "the gap: three slices in tile 1");
+    expect_missing(accumulator, 5000, 5000, w.count - 1);
+    CHECK_OK(add_slice(accumulator, &w, w.count - 1, w.count), "the last element");
+    CHECK_OK(add_slice(accumulator, &w, 5000, w.count - 1), "all but the last element");
+    check_value(accumulator, &w, "after all refusals");
+    check_gradients(&w, "after all refusals");
+    onepass_accumulator_destroy(other);
+    onepass_accumulator_destroy(accumulator);
+    for (int which = 0; which < 2; which++) {
+        free(poisoned.gradient[which]);
+    }
+    free_whole(&w);
+}
+
 /* The first tile of the whole, with or without its weights, its mask and its gradient. */
 enum {
     WEIGHT = 1,
@@ -487,11 +555,6 @@ static onepass_status add_first_tile(onepass_accumulator *accumulator, const who
     first.call.weight = with & WEIGHT ? &first.weight : NULL;
     first.call.mask = with & MASK ? &first.mask : NULL;
     return onepass_accumulator_add(accumulator, &first.call, 0);
-}
-
-static void expect_words(onepass_status status, const whole *w, const char *words, const char *what) {
-    check_refused(status, w, what);
-    CHECK(strstr(onepass_message(), words) != NULL, "%s: expected \"%s\" in \"%s\"", what, words, onepass_message());
 }
 
 /* A mean's slices have weights or none of them has, and no gradients before the sum of the weights is known. The same
@@ -660,6 +723,7 @@ int main(void) {
     test_slicing();
     test_shaped_slices();
     test_errors();
+    test_torn_errors();
     test_weighted_errors(0);
     test_weighted_errors(1);
     test_other_weights();

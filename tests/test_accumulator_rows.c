@@ -3,6 +3,7 @@
  * partial accumulators, value, gradients and the outputs of each row are bit-identical to those of one call; and that
  * call agrees with the formula.
  */
+#include "accumulator_bytes.h"
 #include "cases.h"
 #include "check.h"
 #include "oracle.h"
@@ -294,17 +295,20 @@ static void check_whole(const onepass_accumulator *accumulator, const whole *w) 
                   "%s: expected the state that one call has for row %lld", w->loss, (long long)row);
 }
 
-/* Cuts at random tiles, in random order, into up to three accumulators. */
+/* Cuts at random tiles or rows, in random order, into up to three accumulators, which travel as bytes. */
 static void random_slicing(const whole *w, uint64_t *state) {
+    static const int64_t steps[] = {ONEPASS_TILE, 300, 40}; /* several cuts in a tile */
     enum {
-        TILES = MOST_ROWS / ONEPASS_TILE + 1,
+        MOST = MOST_ROWS / 40 + 1,
         PARTS = 3
     };
-    int64_t cut[TILES + 1] = {0};
-    int slices = 0, order[TILES];
+    int64_t cut[MOST + 1] = {0};
+    int slices = 0, order[MOST];
+    const int64_t step = steps[random_below(state, 3)];
     for (; cut[slices] < w->rows; slices++) {
-        const int64_t next = cut[slices] + ONEPASS_TILE * (1 + random_below(state, 4));
-        cut[slices + 1] = next < w->rows ? next : w->rows;
+        const int64_t torn = step < ONEPASS_TILE ? random_below(state, step) : 0;
+        const int64_t next = cut[slices] + step * (1 + random_below(state, 4)) - torn;
+        cut[slices + 1] = next < w->rows && slices < MOST - 1 ? next : w->rows;
     }
     for (int i = 0; i < slices; i++) {
         const int other = (int)random_below(state, i + 1);
@@ -317,6 +321,8 @@ static void random_slicing(const whole *w, uint64_t *state) {
     for (int i = 0; i < slices; i++)
         CHECK_OK(add_slice(part[random_below(state, PARTS)], w, cut[order[i]], cut[order[i] + 1]), "add");
     const int into = (int)random_below(state, PARTS);
+    for (int i = 0; i < PARTS; i++)
+        part[i] = through_bytes(part[i]);
     for (int i = 1; i < PARTS; i++)
         CHECK_OK(onepass_accumulator_merge(part[into], part[(into + i) % PARTS]), "merge");
     check_whole(part[into], w);

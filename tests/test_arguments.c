@@ -617,13 +617,13 @@ static const struct {
     int64_t first, count;
 } add_cases[] = {
     {{"size 0", ONEPASS_INVALID_ARGUMENT, "size", {INTEGER(call.size, 0)}}, 1024, 1024},
-    {{"off a tile", ONEPASS_INVALID_ARGUMENT, "first|1025|1024", {{0}}}, 1025, 1024},
+    {{"an element that was seen", ONEPASS_INVALID_ARGUMENT, "1023 to 2046|1023 is the first", {{0}}}, 1023, 1024},
     {{"first negative", ONEPASS_INVALID_ARGUMENT, "first|-1024", {{0}}}, -1024, 1024},
     {{"first least", ONEPASS_INVALID_ARGUMENT, "first", {{0}}}, INT64_MIN, 1024},
     {{"first behind the end", ONEPASS_INVALID_SHAPE, "3072|2500", {{0}}}, 3072, 1024},
     {{"first close to overflow", ONEPASS_INVALID_SHAPE, "2500", {{0}}}, INT64_MAX - 1023, 1024},
     {{"beyond the end", ONEPASS_INVALID_SHAPE, "2500", {{0}}}, 2048, 1024},
-    {{"ends off a tile", ONEPASS_INVALID_SHAPE, "1024", {{0}}}, 1024, 100},
+    {{"one element beyond the end", ONEPASS_INVALID_SHAPE, "1501|1000|2500", {{0}}}, 1501, 1000},
     {{"the same slice again", ONEPASS_INVALID_ARGUMENT, "0", {{0}}}, 0, 1024},
     {{"a slice that was seen in part", ONEPASS_INVALID_ARGUMENT, "0", {{0}}}, 0, 2048},
     {{"value wanted", ONEPASS_INVALID_ARGUMENT, "value", {MEMBER(call.value, value.tensor)}}, 1024, 1024},
@@ -765,7 +765,7 @@ static void test_accumulator_finish(void) {
     onepass_status bad = ONEPASS_INVALID_ARGUMENT;
     expect_refusal(onepass_accumulator_finish(NULL, &value), bad, "accumulator|null", "finish, no accumulator");
     add(accumulator, 0, 2048);
-    expect_refusal(onepass_accumulator_finish(accumulator, &value), ONEPASS_INCOMPLETE, "2 of the 3",
+    expect_refusal(onepass_accumulator_finish(accumulator, &value), ONEPASS_INCOMPLETE, "2048 of the 2500|2048 to 2499",
                    "finish too early");
     add(accumulator, 2048, WHOLE - 2048);
     expect_refusal(onepass_accumulator_finish(accumulator, NULL), bad, "value|null", "finish, no value");

@@ -74,7 +74,7 @@ static void cut_slice(const prepared_vectors *p, int64_t first, int64_t last, sl
 
 /* The last slice first, and each second one into an accumulator of its own, which is merged. */
 static void accumulate(const prepared_vectors *p, const char *what) {
-    static const int64_t cuts[] = {0, 1024, 3072, 4096};
+    static const int64_t cuts[] = {0, 1000, 1001, 1024, 3000, 4096, 4490};
     enum {
         SLICES = sizeof cuts / sizeof cuts[0]
     };

@@ -197,7 +197,8 @@ static double run_alone(cpu_run_function *run, const job *job, int64_t tiles) {
 
 /* Rows of many classes: threads share those of each tile, since there may be few tiles. */
 static double run_rows_on_threads(const cpu_functions *functions, const job *job, int64_t threads) {
-    _Alignas(64) double terms[ORDER_TILE]; /* or floats */
+    _Alignas(64) double own[ORDER_TILE]; /* or floats */
+    void *terms = job->terms ? job->terms : own;
     const int64_t size = job->compute == ONEPASS_F64 ? sizeof(double) : sizeof(float);
     order_stack stack;
     stack.depth = 0;
@@ -232,7 +233,8 @@ static bool threads_share_rows(const job *job, int64_t threads) {
 }
 
 static double share_rows(const cpu_functions *functions, const job *job, int64_t threads) {
-    _Alignas(64) double terms[ORDER_TILE]; /* or floats */
+    _Alignas(64) double own[ORDER_TILE]; /* or floats */
+    void *terms = job->terms ? job->terms : own;
     shared_row shared;
     const int64_t size = job->compute == ONEPASS_F64 ? sizeof(double) : sizeof(float);
     const int64_t tiles = (job->rows.classes - 1) / ORDER_TILE + 1;
@@ -260,7 +262,8 @@ static bool threads_share_vectors(const job *job, int64_t threads) {
 
 /* Threads share the spans of each row. */
 static double share_vectors(const cpu_functions *functions, const job *job, int64_t threads) {
-    _Alignas(64) double terms[ORDER_TILE]; /* or floats */
+    _Alignas(64) double own[ORDER_TILE]; /* or floats */
+    void *terms = job->terms ? job->terms : own;
     double sums[VECTOR_MOST_SUMS][MOST_SPANS], sum[VECTOR_MOST_SUMS];
     vector_slopes slopes = {0};
     const int64_t size = job->compute == ONEPASS_F64 ? sizeof(double) : sizeof(float);

@@ -102,7 +102,8 @@ double TERMS(void *terms, int64_t count) {
 
 /* Tiles of rows, as run.c has tiles of elements. */
 void ENTRY(const job *job, int64_t first_tile, int64_t tile_count, int level, double *sums) {
-    _Alignas(64) real terms[ORDER_TILE];
+    _Alignas(64) real own[ORDER_TILE];
+    real *terms = job->terms ? job->terms : own;
     order_nodes nodes;
     order_begin_nodes(&nodes, level, sums);
     const int64_t last_tile = first_tile + tile_count;

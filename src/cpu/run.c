@@ -199,7 +199,7 @@ static void run_strip(const job *job, const outputs *outputs, access access, str
     } else if (outputs->sum && whole) {
         loss->sums[access](strip, sum);
     } else if (outputs->sum) {
-        buffered_sum(loss, strip, element_weights, buffers->result, sum);
+        buffered_sum(loss, strip, element_weights, job->terms ? job->terms : buffers->result, sum);
     }
     if (outputs->values)
         write_values(job, loss, strip, element_weights, element, buffers);
@@ -243,6 +243,7 @@ static void scale_gradients(const job *job, const outputs *outputs, int64_t elem
  * a whole, is read where it is. */
 static void sum_weights(const job *job, int64_t element, int64_t end, buffers *buffers, order_nodes *nodes) {
     factors *factors = buffers->factors;
+    real *terms = job->terms ? job->terms : buffers->result;
     double sum;
     for (int count; element < end; element += count) {
         count = (int)least(end - element, ORDER_TILE);
@@ -251,11 +252,11 @@ static void sum_weights(const job *job, int64_t element, int64_t end, buffers *b
         if (count == ORDER_TILE && !job->mask.data) {
             one_sum(stored_term, weight, weight, &sum);
         } else {
-            memcpy(buffers->result, weight, (size_t)count * sizeof *weight);
+            memcpy(terms, weight, (size_t)count * sizeof *weight);
             if (job->mask.data)
-                hide(buffers->result, count,
+                hide(terms, count,
                      gather(&job->mask, job->first + element, count, factors->mask, &factors->constant_mask));
-            stored_sum(buffers->result, count, &sum);
+            stored_sum(terms, count, &sum);
         }
         order_push_tile(nodes, sum);
     }

@@ -214,6 +214,7 @@ onepass_status onepass_plan(const onepass_call *call, job *job) {
     job->first = 0;
     job->count = all.common.count;
     job->sum = NULL;
+    job->terms = NULL;
     plan_divisor(&all.common, job);
     return ONEPASS_OK;
 }

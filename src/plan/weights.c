@@ -22,6 +22,7 @@ static void plan_row_weights(const job *weighted, job *weights) {
     weights->reduction = ONEPASS_SUM;
     weights->over_weights = false;
     weights->divisor = 1;
+    weights->terms = NULL;
     weights->upstream.data = weights->value.data = weights->divided_by.data = NULL;
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
         weights->gradient[k].data = NULL;
