@@ -297,8 +297,10 @@ static bool can_be_divided_by(const onepass_accumulator *accumulator, uint64_t d
 
 static onepass_status read_kind(const state *state, onepass_accumulator *accumulator) {
     job *whole = &accumulator->whole;
-    if (state->compute == 0 && state->divided_by == 0 && state->nodes == 0 && state->torn == 0 && state->length == 0)
-        return ONEPASS_OK; /* nothing was added */
+    if (state->nodes == 0 && state->torn == 0) {
+        const bool unsettled = state->compute == 0 && state->divided_by == UNDECIDED && state->length == 0;
+        return unsettled ? ONEPASS_OK : fail_state("it has no slices, which would settle its types");
+    }
     if (state->compute != ONEPASS_F32 && state->compute != ONEPASS_F64)
         return fail_state("its compute type is neither float nor double");
     if (!can_be_divided_by(accumulator, state->divided_by))

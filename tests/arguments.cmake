@@ -62,3 +62,22 @@ else()
 endif()
 add_test(NAME fuzz_driver COMMAND fuzz_driver ${fuzz_count} ${fuzz_corpus})
 set_tests_properties(fuzz_driver PROPERTIES TIMEOUT 300)
+
+# The bytes of accumulators: a fuzzer of its own, in the same two ways.
+file(GLOB state_seeds CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/corpus/state/*)
+if(ONEPASS_FUZZ)
+  add_executable(fuzz_state fuzz_state.c)
+  target_link_libraries(fuzz_state PRIVATE onepass_static m)
+  target_link_options(fuzz_state PRIVATE -fsanitize=fuzzer)
+  file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/found_state)
+  add_test(NAME fuzz_state
+    COMMAND fuzz_state -max_total_time=10 -max_len=4096 -seed=1 -print_final_stats=1
+      -artifact_prefix=${CMAKE_CURRENT_BINARY_DIR}/state- ${CMAKE_CURRENT_BINARY_DIR}/found_state
+      ${CMAKE_CURRENT_SOURCE_DIR}/corpus/state)
+  set_tests_properties(fuzz_state PROPERTIES TIMEOUT 120)
+else()
+  add_executable(fuzz_state_driver fuzz_state.c fuzz_driver.c)
+  target_link_libraries(fuzz_state_driver PRIVATE onepass_static m)
+  add_test(NAME fuzz_state_driver COMMAND fuzz_state_driver ${fuzz_count} ${state_seeds})
+  set_tests_properties(fuzz_state_driver PROPERTIES TIMEOUT 300)
+endif()

@@ -130,7 +130,7 @@ step_sanitize() {
     [ "${TEST:-}" = full ] && repeated= || export ONEPASS_TEST_CASES=25
     # A search for leaks takes seconds at the end of each process on some machines. On the CPU only accumulators allocate,
     # and what the CUDA engine keeps is counted by its own tests.
-    leaks='^(test_accumulator|fuzz_driver)$'
+    leaks='^(test_accumulator|test_accumulator_bytes|fuzz_driver|fuzz_state)$'
     ASAN_OPTIONS=detect_leaks=0 check $work/sanitize -E "^golden|$leaks$repeated" &&
         ASAN_OPTIONS=detect_leaks=1 check $work/sanitize -R "$leaks"
 }
