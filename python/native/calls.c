@@ -20,7 +20,7 @@ static void raise_out_of_bounds(const onepass_call *call) {
         PyErr_SetString(PyExc_IndexError, onepass_message());
 }
 
-static void raise_status(onepass_status status, const onepass_call *call) {
+void native_raise(onepass_status status, const onepass_call *call) {
     if (status == ONEPASS_OUT_OF_BOUNDS) {
         raise_out_of_bounds(call);
         return;
@@ -50,7 +50,7 @@ bool native_run(onepass_status (*function)(const onepass_call *), const onepass_
         status = function(call);
     }
     if (status != ONEPASS_OK)
-        raise_status(status, call);
+        native_raise(status, call);
     return status == ONEPASS_OK;
 }
 

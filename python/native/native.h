@@ -80,6 +80,9 @@ outcome numpy_borrow_labels(PyObject *object, const char *name, borrowed *into);
 
 /* ---------------------------------------------------------------- calls.c -- */
 
+/* The exception for a status that is not ONEPASS_OK, of a call. */
+void native_raise(onepass_status status, const onepass_call *call);
+
 /* Whether a function got as many arguments as it takes; else an exception. */
 bool native_has_count(Py_ssize_t count, Py_ssize_t expected, const char *function);
 
@@ -132,5 +135,15 @@ PyObject *native_numpy_rows(PyObject *module, PyObject *const *arguments, Py_ssi
 PyObject *native_torch_vectors(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *native_torch_vectors_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *native_numpy_vectors(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+
+/* ---------------------------------------------------------- accumulator.c -- */
+
+PyObject *native_accumulator_begin(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *native_accumulator_describe(PyObject *module, PyObject *capsule);
+PyObject *native_accumulator_add(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *native_accumulator_merge(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *native_accumulator_finish(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *native_accumulator_export(PyObject *module, PyObject *capsule);
+PyObject *native_accumulator_import(PyObject *module, PyObject *bytes);
 
 #endif

@@ -11,7 +11,8 @@ temporaries, and gives the same bits on every machine.
 PyTorch and NumPy are not imported by this package, but used where the caller has.
 """
 
-from . import _native, functional, linear, margins, regions, vectors
+from . import _native, accumulator, functional, linear, margins, regions, vectors
+from .accumulator import *  # noqa: F403
 from .functional import *  # noqa: F403: its __all__, in which the losses are that the library's catalogue adds
 from .linear import *  # noqa: F403
 from .margins import *  # noqa: F403
@@ -20,8 +21,8 @@ from .regions import *  # noqa: F403
 from .vectors import *  # noqa: F403
 
 __version__ = _native.version
-__all__ = [*functional.__all__, *linear.__all__, *margins.__all__, *regions.__all__, *vectors.__all__, "losses",
-           "machine", "nn", "patch_torch", "row_losses", "vector_losses"]
+__all__ = [*accumulator.__all__, *functional.__all__, *linear.__all__, *margins.__all__, *regions.__all__,
+           *vectors.__all__, "losses", "machine", "nn", "patch_torch", "row_losses", "vector_losses"]
 
 
 def losses():

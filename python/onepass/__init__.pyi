@@ -1,11 +1,13 @@
 from typing import Any
 
+from . import accumulator as accumulator
 from . import functional as functional
 from . import linear as linear
 from . import margins as margins
 from . import nn as nn
 from . import regions as regions
 from . import vectors as vectors
+from .accumulator import *
 from .functional import *
 from .linear import *
 from .margins import *

@@ -108,6 +108,15 @@ def are_allowed(name, parameters):
     return all(type(p) in (float, int) and low <= p <= high for p, (low, high) in zip(parameters, _LIMITS[name]))
 
 
+def borrowable(tensor):
+    """A tensor as the extension can borrow it: with no minus that is only noted, at an address that is a multiple of an
+    element's size."""
+    if type(tensor) not in TYPES or tensor.layout is not torch.strided:
+        return tensor
+    tensor = tensor.resolve_neg()
+    return tensor.clone() if tensor.is_cpu and tensor.data_ptr() % tensor.element_size() else tensor
+
+
 # ------------------------------------------------------------------- who computes --
 
 

@@ -262,27 +262,17 @@ def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=
     if _overridden(input, target, third, weight, mask) and _enabled():
         return _override(value_and_grad, name, input, target, third, reduction, weight, mask, broadcast_weight,
                          **parameters)
-    loss = _library_name(name, third, parameters) if isinstance(name, str) else None
+    loss, known = known_loss(name, third, parameters)
     if loss == "cross_entropy" and getattr(target, "shape", None) == getattr(input, "shape", None):
-        loss = "cross_entropy_with_probabilities"
-    over_rows = loss in ROW_CATALOG
-    of_vectors = loss in VECTOR_CATALOG
-    known = ROW_CATALOG[loss] if over_rows else VECTOR_CATALOG[loss] if of_vectors else CATALOG.get(loss)
-    if known is None:
-        names = map(repr, CATALOG | ROW_CATALOG | VECTOR_CATALOG)
-        raise ValueError(f"there is no loss {name!r}; there are {', '.join(names)}")
+        loss, known = known_loss("cross_entropy_with_probabilities", third, parameters)
+    over_rows, of_vectors = loss in ROW_CATALOG, loss in VECTOR_CATALOG
     dim = parameters.pop("dim", -1) if of_vectors else None
-    standards = {parameter["name"]: parameter["default"] for parameter in known["parameters"]}
-    for given in parameters:
-        if given not in standards:
-            has = f"it has {', '.join(standards)}" if standards else "it has none"
-            raise TypeError(f"{loss} has no parameter {given!r}; {has}")
+    values = values_of(known, parameters)
     if not over_rows and (third is not None) != (len(known["operands"]) == 3):
         raise TypeError(f"{loss} has the operands {', '.join(known['operands'])}; {2 + (third is not None)} were given")
     if not isinstance(reduction, str) or reduction not in ("mean", "sum", "batchmean"):
         raise ValueError(f"reduction is {reduction!r}; value_and_grad needs 'mean', 'sum' or 'batchmean', since only a "
                          "number has one gradient")
-    values = tuple(parameters.get(key, standard) for key, standard in standards.items())
     if of_vectors:
         operands = (input, target) if third is None else (input, target, third)
         axis = dim + 1 if dim >= 0 else dim
@@ -290,6 +280,27 @@ def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=
     given = Given(third, weight, mask, broadcast_weight)
     side = (_row_side if over_rows else _side)(input, target)
     return side.value_and_grad(loss, input, target, values, reduction, given)
+
+
+def known_loss(name, third, parameters):
+    """The library's name of a loss, by that or by its function's, and what the catalogue has of it. Parameters that
+    chose it are taken out."""
+    loss = _library_name(name, third, parameters) if isinstance(name, str) else None
+    known = CATALOG.get(loss) or ROW_CATALOG.get(loss) or VECTOR_CATALOG.get(loss)
+    if known is None:
+        names = map(repr, CATALOG | ROW_CATALOG | VECTOR_CATALOG)
+        raise ValueError(f"there is no loss {name!r}; there are {', '.join(names)}")
+    return loss, known
+
+
+def values_of(known, parameters):
+    """Parameters by name in the catalogue's order; those that are not given have their defaults."""
+    standards = {parameter["name"]: parameter["default"] for parameter in known["parameters"]}
+    for given in parameters:
+        if given not in standards:
+            has = f"it has {', '.join(standards)}" if standards else "it has none"
+            raise TypeError(f"{known['name']} has no parameter {given!r}; {has}")
+    return tuple(parameters.get(key, standard) for key, standard in standards.items())
 
 
 def _library_name(name, third, parameters):

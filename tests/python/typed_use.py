@@ -138,3 +138,13 @@ onepass.nn.QuantileLoss(quantile=0.5)  # type: ignore[call-arg]
 onepass.nn.QuantileLoss()(p)  # type: ignore[call-arg]
 onepass.linear_cross_entropy(p, t, t, p)  # type: ignore[call-arg]
 onepass.absolute_loss(p, t)  # type: ignore[attr-defined]
+
+# An accumulator, whose result has the type that is asked for.
+whole_loss = onepass.Accumulator("smooth_l1", 3, beta=0.5, reduction="sum")
+whole_loss.add(p, t, first=0, weight=p, mask=mask)
+whole_loss.add(a, b, first=np.int64(0))
+whole_loss.add(p, t)  # type: ignore[call-arg]
+assert_type(whole_loss.finish(), float)
+assert_type(whole_loss.finish(torch.float32), torch.Tensor)
+whole_loss.finish(np.float32)
+assert_type(whole_loss + onepass.Accumulator.from_bytes(bytes(whole_loss)), onepass.Accumulator)

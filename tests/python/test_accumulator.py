@@ -1,0 +1,272 @@
+# Accumulators: one call over the whole == slices in any order == accumulators merged in any grouping, through pickle,
+# bytes and other processes.
+import concurrent.futures
+import math
+import multiprocessing
+import pickle
+import random
+
+import pytest
+
+torch = pytest.importorskip("torch")
+np = pytest.importorskip("numpy")
+
+import onepass
+from parts_of_arrays import arrays_of, part_of
+from slices import EVERY, IGNORED, LENGTH, PAIRWISE, ROWS, TILE, operands_of, same_bits, slice_of, spans_of
+
+TOTAL = 5 * TILE + 77
+
+
+def carried(accumulator):
+    """As other processes would get it."""
+    way = random.randrange(3)
+    if way == 0:
+        return pickle.loads(pickle.dumps(accumulator))
+    return onepass.Accumulator.from_bytes(bytes(accumulator)) if way == 1 else accumulator
+
+
+def merged(parts):
+    """All of them, in any order and grouping."""
+    parts = list(parts)
+    while len(parts) > 1:
+        one, other = (parts.pop(random.randrange(len(parts))) for _ in range(2))
+        if random.random() < 0.5:
+            parts.append(carried(one) + other)
+        else:
+            one.merge(carried(other))
+            parts.append(one)
+    return carried(parts[0])
+
+
+def add(accumulator, tensors, total, first, last, gradient=None, **more):
+    input, target, third, weight, mask = slice_of(tensors, total, first, last)
+    accumulator.add(input, target, third, first=first, weight=weight, mask=mask,
+                    gradient=None if gradient is None else gradient[first:last], **more)
+
+
+def in_slices(begin, tensors, total, parts=4, slices=7, gradient=None):
+    """An accumulator of the whole, made of some that saw a few slices each."""
+    accumulators = [begin() for _ in range(parts)]
+    spans = spans_of(total, slices)
+    random.shuffle(spans)
+    for first, last in spans:
+        add(random.choice(accumulators), tensors, total, first, last, gradient)
+    return merged(accumulators)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["f32", "f64"])
+@pytest.mark.parametrize("name", EVERY)
+def test_slices_are_one_call(name, dtype):
+    operands = operands_of(name, TOTAL, dtype)
+    value, gradient = onepass.value_and_grad(name, *operands, reduction="sum")
+    written = torch.full_like(operands[0], 7)
+    whole = in_slices(lambda: onepass.Accumulator(name, TOTAL, reduction="sum"), (*operands, None, None), TOTAL,
+                      gradient=written)
+    assert same_bits(whole.finish(dtype), value)
+    assert same_bits(written, gradient)
+
+
+@pytest.mark.parametrize("name", ["mse", *ROWS, "triplet_margin"])
+@pytest.mark.parametrize("kind", ["plain", "weight", "mask", "both"])
+def test_means(name, kind):
+    operands = operands_of(name, TOTAL)
+    weight = torch.rand(TOTAL) if kind in ("weight", "both") else None
+    mask = torch.rand(TOTAL) < 0.6 if kind in ("mask", "both") else None
+    expected, _ = onepass.value_and_grad(name, *operands, weight=weight, mask=mask)
+    whole = in_slices(lambda: onepass.Accumulator(name, TOTAL), (*operands, weight, mask), TOTAL)
+    assert same_bits(whole.finish(torch.float32), expected)
+    assert math.isclose(whole.finish(), float(expected), rel_tol=1e-6)
+
+
+def test_a_gradient_of_a_mean_is_over_the_whole():
+    p, t, _ = operands_of("mse", TOTAL)
+    value, expected = onepass.value_and_grad("mse", p, t)
+    gradient = torch.empty_like(p)
+    whole = in_slices(lambda: onepass.Accumulator("mse", TOTAL), (p, t, None, None, None), TOTAL, gradient=gradient)
+    assert same_bits(gradient, expected) and same_bits(whole.finish(torch.float32), value)
+
+
+def test_a_token_mean_with_gradients_needs_the_count():
+    input, target, _ = operands_of("cross_entropy", TOTAL)
+    counts = int((target != IGNORED).sum())
+    value, expected = onepass.value_and_grad("cross_entropy", input, target)
+    gradient = torch.empty_like(input)
+    whole = in_slices(lambda: onepass.Accumulator("cross_entropy", TOTAL, divisor=counts),
+                      (input, target, None, None, None), TOTAL, gradient=gradient)
+    assert same_bits(gradient, expected) and same_bits(whole.finish(torch.float32), value)
+    with pytest.raises(ValueError, match="divisor"):
+        onepass.Accumulator("cross_entropy", TOTAL).add(input, target, first=0, gradient=gradient)
+
+
+def test_class_weights_and_another_dimension():
+    input, target = torch.randn(40, LENGTH, 30), torch.randint(0, LENGTH, (40, 30))
+    classes = torch.rand(LENGTH)
+    expected = onepass.cross_entropy(input, target, classes, ignore_index=2)
+    whole = onepass.Accumulator("cross_entropy", 1200, ignore_index=2)
+    whole.add(input[35:], target[35:], classes, first=35 * 30)
+    whole.add(input[:35].movedim(1, 2), target[:35], classes, first=0, dim=-1)
+    assert same_bits(whole.finish(torch.float32), expected)
+
+
+def test_the_formula():
+    """By itself, and not by another call."""
+    p, t, _ = operands_of("mse", TOTAL, torch.float64)
+    whole = in_slices(lambda: onepass.Accumulator("mse_loss", TOTAL), (p, t, None, None, None), TOTAL)
+    exact = math.fsum(x * x for x in (p - t).tolist()) / TOTAL
+    assert abs(whole.finish() - exact) <= 4 * math.ulp(exact)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_arrays(dtype):
+    p, t = (np.random.rand(TOTAL).astype(dtype) for _ in range(2))
+    weight = np.random.rand(TOTAL).astype(dtype)
+    whole = onepass.Accumulator("smooth_l1", TOTAL, beta=0.25)
+    gradient = np.empty_like(p)
+    for first, last in reversed(spans_of(TOTAL, 5)):
+        whole.add(p[first:last], t[first:last], first=first)
+    assert whole.finish(dtype).tobytes() == onepass.smooth_l1_loss(p, t, beta=0.25).tobytes()
+    assert isinstance(whole.finish(dtype), np.floating) and isinstance(whole.finish(), float)
+    half = onepass.Accumulator("smooth_l1", TOTAL, beta=0.25, reduction="sum")
+    half.add(p[::-1], t[::-1], first=0, weight=weight, gradient=gradient)
+    value, expected = onepass.value_and_grad("smooth_l1", p[::-1], t[::-1], beta=0.25, reduction="sum", weight=weight)
+    assert half.finish(dtype).tobytes() == value.tobytes() and gradient.tobytes() == expected.tobytes()
+
+
+def test_narrow_types_round_once():
+    p, t = torch.rand(TOTAL).half(), torch.rand(TOTAL).half()
+    whole = onepass.Accumulator("mse", TOTAL)
+    whole.add(p, t, first=0)
+    for dtype in (torch.float16, torch.bfloat16):
+        assert same_bits(whole.finish(dtype), onepass.mse_loss(p.to(torch.float16), t).to(dtype)
+                         if dtype is torch.float16 else torch.tensor(whole.finish(), dtype=torch.float64).to(dtype))
+
+
+def test_unusual_tensors():
+    p, t = torch.rand(TOTAL, requires_grad=True), torch.rand(TOTAL)
+    whole = onepass.Accumulator("mse", TOTAL)
+    whole.add(p, torch._neg_view(-t), first=0)
+    assert same_bits(whole.finish(torch.float32), onepass.mse_loss(p, t))
+    unaligned = torch.frombuffer(bytearray(4 * TOTAL + 1), dtype=torch.uint8)[1:].view(torch.uint8)
+    array = np.frombuffer(unaligned.numpy().data, dtype=np.float32)
+    zero = onepass.Accumulator("mse", TOTAL)
+    zero.add(array, array, first=0)
+    assert zero.finish() == 0
+
+
+def test_nothing():
+    empty = onepass.Accumulator("mse", 0)
+    assert math.isnan(empty.finish()) and onepass.Accumulator("mse", 0, reduction="sum").finish() == 0
+    assert math.isnan(carried(empty).finish())
+
+
+# ----------------------------------------------------------------- other processes --
+
+
+def test_processes():
+    """Spawned ones, which give accumulators as any object."""
+    spans = {name: spans_of(TOTAL, 4) for name in ("huber", "cross_entropy", "cosine_embedding")}
+    with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        parts = {name: [pool.submit(part_of, name, TOTAL, 5, *span) for span in own] for name, own in spans.items()}
+        for name, own in parts.items():
+            expected, _ = onepass.value_and_grad(name, *arrays_of(name, TOTAL, 5))
+            assert sum(part.result() for part in own).finish(np.float32).tobytes() == expected.tobytes()
+
+
+def test_threads():
+    p, t, _ = operands_of("mse", TOTAL)
+    whole = onepass.Accumulator("mse", TOTAL)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda span: add(whole, (p, t, None, None, None), TOTAL, *span), spans_of(TOTAL, 40)))
+    assert same_bits(whole.finish(torch.float32), onepass.mse_loss(p, t))
+
+
+# ------------------------------------------------------------------------ refusals --
+
+
+def begun(**more):
+    return onepass.Accumulator("mse", TOTAL, **more)
+
+
+def test_incomplete():
+    p, t, _ = operands_of("mse", TOTAL)
+    part = begun()
+    part.add(p[:TILE], t[:TILE], first=0)
+    with pytest.raises(RuntimeError, match="added"):
+        part.finish()
+    assert (part.added, part.total) == (TILE, TOTAL)
+
+
+@pytest.mark.parametrize("wrong, words", [
+    (lambda p, t: begun(reduction="batchmean"), "divisor"),
+    (lambda p, t: begun(reduction="none"), "'mean' or 'sum'"),
+    (lambda p, t: begun(divisor=0), "positive"),
+    (lambda p, t: begun(reduction="sum", divisor=3), "divisor"),
+    (lambda p, t: begun(beta=1), "no parameter 'beta'"),
+    (lambda p, t: onepass.Accumulator("mze", 3), "no loss 'mze'"),
+    (lambda p, t: onepass.Accumulator("smooth_l1", 3, beta=-1), "beta"),
+    (lambda p, t: onepass.Accumulator("mse", -3), "-3"),
+    (lambda p, t: onepass.Accumulator("mse", 2.5), "2.5"),
+    (lambda p, t: begun().add(p, t, first=TILE), "in all"),
+    (lambda p, t: begun().add(p, t.long(), first=0), "target"),
+    (lambda p, t: begun().add(p, "t", first=0), "target"),
+    (lambda p, t: begun().add(p, t.to_sparse(), first=0), "target"),
+    (lambda p, t: begun().add(p, t, first=0, mask=p), "mask"),
+    (lambda p, t: begun().add(p, t, t, first=0), "3 were given"),
+    (lambda p, t: onepass.Accumulator("gaussian_nll", TOTAL).add(p, t, first=0), "2 were given"),
+    (lambda p, t: onepass.Accumulator("bce", TOTAL).add(p, t, first=0, weight=p), "divisor"),
+    (lambda p, t: onepass.Accumulator("cross_entropy", TOTAL).add(p[:, None], t[:, None], first=0), "target"),
+    (lambda p, t: begun().merge(3), "Accumulator"),
+    (lambda p, t: begun().merge(begun(reduction="sum")), "different wholes"),
+    (lambda p, t: begun().merge(onepass.Accumulator("l1", TOTAL)), "different wholes"),
+    (lambda p, t: onepass.Accumulator.from_bytes(b"nothing of ours"), "bytes"),
+    (lambda p, t: onepass.Accumulator.from_bytes(bytes(begun())[:-1]), "bytes"),
+    (lambda p, t: onepass.Accumulator.from_bytes(3.5), "float"),
+])
+def test_what_is_refused(wrong, words):
+    p, t, _ = operands_of("mse", TOTAL)
+    with pytest.raises((ValueError, TypeError), match=words):
+        wrong(p, t)
+
+
+def test_twice():
+    p, t, _ = operands_of("mse", TOTAL)
+    whole = begun()
+    whole.add(p, t, first=0)
+    with pytest.raises(ValueError, match="already"):
+        whole.add(p[:TILE], t[:TILE], first=0)
+    with pytest.raises(ValueError, match="itself"):
+        whole.merge(whole)
+    with pytest.raises(ValueError, match="both"):
+        whole.merge(pickle.loads(pickle.dumps(whole)))
+    assert same_bits(whole.finish(torch.float32), onepass.mse_loss(p, t))
+
+
+def test_damaged_bytes():
+    """No number comes of a byte that was changed."""
+    p, t, _ = operands_of("mse", TOTAL)
+    whole = begun()
+    whole.add(p, t, first=0)
+    data = bytes(whole)
+    for place in random.sample(range(len(data)), min(len(data), 200)):
+        changed = bytearray(data)
+        changed[place] ^= 1 << random.randrange(8)
+        with pytest.raises((ValueError, NotImplementedError)):  # the latter of what may be another version
+            onepass.Accumulator.from_bytes(changed)
+
+
+def test_it_is_small():
+    """One contiguous share, whatever its size."""
+    for name, dtype, most in (("mse", torch.float32, 20_000), ("mse", torch.float64, 40_000)):
+        operands = operands_of(name, TOTAL, dtype)
+        part = onepass.Accumulator(name, 2 * TOTAL)
+        weight = torch.ones(TOTAL, dtype=dtype) if dtype is torch.float64 else None
+        part.add(*operands, first=TILE // 2 + 1, weight=weight)
+        assert len(bytes(part)) < most
+
+
+def test_what_it_says():
+    text = repr(onepass.Accumulator("cross_entropy", 300, label_smoothing=0.25, divisor=7))
+    assert text == ("<onepass.Accumulator('cross_entropy', total=300, reduction='mean', divisor=7, "
+                    "label_smoothing=0.25): 0 of 300 rows added>")
+    assert set(PAIRWISE) | set(ROWS) <= set(EVERY)
