@@ -14,23 +14,24 @@ static void print_file(const char *key, const char *path) {
         printf("null");
 }
 
-static void print_value(const task *task) {
+/* Null: there is none. */
+static void print_value(const number *value) {
     char digits[64], bits[32];
-    if (task->call.reduction == ONEPASS_NONE) {
+    if (!value) {
         printf(", \"value\": null, \"bits\": null");
         return;
     }
-    number_digits(&task->value, digits, sizeof digits);
-    number_hex(&task->value, bits, sizeof bits);
-    const char *quote = isfinite(number_value(&task->value)) ? "" : "\"";
+    number_digits(value, digits, sizeof digits);
+    number_hex(value, bits, sizeof bits);
+    const char *quote = isfinite(number_value(value)) ? "" : "\"";
     printf(", \"value\": %s%s%s, \"bits\": \"%s\"", quote, digits, quote, bits);
 }
 
-static void print_parameters(const onepass_loss_info *loss, const onepass_call *call) {
+static void print_parameters(const onepass_loss_info *loss, const double *parameter) {
     printf(", \"parameters\": {");
     for (int32_t i = 0; i < loss->parameter_count; i++) {
         printf("%s\"%s\": ", i ? ", " : "", loss->parameter[i].name);
-        json_write_number(stdout, call->parameter[i]);
+        json_write_number(stdout, parameter[i]);
     }
     printf("}");
 }
@@ -62,9 +63,9 @@ static void print_rows(const task *task, const loss_options *options) {
 
 static void print_json(const task *task, const onepass_loss_info *loss, const loss_options *options, double seconds) {
     printf("{\"loss\": \"%s\"", loss->name);
-    print_parameters(loss, &task->call);
+    print_parameters(loss, task->call.parameter);
     printf(", \"reduction\": \"%s\"", reduction_name(task->call.reduction));
-    print_value(task);
+    print_value(task->call.reduction == ONEPASS_NONE ? NULL : &task->value);
     printf(", \"type\": \"%s\", \"shape\": [", dtype_name(task->value_dtype));
     for (int32_t d = 0; d < task->common.ndim; d++)
         printf("%s%lld", d ? ", " : "", (long long)task->common.extent[d]);
@@ -84,16 +85,33 @@ static void print_json(const task *task, const onepass_loss_info *loss, const lo
     puts("}");
 }
 
-int print_answer(const task *task, const onepass_loss_info *loss, const loss_options *options, double seconds) {
+static void print_number(const number *value, bool as_hex) {
     char text[64];
-    if (options->as_json) {
+    if (as_hex)
+        number_hex(value, text, sizeof text);
+    else
+        number_digits(value, text, sizeof text);
+    puts(text);
+}
+
+int print_answer(const task *task, const onepass_loss_info *loss, const loss_options *options, double seconds) {
+    if (options->as_json)
         print_json(task, loss, options, seconds);
-    } else if (task->call.reduction != ONEPASS_NONE) {
-        if (options->as_hex)
-            number_hex(&task->value, text, sizeof text);
-        else
-            number_digits(&task->value, text, sizeof text);
-        puts(text);
+    else if (task->call.reduction != ONEPASS_NONE)
+        print_number(&task->value, options->as_hex);
+    return close_output();
+}
+
+int print_merged(const onepass_accumulator_info *whole, const number *value, int parts, bool as_hex, bool as_json) {
+    if (!as_json) {
+        print_number(value, as_hex);
+        return close_output();
     }
+    printf("{\"loss\": \"%s\"", whole->loss);
+    print_parameters(onepass_loss_named(whole->loss), whole->parameter);
+    printf(", \"reduction\": \"%s\"", reduction_name(whole->reduction));
+    print_value(value);
+    printf(", \"type\": \"%s\", \"elements\": %lld, \"parts\": %d}\n", dtype_name(value->dtype),
+           (long long)whole->total, parts);
     return close_output();
 }

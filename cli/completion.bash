@@ -49,7 +49,7 @@ _onepass() {
     COMPREPLY=()
     losses=$(_onepass_losses "$1")
     if [ "$COMP_CWORD" -eq 1 ]; then
-        _onepass_words "$(cut -d ' ' -f 1 <<<"$losses") list info --help --version"
+        _onepass_words "$(cut -d ' ' -f 1 <<<"$losses") list info merge --help --version"
         return
     fi
 
@@ -63,6 +63,8 @@ _onepass() {
     case $command/$previous in
         */--reduction) _onepass_words 'mean sum none batchmean' ;;
         */--device) _onepass_words 'auto cpu cuda' ;;
+        */--state) _onepass_files onepass ;;
+        */--part) ;; # such as 3/8
         */--grad | */--grad-* | */--none | */--lse | */--predicted) _onepass_files npy ;;
         */--weight | */--mask | */--class-weight) _onepass_files npy safetensors ;;
         */--threads) ;; # a number
@@ -80,11 +82,14 @@ _onepass_otherwise() {
     elif [[ $word == -* ]]; then
         case $command in
             list | info) _onepass_words '--json --help' ;;
+            merge) _onepass_words '--hex --json --help' ;;
             *)
-                _onepass_words "--reduction --weight --mask --grad --none --bf16 --device --threads --hex --json --help
-                    $own"
+                _onepass_words "--reduction --weight --mask --grad --none --part --state --bf16 --device --threads --hex
+                    --json --help $own"
                 ;;
         esac
+    elif [[ $command == merge ]]; then
+        _onepass_files onepass
     elif [[ $command != list && $command != info && $command != -* ]]; then
         [[ $word == : || $previous == : ]] || _onepass_files npy safetensors # a tensor's name follows the colon
     fi

@@ -117,7 +117,7 @@ static bool has_weights(const task *task) {
 }
 
 int check_labels(task *task) {
-    pass pass = {.task = task, .pieces = {.elements = (int64_t)1 << 20}};
+    pass pass = {.task = task, .end = task->common.count, .pieces = {.elements = (int64_t)1 << 20}};
     double sum;
     int status =
         open_row_numbers(&pass, task->common.count < pass.pieces.elements ? task->common.count : pass.pieces.elements);

@@ -19,6 +19,7 @@ static void print_loss_names(void) {
 void print_usage(bool to_error) {
     FILE *file = to_error ? stderr : stdout;
     fputs("usage: onepass LOSS PREDICTION TARGET [OPTION...]\n"
+          "       onepass merge PART... [OPTION...]\n"
           "       onepass list | info [OPTION...]\n"
           "       onepass --help | --version\n",
           file);
@@ -43,6 +44,7 @@ void print_help(void) {
           "  onepass cross_entropy logits.npy labels.npy              rows of logits, and a class index for each\n"
           "  onepass pairwise_distance input1.npy input2.npy          the mean distance of vectors\n\n"
           "  onepass LOSS --help      the loss: its formula, its parameters, all options\n"
+          "  onepass merge            the answer of a whole out of its parts (--part, --state)\n"
           "  onepass list             the losses\n"
           "  onepass info             this machine, as the library sees it\n\n"
           "The exit status is 0, 2 if the command or a file is wrong, 1 if the machine failed. The manual: man "

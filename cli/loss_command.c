@@ -58,11 +58,14 @@ int loss_command(const onepass_loss_info *loss, int argc, char **argv) {
         task.input[k].file = -1;
     for (int k = 0; k < OUTPUTS; k++)
         task.output[k].file.file = -1;
+    task.state.file.file = -1;
+    task.state.index = OUTPUTS;
+    task.part = options.part;
     stop_prepare();
     const double begun = clock_seconds();
     status = work(&task, &options);
     const double seconds = clock_seconds() - begun;
     close_files(&task);
     stop_finish();
-    return status == RIGHT ? print_answer(&task, loss, &options, seconds) : status;
+    return status == RIGHT && !options.state ? print_answer(&task, loss, &options, seconds) : status;
 }

@@ -2,6 +2,7 @@
 #ifndef ONEPASS_CLI_LOSS_OPTIONS_H
 #define ONEPASS_CLI_LOSS_OPTIONS_H
 
+#include "part_file.h"
 #include "tool.h"
 
 /* Files are null where there are none. */
@@ -11,6 +12,8 @@ typedef struct loss_options {
     const char *weight, *mask;
     const char *gradient[ONEPASS_MAX_OPERANDS]; /* by operand */
     const char *losses, *log_sum_exp, *predicted;
+    part part;         /* 0 of 0: all */
+    const char *state; /* where its state goes */
     bool integers_are_bf16, as_hex, as_json, wants_help;
 } loss_options;
 

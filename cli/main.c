@@ -9,7 +9,7 @@
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
-} commands[] = {{"list", list_command}, {"info", info_command}};
+} commands[] = {{"list", list_command}, {"info", info_command}, {"merge", merge_command}};
 
 enum {
     COMMANDS = sizeof commands / sizeof *commands,
@@ -75,7 +75,8 @@ static int complain_of_command(const char *name) {
                         given);
     if (nearest)
         return complain(WRONG, "\"%s\" is neither a loss nor a command; did you mean \"%s\"?", given, nearest);
-    return complain(WRONG, "\"%s\" is neither a loss (onepass list names them) nor a command (list, info)", given);
+    return complain(WRONG, "\"%s\" is neither a loss (onepass list names them) nor a command (list, info, merge)",
+                    given);
 }
 
 int main(int argc, char **argv) {

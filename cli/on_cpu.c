@@ -50,6 +50,11 @@ static int run_piece(pass *pass, int64_t first, const onepass_shape *piece) {
 
 /* ------------------------------------------------------------------- the pass -- */
 
+static int finish_part(const pass *pass) {
+    task *task = pass->task;
+    return part_write(&task->state, &task->part, task->value_dtype, pass->accumulator);
+}
+
 /* The value is the accumulator's, or that of a mean of no elements. */
 static int finish(pass *pass) {
     task *task = pass->task;
@@ -76,11 +81,13 @@ static int run_pieces(pass *pass) {
         if (begun != ONEPASS_OK)
             return complain_of_library(begun);
     }
-    for (int64_t first = 0; status == RIGHT && next_piece(pass, first, &piece); first += piece.count) {
+    for (int64_t first = pass->first; status == RIGHT && next_piece(pass, first, &piece); first += piece.count) {
         status = stop_wanted() ? FAILED : over_rows ? run_rows(pass, first, &piece) : run_piece(pass, first, &piece);
         step_forward(pass, (uint64_t)piece.count * each);
     }
-    return status == RIGHT && pass->accumulator ? finish(pass) : status;
+    if (status != RIGHT || !pass->accumulator)
+        return status;
+    return pass->task->part.count ? finish_part(pass) : finish(pass);
 }
 
 int compute_on_cpu(task *task) {

@@ -2,8 +2,13 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+    MOST_PARTS = 1000000
+};
 
 const char *reduction_name(int32_t reduction) {
     static const char *const names[] = {
@@ -50,6 +55,16 @@ int read_axis(const char *text, onepass_call *call) {
             WRONG, "--axis is \"%s\"; expected a dimension, counted from 0 on, or from the end by -1, -2, ...", text);
     call->axis = from_end ? -axis : axis + 1;
     return RIGHT;
+}
+
+int read_part(const char *text, part *part) {
+    char index[16];
+    const size_t length = strcspn(text, "/");
+    snprintf(index, sizeof index, "%.*s", (int)(length < sizeof index ? length : sizeof index), text);
+    if (length < sizeof index && text[length] == '/' && read_count(text + length + 1, 1, MOST_PARTS, &part->count) &&
+        read_count(index, 1, part->count, &part->index))
+        return RIGHT;
+    return complain(WRONG, "--part is \"%s\"; expected the number of a part and of all, such as 3/8", text);
 }
 
 int read_device(const char *text, onepass_call *call) {

@@ -3,6 +3,7 @@
 #ifndef ONEPASS_CLI_OPTION_VALUES_H
 #define ONEPASS_CLI_OPTION_VALUES_H
 
+#include "part_file.h"
 #include "tool.h"
 
 /* Digits and nothing else. */
@@ -11,6 +12,7 @@ bool read_count(const char *text, long least, long most, int32_t *count);
 int read_reduction(const char *text, onepass_call *call);
 int read_threads(const char *text, onepass_call *call);
 int read_axis(const char *text, onepass_call *call);
+int read_part(const char *text, part *part);
 int read_device(const char *text, onepass_call *call);
 
 /* Whether the library will take the number is for the library to say. */

@@ -31,8 +31,9 @@ static int64_t most_elements(const task *task) {
 
 bool next_piece(const pass *pass, int64_t first, onepass_shape *piece) {
     const onepass_shape *common = &pass->task->common;
-    const int64_t left = common->count - first;
-    shape_piece(&pass->pieces, common, left < pass->pieces.elements ? left : pass->pieces.elements, piece);
+    const int64_t left = pass->end - first, most = pass->pieces.elements;
+    const int64_t room = most ? most - first % most : 0; /* a part's first piece ends where others would */
+    shape_piece(&pass->pieces, common, left < room ? left : room, piece);
     return left > 0;
 }
 
@@ -56,17 +57,17 @@ static void choose_call(pass *pass) {
     pass->call.divisor = common->ndim > 0 ? (double)common->extent[0] : 1; /* 0: of no elements, as is the count */
 }
 
-static uint64_t count_bytes(const task *task) {
+static uint64_t count_bytes(const task *task, int64_t count) {
     uint64_t each = bytes_of_an_element(task);
     for (int k = WEIGHT; k <= MASK && task_sums_first(task); k++)
         if (task_has(task, k))
             each += onepass_dtype_size(task->input[k].layout.dtype);
-    return (uint64_t)task->common.count * each;
+    return (uint64_t)count * each;
 }
 
 static int open_elements(pass *pass) {
     task *task = pass->task;
-    progress_begin(&pass->progress, count_bytes(task));
+    progress_begin(&pass->progress, count_bytes(task, pass->end - pass->first));
     source *sources[INPUTS];
     int count = 0;
     for (int k = 0; k < INPUTS; k++) {
@@ -75,7 +76,8 @@ static int open_elements(pass *pass) {
         source_open(&pass->source[k], &task->input[k], &task->common);
         sources[count++] = &pass->source[k];
     }
-    if (!choose_pieces(sources, count, &task->common, most_elements(task), &pass->pieces))
+    /* A part may begin anywhere, and a piece of rows may not. */
+    if (!choose_pieces(sources, count, &task->common, most_elements(task), !task->part.count, &pass->pieces))
         return FAILED;
     const int64_t most = task->common.count < pass->pieces.elements ? task->common.count : pass->pieces.elements;
     for (int k = 0; k < OUTPUTS && most > 0; k++)
@@ -86,7 +88,9 @@ static int open_elements(pass *pass) {
 }
 
 int open_pass(pass *pass, task *task) {
-    *pass = (struct pass){.task = task};
+    *pass = (struct pass){.task = task,
+                          .first = part_begin(&task->part, task->common.count),
+                          .end = part_end(&task->part, task->common.count)};
     choose_call(pass);
     return task->loss->over_rows ? open_rows(pass) : open_elements(pass);
 }

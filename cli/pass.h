@@ -7,7 +7,8 @@
 
 typedef struct pass {
     task *task;
-    onepass_call call; /* the task's, as the accumulator wants it */
+    onepass_call call;  /* the task's, as the accumulator wants it */
+    int64_t first, end; /* the elements, or rows, of the task's part */
     pieces pieces;
     source source[INPUTS];
     unsigned char *output[OUTPUTS];   /* of a piece; null: not wanted */

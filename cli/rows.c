@@ -110,8 +110,9 @@ static int open_outputs(pass *pass, int64_t rows) {
 int open_rows(pass *pass) {
     const task *task = pass->task;
     const bool is_small = (double)bytes_of_a_row(task) * (double)task->common.count <= SLICE_BYTES;
-    progress_begin(&pass->progress, task->bytes);
-    pass->is_whole = !has_classes_last(task) && (is_small || task_wants_gradient(task));
+    progress_begin(&pass->progress,
+                   task->part.count ? (uint64_t)(pass->end - pass->first) * bytes_of_a_row(task) : task->bytes);
+    pass->is_whole = !has_classes_last(task) && !task->part.count && (is_small || task_wants_gradient(task));
     const int64_t count = task->common.count, slice = pass->is_whole ? count : rows_of_a_slice(task);
     const int64_t rows = count < slice ? count : slice;
     pass->pieces = (pieces){.elements = slice};

@@ -19,7 +19,7 @@ void stop_finish(void);
  * to take away. A null path or address ends the entry. */
 enum {
     STOP_WINDOWS = 6,
-    STOP_FILES = 7
+    STOP_FILES = 8
 };
 void stop_knows_window(int index, const char *path, const void *address, size_t bytes);
 void stop_knows_file(int index, const char *path);

@@ -3,7 +3,7 @@
 #define ONEPASS_CLI_TASK_H
 
 #include "number.h"
-#include "output.h"
+#include "part_file.h"
 
 /* The inputs: the operands, as a call counts them, and then ... */
 enum {
@@ -30,6 +30,9 @@ typedef struct task {
     int32_t axis;           /* the dimension of the classes, or the first one of a vector, from 0 on */
     int64_t classes;        /* of a row; or elements of a vector */
     int32_t value_dtype;    /* of the answer and of the elements' losses */
+
+    part part;    /* that is to be computed, for ... */
+    output state; /* ... its state; a name of null: all is computed */
 
     number value;   /* the answer, unless the reduction is none */
     uint64_t bytes; /* that the files moved */

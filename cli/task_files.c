@@ -230,6 +230,8 @@ int check_outputs(task *task, const loss_options *options) {
         if (status == RIGHT)
             status = check_apart(task, k);
     }
+    if (options->state && status == RIGHT)
+        status = output_check(&task->state, OUTPUTS, options->state, inputs, INPUTS);
     return status;
 }
 
@@ -238,23 +240,26 @@ int begin_outputs(task *task) {
     for (int k = 0; k < OUTPUTS && status == RIGHT; k++)
         if (task_wants(task, k))
             status = output_begin(&task->output[k], output_dtype(task, k), output_shape(task, k));
-    return status;
+    return status == RIGHT && task->state.file.name ? output_make(&task->state) : status;
 }
 
 int finish_outputs(task *task) {
     int status = RIGHT;
     for (int k = 0; k < OUTPUTS && status == RIGHT; k++)
         status = output_close(&task->output[k]);
+    if (status == RIGHT && task->state.file.name)
+        status = output_close(&task->state);
     if (status == RIGHT && stop_wanted())
         return FAILED;
     for (int k = 0; k < OUTPUTS && status == RIGHT; k++)
         status = output_rename(&task->output[k]);
-    return status;
+    return status == RIGHT && task->state.file.name ? output_rename(&task->state) : status;
 }
 
 void close_files(task *task) {
     for (int k = 0; k < OUTPUTS; k++)
         output_abandon(&task->output[k]);
+    output_abandon(&task->state);
     for (int k = 0; k < INPUTS; k++)
         input_close(&task->input[k]);
 }

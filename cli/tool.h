@@ -30,6 +30,7 @@ int close_output(void);
 int loss_command(const onepass_loss_info *loss, int argc, char **argv);
 int list_command(int argc, char **argv);
 int info_command(int argc, char **argv);
+int merge_command(int argc, char **argv);
 
 void print_usage(bool to_error);
 void print_help(void);

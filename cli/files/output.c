@@ -38,18 +38,22 @@ static int reserve(const output *output, uint64_t bytes) {
     return RIGHT;
 }
 
+int output_make(output *output) {
+    problem problem;
+    const bool is_made = replacement_make(&output->file, &problem);
+    stop_knows_file(output->index, output->file.part);
+    return is_made ? RIGHT : complain_of(output, &problem);
+}
+
 int output_begin(output *output, int32_t dtype, const onepass_shape *shape) {
     char header[NPY_MOST_HEADER];
     const size_t header_size = npy_write_header(header, dtype, shape->ndim, shape->extent);
     uint64_t data;
-    problem problem;
     if (__builtin_mul_overflow((uint64_t)shape->count, (uint64_t)onepass_dtype_size(dtype), &data))
         return complain(WRONG, "%s: would be larger than any file can be", output->file.name);
-    const bool is_made = replacement_make(&output->file, &problem);
-    stop_knows_file(output->index, output->file.part);
-    if (!is_made)
-        return complain_of(output, &problem);
-    const int status = reserve(output, header_size + data);
+    int status = output_make(output);
+    if (status == RIGHT)
+        status = reserve(output, header_size + data);
     return status == RIGHT ? output_write(output, header, header_size) : status;
 }
 

@@ -14,7 +14,8 @@ typedef struct output {
  * directory, ... */
 int output_check(output *output, int index, const char *path, const input *const *inputs, int count);
 
-/* Makes the file beside its name and writes the header. */
+/* Makes the file beside its name; of a .npy file it also writes the header. */
+int output_make(output *output);
 int output_begin(output *output, int32_t dtype, const onepass_shape *shape);
 int output_write(output *output, const void *bytes, size_t count);
 

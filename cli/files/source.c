@@ -98,14 +98,15 @@ bool source_prepare(source *source, int64_t elements) {
     return make_room(source, elements);
 }
 
-bool choose_pieces(source *const *sources, int count, const onepass_shape *common, int64_t most, pieces *pieces) {
+bool choose_pieces(source *const *sources, int count, const onepass_shape *common, int64_t most, bool may_be_rows,
+                   pieces *pieces) {
     bool wants_rows = false;
     *pieces = (struct pieces){.elements = most};
     if (common->count == 0)
         return true;
     for (int k = 0; k < count; k++)
         wants_rows |= is_readable(&sources[k]->view) && !is_plain(&sources[k]->view);
-    if (wants_rows)
+    if (wants_rows && may_be_rows)
         try_rows(common, most, pieces);
     for (int k = 0; k < count; k++) {
         const view *view = &sources[k]->view;

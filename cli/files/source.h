@@ -31,8 +31,9 @@ void source_open_moved(source *source, input *input, int32_t last);
 bool source_prepare(source *source, int64_t elements);
 
 /* Chooses pieces of at most so many elements (a power of two) that suit all sources, and says which of them need a
- * copy. False: there is no memory for that, and it has complained. */
-bool choose_pieces(source *const *sources, int count, const onepass_shape *common, int64_t most, pieces *pieces);
+ * copy. Rows are for those who begin with the first. False: there is no memory for that, and it has complained. */
+bool choose_pieces(source *const *sources, int count, const onepass_shape *common, int64_t most, bool may_be_rows,
+                   pieces *pieces);
 
 /* The shape of a piece of `count` elements: one dimension, or rows. */
 void shape_piece(const pieces *pieces, const onepass_shape *common, int64_t count, onepass_shape *piece);

@@ -42,7 +42,7 @@ def files(folder):
 
 
 def test_commands(folder):
-    assert complete(folder, "") == sorted([*INFO, "list", "info", "--help", "--version"])
+    assert complete(folder, "") == sorted([*INFO, "list", "info", "merge", "--help", "--version"])
     assert complete(folder, "sm") == ["smooth_l1"]
     assert complete(folder, "in") == ["info"]
     assert complete(folder, "x") == []
@@ -59,6 +59,7 @@ def test_the_options_of_a_loss(folder, loss):
 
 def test_the_options_of_other_commands(folder):
     assert complete(folder, "list", "--") == complete(folder, "info", "--") == ["--help", "--json"]
+    assert complete(folder, "merge", "--") == ["--help", "--hex", "--json"]
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,12 @@ def run(files, command):
     """A tensor of a model has the loss's own shape."""
     words = shlex.split(command)[1:]
     if words[0] in VECTOR_LOSSES:
+        kept = {path: path.read_bytes() for path in files.path.glob("*.npy")}
         save_vectors(files, words[0])
-        return files.run(*words)
+        done = files.run(*words)
+        for path, content in kept.items():
+            path.write_bytes(content)
+        return done
     logits = files.load("logits.npy" if words[0] in ROW_LOSSES else "pred.npy")
     files.save_tensors("model.safetensors", logits=logits)
     return files.run(*words)

@@ -1,0 +1,249 @@
+# A whole in parts: onepass LOSS ... --part I/N --state FILE, and onepass merge, which has the bits of the whole call.
+import os
+import random
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+from expected import ROW_LOSSES, VECTOR_LOSSES, operand_names
+from folder import tool
+
+PARTS = [1, 2, 3, 7]
+
+
+def write_parts(folder, command, count):
+    names = [f"part{i}.onepass" for i in range(1, count + 1)]
+    for i, name in enumerate(names, 1):
+        folder.quiet(*command, "--part", f"{i}/{count}", "--state", name)
+    return names
+
+
+def check(folder, command, counts=PARTS):
+    """The whole call, and its parts in any order, print the same bits."""
+    wanted = folder.hex(*command)
+    for count in counts:
+        names = write_parts(folder, command, count)
+        random.Random(count).shuffle(names)
+        assert folder.hex("merge", *names) == wanted
+    assert folder.answer("merge", *names) == folder.answer(*command)
+
+
+def numbers(seed, shape, dtype="f4"):
+    return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 1023, 1024, 1025, 5000])
+def test_sizes(folder, size):
+    folder.save("p.npy", numbers(1, size)), folder.save("t.npy", numbers(2, size))
+    check(folder, ["mse", "p.npy", "t.npy"])
+
+
+@pytest.mark.parametrize("types", ["f2f2", "f4f4", "f8f8", "f2f8"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "batchmean"])
+def test_types(folder, types, reduction):
+    folder.save("p.npy", numbers(1, (61, 83), types[:2])), folder.save("t.npy", numbers(2, (61, 83), types[2:]))
+    check(folder, ["smooth_l1", "p.npy", "t.npy", "--beta", 0.3, "--reduction", reduction], [3])
+
+
+def test_layouts(folder):
+    """Broadcasting, Fortran order, the other byte order: parts begin within rows."""
+    folder.save("p.npy", np.asfortranarray(numbers(1, (70, 90)))), folder.save("t.npy", numbers(2, (90,)))
+    folder.save("u.npy", numbers(2, (70, 1)).astype(">f4")), folder.save("c.npy", numbers(1, (70, 90)))
+    check(folder, ["mse", "p.npy", "t.npy"]), check(folder, ["l1", "p.npy", "u.npy"])
+    whole = folder.hex("mse", "c.npy", "t.npy")
+    first, _ = write_parts(folder, ["mse", "p.npy", "t.npy"], 2)
+    _, second = write_parts(folder, ["mse", "c.npy", "t.npy"], 2)
+    assert folder.hex("merge", first, second) == whole  # the same numbers in another order of bytes
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_weights_and_masks(folder, weighted, masked):
+    rng = np.random.default_rng(5)
+    folder.save("p.npy", numbers(1, 3000)), folder.save("t.npy", numbers(2, 3000))
+    folder.save("w.npy", rng.random(3000).astype("f4")), folder.save("m.npy", rng.random(3000) < 0.7)
+    more = ["--weight", "w.npy"] * weighted + ["--mask", "m.npy"] * masked
+    check(folder, ["mse", "p.npy", "t.npy", *more])
+
+
+@pytest.mark.parametrize("axis", [1, 0])
+def test_rows(folder, axis):
+    labels = np.random.default_rng(3).integers(0, 9, 2500)
+    labels[::7] = -100
+    logits = numbers(1, (2500, 9))
+    folder.save("l.npy", logits if axis else np.ascontiguousarray(logits.T)), folder.save("y.npy", labels)
+    folder.save("w.npy", np.linspace(0.5, 2, 9).astype("f4"))
+    command = ["cross_entropy", "l.npy", "y.npy", "--axis", axis, "--label-smoothing", 0.1, "--class-weight", "w.npy"]
+    check(folder, command), check(folder, [*command, "--reduction", "sum"], [3])
+
+
+def test_vectors(folder):
+    loss = "triplet_margin"
+    assert loss in VECTOR_LOSSES and "cross_entropy" in ROW_LOSSES
+    files = [folder.save(f"{name}.npy", numbers(i, (2100, 5))) for i, name in enumerate(operand_names(loss))]
+    check(folder, [loss, *files, "--margin", 0.5])
+
+
+def test_json(folder):
+    folder.save("p.npy", numbers(1, 3000, "f8")), folder.save("t.npy", numbers(2, 3000))
+    command = ["huber", "p.npy", "t.npy", "--delta", 0.5]
+    whole, merged = folder.json(*command), folder.json("merge", *write_parts(folder, command, 3))
+    assert merged == {**{key: whole[key] for key in merged if key != "parts"}, "parts": 3}
+    assert merged["type"] == "f64" and merged["parameters"] == {"delta": 0.5} and merged["elements"] == 3000
+
+
+def test_a_part_looks_at_its_own_files_alone(folder):
+    """NaN in one half comes out of that half."""
+    p = numbers(1, 4000)
+    p[3999] = np.nan
+    folder.save("p.npy", p), folder.save("t.npy", numbers(2, 4000))
+    write_parts(folder, ["mse", "p.npy", "t.npy"], 2)
+    p[3999] = 0
+    folder.save("p.npy", p)
+    folder.quiet("mse", "p.npy", "t.npy", "--part", "2/2", "--state", "part2.onepass")
+    assert folder.hex("merge", "part1.onepass", "part2.onepass") == folder.hex("mse", "p.npy", "t.npy")
+
+
+def test_states_are_small(folder):
+    for dtype, most in (("f4", 20000), ("f8", 40000)):
+        files = [folder.save(f"{name}.npy", numbers(1, 300000, dtype) ** 2) for name in "ptw"]
+        for name in write_parts(folder, ["mse", *files[:2], "--weight", files[2]], 3):
+            assert (folder / name).stat().st_size < most
+
+
+# ------------------------------------------------------------------- refusals --
+
+
+@pytest.fixture
+def parts(folder):
+    folder.save("p.npy", numbers(1, 3000)), folder.save("t.npy", numbers(2, 3000))
+    folder.save("w.npy", np.ones(3000, "f4")), folder.save("short.npy", numbers(2, 2999))
+    folder.save("wide.npy", numbers(2, 3000, "f8")), folder.save("half.npy", numbers(1, 3000, "f2"))
+    write_parts(folder, ["mse", "p.npy", "t.npy"], 12)
+    return folder
+
+
+def test_missing(parts):
+    names = [f"part{i}.onepass" for i in range(1, 13)]
+    parts.refuse("merge", *names[:2], *names[3:], says="part 3 of 12 is missing")
+    parts.refuse("merge", *names[1:11], says="parts 1 and 12 of 12 are missing")
+    parts.refuse("merge", *names[:2], says="parts 3, 4, 5, 6, 7, 8, 9, 10 and 2 more of 12 are missing")
+    parts.refuse("merge", says="no part is given")
+    parts.refuse("merge", "none.onepass", says=["none.onepass", "No such file"])
+
+
+def test_given_twice(parts):
+    os.link(parts / "part3.onepass", parts / "copy.onepass")
+    parts.refuse("merge", "part3.onepass", "part1.onepass", "copy.onepass", says=["part3", "copy", "both part 3 of 12"])
+
+
+@pytest.mark.parametrize(
+    "command, says",
+    [
+        (["l1", "p.npy", "t.npy"], "the loss is mse in the first and l1 in the second"),
+        (["mse", "p.npy", "t.npy", "--reduction", "sum"], "the reduction is mean"),
+        (["mse", "p.npy", "t.npy", "--reduction", "batchmean"], "the divisor is 0 in the first and 3000"),
+        (["mse", "short.npy", "short.npy"], "of 3000 elements, the second of 2999"),
+        (["mse", "p.npy", "wide.npy"], "the type of the answer is f32 in the first and f64"),
+        (["mse", "half.npy", "half.npy"], "the type of the answer is f32 in the first and f16"),
+        (["mse", "p.npy", "t.npy", "--weight", "w.npy"], "a weight"),
+    ],
+    ids=str,
+)
+def test_another_whole(parts, command, says):
+    parts.quiet(*command, "--part", "2/12", "--state", "other.onepass")
+    parts.refuse("merge", "part1.onepass", "other.onepass", says=["other.onepass", says])
+
+
+def test_another_parameter_or_division(parts):
+    for i, beta in ((1, 0.5), (2, 0.25)):
+        parts.quiet("smooth_l1", "p.npy", "t.npy", "--beta", beta, "--part", f"{i}/2", "--state", f"b{i}")
+    parts.refuse("merge", "b1", "b2", says=["b1", "b2", "beta is 0.5 in the first and 0.25"])
+    parts.quiet("mse", "p.npy", "t.npy", "--part", "2/3", "--state", "other.onepass")
+    parts.refuse("merge", "part1.onepass", "other.onepass", says=["part 1 of 12 and part 2 of 3"])
+
+
+def test_damage(parts):
+    good = (parts / "part2.onepass").read_bytes()
+    for size in [*range(0, 60), *range(60, len(good), 211), len(good) - 1]:
+        parts.write("bad", good[:size])
+        parts.refuse("merge", "part1.onepass", "bad", says="bad: ")
+    for at in [*range(0, 60), *range(60, len(good), 97), len(good) - 1]:
+        parts.write("bad", good[:at] + bytes([good[at] ^ 4]) + good[at + 1 :])
+        parts.refuse("merge", "part1.onepass", "bad", says="bad: ")
+    parts.write("bad", good + b"more")
+    parts.refuse("merge", "bad", says=["bad: ", "damaged"])
+    parts.refuse("merge", "p.npy", says=["p.npy: is not a part"])
+    parts.refuse("merge", ".", says=[".: cannot be read"])
+
+
+def test_another_version(parts):
+    good = (parts / "part2.onepass").read_bytes()
+    parts.write("bad", good[:8] + bytes([2]) + good[9:])
+    parts.refuse("merge", "bad", says=["bad: is a part of version 2"])
+    parts.write("bad", good[:56] + bytes([3]) + good[57:])
+    parts.refuse("merge", "bad", says=["bad: ", "version 3"])
+
+
+def test_what_a_program_exported(parts):
+    """Behind the header is the library's own state, which is a part by itself."""
+    parts.quiet("mse", "half.npy", "half.npy", "--part", "1/1", "--state", "all.onepass")
+    parts.write("raw", (parts / "all.onepass").read_bytes()[48:])
+    assert parts.json("merge", "raw")["type"] == "f32" and parts.json("merge", "all.onepass")["type"] == "f16"
+    parts.write("raw", (parts / "part2.onepass").read_bytes()[48:])
+    parts.refuse("merge", "raw", says=["250 of the 3000 elements", "0 to 249"])
+
+
+@pytest.mark.parametrize(
+    "options, says",
+    [
+        (["--part", "1/2"], "--part is given without --state"),
+        (["--state", "s"], "--state is given without --part"),
+        (["--part", "0/2", "--state", "s"], '--part is "0/2"'),
+        (["--part", "3/2", "--state", "s"], '--part is "3/2"'),
+        (["--part", "1", "--state", "s"], '--part is "1"'),
+        (["--part", "1/", "--state", "s"], '--part is "1/"'),
+        (["--part", "1/2/3", "--state", "s"], '--part is "1/2/3"'),
+        (["--part", "11111111111111111111/2", "--state", "s"], "--part is"),
+        (["--part", "1/2", "--state", "p.npy"], "is an input too"),
+        (["--part", "1/2", "--state", "-"], "-: "),
+        (["--part", "1/2", "--state", "none/s"], "cannot be written"),
+        (["--part", "1/2", "--state", "s", "--grad", "g.npy"], "g.npy: a part has no outputs"),
+        (["--part", "1/2", "--state", "s", "--reduction", "none", "--none", "n.npy"], "--reduction none"),
+        (["--part", "1/2", "--state", "s", "--hex"], "--hex is given"),
+        (["--part", "1/2", "--state", "s", "--json"], "--json is given"),
+        (["--part", "1/2", "--state", "s", "--device", "cuda"], "on the CPU"),
+    ],
+    ids=str,
+)
+def test_options(parts, options, says):
+    parts.refuse("mse", "p.npy", "t.npy", *options, says=says)
+
+
+def test_options_of_merge(parts):
+    parts.refuse("merge", "--hex", "--json", "part1.onepass", says="expected one of them")
+    parts.refuse("merge", "--grad", "g.npy", says="--grad: there is no such option")
+
+
+def test_killed(parts):
+    """A state is there as a whole or not at all, whenever the process dies."""
+    parts.save("long.npy", numbers(1, 1 << 21))
+    command = [tool(), "mse", "long.npy", "long.npy", "--part", "1/1", "--state", "s.onepass", "--threads", "1"]
+    found = 0
+    for i in range(12):
+        process = subprocess.Popen(command, cwd=parts.path)
+        time.sleep(0.001 * i)
+        process.send_signal([signal.SIGKILL, signal.SIGTERM][i % 2])
+        process.wait(timeout=60)
+        if os.path.exists(parts / "s.onepass"):
+            assert parts.answer("merge", "s.onepass") == "0"
+            os.remove(parts / "s.onepass")
+            found += 1
+        for name in os.listdir(parts.path):
+            assert not name.endswith(".part") or i % 2 == 0, "a part of a file is left where there was time to go"
+            if name.endswith(".part"):
+                os.remove(parts / name)
+    assert found < 12
