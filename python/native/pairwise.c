@@ -183,22 +183,36 @@ static outcome find_gradient(const operands *all, int k, PyObject *argument, bor
     return *made ? DONE : FAILED;
 }
 
-/* torch_gradient(loss, reduction, parameters, input, target, upstream, gradients[, third, weight, mask]): a tuple of
- * gradients at the common shape, one for each operand. In the tuple that is given each is to be made (True), not asked
- * for (None), or there: then it was computed for an upstream gradient of 1, and is computed anew unless that is what it
- * is. None: not for us. */
+/* What a mean is divided by: a number of Python's, a tensor, or nothing. */
+static outcome find_divisor(PyObject *argument, borrowed *into, onepass_call *call) {
+    if (argument == Py_None)
+        return DONE;
+    if (PyFloat_Check(argument)) {
+        call->divisor = PyFloat_AsDouble(argument);
+        return DONE;
+    }
+    call->divisor_tensor = &into->tensor;
+    return torch_borrow(argument, into);
+}
+
+/* torch_gradient(loss, reduction, parameters, input, target, upstream, gradients[, third, weight, mask[, divisor]]): a
+ * tuple of gradients at the common shape, one for each operand. In the tuple that is given each is to be made (True),
+ * not asked for (None), or there: then it was computed for an upstream gradient of 1, and is computed anew unless that
+ * is what it is. None: not for us. */
 PyObject *native_torch_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
     (void)module;
     onepass_call call;
     operands all;
-    borrowed upstream, gradient[MOST_OPERANDS];
+    borrowed upstream, divisor, gradient[MOST_OPERANDS];
     PyObject *made[1 + MOST_OPERANDS] = {NULL};
-    if ((count != 7 + EXTRAS && !native_has_count(count, 7, "torch_gradient")) ||
+    if ((count != 7 + EXTRAS && count != 7 + EXTRAS + 1 && !native_has_count(count, 7, "torch_gradient")) ||
         !native_read_question(arguments, &call))
         return NULL;
     outcome result = borrow_operands(arguments + 3, count > 7 ? arguments + 7 : NULL, 0, &all);
     if (result == DONE)
         result = torch_borrow(arguments[5], &upstream);
+    if (result == DONE && count > 7 + EXTRAS)
+        result = find_divisor(arguments[7 + EXTRAS], &divisor, &call);
     if (result == OTHERWISE)
         Py_RETURN_NONE;
     if (result == FAILED || place(&all, &call) != DONE)

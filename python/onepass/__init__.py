@@ -22,7 +22,7 @@ from .vectors import *  # noqa: F403
 
 __version__ = _native.version
 __all__ = [*accumulator.__all__, *functional.__all__, *linear.__all__, *margins.__all__, *regions.__all__,
-           *vectors.__all__, "losses", "machine", "nn", "patch_torch", "row_losses", "vector_losses"]
+           *vectors.__all__, "distributed", "losses", "machine", "nn", "patch_torch", "row_losses", "vector_losses"]
 
 
 def losses():
@@ -48,12 +48,12 @@ def machine():
 
 
 def __getattr__(name):
-    if name == "nn":  # its modules are PyTorch's, so that it imports PyTorch
+    if name in ("distributed", "nn"):  # which are PyTorch's, so that they import PyTorch
         import importlib
 
-        return importlib.import_module(".nn", __name__)
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted(set(globals()) | {"nn"})
+    return sorted(set(globals()) | {"distributed", "nn"})

@@ -1,6 +1,7 @@
 from typing import Any
 
 from . import accumulator as accumulator
+from . import distributed as distributed
 from . import functional as functional
 from . import linear as linear
 from . import margins as margins

@@ -1,0 +1,158 @@
+"""The loss of a batch that is spread over the ranks of torch.distributed, with bits that do not depend on how many
+there are: ranks tell each other the nodes of one tree of sums, and add nothing up on the way."""
+
+import math
+import struct
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from ._catalog import checked_divisor
+from ._contract import MEAN
+from ._exchange import exchange, or_tell, rank_and_size
+from ._shares import share_of
+from .accumulator import Accumulator
+
+__all__ = ["loss"]
+
+_COUNTS, _WEIGHTS, _PARTS = range(3)  # what ranks tell each other, in this order
+_TWO = struct.Struct("<qq")
+
+
+@torch.compiler.disable
+def loss(name, input, target, third=None, *, first=None, total=None, reduction="mean", weight=None, mask=None,
+         divisor=None, dim=None, averaged=False, group=None, **parameters):
+    """The loss of the whole batch, of which each rank of the group has a share: the same on all ranks, and
+    bit-identical to one call over the whole. Its gradient for this rank's operands is that of the whole batch's loss,
+    and bit-identical to that part of one call's.
+
+        loss = onepass.distributed.loss("cross_entropy", logits, labels)
+
+    name: one of onepass.losses(), onepass.row_losses() or onepass.vector_losses(), or that of a function, with its
+        parameters by name
+    input, target, third: this rank's share: elements, or rows, that follow each other in the whole. third is the third
+        operand of a loss that has one; of a loss over rows the weights of the classes
+    first, total: the share's first element or row in the whole, and the whole's number of them; without them shares
+        follow each other in the order of the ranks, which costs one more exchange
+    reduction: 'mean' or 'sum'
+    weight, mask: of the share's elements or rows, on all ranks or on none. A mean is over what one call would divide
+        by: all elements, those that the mask and ignore_index leave, or the sum of the weights, of all ranks
+    divisor: what a mean is divided by instead: a number, the same on all ranks
+    dim: the dimension of the classes, or the first of a vector, as onepass.Accumulator.add has it
+    averaged: True where something divides gradients by the number of ranks afterwards, as DistributedDataParallel and
+        FSDP do: gradients are then multiplied by that number. The loss is not
+    group: of torch.distributed; all ranks if not given
+
+    All ranks of the group call it alike. Operands are on the CPU. What is wrong on one rank, and shares that overlap or
+    leave a gap, are an error on all.
+    """
+    rank, ranks = rank_and_size(group)
+    with or_tell(group):
+        check_places(first, total)
+        share = share_of(name, (input, target, third), weight, mask, dim, reduction, parameters)
+        by = checked(divisor, share)
+        counts = share.count, share.taking_part() if by is TAKING_PART else 0
+    if first is None or by is TAKING_PART:
+        numbers = [_TWO.unpack(told) for told in exchange(group, _COUNTS, _TWO.pack(*counts))]
+        if first is None:
+            first, total = sum(count for count, _ in numbers[:rank]), sum(count for count, _ in numbers)
+        by = float(sum(taking_part for _, taking_part in numbers)) if by is TAKING_PART else by
+    if by is ALL:
+        by = float(total)
+    if by is WEIGHTS:
+        with or_tell(group):
+            counted = bytes(share.counted(first, total))
+        by = merged(exchange(group, _WEIGHTS, counted)).finish()
+    question = group, share, first, total, by, ranks if averaged else 1
+    return _Loss.apply(question, *share.operands, share.weight, share.mask)
+
+
+# --------------------------------------------------------------- what it is over --
+
+# What a mean is divided by, before that is known: the number of all elements, of those that take part, or the sum of
+# their weights.
+ALL, TAKING_PART, WEIGHTS = "all elements", "the elements that take part", "the weights"
+
+
+def check_places(first, total):
+    if (first is None) != (total is None):
+        raise ValueError(f"{'total' if first is None else 'first'} is given alone; expected both first and total, or "
+                         "neither, for shares in the order of the ranks")
+
+
+def checked(divisor, share):
+    """What a mean is divided by, or how that comes to be known; None where the parts know it once they are put
+    together, and nothing needs it before."""
+    if divisor is not None:
+        if share.code != MEAN:
+            raise ValueError("divisor is set, but reduction is 'sum'; expected 'mean', which it takes the place of the "
+                             "number of elements in")
+        return checked_divisor(divisor)
+    has_gradients = any(share.needed)
+    if share.code != MEAN or not (has_gradients or share.weight is not None and share.counts_elements):
+        return None
+    return WEIGHTS if not share.counts_elements else ALL if share.all_take_part else TAKING_PART
+
+
+def merged(told):
+    """The ranks' accumulators, as one."""
+    whole = None
+    for rank, data in enumerate(told):
+        try:
+            part = Accumulator.from_bytes(data)
+            if whole is not None:
+                whole.merge(part)
+        except ValueError as error:
+            raise RuntimeError(f"rank {rank}'s share does not go with those of the ranks before it: {error}") from None
+        whole = part if whole is None else whole
+    return whole
+
+
+# ------------------------------------------------------------------- there and back --
+
+
+class _Loss(torch.autograd.Function):
+    """The tensors are the share's three operands, of which the third may be None, weight and mask."""
+
+    @staticmethod
+    def forward(ctx, question, *tensors):
+        group, share, first, total, divisor, factor = question
+        is_usable = divisor is None or 0 < divisor < math.inf
+        with or_tell(group):
+            soon = any(share.needed) and is_usable and share.is_soon(factor == 1)
+            kept = share.empty_gradients() if soon else None
+            state = share.empty_state() if any(share.needed) and not soon else None
+            weight = None if divisor == 0 and share.counts_elements else share.weight  # where none takes part
+            part = bytes(share.added(first, total, divisor if is_usable else None, weight, kept, state))
+        whole = merged(exchange(group, _PARTS, part))
+        value = finished(whole, share.value_type())
+        ctx.save_for_backward(*tensors)
+        ctx.kept, ctx.state = kept, state
+        ctx.question = share, divisor_for(share, divisor, is_usable), factor
+        share.operands = None  # they are saved, so that hooks of saved tensors see all that is kept
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, upstream):
+        share, divisor, factor = ctx.question
+        kept = ctx.__dict__.pop("kept", None)  # in one step, should two threads run backward at once
+        upstream = upstream if factor == 1 else upstream * factor
+        found = share.gradients(ctx.saved_tensors, divisor, upstream, kept, ctx.state)
+        if found is None:
+            raise RuntimeError("an operand is no plain tensor any more; expected what the loss was computed of")
+        return None, *found, None, None
+
+
+def finished(whole, dtype):
+    try:
+        return whole.finish(dtype)
+    except RuntimeError as error:
+        raise RuntimeError(f"the ranks' shares do not make up the whole: {error}") from None
+
+
+def divisor_for(share, divisor, is_usable):
+    """What gradients are divided by, as the extension takes it: a number if it is one to divide by."""
+    if divisor is None:
+        return None
+    return float(divisor) if is_usable else torch.tensor(divisor, dtype=torch.float64)

@@ -1,0 +1,361 @@
+# What the ranks do in test_distributed.py: cases that must come out bit-identical to one call over the whole, and
+# faults that must be an error on every rank. Apart, so that a server imports it once and all ranks are forks of that.
+import os
+import random
+import traceback
+import zlib
+
+import torch
+import torch.distributed as dist
+
+import onepass.distributed  # here, so that the server imports what it needs
+from onepass import _native
+from slices import EVERY, IGNORED, LENGTH, PAIRWISE, ROWS, TILE, operands_of, same_bits, slice_of, spans_of
+
+WORLD = 8
+SIZES = (1, 2, 3, 4, 8)
+TOTAL = 3 * TILE + 77
+CASES, FAULTS = {}, {}
+
+
+def numbers_of(name, given):
+    known = next(loss for loss in (*onepass.losses(), *onepass.row_losses(), *onepass.vector_losses())
+                 if loss["name"] == name)["parameters"]
+    return tuple(float(given.get(one["name"], one["default"])) for one in known)
+
+
+# ------------------------------------------------------------------- one call over all --
+
+
+def gradients_of(name, operands, weight, mask, code, divisor, upstream, **parameters):
+    """By the extension's one call for each family, over the whole."""
+    numbers = numbers_of(name, parameters)
+    if name in PAIRWISE:
+        asked = tuple(True if one is not None else None for one in operands)
+        found = _native.torch_gradient(name, code, numbers, *operands[:2], upstream, asked, operands[2], weight, mask,
+                                       divisor)
+    elif name in ROWS:
+        asked = True, True if operands[1].is_floating_point() else None
+        found = _native.torch_rows_gradient(name, code, numbers, 0, *operands, weight, mask, divisor, upstream, None,
+                                            asked)
+    else:
+        asked = True, True, True if name == "triplet_margin" else None
+        found = _native.torch_vectors_gradient(name, code, numbers, -1, *operands, weight, mask, divisor, upstream,
+                                               asked)
+    return found
+
+
+def value_of(name, operands, weight, mask, reduction, divisor, **parameters):
+    if divisor is not None:
+        whole = onepass.Accumulator(name, TOTAL, reduction=reduction, divisor=divisor, **parameters)
+        whole.add(*operands, first=0, weight=weight, mask=mask)
+        return whole.finish(operands[0].dtype)
+    return onepass.value_and_grad(name, *operands, reduction=reduction, weight=weight, mask=mask, **parameters)[0]
+
+
+# -------------------------------------------------------------------------------- cases --
+
+
+def compare(rank, size, group, name, operands, weight=None, mask=None, reduction="mean", divisor=None, upstream=1.0,
+            averaged=False, in_order=False, total=TOTAL, **parameters):
+    """This rank's share of a random cut, value and gradients, beside one call over the whole."""
+    first, last = spans_of(total, size)[rank]
+    tensors = [*operands, weight, mask]
+    own = slice_of(tensors, total, first, last)
+    *leaves, own_weight, own_mask = [one.clone().requires_grad_() if one is not None and one.is_floating_point() and
+                                     k < 3 and one.shape[:1] == (last - first,) else one for k, one in enumerate(own)]
+    place = {} if in_order else {"first": first, "total": total}
+    value = onepass.distributed.loss(name, *leaves, weight=own_weight, mask=own_mask, reduction=reduction,
+                                     divisor=divisor, averaged=averaged, group=group, **place, **parameters)
+    expected = value_of(name, operands, weight, mask, reduction, divisor, **parameters)
+    assert same_bits(value, expected), f"value {value} for {expected}"
+    (value * upstream).backward()
+    code = 1 if reduction == "sum" else 0
+    if weight is not None and divisor is None and code == 0 and name in ("huber", "bce", "bce_with_logits"):
+        code = 4  # the extension's mean over the elements, whatever they weigh
+    factor = size if averaged else 1
+    whole = gradients_of(name, operands, weight, mask, code, divisor,
+                         torch.tensor(upstream, dtype=value.dtype) * factor, **parameters)
+    for leaf, expected in zip(leaves, whole):
+        if expected is not None:
+            assert same_bits(leaf.grad, expected[first:last]), "a gradient"
+
+
+def case(function):
+    CASES[function.__name__.removeprefix("case_")] = function
+
+
+for _name in EVERY:
+    CASES[_name] = lambda rank, size, group, name=_name: compare(
+        rank, size, group, name, operands_of(name, TOTAL), in_order=size % 2 == 1)
+
+for _name in ("mse", "huber", "bce", "cross_entropy", "cross_entropy_with_probabilities", "triplet_margin"):
+    for _kind in ("weight", "mask", "both"):
+        def weighted(rank, size, group, name=_name, kind=_kind):
+            operands = operands_of(name, TOTAL)
+            compare(rank, size, group, name, operands, torch.rand(TOTAL) if kind != "mask" else None,
+                    torch.rand(TOTAL) < 0.6 if kind != "weight" else None, in_order=size % 2 == 0)
+        CASES[f"{_name}, {_kind}"] = weighted
+
+
+@case
+def case_class_weights(*where):
+    input, target, _ = operands_of("cross_entropy", TOTAL)
+    compare(*where, "cross_entropy", (input, target, torch.rand(LENGTH)), torch.rand(TOTAL), label_smoothing=0.1)
+
+
+@case
+def case_a_sum(*where):
+    compare(*where, "smooth_l1", operands_of("smooth_l1", TOTAL), torch.rand(TOTAL), reduction="sum", beta=0.3)
+
+
+@case
+def case_a_divisor(*where):
+    compare(*where, "cross_entropy", operands_of("cross_entropy", TOTAL), divisor=1234.5)
+    compare(*where, "mse", operands_of("mse", TOTAL), divisor=77.0)
+
+
+@case
+def case_upstream(*where):
+    for name in ("mse", "cross_entropy", "triplet_margin"):
+        compare(*where, name, operands_of(name, TOTAL), upstream=0.3, averaged=name == "mse")
+
+
+@case
+def case_types(*where):
+    for name in ("mse", "cross_entropy", "cosine_similarity"):
+        for dtype in (torch.float64, torch.bfloat16, torch.float16):
+            compare(*where, name, operands_of(name, TOTAL, dtype), upstream=1.0 if dtype == torch.bfloat16 else 0.5)
+
+
+@case
+def case_long_rows(*where):
+    """Whose state is kept for the way back."""
+    input, target = torch.randn(300, 1500), torch.randint(0, 1500, (300,))
+    compare(*where, "cross_entropy", (input, target, None), total=300, averaged=True)
+
+
+@case
+def case_none_takes_part(*where):
+    input, target, _ = operands_of("cross_entropy", TOTAL)
+    compare(*where, "cross_entropy", (input, torch.full_like(target, IGNORED), None))
+    mask = torch.zeros(TOTAL, dtype=torch.bool)
+    compare(*where, "mse", operands_of("mse", TOTAL), mask=mask)
+    compare(*where, "huber", operands_of("huber", TOTAL), torch.rand(TOTAL), mask)
+
+
+@case
+def case_weights_of_no_sum(*where):
+    weight = torch.rand(TOTAL) - 0.9
+    compare(*where, "mse", operands_of("mse", TOTAL), weight)
+
+
+@case
+def case_nothing(*where):
+    compare(*where, "mse", operands_of("mse", 0), total=0)
+
+
+@case
+def case_no_gradient(rank, size, group):
+    input, target, _ = operands_of("cross_entropy", TOTAL)
+    first, last = spans_of(TOTAL, size)[rank]
+    weight = torch.rand(TOTAL)
+    value = onepass.distributed.loss("cross_entropy", input[first:last], target[first:last], weight=weight[first:last],
+                                     group=group)
+    assert not value.requires_grad
+    assert same_bits(value, onepass.cross_entropy(input, target, row_weight=weight))
+
+
+@case
+def case_broadcast(rank, size, group):
+    """An operand that all share has the gradient of its own share of the batch."""
+    input, target = torch.rand(size * 700, 3), torch.rand(3)
+    own, shared = input[rank * 700:(rank + 1) * 700], target.clone().requires_grad_()
+    value = onepass.distributed.loss("l1", own, shared, group=group)
+    value.backward()
+    assert same_bits(value, onepass.value_and_grad("l1", input, target.expand(input.shape))[0])
+    part = onepass.value_and_grad("l1", own, target.expand(own.shape))[1]
+    torch.testing.assert_close(shared.grad, -part.sum(0) / size, rtol=1e-5, atol=1e-6)
+
+
+@case
+def case_modes(rank, size, group):
+    """Backward twice, and no second derivative."""
+    input, target, _ = operands_of("mse", 100 * size)
+    own = input[rank * 100:(rank + 1) * 100].clone().requires_grad_()
+    value = onepass.distributed.loss("mse", own, target[rank * 100:(rank + 1) * 100], group=group)
+    once, = torch.autograd.grad(value, own, retain_graph=True)
+    twice, = torch.autograd.grad(value, own)
+    assert same_bits(once, twice)
+
+
+def trained(model, wrapped, data, labels, rank, size, group):
+    """One step's gradients."""
+    first, last = spans_of(len(data), size)[rank]
+    value = onepass.distributed.loss("cross_entropy", wrapped(data[first:last]), labels[first:last], averaged=True,
+                                     group=group)
+    value.backward()
+    return value
+
+
+def reference(model, data, labels):
+    value = torch.nn.functional.cross_entropy(model(data), labels)
+    value.backward()
+    return value
+
+
+@case
+def case_ddp(rank, size, group):
+    """The gradients of the whole batch's token mean, though shares and their tokens differ in number."""
+    data, labels = torch.randn(700, 8, dtype=torch.float64), torch.randint(0, 5, (700,))
+    labels[:100] = IGNORED
+    model = torch.nn.Linear(8, 5).double()
+    alone = torch.nn.Linear(8, 5).double()
+    alone.load_state_dict(model.state_dict())
+    wrapped = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
+    value = trained(model, wrapped, data, labels, rank, size, group)
+    torch.testing.assert_close(value, reference(alone, data, labels))
+    torch.testing.assert_close(model.weight.grad, alone.weight.grad)
+
+
+@case
+def case_fsdp(rank, size, group):
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.fsdp import fully_shard
+
+    data, labels = torch.randn(700, 8, dtype=torch.float64), torch.randint(0, 5, (700,))
+    model = torch.nn.Linear(8, 5).double()
+    alone = torch.nn.Linear(8, 5).double()
+    alone.load_state_dict(model.state_dict())
+    fully_shard(model, mesh=DeviceMesh.from_group(group, "cpu"))
+    value = trained(model, model, data, labels, rank, size, group)
+    torch.testing.assert_close(value, reference(alone, data, labels))
+    torch.testing.assert_close(model.weight.grad.full_tensor(), alone.weight.grad)
+
+
+# ------------------------------------------------------------------------------- faults --
+
+
+def fault(words):
+    """What goes wrong on the last rank, and what the others say of it; of that rank itself an error is enough."""
+    return lambda function: FAULTS.setdefault(function.__name__.removeprefix("fault_"), (words, function))
+
+
+def mse(rank, group, count=500, **more):
+    torch.manual_seed(rank)
+    input = torch.rand(count)
+    return onepass.distributed.loss("mse", input.requires_grad_(more.pop("needs", True)), torch.rand(count),
+                                    group=group, **more)
+
+
+@fault(r"could not compute its part of the loss: ValueError: operands of sizes \(500,\), \(3,\)")
+def fault_sizes(rank, group, is_odd):
+    onepass.distributed.loss("mse", torch.rand(500), torch.rand(3 if is_odd else 500), group=group)
+
+
+@fault("IndexError: Target 7 is out of bounds")
+def fault_label(rank, group, is_odd):
+    onepass.distributed.loss("cross_entropy", torch.rand(9, 5), torch.full((9,), 7 if is_odd else 3), group=group)
+
+
+@fault("the loss is (mse|l1)")
+def fault_another_loss(rank, group, is_odd):
+    onepass.distributed.loss("l1" if is_odd else "mse", torch.rand(9), torch.rand(9), group=group)
+
+
+@fault("beta")
+def fault_another_parameter(rank, group, is_odd):
+    onepass.distributed.loss("smooth_l1", torch.rand(9), torch.rand(9), group=group, beta=0.25 + is_odd)
+
+
+@fault("reduction|another step")
+def fault_another_reduction(rank, group, is_odd):
+    mse(rank, group, reduction="sum" if is_odd else "mean")
+
+
+@fault("computed in (float|double)")
+def fault_another_type(rank, group, is_odd):
+    dtype = torch.float64 if is_odd else torch.float32
+    onepass.distributed.loss("mse", torch.rand(9, dtype=dtype), torch.rand(9, dtype=dtype), group=group)
+
+
+@fault("another step")
+def fault_gradient_on_one_rank(rank, group, is_odd):
+    input = torch.rand(9, 5, requires_grad=is_odd)
+    onepass.distributed.loss("cross_entropy", input, torch.zeros(9).long(), group=group, first=9 * rank, total=36)
+
+
+@fault("weight")
+def fault_weight_on_one_rank(rank, group, is_odd):
+    mse(rank, group, needs=False, weight=torch.ones(500) if is_odd else None)
+
+
+@fault("another step")
+def fault_places_on_one_rank(rank, group, is_odd):
+    mse(rank, group, **({"first": 1500, "total": 2000} if is_odd else {}))
+
+
+@fault("first is given alone")
+def fault_first_alone(rank, group, is_odd):
+    mse(rank, group, **({"first": 1500} if is_odd else {}))
+
+
+@fault("do not make up the whole")
+def fault_gap(rank, group, is_odd):
+    mse(rank, group, first=rank * 500 + is_odd, total=2001)
+
+
+@fault("does not go with")
+def fault_overlap(rank, group, is_odd):
+    mse(rank, group, first=rank * 500 - is_odd, total=2000)
+
+
+@fault("total")
+def fault_another_total(rank, group, is_odd):
+    mse(rank, group, first=rank * 500, total=2000 + is_odd)
+
+
+@fault("in all")
+def fault_beyond(rank, group, is_odd):
+    mse(rank, group, first=rank * 500 + is_odd, total=2000)
+
+
+# ------------------------------------------------------------------------------ the ranks --
+
+
+def attempt(function, *arguments):
+    """Nothing, or what was raised."""
+    try:
+        function(*arguments)
+    except Exception as error:
+        return type(error).__name__, str(error), traceback.format_exc()
+    return None
+
+
+def work(rank, address, results):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{address}", rank=rank, world_size=WORLD)
+    groups = {size: dist.new_group(list(range(size))) for size in SIZES}
+    for size, group in groups.items():
+        if rank >= size:
+            continue
+        for name, function in CASES.items():
+            seed = zlib.crc32(f"{name} {size}".encode())
+            torch.manual_seed(seed)
+            random.seed(seed)
+            results.put((name, size, rank, attempt(function, rank, size, group)))
+    if rank < 4:
+        for name, (_, function) in FAULTS.items():
+            results.put((name, 4, rank, attempt(function, rank, groups[4], rank == 3)))
+    results.put(None)
+    dist.destroy_process_group()
+
+
+def work_till_one_dies(rank, address, results):
+    """Rank 1 ends in the middle; the others must not wait for it."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{address}", rank=rank, world_size=3)
+    mse(rank, None)
+    if rank == 1:
+        os._exit(7)
+    results.put((rank, attempt(mse, rank, None)))

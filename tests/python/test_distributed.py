@@ -1,0 +1,90 @@
+# Losses over the ranks of torch.distributed: value and gradients on 1, 2, 3, 4 and 8 ranks are bit-identical to one
+# call over the whole; what is wrong on one rank is an error on all. Eight processes are started once and do all the cases.
+import collections
+import multiprocessing
+import os
+import re
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("numpy")
+
+import torch.distributed as dist
+
+import onepass
+
+if not dist.is_available() or not dist.is_gloo_available():
+    pytest.skip("this PyTorch has no gloo", allow_module_level=True)
+
+from ranks import CASES, FAULTS, SIZES, WORLD, mse, work, work_till_one_dies
+
+LIMIT = 120  # seconds, after which something hangs
+
+
+def started(target, count, address):
+    """Processes that are forks of one that has imported PyTorch once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["ranks"])
+    results = context.Queue()
+    workers = [context.Process(target=target, args=(rank, os.fspath(address), results), daemon=True)
+               for rank in range(count)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # which is all that the server has to find modules by
+        for worker in workers:
+            worker.start()
+    return workers, results
+
+
+def found_by_all(address):
+    """What every rank found, by case and number of ranks."""
+    workers, results = started(work, WORLD, address)
+    found, left = collections.defaultdict(dict), WORLD
+    while left:
+        one = results.get(timeout=LIMIT)
+        if one is None:
+            left -= 1
+        else:
+            name, size, rank, error = one
+            found[name, size][rank] = error
+    for worker in workers:
+        worker.join(LIMIT)
+    return found
+
+
+def test_all_cases(tmp_path):
+    """In one test, so that the processes are started once, however tests are spread over others."""
+    found = found_by_all(tmp_path / "rendezvous")
+    asked = [*((name, size) for name in CASES for size in SIZES), *((name, 4) for name in FAULTS)]
+    assert sorted(found) == sorted(asked)
+    wrong = []
+    for (name, size), errors in found.items():
+        assert sorted(errors) == list(range(size)), f"{name} on {size} ranks"
+        for rank, error in errors.items():
+            if name in CASES and error is not None:
+                wrong.append(f"{name}: rank {rank} of {size}: {error[2]}")
+            elif name in FAULTS and not is_as_expected(error, rank, FAULTS[name][0]):
+                wrong.append(f"{name}: rank {rank}: {'a number' if error is None else error[2]}")
+    assert not wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong[:5])
+
+
+def is_as_expected(error, rank, words):
+    """An error on the rank that does something else, and on others one that says what."""
+    return error is not None and (rank == 3 or (error[0] == "RuntimeError" and re.search(words, error[1]) is not None))
+
+
+def test_a_rank_that_ends(tmp_path):
+    workers, results = started(work_till_one_dies, 3, tmp_path / "rendezvous")
+    others = dict(results.get(timeout=LIMIT) for _ in range(2))
+    for worker in workers:
+        worker.join(LIMIT)
+    assert workers[1].exitcode == 7 and sorted(others) == [0, 2]
+    for error in others.values():
+        assert error[0] == "RuntimeError" and "one of them may have ended" in error[1], error
+
+
+def test_without_ranks():
+    with pytest.raises(RuntimeError, match="init_process_group"):
+        mse(0, None)
+    assert "distributed" in dir(onepass)
