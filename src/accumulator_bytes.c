@@ -37,16 +37,32 @@ static const unsigned char magic[8] = {0x89, 'o', 'n', 'e', 'p', 'a', 's', 's'};
 
 /* -------------------------------------------------------------------- numbers -- */
 
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define LITTLE_ENDIAN_BITS(swap, bits) (bits)
+#else
+#define LITTLE_ENDIAN_BITS(swap, bits) swap(bits)
+#endif
+
 static uint64_t load_word(const unsigned char *at) {
-    uint64_t word = 0;
-    for (int i = 0; i < 8; i++)
-        word |= (uint64_t)at[i] << 8 * i;
-    return word;
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return LITTLE_ENDIAN_BITS(__builtin_bswap64, word);
 }
 
 static void store_word(unsigned char *at, uint64_t word) {
-    for (int i = 0; i < 8; i++)
-        at[i] = (unsigned char)(word >> 8 * i);
+    const uint64_t bits = LITTLE_ENDIAN_BITS(__builtin_bswap64, word);
+    memcpy(at, &bits, sizeof bits);
+}
+
+static uint32_t load_half(const unsigned char *at) {
+    uint32_t half;
+    memcpy(&half, at, sizeof half);
+    return LITTLE_ENDIAN_BITS(__builtin_bswap32, half);
+}
+
+static void store_half(unsigned char *at, uint32_t half) {
+    const uint32_t bits = LITTLE_ENDIAN_BITS(__builtin_bswap32, half);
+    memcpy(at, &bits, sizeof bits);
 }
 
 /* Every step maps words, and sums before, one to one, so that no change of a single word goes unnoticed. */
@@ -152,19 +168,30 @@ static void put_header(const onepass_accumulator *accumulator, size_t size, walk
     put(walk, (uint64_t)accumulator->torn.count);
 }
 
+/* Neighbouring terms. */
+static unsigned char *put_run(unsigned char *at, int32_t compute, const void *terms, int64_t first, int64_t end) {
+    const double *wide = terms;
+    const float *narrow = terms;
+    if (compute == ONEPASS_F64)
+        for (int64_t i = first; i < end; i++)
+            store_word(at + 8 * (i - first), stored_f64(wide[i]));
+    else
+        for (int64_t i = first; i < end; i++)
+            store_half(at + 4 * (i - first), stored_f32(narrow[i]));
+    return at + (size_t)(end - first) * dtype_size(compute);
+}
+
 static void put_terms(const torn_elements *has, int32_t compute, const void *terms, walk *walk) {
-    unsigned char *begin = walk->at;
-    for (int64_t i = onepass_torn_next(has, 0, true); i < ORDER_TILE; i = onepass_torn_next(has, i + 1, true)) {
-        if (compute == ONEPASS_F64) {
-            put(walk, stored_f64(((const double *)terms)[i]));
-            continue;
-        }
-        const uint32_t bits = stored_f32(((const float *)terms)[i]);
-        for (int k = 0; k < 4; k++)
-            *walk->at++ = (unsigned char)(bits >> 8 * k);
+    int64_t first = onepass_torn_next(has, 0, true);
+    while (first < ORDER_TILE) {
+        const int64_t end = onepass_torn_next(has, first, false);
+        walk->at = put_run(walk->at, compute, terms, first, end);
+        first = onepass_torn_next(has, end, true);
     }
-    while ((walk->at - begin) % 8 != 0)
-        *walk->at++ = 0;
+    if (onepass_torn_count(has) * (int64_t)dtype_size(compute) % 8 != 0) {
+        store_half(walk->at, 0);
+        walk->at += 4;
+    }
 }
 
 static void put_torn(torn_tile *torn, walk *walk) {
@@ -336,16 +363,27 @@ static onepass_status read_node(reading *reading, bool has_weights, onepass_accu
     return ONEPASS_OK;
 }
 
+static const unsigned char *get_run(const unsigned char *at, int32_t compute, void *terms, int64_t first, int64_t end) {
+    double *wide = terms;
+    float *narrow = terms;
+    if (compute == ONEPASS_F64)
+        for (int64_t i = first; i < end; i++) {
+            const uint64_t bits = load_word(at + 8 * (i - first));
+            memcpy(&wide[i], &bits, sizeof bits);
+        }
+    else
+        for (int64_t i = first; i < end; i++)
+            narrow[i] = f32_of(load_half(at + 4 * (i - first)));
+    return at + (size_t)(end - first) * dtype_size(compute);
+}
+
 static void get_terms(reading *reading, const torn_elements *has, int32_t compute, void *terms) {
     const unsigned char *at = reading->at;
-    for (int64_t i = onepass_torn_next(has, 0, true); i < ORDER_TILE; i = onepass_torn_next(has, i + 1, true)) {
-        uint64_t wide = 0;
-        for (size_t k = 0; k < dtype_size(compute); k++)
-            wide |= (uint64_t)*at++ << 8 * k;
-        if (compute == ONEPASS_F64)
-            memcpy((double *)terms + i, &wide, sizeof wide);
-        else
-            ((float *)terms)[i] = f32_of((uint32_t)wide);
+    int64_t first = onepass_torn_next(has, 0, true);
+    while (first < ORDER_TILE) {
+        const int64_t end = onepass_torn_next(has, first, false);
+        at = get_run(at, compute, terms, first, end);
+        first = onepass_torn_next(has, end, true);
     }
     const size_t size = size_of_terms(onepass_torn_count(has), compute);
     reading->at += size;
