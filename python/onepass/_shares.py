@@ -39,7 +39,8 @@ def share_of(name, operands, weight, mask, dim, reduction, parameters):
             raise ValueError(f"{called} requires a gradient, which a loss over ranks does not have; expected "
                              f"{called}.detach()")
     family = Elements if loss in CATALOG else Rows if loss in ROW_CATALOG else Vectors
-    return family(loss, operands, weight, mask, accumulator.axis_of(loss, dim), 0 if reduction == "mean" else 1, numbers)
+    code = 0 if reduction == "mean" else 1
+    return family(loss, operands, weight, mask, accumulator.axis_of(loss, dim), code, numbers)
 
 
 class Share:

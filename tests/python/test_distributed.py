@@ -1,5 +1,5 @@
 # Losses over the ranks of torch.distributed: value and gradients on 1, 2, 3, 4 and 8 ranks are bit-identical to one
-# call over the whole; what is wrong on one rank is an error on all. Eight processes are started once and do all the cases.
+# call over the whole; what is wrong on one rank is an error on all. Eight processes are started once and do all cases.
 import collections
 import multiprocessing
 import os
