@@ -3,7 +3,8 @@
 # instruction sets that this machine does not have. Builds in build-cross/; the release build of build-test/ is used.
 #
 # Emulation is slow. Unless TEST=full, each emulated set checks a quarter of the golden file, groups of every loss in it;
-# that the bits in there are right is proven elsewhere. JOBS is the number of processes.
+# that the bits in there are right is proven elsewhere. The bytes of accumulators are compared too. JOBS is the number of
+# processes.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 work=build-test/emulated
@@ -45,6 +46,7 @@ list() {
             echo "$1 $2 $set golden --check tests/golden.txt $part/4"
         fi
     done
+    echo "$1 $2 $set test_accumulator_bytes"
 }
 
 leave_out() {
@@ -66,7 +68,7 @@ aarch64) other=x86_64 packages="gcc-x86-64-linux-gnu libc6-dev-amd64-cross" ;;
 esac
 command -v $other-linux-gnu-gcc >/dev/null || leave_out $other-linux-gnu-gcc "$packages"
 command -v qemu-$other >/dev/null || leave_out qemu-$other qemu-user
-programs="golden list_instruction_sets"
+programs="golden list_instruction_sets test_accumulator_bytes"
 [ "${TEST:-}" != full ] || programs="$programs test_losses test_order"
 rm -rf $work
 mkdir -p $work

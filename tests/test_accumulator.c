@@ -239,8 +239,10 @@ static void test_slicing(void) {
         7 * 1024 + 100, /* a broken tree */
         100000,         /* 98 tiles: many slices */
     };
-    static const int32_t dtypes[][2] = {
-        {ONEPASS_F32, ONEPASS_F32}, {ONEPASS_F64, ONEPASS_F64}, {ONEPASS_F16, ONEPASS_BF16}};
+    static const int32_t dtypes[][2] = {{ONEPASS_F32, ONEPASS_F32},
+                                        {ONEPASS_F64, ONEPASS_F64},
+                                        {ONEPASS_F16, ONEPASS_BF16},
+                                        {ONEPASS_BF16, ONEPASS_F32}};
     static const int32_t weights[] = {0, ONEPASS_F32, ONEPASS_F64, ONEPASS_F16}; /* 0: none */
     const int rounds = check_quick("three of four random slicings") ? 3 : 12;
     uint64_t state = 77;
@@ -250,7 +252,7 @@ static void test_slicing(void) {
             const int swept = case_loss_is_swept(loss);
             for (int turn = 0; turn < 16; turn++) {
                 const int32_t reduction = turn % 2 ? ONEPASS_SUM : ONEPASS_MEAN;
-                const int32_t *dtype = dtypes[(i + (size_t)j) % 3];
+                const int32_t *dtype = dtypes[(i + (size_t)j) % 4];
                 const double divisor = reduction == ONEPASS_MEAN && j == 1 ? 12345.5 : 0;
                 if (!swept && (counts[i] < 2000 || counts[i] > 50000 || (turn + j) % 5)) {
                     continue; /* slicing is the same for all losses */
@@ -523,12 +525,26 @@ static void test_torn_errors(void) {
     expect_words(onepass_accumulator_merge(other, accumulator), &poisoned, "1499 is the first", "the other way");
     onepass_accumulator_destroy(other);
     other = begin(&w);
+    CHECK_OK(add_slice(other, &w, 1600, 1601), "an element that is new");
+    CHECK_OK(add_slice(other, &w, 1400, 1401), "and one of the same tile that is not");
+    CHECK_OK(add_slice(other, &w, 1700, 1701), "between two that are new");
+    expect_words(onepass_accumulator_merge(accumulator, other), &poisoned, "elements 1400 to 1400", "one of three");
+    onepass_accumulator_destroy(other);
+    other = begin(&w);
+    CHECK_OK(add_slice(other, &w, 1600, 1601), "an element that is new");
+    CHECK_OK(add_slice(accumulator, &w, 1700, 1701), "one behind it");
+    CHECK_OK(add_slice(other, &w, 1700, 1701), "and there, too");
+    expect_words(onepass_accumulator_merge(accumulator, other), &poisoned, "elements 1700 to 1700",
+                 "the second of two");
+    onepass_accumulator_destroy(other);
+    other = begin(&w);
+    CHECK_OK(add_slice(accumulator, &w, 1701, 2000), "up to it");
     CHECK_OK(add_slice(other, &w, 2000, 5000), "more than tiles 2 and 3");
     CHECK_OK(onepass_accumulator_merge(accumulator, other), "merge");
-    expect_missing(accumulator, 4500, 1500, 1999);
+    expect_missing(accumulator, 4800, 1500, 1699);
     expect_words(add_slice(accumulator, &poisoned, 4999, 6000), &poisoned, "4999 is the first",
                  "overlap of a torn tile");
-    CHECK_OK(add_slice(accumulator, &w, 1500, 2000), "the gap: three slices in tile 1");
+    CHECK_OK(add_slice(accumulator, &w, 1500, 1700), "the gap: many slices in tile 1");
     expect_missing(accumulator, 5000, 5000, w.count - 1);
     CHECK_OK(add_slice(accumulator, &w, w.count - 1, w.count), "the last element");
     CHECK_OK(add_slice(accumulator, &w, 5000, w.count - 1), "all but the last element");
