@@ -136,7 +136,9 @@ static void test_call_on_stack(onepass_call *call, const char *text, void *(*fun
                            ONEPASS_STACK_SIZE, depth, text);
     if (fits && depth > *deepest) {
         const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-        const size_t size = (ONEPASS_STACK_SIZE + depth_of_nothing + page - 1) / page * page;
+        const size_t enough = (ONEPASS_STACK_SIZE + depth_of_nothing + page - 1) / page * page;
+        const long least = sysconf(_SC_THREAD_STACK_MIN); /* 128 KiB in glibc for Arm: no thread has less */
+        const size_t size = least > 0 && enough < (size_t)least ? (size_t)least : enough;
         CHECK_OK((onepass_status)(uintptr_t)run_on_stack(exact, size, function, call), text);
     }
     *deepest = depth > *deepest ? depth : *deepest;
