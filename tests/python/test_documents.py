@@ -3,12 +3,15 @@
 import pathlib
 import pkgutil
 import re
+import shutil
+import subprocess
+import sys
 import warnings
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENTS = ["README.md", "docs/pytorch.md", "docs/language-models.md", "docs/vectors.md"]
+DOCUMENTS = ["README.md", "docs/pytorch.md", "docs/language-models.md", "docs/scaling.md", "docs/vectors.md"]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -28,14 +31,20 @@ def test_the_document_shows_python(document):
 
 @pytest.mark.parametrize("document, block", list(blocks()))
 def test_block(document, block, tmp_path):
-    for module in ("torch", "numpy"):
-        if f"import {module}" in block:
+    for module in ("torch", "numpy", "dask.array", "mpi4py", "pyspark"):
+        if re.search(rf"^(import|from) {re.escape(module)}\b", block, re.MULTILINE):
             pytest.importorskip(module)
+    if "pyspark" in block and shutil.which("java") is None:
+        pytest.skip("there is no java, which Spark runs in")
     file = tmp_path / pathlib.Path(document).name  # a file of the block alone: torch.compile may read it as Python
     file.write_text(block)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", module="block")  # those of others are not the document's
         exec(compile(block, str(file), "exec"), {"__name__": "block"})
+
+
+def test_the_picture_of_the_ranks_is_fresh():
+    subprocess.run([sys.executable, ROOT / "docs" / "make_scaling.py", "--check"], check=True)
 
 
 ALL = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"),
