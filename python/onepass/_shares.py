@@ -8,9 +8,9 @@ import torch
 from . import _native, _rows, _vectors, accumulator
 from ._autograd import SCALE, gradient_time
 from ._catalog import CATALOG, ROW_CATALOG, VECTOR_CATALOG, as_number, default_of
-from ._contract import MEAN, NAMES, Given, RowGiven, check_axis, contract_of
+from ._contract import MEAN, NAMES, NONE, Given, RowGiven, check_axis, contract_of
 from ._result import IN_SINGLE, result_flags, result_type
-from ._row_request import Request, Tensors, has_labels, keeps_state, rows_shape
+from ._row_request import NUMBERS, STATE, Request, Tensors, has_labels, keeps_state, rows_shape
 from ._row_request import result_type as row_type
 from ._torch_checks import check_kinds, check_weight, checked_shape, checked_variance
 from ._torch_state import is_in_single
@@ -43,9 +43,18 @@ def share_of(name, operands, weight, mask, dim, reduction, parameters):
     return family(loss, operands, weight, mask, accumulator.axis_of(loss, dim), code, numbers)
 
 
+def plain(found):
+    """What the extension has computed; it does not of tensors that are none of PyTorch's own, or lie oddly."""
+    if found is None:
+        raise TypeError("an operand is no plain tensor; expected dense tensors of PyTorch's own")
+    return found
+
+
 class Share:
     """What the families have in common. operands, weight and mask are tensors of one device; differentiable are the
-    places of operands that can have a gradient."""
+    places of operands that can have a gradient. Each family has, beside what is here, the rules that operands are
+    checked by, the type of the value, the share's gradients, and its terms, in the compute type and in their order,
+    with what the way back can use of the rows."""
 
     def __init__(self, loss, operands, weight, mask, axis, code, parameters):
         self.loss, self.weight, self.mask, self.axis = loss, weight, mask, axis
@@ -57,6 +66,14 @@ class Share:
         if len({one.device for one in plain}) > 1:
             raise ValueError(f"operands are on {', '.join(sorted({str(one.device) for one in plain}))}; expected one "
                              "device")
+
+    def signature(self, divisor):
+        """What all ranks must have alike, in words."""
+        parameters = ", ".join(f"{value:.17g}" for value in self.parameters)
+        has = [called for called, one in (("weight", self.weight), ("mask", self.mask)) if one is not None]
+        words = [NAMES[self.code], *([] if divisor is None else [f"divisor {divisor}"]), *has,
+                 *(["gradients"] if any(self.needed) else [])]
+        return f"{self.loss}({parameters}) in {self.compute_type()}, {', '.join(words)}"
 
     @property
     def count(self):
@@ -74,10 +91,8 @@ class Share:
         return self.mask is None
 
     def taking_part(self):
-        """How many elements or rows."""
-        if self.mask is None:
-            return self.count
-        return int(torch.count_nonzero(self.mask.expand(self.shape)))
+        """How many elements or rows a mask, or something else, leaves: a tensor."""
+        return torch.count_nonzero(self.mask.expand(self.shape))
 
     def compute_type(self):
         wide = [one for one in (*self.operands, self.weight) if one is not None and one.dtype == torch.float64]
@@ -87,9 +102,18 @@ class Share:
         """An accumulator of what this share's elements count for in a weighted mean: the losses of predictions that are
         off by 1."""
         found = accumulator.Accumulator("mse", total, reduction="sum")
-        one, zero = (torch.full((), number, dtype=self.compute_type()).expand(self.shape) for number in (1, 0))
+        one, zero = (self.everywhere(number, self.shape) for number in (1, 0))
         found.add(one, zero, first=first, weight=self.weight, mask=self.mask)
         return found
+
+    def counted_terms(self):
+        """What they count for in a weighted mean: see counted()."""
+        one, zero = (self.everywhere(number, self.shape) for number in (1, 0))
+        return plain(_native.torch_loss("mse", NONE, (), one, zero, 0, 0, True, None, self.weight,
+                                        self.mask)).reshape(-1)
+
+    def everywhere(self, number, shape):
+        return torch.full((), number, dtype=self.compute_type(), device=self.operands[0].device).expand(shape)
 
     def added(self, first, total, divisor, weight, gradients, state):
         """An accumulator of this share's part."""
@@ -135,6 +159,14 @@ class Elements(Share):
         flags = result_flags(contract_of(self.loss), self.code)
         flags |= IN_SINGLE if is_in_single(self.operands[0].device.type) else 0
         return result_type((*self.operands, self.weight, self.mask), flags)
+
+    def terms(self):
+        """The result has the type that is computed in unless a number without dimensions makes that double."""
+        input, target, third = self.operands
+        if self.compute_type() is torch.float64:
+            input = input.double()
+        return plain(_native.torch_loss(self.loss, NONE, self.parameters, input, target, IN_SINGLE, 0, True, third,
+                                        self.weight, self.mask)).reshape(-1), None
 
     def is_soon(self, upstream_is_one):
         """Whether gradients are computed with the value, for an upstream gradient of 1, and multiplied by another."""
@@ -190,7 +222,7 @@ class Rows(Share):
         if not self.has_labels:
             return super().taking_part()
         found = self.operands[1] != self.ignore_index
-        return int(torch.count_nonzero(found if self.mask is None else found & (self.mask != 0)))
+        return torch.count_nonzero(found if self.mask is None else found & (self.mask != 0))
 
     def counted(self, first, total):
         """Where there are labels, these have weights: the loss of log-probabilities of -1 is what they count for."""
@@ -198,9 +230,24 @@ class Rows(Share):
             return super().counted(first, total)
         input, target, weight = self.operands
         found = accumulator.Accumulator("nll", total, reduction="sum", ignore_index=self.ignore_index)
-        minus = torch.full((), -1, dtype=self.compute_type()).expand(input.shape)
+        minus = self.everywhere(-1, input.shape)
         found.add_slice((minus, target, weight), first, self.weight, self.mask, self.axis, (None,) * 3, None)
         return found
+
+    def terms(self):
+        outputs = STATE if any(self.needed) and keeps_state(self.request(), self.operands[0]) else 0
+        found = plain(_native.torch_rows(self.loss, NONE, self.parameters, self.axis, *self.operands, self.weight,
+                                         self.mask, None, NUMBERS[self.compute_type()], outputs))
+        value, state = (found[0], found[3]) if outputs else (found, None)
+        return value.reshape(-1), state
+
+    def counted_terms(self):
+        if not self.has_labels:
+            return super().counted_terms()
+        input, target, weight = self.operands
+        return plain(_native.torch_rows("nll", NONE, (float(self.ignore_index),), self.axis,
+                                        self.everywhere(-1, input.shape), target, weight, self.weight, self.mask, None,
+                                        NUMBERS[self.compute_type()], 0)).reshape(-1)
 
     def value_type(self):
         tensors = Tensors(*self.operands, self.weight, self.mask)
@@ -260,6 +307,10 @@ class Vectors(Share):
     def value_type(self):
         tensors = VectorTensors(*self.operands, self.weight, self.mask)
         return vector_type(self.request(), tensors, casts(self.loss, self.operands[0].device.type))
+
+    def terms(self):
+        return plain(_native.torch_vectors(self.loss, NONE, self.parameters, self.axis, *self.operands, self.weight,
+                                           self.mask, None, NUMBERS[self.compute_type()], 0)).reshape(-1), None
 
     def is_soon(self, upstream_is_one):
         return upstream_is_one and not any(one.dtype is torch.float16 for one, need in zip(self.operands, self.needed)

@@ -1,22 +1,27 @@
 """The loss of a batch that is spread over the ranks of torch.distributed, with bits that do not depend on how many
 there are: ranks tell each other the nodes of one tree of sums, and add nothing up on the way."""
 
+import itertools
 import math
 import struct
 
 import torch
+import torch.distributed as dist
 from torch.autograd.function import once_differentiable
 
+from . import _device_parts, _native
 from ._catalog import checked_divisor
-from ._contract import MEAN
+from ._contract import MEAN, SUM
+from ._device_parts import Span
 from ._exchange import exchange, or_tell, rank_and_size
+from ._row_request import NUMBERS
 from ._shares import share_of
 from .accumulator import Accumulator
 
 __all__ = ["loss"]
 
-_COUNTS, _WEIGHTS, _PARTS = range(3)  # what ranks tell each other, in this order
-_TWO = struct.Struct("<qq")
+_COUNTS, _WEIGHTS, _PARTS, _PLACES = range(4)  # what ranks tell each other: the first three in this order
+_TWO, _THREE = struct.Struct("<qq"), struct.Struct("<qqq")
 
 
 @torch.compiler.disable
@@ -33,7 +38,7 @@ def loss(name, input, target, third=None, *, first=None, total=None, reduction="
     input, target, third: this rank's share: elements, or rows, that follow each other in the whole. third is the third
         operand of a loss that has one; of a loss over rows the weights of the classes
     first, total: the share's first element or row in the whole, and the whole's number of them; without them shares
-        follow each other in the order of the ranks, which costs one more exchange
+        follow each other in the order of the ranks, which costs one more exchange on the CPU
     reduction: 'mean' or 'sum'
     weight, mask: of the share's elements or rows, on all ranks or on none. A mean is over what one call would divide
         by: all elements, those that the mask and ignore_index leave, or the sum of the weights, of all ranks
@@ -43,15 +48,25 @@ def loss(name, input, target, third=None, *, first=None, total=None, reduction="
         FSDP do: gradients are then multiplied by that number. The loss is not
     group: of torch.distributed; all ranks if not given
 
-    All ranks of the group call it alike. Operands are on the CPU. What is wrong on one rank, and shares that overlap or
-    leave a gap, are an error on all.
+    All ranks of the group call it alike, with operands on the CPU or on their GPUs. What is wrong on one rank, and
+    shares that overlap or leave a gap, are an error on all. On GPUs the ranks tell each other where their shares lie at
+    first, by the CPU if the group has a backend for it ("cpu:gloo,cuda:nccl"); then the host waits for nothing.
     """
     rank, ranks = rank_and_size(group)
     with or_tell(group):
         check_places(first, total)
         share = share_of(name, (input, target, third), weight, mask, dim, reduction, parameters)
         by = checked(divisor, share)
-        counts = share.count, share.taking_part() if by is TAKING_PART else 0
+        if stays_on_device(share):
+            places = -1 if first is None else first, -1 if total is None else total, share.count
+            told = _THREE.pack(*places) + share.signature(divisor).encode()
+        else:
+            counts = share.count, int(share.taking_part()) if by is TAKING_PART else 0
+    factor = ranks if averaged else 1
+    if stays_on_device(share):
+        spans, total = spans_of(exchange(group, _PLACES, told))
+        question = group, share, spans, total, divisor, factor
+        return _DeviceLoss.apply(question, *share.operands, share.weight, share.mask)
     if first is None or by is TAKING_PART:
         numbers = [_TWO.unpack(told) for told in exchange(group, _COUNTS, _TWO.pack(*counts))]
         if first is None:
@@ -63,7 +78,7 @@ def loss(name, input, target, third=None, *, first=None, total=None, reduction="
         with or_tell(group):
             counted = bytes(share.counted(first, total))
         by = merged(exchange(group, _WEIGHTS, counted)).finish()
-    question = group, share, first, total, by, ranks if averaged else 1
+    question = group, share, first, total, by, factor
     return _Loss.apply(question, *share.operands, share.weight, share.mask)
 
 
@@ -156,3 +171,86 @@ def divisor_for(share, divisor, is_usable):
     if divisor is None:
         return None
     return float(divisor) if is_usable else torch.tensor(divisor, dtype=torch.float64)
+
+
+# --------------------------------------------------------------------------- on GPUs --
+
+
+def stays_on_device(share):
+    """Whether terms are added up where they are, so that the host waits for nothing."""
+    return share.operands[0].is_cuda
+
+
+def spans_of(told):
+    """Where the ranks' shares lie, and the total, of what all ranks tell; they compute the same, or all fail."""
+    places = [_THREE.unpack_from(one) for one in told]
+    signatures = [one[_THREE.size:].decode() for one in told]
+    for rank, (place, signature) in enumerate(zip(places, signatures)):
+        if signature != signatures[0] or (place[0] < 0, place[1]) != (places[0][0] < 0, places[0][1]):
+            raise RuntimeError(f"rank {rank} computes {signature} of {place[1]}, rank 0 {signatures[0]} of "
+                               f"{places[0][1]} (-1: in the order of the ranks); expected the same on all ranks")
+    if places[0][0] >= 0:
+        spans, total = [Span(first, first + count) for first, _, count in places], places[0][1]
+    else:
+        ends = list(itertools.accumulate(count for _, _, count in places))
+        spans, total = [Span(end - count, end) for end, (_, _, count) in zip(ends, places)], ends[-1]
+    _device_parts.check_spans(spans, total)
+    return tuple(spans), total
+
+
+class _DeviceLoss(torch.autograd.Function):
+    """The same, of tensors whose numbers the host does not wait for. Gradients are computed by backward."""
+
+    @staticmethod
+    def forward(ctx, question, *tensors):
+        group, share, spans, total, divisor, factor = question
+        terms, state = share.terms()
+        value = sum_over_ranks(group, terms, spans, total)
+        divisor = device_divisor(group, share, spans, total, divisor) if share.code == MEAN else None
+        value = rounded(value if divisor is None else value / divisor, share.value_type())
+        ctx.save_for_backward(*tensors)
+        ctx.question, ctx.state = (share, divisor, factor), state
+        share.operands = None
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, upstream):
+        share, divisor, factor = ctx.question
+        upstream = upstream if factor == 1 else upstream * factor
+        return None, *share.gradients(ctx.saved_tensors, divisor, upstream, None, ctx.state), None, None
+
+
+def sum_over_ranks(group, terms, spans, total):
+    """One all_gather, of doubles."""
+    rank, ranks = rank_and_size(group)
+    message = _device_parts.message_of(terms, spans[rank], _device_parts.message_size(spans))
+    if ranks > 1:
+        places = message.new_empty(ranks, len(message))
+        dist.all_gather(list(places.unbind(0)), message, group=group)
+        message = places.view(-1)
+    return _device_parts.sum_of(message, _device_parts.plan_of(spans, total, terms.device), terms.dtype)
+
+
+def device_divisor(group, share, spans, total, divisor):
+    """A number, or a tensor that the host does not look at."""
+    if divisor is not None:
+        return checked_divisor(divisor)
+    if not share.counts_elements:
+        return sum_over_ranks(group, share.counted_terms(), spans, total)
+    if share.all_take_part:
+        return float(total) if total else torch.zeros((), dtype=torch.float64, device=share.operands[0].device)
+    count = share.taking_part()
+    if rank_and_size(group)[1] > 1:
+        dist.all_reduce(count, group=group)  # of whole numbers, whose sum has one result
+    return count.double()
+
+
+def rounded(value, dtype):
+    """From double, once. PyTorch rounds to 16 bits by way of float, the library does not: the loss of a row of one
+    class is minus its log-probability."""
+    if dtype not in (torch.float16, torch.bfloat16):
+        return value.to(dtype)
+    label = torch.zeros(1, dtype=torch.int64, device=value.device)
+    return _native.torch_rows("nll", SUM, (-100.0,), 0, -value.reshape(1, 1), label, None, None, None, None,
+                              NUMBERS[dtype], 0)

@@ -14,6 +14,8 @@ from slices import EVERY, IGNORED, LENGTH, PAIRWISE, ROWS, TILE, operands_of, sa
 
 WORLD = 8
 SIZES = (1, 2, 3, 4, 8)
+ON_DEVICE = (1, 4)  # the same cases, by what serves GPUs
+FAULTS_ON_DEVICE = ("sizes", "another_loss", "another_parameter", "another_type", "gap", "overlap", "another_total")
 TOTAL = 3 * TILE + 77
 CASES, FAULTS = {}, {}
 
@@ -75,7 +77,7 @@ def compare(rank, size, group, name, operands, weight=None, mask=None, reduction
         code = 4  # the extension's mean over the elements, whatever they weigh
     factor = size if averaged else 1
     whole = gradients_of(name, operands, weight, mask, code, divisor,
-                         torch.tensor(upstream, dtype=value.dtype) * factor, **parameters)
+                         torch.tensor(upstream, dtype=value.dtype, device=value.device) * factor, **parameters)
     for leaf, expected in zip(leaves, whole):
         if expected is not None:
             assert same_bits(leaf.grad, expected[first:last]), "a gradient"
@@ -347,7 +349,54 @@ def work(rank, address, results):
     if rank < 4:
         for name, (_, function) in FAULTS.items():
             results.put((name, 4, rank, attempt(function, rank, groups[4], rank == 3)))
+    onepass.distributed.stays_on_device = lambda share: True  # as those of a GPU do, with the CPU in its place
+    for size in ON_DEVICE:
+        if rank >= size:
+            continue
+        for name, function in CASES.items():
+            seed = zlib.crc32(f"{name} {size} on a device".encode())
+            torch.manual_seed(seed)
+            random.seed(seed)
+            results.put((f"{name}, on a device", size, rank, attempt(function, rank, size, groups[size])))
+    if rank < 4:
+        for name in FAULTS_ON_DEVICE:
+            results.put((f"{name}, on a device", 4, rank, attempt(FAULTS[name][1], rank, groups[4], rank == 3)))
     results.put(None)
+    dist.destroy_process_group()
+
+
+def compare_on_gpu(rank, size, name, has_weight, has_mask):
+    """Of the CPU's accumulators nothing is used."""
+    operands = [None if one is None else one.cuda() for one in operands_of(name, TOTAL)]
+    weight, mask = torch.rand(TOTAL).cuda(), (torch.rand(TOTAL) < 0.6).cuda()
+    compare(rank, size, None, name, operands, weight if has_weight else None, mask if has_mask else None, upstream=0.5)
+
+
+def work_on_gpu(rank, address, results):
+    """Two ranks that share a GPU, which gloo lets them."""
+    dist.init_process_group("gloo", init_method=f"file://{address}", rank=rank, world_size=2)
+    for name in ("mse", "huber", "cross_entropy", "triplet_margin"):
+        for has_weight, has_mask in ((False, False), (True, False), (False, True), (True, True)):
+            torch.manual_seed(5)
+            random.seed(5)
+            results.put((name, rank, attempt(compare_on_gpu, rank, 2, name, has_weight, has_mask)))
+    results.put(None)
+    dist.destroy_process_group()
+
+
+def step_on_gpu():
+    input, target = torch.randn(3000, 7, device="cuda", requires_grad=True), torch.zeros(3000, device="cuda").long()
+    onepass.distributed.loss("cross_entropy", input, target).backward()
+    onepass.distributed.loss("mse", input, torch.zeros_like(input), weight=torch.ones_like(input)).backward()
+
+
+def work_without_waiting(rank, address, results):
+    """Once the places of the shares are known, nothing makes the host wait for the GPU."""
+    dist.init_process_group("cpu:gloo,cuda:nccl", init_method=f"file://{address}", rank=rank, world_size=1)
+    step_on_gpu()
+    torch.cuda.set_sync_debug_mode("error")
+    results.put((rank, attempt(step_on_gpu)))
+    torch.cuda.set_sync_debug_mode("default")
     dist.destroy_process_group()
 
 

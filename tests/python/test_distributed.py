@@ -18,7 +18,8 @@ import onepass
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("this PyTorch has no gloo", allow_module_level=True)
 
-from ranks import CASES, FAULTS, SIZES, WORLD, mse, work, work_till_one_dies
+from ranks import (CASES, FAULTS, FAULTS_ON_DEVICE, ON_DEVICE, SIZES, WORLD, mse, work, work_on_gpu,
+                   work_till_one_dies, work_without_waiting)
 
 LIMIT = 120  # seconds, after which something hangs
 
@@ -56,15 +57,19 @@ def found_by_all(address):
 def test_all_cases(tmp_path):
     """In one test, so that the processes are started once, however tests are spread over others."""
     found = found_by_all(tmp_path / "rendezvous")
-    asked = [*((name, size) for name in CASES for size in SIZES), *((name, 4) for name in FAULTS)]
+    asked = [*((name, size) for name in CASES for size in SIZES), *((name, 4) for name in FAULTS),
+             *((f"{name}, on a device", size) for name in CASES for size in ON_DEVICE),
+             *((f"{name}, on a device", 4) for name in FAULTS_ON_DEVICE)]
     assert sorted(found) == sorted(asked)
     wrong = []
     for (name, size), errors in found.items():
         assert sorted(errors) == list(range(size)), f"{name} on {size} ranks"
         for rank, error in errors.items():
-            if name in CASES and error is not None:
+            plain = name.removesuffix(", on a device")
+            words = FAULTS[plain][0] if name in FAULTS else ""  # on a device in words of its own
+            if plain in CASES and error is not None:
                 wrong.append(f"{name}: rank {rank} of {size}: {error[2]}")
-            elif name in FAULTS and not is_as_expected(error, rank, FAULTS[name][0]):
+            elif plain in FAULTS and not is_as_expected(error, rank, words):
                 wrong.append(f"{name}: rank {rank}: {'a number' if error is None else error[2]}")
     assert not wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong[:5])
 
@@ -82,6 +87,25 @@ def test_a_rank_that_ends(tmp_path):
     assert workers[1].exitcode == 7 and sorted(others) == [0, 2]
     for error in others.values():
         assert error[0] == "RuntimeError" and "one of them may have ended" in error[1], error
+
+
+@pytest.mark.gpu
+def test_ranks_on_a_gpu(tmp_path):
+    _, results = started(work_on_gpu, 2, tmp_path / "rendezvous")
+    left, wrong = 2, []
+    while left:
+        one = results.get(timeout=LIMIT)
+        left -= one is None
+        if one is not None and one[2] is not None:
+            wrong.append(f"{one[0]}: rank {one[1]}: {one[2][2]}")
+    assert not wrong, "\n".join(wrong[:3])
+
+
+@pytest.mark.gpu
+def test_nobody_waits_for_a_gpu(tmp_path):
+    _, results = started(work_without_waiting, 1, tmp_path / "rendezvous")
+    _, error = results.get(timeout=LIMIT)
+    assert error is None, error[2]
 
 
 def test_without_ranks():
