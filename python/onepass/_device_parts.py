@@ -4,6 +4,7 @@ which round as the library's do. Nobody waits for the GPU: the host knows where 
 A rank sends the terms of the tiles that its share tears, and the nodes of the tree that it has all tiles of.
 """
 
+import collections
 import functools
 from collections import namedtuple
 
@@ -89,43 +90,46 @@ def message_of(terms, span, size):
 Plan = namedtuple("Plan", "torn leaves levels")
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=8)
 def plan_of(spans, total, device):
     """For spans that make up the whole."""
     size = message_size(spans)
+    nothing = len(spans) * size
     torn, leaves = {}, {}
     for rank, span in enumerate(spans):
         at = rank * size
         for begin, end in ((span.first, head_end(span)), (tail_begin(span), span.last)):
-            for element in range(begin, end):
-                torn.setdefault(element // TILE, {})[element % TILE] = at
-                at += 1
+            if begin < end:
+                places = torn.setdefault(begin // TILE, torch.full((TILE,), nothing))
+                places[begin % TILE:begin % TILE + end - begin] = torch.arange(at, at + end - begin)
+                at += end - begin
         for node in emitted(*tiles_of(span)):
             leaves[node] = at
             at += 1
-    nothing = len(spans) * size
-    places = [[torn[tile].get(i, nothing) for i in range(TILE)] for tile in sorted(torn)]
+    places = torch.stack([torn[tile] for tile in sorted(torn)]) if torn else torch.empty(0, TILE, dtype=torch.int64)
     tops = {node: place for place, node in enumerate(leaves)}
     tops.update({(0, tile): len(leaves) + place for place, tile in enumerate(sorted(torn))})
-    return Plan(torch.tensor(places, dtype=torch.int64).reshape(-1, TILE).to(device),
-                torch.tensor(list(leaves.values()), dtype=torch.int64).to(device),
+    return Plan(places.to(device), torch.tensor(list(leaves.values()), dtype=torch.int64).to(device),
                 [tuple(torch.tensor(side).to(device) for side in pairs) for pairs in levels_of(tops, total)])
 
 
 def levels_of(tops, total):
-    """Of each level, the places of left and right nodes that become one; what comes of them has the next places."""
-    found, count = len(tops), -(-total // TILE)
-    for level in range(max(count - 1, 0).bit_length()):
-        lefts, rights = [], []
-        for _, index in sorted(node for node in tops if node[0] == level):
-            if index & 1:
+    """Of each level, the places of left and right nodes that become one; what comes of them has the next places. A node
+    at the end that has no right one goes up as it is."""
+    by_level, found = collections.defaultdict(dict), len(tops)
+    for (level, index), place in tops.items():
+        by_level[level][index] = place
+    for level in range(max(-(-total // TILE) - 1, 0).bit_length()):
+        own, above, lefts, rights = by_level[level], by_level[level + 1], [], []
+        for index in sorted(own):
+            right = own.get(index + 1)
+            if index & 1 or right is None:
+                if not index & 1:
+                    above[index >> 1] = own[index]
                 continue
-            left, right = tops.pop((level, index)), tops.pop((level, index + 1), None)
-            if right is not None:
-                lefts.append(left)
-                rights.append(right)
-                left, found = found, found + 1
-            tops[level + 1, index >> 1] = left
+            lefts.append(own[index])
+            rights.append(right)
+            above[index >> 1], found = found, found + 1
         if lefts:
             yield lefts, rights
 

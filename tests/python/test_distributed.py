@@ -14,6 +14,8 @@ pytest.importorskip("numpy")
 import torch.distributed as dist
 
 import onepass
+from onepass import _device_parts
+from slices import spans_of
 
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("this PyTorch has no gloo", allow_module_level=True)
@@ -88,6 +90,22 @@ def test_a_rank_that_ends(tmp_path):
     assert workers[1].exitcode == 7 and sorted(others) == [0, 2]
     for error in others.values():
         assert error[0] == "RuntimeError" and "one of them may have ended" in error[1], error
+
+
+@pytest.mark.parametrize("total", [0, 1, 1023, 1024, 1025, 9_000, 33_333])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["f32", "f64"])
+def test_parts_on_a_device_are_the_librarys_order(total, dtype):
+    p, t = torch.rand(2, total, dtype=dtype)
+    whole = onepass.Accumulator("mse", total, reduction="sum")
+    whole.add(p, t, first=0)
+    terms = onepass.mse_loss(p, t, reduction="none")
+    for ranks in (1, 2, 3, 8):
+        spans = tuple(_device_parts.Span(*span) for span in spans_of(total, ranks))
+        _device_parts.check_spans(spans, total)
+        size = _device_parts.message_size(spans)
+        messages = torch.cat([_device_parts.message_of(terms[span.first:span.last], span, size) for span in spans])
+        plan = _device_parts.plan_of(spans, total, terms.device)
+        assert _device_parts.sum_of(messages, plan, dtype).item() == whole.finish()
 
 
 @pytest.mark.gpu
