@@ -132,7 +132,8 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
         .vector = name##_vector_function,                                                                              \
         .vector_usual = name##_usual_function,                                                                         \
         .vectors = vector_count,                                                                                       \
-        .sums = sum_count};
+        .sums = sum_count,                                                                                             \
+        .has_softmaxes = HAS_SOFTMAXES_##length};
 
 #include ONEPASS_UNIT_HEADER
 #undef VECTOR_LOSS

@@ -8,6 +8,8 @@
 #include "internal.h"
 #include "onepass.h"
 
+#include <stdbool.h>
+
 /* What a job computes. A loss is of one of the families for losses, which are the first. */
 typedef enum family {
     FAMILY_PAIRWISE,   /* a loss whose every element has a value */
@@ -67,7 +69,8 @@ typedef struct loss {
     vector_function *vector;                 /* ... from a row's sums to its value and slopes, ... */
     void (*vector_usual)(double *parameter); /* ... which sets parameters that choose as they usually are, ... */
     int32_t vectors;                         /* ... how many operands are vectors; one behind them is a number a row */
-    int32_t sums;                            /* ... and how many sums are made of them */
+    int32_t sums;                            /* ... how many sums are made of them, ... */
+    bool has_softmaxes;                      /* ... and whether they are logits, of which it wants probabilities */
 } loss;
 
 /* src/catalog.c: the loss of that name, or null. */

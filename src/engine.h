@@ -32,7 +32,8 @@ typedef struct row_job {
 /* And what a vector loss has. Views of its operands that are vectors, and of their gradients, are over all elements,
  * row by row. */
 typedef struct vector_job {
-    int64_t length; /* elements of a vector */
+    int64_t length;      /* elements of a vector */
+    softmax_scale scale; /* of a loss with softmaxes */
 } vector_job;
 
 typedef struct job {

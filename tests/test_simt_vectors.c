@@ -97,8 +97,9 @@ static bool is_taken(const vector_case *c, size_t index, bool quick) {
 static void check_launched(int32_t compute) {
     for (int i = 0; onepass_vector_loss_at(i); i++) {
         for (int variant = 0; variant < CUDA_VARIANTS; variant++) {
-            const kernel_name name = simt_name(onepass_vector_loss_at(i)->name, (cuda_variant)variant);
-            if (onepass_cuda_has_vector_variant(compute, (cuda_variant)variant))
+            const char *loss = onepass_vector_loss_at(i)->name;
+            const kernel_name name = simt_name(loss, (cuda_variant)variant);
+            if (onepass_cuda_has_vector_variant(onepass_find_loss(loss), compute, (cuda_variant)variant))
                 CHECK(simt_was_launched(&name), "expected that %s of %s is launched", name.text,
                       oracle_dtype_name(compute));
         }

@@ -13,6 +13,7 @@
 #include "message.h"
 #include "order.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +49,9 @@ typedef struct cpu_functions {
     cpu_rows_function *rows;
     cpu_terms_function *terms;
     cpu_share_function *share;
+    cpu_vector_largest_function *vector_largest;
+    cpu_vector_softmaxes_function *vector_softmaxes;
+    cpu_vector_know_function *vector_know;
     cpu_vector_sums_function *vector_sums;
     cpu_vector_finish_function *vector_finish;
     cpu_vector_slopes_function *vector_slopes;
@@ -65,14 +69,19 @@ typedef struct instruction_set {
     ONEPASS_INTERNAL cpu_rows_function onepass_cpu_rows_##set_real;                                                    \
     ONEPASS_INTERNAL cpu_terms_function onepass_cpu_terms_##set_real;                                                  \
     ONEPASS_INTERNAL cpu_share_function onepass_cpu_share_##set_real;                                                  \
+    ONEPASS_INTERNAL cpu_vector_largest_function onepass_cpu_vector_largest_##set_real;                                \
+    ONEPASS_INTERNAL cpu_vector_softmaxes_function onepass_cpu_vector_softmaxes_##set_real;                            \
+    ONEPASS_INTERNAL cpu_vector_know_function onepass_cpu_vector_know_##set_real;                                      \
     ONEPASS_INTERNAL cpu_vector_sums_function onepass_cpu_vector_sums_##set_real;                                      \
     ONEPASS_INTERNAL cpu_vector_finish_function onepass_cpu_vector_finish_##set_real;                                  \
     ONEPASS_INTERNAL cpu_vector_slopes_function onepass_cpu_vector_slopes_##set_real;
 #define FUNCTIONS(set_real)                                                                                            \
     {                                                                                                                  \
         onepass_cpu_run_##set_real, onepass_cpu_run_rows_##set_real, onepass_cpu_rows_##set_real,                      \
-            onepass_cpu_terms_##set_real, onepass_cpu_share_##set_real, onepass_cpu_vector_sums_##set_real,            \
-            onepass_cpu_vector_finish_##set_real, onepass_cpu_vector_slopes_##set_real                                 \
+            onepass_cpu_terms_##set_real, onepass_cpu_share_##set_real, onepass_cpu_vector_largest_##set_real,         \
+            onepass_cpu_vector_softmaxes_##set_real, onepass_cpu_vector_know_##set_real,                               \
+            onepass_cpu_vector_sums_##set_real, onepass_cpu_vector_finish_##set_real,                                  \
+            onepass_cpu_vector_slopes_##set_real                                                                       \
     }
 #define DECLARE(unused, set, automatic)                                                                                \
     DECLARE_FUNCTIONS(set##_f32)                                                                                       \
@@ -159,8 +168,8 @@ static int64_t threads_for_labels(const job *job) {
 #define MOST_SPANS       1024
 #define SPANS_PER_THREAD 128
 
-static int level_of_spans(int64_t tiles, int64_t threads) {
-    const int64_t spans = least(threads * SPANS_PER_THREAD, MOST_SPANS);
+static int level_of_spans(int64_t tiles, int64_t threads, int64_t most) {
+    const int64_t spans = least(threads * SPANS_PER_THREAD, most);
     int level = 0;
     while (((tiles - 1) >> level) + 1 > spans)
         level++;
@@ -170,7 +179,7 @@ static int level_of_spans(int64_t tiles, int64_t threads) {
 /* Each thread has its share of the spans in one piece. A span that nobody has a sum of counts as 0. */
 static double run_on_threads(cpu_run_function *run, const job *job, int64_t tiles, int64_t threads) {
     double sum[MOST_SPANS];
-    const int level = level_of_spans(tiles, threads);
+    const int level = level_of_spans(tiles, threads, MOST_SPANS);
     const int64_t spans = ((tiles - 1) >> level) + 1;
     memset(sum, 0, (size_t)spans * sizeof *sum);
 #if defined(_OPENMP)
@@ -260,32 +269,80 @@ static bool threads_share_vectors(const job *job, int64_t threads) {
            job->vectors.length / ORDER_TILE >= threads * TILES_A_THREAD;
 }
 
+/* A row that threads share. Of several sums there are fewer spans, to keep them on the stack. */
+#define MOST_VECTOR_SPANS 512
+
+typedef struct shared_vectors {
+    const cpu_functions *functions;
+    double nodes[VECTOR_MOST_NODES][MOST_VECTOR_SPANS];
+    int64_t spans;
+    double largest[2];
+    double sum[VECTOR_MOST_NODES];
+    vector_softmaxes softmaxes;
+    vector_slopes slopes;
+} shared_vectors;
+
+/* What all threads left in their nodes; one thread adds it up. */
+static void join_nodes(shared_vectors *shared, int sums) {
+    for (int k = 0; k < sums; k++)
+        shared->sum[k] = order_tree(shared->nodes[k], shared->spans);
+}
+
+/* Each sees its largest logits to those of the row. */
+static void see_largest(const double *own, double *largest) {
+    for (int k = 0; k < 2; k++)
+        largest[k] = own[k] != own[k] || own[k] > largest[k] ? own[k] : largest[k];
+}
+
+/* All threads come here together. */
+static void share_softmaxes(const job *job, const vector_share *share, bool is_first, shared_vectors *shared) {
+    double own[2];
+    if (is_first)
+        shared->largest[0] = shared->largest[1] = -HUGE_VAL;
+#pragma omp barrier
+    shared->functions->vector_largest(job, share, own);
+#pragma omp critical(onepass_largest)
+    see_largest(own, shared->largest);
+#pragma omp barrier
+    shared->functions->vector_softmaxes(job, share, shared->largest);
+#pragma omp barrier
+    if (is_first) {
+        join_nodes(shared, VECTOR_MOST_NODES);
+        shared->functions->vector_know(job, shared->largest, shared->sum, &shared->softmaxes);
+    }
+#pragma omp barrier
+}
+
 /* Threads share the spans of each row. */
 static double share_vectors(const cpu_functions *functions, const job *job, int64_t threads) {
     _Alignas(64) double own[ORDER_TILE]; /* or floats */
     void *terms = job->terms ? job->terms : own;
-    double sums[VECTOR_MOST_SUMS][MOST_SPANS], sum[VECTOR_MOST_SUMS];
-    vector_slopes slopes = {0};
     const int64_t size = job->compute == ONEPASS_F64 ? sizeof(double) : sizeof(float);
     const int64_t tiles = (job->vectors.length - 1) / ORDER_TILE + 1;
-    const int level = level_of_spans(tiles, threads);
-    const int64_t spans = ((tiles - 1) >> level) + 1;
+    const int level = level_of_spans(tiles, threads, MOST_VECTOR_SPANS);
+    shared_vectors shared = {.functions = functions, .spans = ((tiles - 1) >> level) + 1};
 #pragma omp parallel num_threads((int)threads)
     {
         const float_state callers = enter_float_state();
         const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
-        const int64_t first = spans * thread / team, end = spans * (thread + 1) / team;
-        double *const node[VECTOR_MOST_SUMS] = {sums[0] + first, sums[1] + first, sums[2] + first};
+        const int64_t first = shared.spans * thread / team, end = shared.spans * (thread + 1) / team;
+        double *const node[VECTOR_MOST_NODES] = {shared.nodes[0] + first, shared.nodes[1] + first,
+                                                 shared.nodes[2] + first, shared.nodes[3] + first,
+                                                 shared.nodes[4] + first};
         for (int64_t row = 0; row < job->count; row++) {
-            functions->vector_sums(job, row, first << level, end << level, level, node);
+            const vector_share share = {row, first << level, end << level, level, node};
+            if (job->loss->has_softmaxes)
+                share_softmaxes(job, &share, thread == 0, &shared);
+            if (job->loss->sums > 0)
+                functions->vector_sums(job, &share, &shared.softmaxes);
 #pragma omp barrier
             if (thread == 0) {
-                for (int k = 0; k < job->loss->sums; k++)
-                    sum[k] = order_tree(sums[k], spans);
-                functions->vector_finish(job, row, sum, &slopes, (char *)terms + row * size);
+                join_nodes(&shared, job->loss->sums);
+                functions->vector_finish(job, row, shared.sum, &shared.softmaxes, &shared.slopes,
+                                         (char *)terms + row * size);
             }
 #pragma omp barrier
-            functions->vector_slopes(job, row, first << level, end << level, &slopes);
+            functions->vector_slopes(job, &share, &shared.softmaxes, &shared.slopes);
         }
         leave_float_state(callers);
     }

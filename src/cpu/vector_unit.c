@@ -82,13 +82,16 @@ ALWAYS_INLINE void write_slopes(vector_slope *slope, vector_usual *usual, int wh
 #define EACH_2(name)      name##_gradient_0, name##_gradient_1
 #define EACH_3(name)      EACH_2(name), name##_gradient_2
 
-/* src/descriptor.c refers to the table. */
-#define VECTOR_LOSS(name, operands, vector_count, sum_count, ...)                                                      \
+/* src/descriptor.c refers to the table. Nobody calls the function for sums of a loss that has none. */
+#define VECTOR_LOSS(name, operands, vector_count, sum_count, length, ...)                                              \
+    VECTOR_FUNCTION name##_terms_of(const real *x, const double *parameter, double *term) {                            \
+        VECTOR_TERMS_##length(name, x, parameter, term);                                                               \
+    }                                                                                                                  \
     static void name##_sums(const vector_tile *tile, double *sum) {                                                    \
         if (is_usual(name##_usual, tile->parameter))                                                                   \
-            sum_tile(name##_terms, name##_usual, sum_count, tile, sum);                                                \
+            sum_tile(name##_terms_of, name##_usual, sum_count, tile, sum);                                             \
         else                                                                                                           \
-            sum_tile(name##_terms, NULL, sum_count, tile, sum);                                                        \
+            sum_tile(name##_terms_of, NULL, sum_count, tile, sum);                                                     \
     }                                                                                                                  \
     GRADIENTS_##vector_count(name)                                                                                     \
         ONEPASS_INTERNAL extern const cpu_vector PASTE(onepass_cpu_##name##_, ONEPASS_VARIANT);                        \

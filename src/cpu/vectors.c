@@ -5,14 +5,22 @@
  */
 #include "cpu/vectors.h"
 
+#include "cpu/exponentials.h"
 #include "cpu/row_numbers.h"
 #include "cpu/vector_tile.h"
+#include "math/softmaxes.h"
 
-#define ROWS   PASTE(onepass_cpu_vectors_, ONEPASS_VARIANT)
-#define SUMS   PASTE(onepass_cpu_vector_sums_, ONEPASS_VARIANT)
-#define FINISH PASTE(onepass_cpu_vector_finish_, ONEPASS_VARIANT)
-#define SLOPES PASTE(onepass_cpu_vector_slopes_, ONEPASS_VARIANT)
+#define ROWS      PASTE(onepass_cpu_vectors_, ONEPASS_VARIANT)
+#define LARGEST   PASTE(onepass_cpu_vector_largest_, ONEPASS_VARIANT)
+#define SOFTMAXES PASTE(onepass_cpu_vector_softmaxes_, ONEPASS_VARIANT)
+#define KNOW      PASTE(onepass_cpu_vector_know_, ONEPASS_VARIANT)
+#define SUMS      PASTE(onepass_cpu_vector_sums_, ONEPASS_VARIANT)
+#define FINISH    PASTE(onepass_cpu_vector_finish_, ONEPASS_VARIANT)
+#define SLOPES    PASTE(onepass_cpu_vector_slopes_, ONEPASS_VARIANT)
 ONEPASS_INTERNAL cpu_vectors_function ROWS;
+ONEPASS_INTERNAL cpu_vector_largest_function LARGEST;
+ONEPASS_INTERNAL cpu_vector_softmaxes_function SOFTMAXES;
+ONEPASS_INTERNAL cpu_vector_know_function KNOW;
 ONEPASS_INTERNAL cpu_vector_sums_function SUMS;
 ONEPASS_INTERNAL cpu_vector_finish_function FINISH;
 ONEPASS_INTERNAL cpu_vector_slopes_function SLOPES;
@@ -55,19 +63,148 @@ static void gather_tile(const job *job, int64_t element, int64_t count, bool mus
         tile->operand[k] = tile->operand[0];
 }
 
-void SUMS(const job *job, int64_t row, int64_t first_tile, int64_t end_tile, int level, double *const *node) {
+/* The elements of a share: how many there are before its end, and the number of the row's first. */
+static int64_t end_of(const job *job, const vector_share *share) {
+    return least(share->end_tile * ORDER_TILE, job->vectors.length);
+}
+
+static int64_t first_of(const job *job, const vector_share *share) {
+    return (job->first + share->row) * job->vectors.length;
+}
+
+/* -------------------------------------------------------------- softmaxes -- */
+
+/* NaN if one is; +inf and -inf stay what they are. */
+void LARGEST(const job *job, const vector_share *share, double *largest) {
+    const int64_t end = end_of(job, share), first = first_of(job, share);
+    vector_tile tile;
+    vector_buffers buffers;
+    begin_tiles(job, &tile, &buffers);
+    largest[0] = largest[1] = -WIDE_INFINITY;
+    for (int64_t i = share->first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
+        gather_tile(job, first + i, least(end - i, ORDER_TILE), false, &tile, &buffers);
+        for (int k = 0; k < 2; k++) {
+            const double own = (double)largest_of(tile.operand[k], tile.count);
+            largest[k] = own != own || own > largest[k] ? own : largest[k];
+            if (own != own)
+                return;
+        }
+    }
+}
+
+/* What the second's exponentials carry. */
+static double sum_carried(const struct tile *logits, const vector_tile *tile, const real *tile_largest, real *terms) {
+    const struct tile second = *logits;
+    const real *a = tile->operand[0], *b = tile->operand[1];
+    const real largest[2] = {tile_largest[0], tile_largest[1]};
+    double sum;
+#pragma omp simd
+    for (int64_t i = 0; i < tile->count; i++)
+        terms[i] = softmaxes_carried(exponential_term(&second, i), softmaxes_apart(largest, a[i], b[i]));
+    stored_sum(terms, (int)tile->count, &sum);
+    return sum;
+}
+
+static void sum_softmaxes(const softmax *softmax, const softmax_scale *scale, bool carries, const vector_tile *tile,
+                          real *terms, softmax_tile *sums) {
+    const int count = (int)tile->count;
+    for (int k = 0; k < 2; k++) {
+        const softmax_shift shift = softmax_shift_of(softmax, scale, largest_of(tile->operand[k], count));
+        const struct tile logits = tile_of_logits(softmax, &shift, tile->operand[k]);
+        sums[k] = (softmax_tile){.exponent = shift.exponent, .largest = shift.largest};
+        sums[k].others =
+            sum_without_leading(&logits, count, row_most_of_tile(softmax, &shift), terms, &sums[k].leading);
+        if (k == 1 && carries)
+            sums[k].weighted = sum_carried(&logits, tile, (real[]){sums[0].largest, shift.largest}, terms);
+    }
+}
+
+void SOFTMAXES(const job *job, const vector_share *share, const double *largest) {
+    const softmax_scale *scale = &job->vectors.scale;
+    const softmax softmax = softmax_of(scale);
+    const int64_t end = end_of(job, share), first = first_of(job, share);
+    vector_tile tile;
+    vector_buffers buffers;
+    order_nodes nodes[SOFTMAXES_SUMS];
+    double exponent[2], part[SOFTMAXES_SUMS];
+    softmax_tile sums[2];
+    begin_tiles(job, &tile, &buffers);
+    for (int k = 0; k < SOFTMAXES_SUMS; k++)
+        order_begin_nodes(&nodes[k], share->level, share->node[k]);
+    if (!softmaxes_exponents(&softmax, scale, largest, exponent))
+        return;
+    for (int64_t i = share->first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
+        gather_tile(job, first + i, least(end - i, ORDER_TILE), false, &tile, &buffers);
+        sum_softmaxes(&softmax, scale, job->loss->sums == 0, &tile, buffers.result, sums);
+        softmaxes_parts(sums, exponent, largest, part);
+        for (int k = 0; k < SOFTMAXES_SUMS; k++)
+            order_push_tile(&nodes[k], part[k]);
+    }
+    for (int k = 0; k < SOFTMAXES_SUMS; k++)
+        order_end_node(&nodes[k]);
+}
+
+void KNOW(const job *job, const double *largest, const double *sum, vector_softmaxes *known) {
+    const softmax softmax = softmax_of(&job->vectors.scale);
+    softmaxes_know(&softmax, &job->vectors.scale, largest, sum, known);
+}
+
+/* Of logits in a buffer, in their place. */
+static void make_probabilities(const softmax *softmax, const softmax_scale *scale, double per_sum, double row_exponent,
+                               int64_t count, real *x) {
+    const softmax_shift shift = softmax_shift_of(softmax, scale, largest_of(x, count));
+    const struct tile logits = tile_of_logits(softmax, &shift, x);
+    const real factor = softmaxes_factor(per_sum, shift.exponent, row_exponent);
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++)
+        x[i] = exponential_term(&logits, i) * factor;
+}
+
+/* A tile's probabilities in the place of its logits, and behind them how far these are apart. */
+static void gather_probabilities(const job *job, const vector_softmaxes *known, int64_t element, int64_t count,
+                                 vector_tile *tile, vector_buffers *buffers) {
+    const softmax_scale *scale = &job->vectors.scale;
+    const softmax softmax = softmax_of(scale);
+    const real largest[2] = {(real)known->largest[0], (real)known->largest[1]};
+    real *a = buffers->operand[0], *b = buffers->operand[1], *apart = buffers->operand[2];
+    double exponent[2];
+    softmaxes_exponents(&softmax, scale, known->largest, exponent);
+    gather_copy(&job->operand[0], element, (int)count, a);
+    gather_copy(&job->operand[1], element, (int)count, b);
+    if (job->loss->sums == 0) {
+#pragma omp simd
+        for (int64_t i = 0; i < count; i++)
+            apart[i] = softmaxes_apart(largest, a[i], b[i]);
+    }
+    for (int k = 0; k < 2; k++)
+        make_probabilities(&softmax, scale, known->per_sum[k], exponent[k], count, buffers->operand[k]);
+    *tile = (vector_tile){.operand = {a, b, job->loss->sums == 0 ? apart : a}, .count = count};
+    memcpy(tile->parameter, job->parameter, sizeof tile->parameter);
+}
+
+/* ------------------------------------------------------- sums and slopes -- */
+
+/* The elements that a loss's functions are given. */
+static void gather_elements(const job *job, const vector_softmaxes *known, int64_t element, int64_t count,
+                            bool must_copy, vector_tile *tile, vector_buffers *buffers) {
+    if (job->loss->has_softmaxes)
+        gather_probabilities(job, known, element, count, tile, buffers);
+    else
+        gather_tile(job, element, count, must_copy, tile, buffers);
+}
+
+void SUMS(const job *job, const vector_share *share, const vector_softmaxes *known) {
     const cpu_vector *loss = job->loss->cpu_vectors.ONEPASS_VARIANT;
-    const int64_t length = job->vectors.length, first = (job->first + row) * length;
-    const int64_t end = least(end_tile * ORDER_TILE, length);
+    const int64_t end = end_of(job, share), first = first_of(job, share);
     vector_tile tile;
     vector_buffers buffers;
     order_nodes nodes[VECTOR_MOST_SUMS];
     double sum[VECTOR_MOST_SUMS];
     begin_tiles(job, &tile, &buffers);
     for (int k = 0; k < job->loss->sums; k++)
-        order_begin_nodes(&nodes[k], level, node[k]);
-    for (int64_t i = first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
-        gather_tile(job, first + i, least(end - i, ORDER_TILE), false, &tile, &buffers);
+        order_begin_nodes(&nodes[k], share->level, share->node[k]);
+    for (int64_t i = share->first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
+        gather_elements(job, known, first + i, least(end - i, ORDER_TILE), false, &tile, &buffers);
         loss->sums(&tile, sum);
         for (int k = 0; k < job->loss->sums; k++)
             order_push_tile(&nodes[k], sum[k]);
@@ -78,10 +215,11 @@ void SUMS(const job *job, int64_t row, int64_t first_tile, int64_t end_tile, int
 
 /* What multiplies all slopes of the row is multiplied into their factors. A row that takes no part has none, which
  * nobody asks for. */
-void FINISH(const job *job, int64_t row, const double *sum, vector_slopes *slopes, void *term) {
+void FINISH(const job *job, int64_t row, const double *sum, const vector_softmaxes *known, vector_slopes *slopes,
+            void *term) {
     const int64_t index = job->first + row;
     const view *number = &job->operand[job->loss->vectors];
-    vector_sums sums = {{0}, 0};
+    vector_sums sums = {{0}, 0, *known};
     double value = 0;
     if (takes_part(job, row)) {
         const double weight = element_of(&job->weight, index, 1);
@@ -99,26 +237,19 @@ void FINISH(const job *job, int64_t row, const double *sum, vector_slopes *slope
     *(real *)term = canonical((real)value);
 }
 
-/* What the row's gradients are multiplied by last, so that they may also be scaled later with the same bits. */
-static void multiply(real *gradient, int64_t count, real upstream) {
-#pragma omp simd
-    for (int64_t i = 0; i < count; i++)
-        gradient[i] = canonical(gradient[i] * upstream);
-}
-
-void SLOPES(const job *job, int64_t row, int64_t first_tile, int64_t end_tile, const vector_slopes *slopes) {
+/* The upstream gradient comes last, so that gradients may also be scaled later with the same bits. */
+void SLOPES(const job *job, const vector_share *share, const vector_softmaxes *known, const vector_slopes *slopes) {
     const cpu_vector *loss = job->loss->cpu_vectors.ONEPASS_VARIANT;
-    const int64_t length = job->vectors.length, first = (job->first + row) * length;
-    const int64_t end = least(end_tile * ORDER_TILE, length);
-    const bool part = takes_part(job, row), must_copy = gradient_count(job) > 1;
-    const real upstream = part ? upstream_of(job, job->first + row) : 1;
+    const int64_t end = end_of(job, share), first = first_of(job, share);
+    const bool part = takes_part(job, share->row), must_copy = gradient_count(job) > 1;
+    const real upstream = part ? upstream_of(job, job->first + share->row) : 1;
     vector_tile tile;
     vector_buffers buffers;
     begin_tiles(job, &tile, &buffers);
-    for (int64_t i = first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
+    for (int64_t i = share->first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
         const int count = (int)least(end - i, ORDER_TILE);
         if (part)
-            gather_tile(job, first + i, count, must_copy, &tile, &buffers);
+            gather_elements(job, known, first + i, count, must_copy, &tile, &buffers);
         for (int k = 0; k < job->loss->vectors; k++) {
             if (!job->gradient[k].data)
                 continue;
@@ -128,24 +259,41 @@ void SLOPES(const job *job, int64_t row, int64_t first_tile, int64_t end_tile, c
             else
                 memset(gradient, 0, (size_t)count * sizeof *gradient);
             if (upstream != 1)
-                multiply(gradient, count, upstream);
+                multiply_by_one(gradient, count, upstream);
             if (!into)
                 scatter(&job->gradient[k], first + i, count, gradient);
         }
     }
 }
 
+/* -------------------------------------------------------------------- rows -- */
+
+/* Buffers are large: those of one step are gone before the next has its own. */
+static void know_row(const job *job, const vector_share *share, const double *sum, vector_softmaxes *known) {
+    double largest[2];
+    LARGEST(job, share, largest);
+    SOFTMAXES(job, share, largest);
+    KNOW(job, largest, sum, known);
+}
+
 void ROWS(const job *job, int64_t first, int64_t count, void *terms) {
     const int64_t tiles = job->vectors.length / ORDER_TILE + (job->vectors.length % ORDER_TILE != 0);
     const bool has_value = job->value.data || job->sum, has_gradient = gradient_count(job) > 0;
     for (int64_t row = first; row < first + count; row++) {
-        double sum[VECTOR_MOST_SUMS] = {0};
-        double *const node[VECTOR_MOST_SUMS] = {&sum[0], &sum[1], &sum[2]};
+        double sum[VECTOR_MOST_NODES] = {0};
+        double *const node[VECTOR_MOST_NODES] = {&sum[0], &sum[1], &sum[2], &sum[3], &sum[4]};
+        const vector_share whole = {row, 0, tiles, ORDER_TOP_LEVEL, node};
+        vector_softmaxes known = {0};
         vector_slopes slopes = {0};
-        if (takes_part(job, row) && (has_value || has_gradient))
-            SUMS(job, row, 0, tiles, ORDER_TOP_LEVEL, node);
-        FINISH(job, row, sum, &slopes, (real *)terms + (row - first));
+        if (takes_part(job, row) && (has_value || has_gradient)) {
+            if (job->loss->has_softmaxes)
+                know_row(job, &whole, sum, &known);
+            memset(sum, 0, sizeof sum);
+            if (job->loss->sums > 0)
+                SUMS(job, &whole, &known);
+        }
+        FINISH(job, row, sum, &known, &slopes, (real *)terms + (row - first));
         if (has_gradient)
-            SLOPES(job, row, 0, tiles, &slopes);
+            SLOPES(job, &whole, &known, &slopes);
     }
 }

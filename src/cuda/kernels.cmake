@@ -103,7 +103,8 @@ endmacro()
 
 # onepass_compile_kernels(UNIT REAL OUTPUT): the commands that make one fat binary. The source becomes PTX once, for the
 # lowest architecture, which is more than half of the work; that becomes machine code for each, all at the same time.
-# Losses over rows in float ask for instructions that GPUs have from sm_80 on: of them there is PTX of compute_80, too.
+# Softmaxes in float ask for instructions that GPUs have from sm_80 on: of losses that have one there is PTX of compute_80,
+# too.
 function(onepass_compile_kernels unit real output)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/cuda)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/cuda/unit.cu)
@@ -122,7 +123,7 @@ function(onepass_compile_kernels unit real output)
   set(parts ${ptx})
   set(images --image3=kind=ptx,sm=${nvcc_lowest},file=${ptx})
   foreach(architecture ${nvcc_architectures})
-    if(unit IN_LIST row_units AND real STREQUAL "f32" AND nvcc_lowest LESS 80 AND architecture EQUAL 80)
+    if(unit IN_LIST softmax_units AND real STREQUAL "f32" AND nvcc_lowest LESS 80 AND architecture EQUAL 80)
       set(ptx ${folder}/${unit}_${real}_80.ptx)
       onepass_make_ptx(${ptx} 80)
       list(APPEND parts ${ptx})

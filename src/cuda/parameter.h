@@ -196,6 +196,12 @@ enum {
 /* Warps of a block that goes through shared memory: each has a tile of it. */
 #define CUDA_ANY_WARPS(size) ((size) == 8 ? 2 : 4)
 
+/* What a call says about logits, and the same in the compute type: see softmax_of(). */
+typedef struct cuda_softmax {
+    softmax_scale scale;
+    cuda_real factor, factor_low, per_factor, softcap;
+} cuda_softmax;
+
 typedef struct cuda_row {
     cuda_total total;             /* of which the workspace alone is used, unless rows are added up at once */
     void *data[CUDA_ROW_TENSORS]; /* null: absent */
@@ -225,9 +231,8 @@ typedef struct cuda_row {
     uint8_t sums;          /* the same: a block has a tile of rows, and adds up their terms itself */
     uint8_t lines;         /* the same: of as many rows as it has threads, which a block has */
     int32_t group;         /* rows of a block; where threads have rows, 1: of those that lie as the kernel likes it */
-    softmax_scale scale;
-    cuda_real factor, factor_low, per_factor, softcap; /* the same in the compute type: see softmax_of() */
-    cuda_real kept, share;                             /* u_c = w_c (kept q_c + share): of smoothed probabilities */
+    cuda_softmax softmax;
+    cuda_real kept, share; /* u_c = w_c (kept q_c + share): of smoothed probabilities */
     double smoothing;
     double divisor; /* of a mean, or 1 */
     double parameter[ONEPASS_MAX_PARAMETERS];
@@ -251,6 +256,12 @@ enum {
 /* Tiles whose sums wait in shared memory to become one node. */
 #define CUDA_MOST_CHUNK 32
 
+/* Numbers that a tile leaves for softmaxes. */
+#define CUDA_TILE_SOFTMAXES 7
+
+/* Rows of no more tiles are joined by a thread. */
+#define CUDA_TILES_OF_A_THREAD 32
+
 typedef struct cuda_vector {
     cuda_total total;                /* of which the workspace alone is used */
     void *data[CUDA_VECTOR_TENSORS]; /* null: absent */
@@ -261,9 +272,11 @@ typedef struct cuda_vector {
         row_stride[CUDA_VECTOR_TENSORS]; /* from row to row, in elements; of vectors that lie as a kernel likes it */
     int64_t chunks;                      /* of a row */
     cuda_divisor by_chunks;              /* the same */
+    cuda_divisor by_tiles;               /* tiles, the same */
     int64_t terms_at;                    /* where the rows' terms are in the workspace; 0: nobody wants them */
     int64_t nodes_at;                    /* the sums of chunks, ... */
-    int64_t factors_at;                  /* ... and the factors of rows, between launches */
+    int64_t factors_at;                  /* ... and the factors of rows, between launches; ... */
+    int64_t tiles_at, known_at;          /* ... what tiles leave for softmaxes, and what is known of rows */
     int32_t chunk;                       /* tiles of one, a power of two; of short rows the warps that a row has */
     uint8_t dtype[CUDA_VECTOR_TENSORS];
     uint8_t reduction;
@@ -272,7 +285,8 @@ typedef struct cuda_vector {
     uint8_t has_gradient;
     uint8_t
         halves; /* vectors and gradients are of 16-bit types, and not floats; of those that lie as a kernel likes it */
-    double divisor; /* of a mean, or 1 */
+    double divisor;       /* of a mean, or 1 */
+    cuda_softmax softmax; /* of a loss with softmaxes */
     double parameter[ONEPASS_MAX_PARAMETERS];
     cuda_view view[CUDA_VECTOR_TENSORS];
 } cuda_vector;

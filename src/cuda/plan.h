@@ -26,7 +26,8 @@ typedef enum cuda_kind {
     CUDA_ROW_KERNELS_LABEL_F32(KERNEL, )                                                                               \
     CUDA_ROW_KERNELS_PICKED_F32(KERNEL, )                                                                              \
     CUDA_ROW_KERNELS_NO_LOSS(KERNEL, )                                                                                 \
-    CUDA_VECTOR_KERNELS_F32(KERNEL, )
+    CUDA_VECTOR_KERNELS_F32(KERNEL, )                                                                                  \
+    CUDA_SOFTMAXES_F32(KERNEL, )
 
 #define CUDA_ENUMERATOR(loss, variant, ...) variant_##variant,
 typedef enum cuda_variant {
@@ -45,7 +46,7 @@ typedef struct cuda_variant_info {
 ONEPASS_INTERNAL extern const cuda_variant_info onepass_cuda_variant[CUDA_VARIANTS];
 ONEPASS_INTERNAL bool onepass_cuda_has_variant(int32_t operands, int32_t compute, cuda_variant variant);
 ONEPASS_INTERNAL bool onepass_cuda_has_row_variant(row_kind kind, int32_t compute, cuda_variant variant);
-ONEPASS_INTERNAL bool onepass_cuda_has_vector_variant(int32_t compute, cuda_variant variant);
+ONEPASS_INTERNAL bool onepass_cuda_has_vector_variant(const loss *loss, int32_t compute, cuda_variant variant);
 
 /* The fastest that can do the job. Fills in what only a direct one is told. */
 ONEPASS_INTERNAL cuda_variant onepass_cuda_choose_variant(const job *job, cuda_direct *direct);
@@ -55,6 +56,9 @@ ONEPASS_INTERNAL extern const loss onepass_cuda_weights, onepass_cuda_gradient;
 
 /* src/cuda/rows.c: those of losses over rows that do. */
 ONEPASS_INTERNAL extern const loss onepass_cuda_rows, onepass_cuda_terms;
+
+/* src/cuda/rows.c: what a call says about logits. */
+ONEPASS_INTERNAL void onepass_cuda_plan_softmax(const softmax_scale *scale, int32_t compute, cuda_softmax *told);
 
 /* ----------------------------------------------------------------- launch -- */
 
@@ -106,7 +110,7 @@ ONEPASS_INTERNAL void onepass_cuda_plan_view(const view *view, cuda_view *genera
 /* src/cuda/rows.c: all launches of a job, one after the other, in the same workspace; false: there is none of this
  * number. What rows predict, and what a mean is divided by, may be found out in some before the one that has the
  * elements or rows, and the terms of rows are added up in one behind it. */
-#define CUDA_MOST_STEPS 7
+#define CUDA_MOST_STEPS 9
 ONEPASS_INTERNAL bool onepass_cuda_plan_step(const job *job, int step, int32_t multiprocessors, cuda_launch *launch);
 
 /* The sum of the terms, or of the weights, that rows have left in the workspace, from onepass_cuda_terms_at() on; and

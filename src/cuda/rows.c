@@ -91,26 +91,32 @@ static bool needs_lse(const job *job) {
     return isnan(slopes.exponentials) || isnan(slopes.weights) || isnan(slopes.own);
 }
 
-/* softmax_of() in the compute type: this file has it in float. */
-static void plan_numbers(const job *job, cuda_row *row) {
-    const softmax_scale *scale = &job->rows.scale;
-    const double kept = 1 - job->rows.smoothing, share = job->rows.smoothing / (double)job->rows.classes;
-    if (job->compute == ONEPASS_F64) {
-        row->factor.f64 = scale->factor;
-        row->factor_low.f64 = scale->factor_low;
-        row->per_factor.f64 = 1 / scale->factor;
-        row->softcap.f64 = scale->softcap;
-        row->kept.f64 = kept;
-        row->share.f64 = share;
+void onepass_cuda_plan_softmax(const softmax_scale *scale, int32_t compute, cuda_softmax *told) {
+    told->scale = *scale;
+    if (compute == ONEPASS_F64) {
+        told->factor.f64 = scale->factor;
+        told->factor_low.f64 = scale->factor_low;
+        told->per_factor.f64 = 1 / scale->factor;
+        told->softcap.f64 = scale->softcap;
         return;
     }
-    const softmax softmax = softmax_of(scale);
-    row->factor.f32 = softmax.factor;
-    row->factor_low.f32 = softmax.factor_low;
-    row->per_factor.f32 = softmax.per_factor;
-    row->softcap.f32 = softmax.softcap;
-    row->kept.f32 = (float)kept;
-    row->share.f32 = (float)share;
+    const softmax softmax = softmax_of(scale); /* this file has it in float */
+    told->factor.f32 = softmax.factor;
+    told->factor_low.f32 = softmax.factor_low;
+    told->per_factor.f32 = softmax.per_factor;
+    told->softcap.f32 = softmax.softcap;
+}
+
+static void plan_numbers(const job *job, cuda_row *row) {
+    const double kept = 1 - job->rows.smoothing, share = job->rows.smoothing / (double)job->rows.classes;
+    onepass_cuda_plan_softmax(&job->rows.scale, job->compute, &row->softmax);
+    if (job->compute == ONEPASS_F64) {
+        row->kept.f64 = kept;
+        row->share.f64 = share;
+    } else {
+        row->kept.f32 = (float)kept;
+        row->share.f32 = (float)share;
+    }
 }
 
 static void plan_row(const job *job, cuda_row *row) {
@@ -138,7 +144,6 @@ static void plan_row(const job *job, cuda_row *row) {
     row->reads_state = rows->reads_state;
     row->over_weights = job->over_weights;
     row->over_elements = job->over_elements;
-    row->scale = rows->scale;
     row->smoothing = rows->smoothing;
     plan_numbers(job, row);
     row->divisor = job->reduction == ONEPASS_MEAN ? job->divisor : 1;

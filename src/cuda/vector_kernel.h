@@ -11,16 +11,24 @@
 #include "cuda/vectors/long.h"
 #include "cuda/vectors/narrow.h"
 #include "cuda/vectors/short.h"
+#include "cuda/vectors/softmax_rows.h"
 
 #if defined(ONEPASS_REAL_F64)
-#define VECTOR_KERNELS CUDA_VECTOR_KERNELS_F64
+#define VECTOR_KERNELS_SHORT   CUDA_VECTOR_KERNELS_F64
+#define VECTOR_KERNELS_SOFTMAX CUDA_SOFTMAX_KERNELS_F64
+#define VECTOR_KERNELS_CARRIED CUDA_CARRIED_KERNELS_F64
 #else
-#define VECTOR_KERNELS CUDA_VECTOR_KERNELS_F32
+#define VECTOR_KERNELS_SHORT   CUDA_VECTOR_KERNELS_F32
+#define VECTOR_KERNELS_SOFTMAX CUDA_SOFTMAX_KERNELS_F32
+#define VECTOR_KERNELS_CARRIED CUDA_CARRIED_KERNELS_F32
 #endif
+#define VECTOR_KERNELS_LONG VECTOR_KERNELS_SHORT
 
 /* Whoever computes long hides it behind more warps. */
-#define MORE_BLOCKS_SHORT 0
-#define MORE_BLOCKS_LONG  1
+#define MORE_BLOCKS_SHORT   0
+#define MORE_BLOCKS_LONG    1
+#define MORE_BLOCKS_SOFTMAX 0
+#define MORE_BLOCKS_CARRIED 0
 
 /* A loss as the templates take it. */
 #define VECTOR_LOSS_TYPE(name, operands, vector_count, sum_count, length)                                              \
@@ -29,10 +37,11 @@
             OPERANDS = OPERANDS_OF operands,                                                                           \
             VECTOR_COUNT = vector_count,                                                                               \
             SUMS = sum_count,                                                                                          \
-            MORE_BLOCKS = MORE_BLOCKS_##length                                                                         \
+            MORE_BLOCKS = MORE_BLOCKS_##length,                                                                        \
+            SOFTMAXES = HAS_SOFTMAXES_##length                                                                         \
         };                                                                                                             \
         ALWAYS_INLINE void terms(const real *x, const double *parameter, double *term) {                               \
-            name##_terms(x, parameter, term);                                                                          \
+            VECTOR_TERMS_##length(name, x, parameter, term);                                                           \
         }                                                                                                              \
         ALWAYS_INLINE void row(const vector_sums *row, const double *parameter, vector_slopes *slopes) {               \
             name##_row(row, parameter, slopes);                                                                        \
@@ -45,25 +54,59 @@
         }                                                                                                              \
     };
 
+/* What a kernel does, of a loss without softmaxes and of one with. */
+template <typename loss, bool has_softmaxes> struct vector_kernels {
+    template <vector_access access, bool is_usual> ALWAYS_INLINE void sums(const cuda_vector *job) {
+        run_sums<loss, access, is_usual>(job);
+    }
+    template <vector_access access, bool is_usual> ALWAYS_INLINE void slopes(const cuda_vector *job) {
+        run_slopes<loss, access, is_usual>(job);
+    }
+    ALWAYS_INLINE void rows_of_few_tiles(const cuda_vector *job) {
+        run_short<loss, VECTORS_DENSE>(job);
+    }
+};
+template <typename loss> struct vector_kernels<loss, true> {
+    template <vector_access access, bool is_usual> ALWAYS_INLINE void sums(const cuda_vector *job) {
+        run_softmax_sums<loss, access>(job);
+    }
+    template <vector_access access, bool is_usual> ALWAYS_INLINE void slopes(const cuda_vector *job) {
+        run_softmax_slopes<loss, access>(job);
+    }
+    ALWAYS_INLINE void rows_of_few_tiles(const cuda_vector *job) {
+        run_softmax_short<loss>(job);
+    }
+};
+template <typename loss> using kernels_of = vector_kernels<loss, loss::SOFTMAXES>;
+
 #if !defined(ONEPASS_REAL_F64)
 template <typename loss> ALWAYS_INLINE void run_vectors_narrow(const cuda_vector *job) {
     run_narrow<loss>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_vectors_short(const cuda_vector *job) {
-    run_short<loss, VECTORS_DENSE>(job);
+    kernels_of<loss>::rows_of_few_tiles(job);
+}
+template <typename loss> ALWAYS_INLINE void run_vectors_softmaxes(const cuda_vector *job) {
+    run_softmaxes<loss, VECTORS_DENSE>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_vectors_sums(const cuda_vector *job) {
-    run_sums<loss, VECTORS_DENSE, true>(job);
+    kernels_of<loss>::template sums<VECTORS_DENSE, true>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_vectors_slopes(const cuda_vector *job) {
-    run_slopes<loss, VECTORS_DENSE, true>(job);
+    kernels_of<loss>::template slopes<VECTORS_DENSE, true>(job);
 }
 #endif
+template <typename loss> ALWAYS_INLINE void run_vectors_any_softmaxes(const cuda_vector *job) {
+    run_softmaxes<loss, VECTORS_ANYHOW>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_vectors_know(const cuda_vector *job) {
+    run_know<loss>(job);
+}
 template <typename loss> ALWAYS_INLINE void run_vectors_any_sums(const cuda_vector *job) {
-    run_sums<loss, VECTORS_ANYHOW, false>(job);
+    kernels_of<loss>::template sums<VECTORS_ANYHOW, false>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_vectors_any_slopes(const cuda_vector *job) {
-    run_slopes<loss, VECTORS_ANYHOW, false>(job);
+    kernels_of<loss>::template slopes<VECTORS_ANYHOW, false>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_vectors_finish(const cuda_vector *job) {
     run_finish<loss>(job);

@@ -5,5 +5,5 @@
 
 #define VECTOR_LOSS(name, operands, vector_count, sum_count, length, ...)                                              \
     VECTOR_LOSS_TYPE(name, operands, vector_count, sum_count, length)                                                  \
-    VECTOR_KERNELS(MAKE_VECTOR_KERNEL, name)
+    VECTOR_KERNELS_##length(MAKE_VECTOR_KERNEL, name)
 #include ONEPASS_UNIT_HEADER

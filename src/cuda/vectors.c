@@ -87,13 +87,19 @@ static bool has_gradient(const job *job) {
 /* How rows are gone through. */
 typedef enum way {
     NARROW, /* a warp has whole rows */
-    SHORT,  /* a block has, for their gradients */
+    SHORT,  /* a block has, for their gradients, or for softmaxes */
     LONG    /* rows are cut into chunks, in several launches */
 } way;
 
 static way way_of(const job *job) {
     if (layout_of_job(job) == ANYHOW || onepass_cuda_shape.kernels == CUDA_LARGE_KERNELS)
         return LONG;
+    if (job->loss->has_softmaxes) {
+        const bool carried =
+            job->loss->sums == 0; /* whose values, and second vector's gradients, are had more quickly */
+        return tiles_of(job) > CUDA_MOST_WARPS || (carried && (!has_gradient(job) || job->gradient[1].data)) ? LONG
+                                                                                                             : SHORT;
+    }
     const int64_t narrow = has_gradient(job) ? ORDER_TILE : ORDER_TILE / 2; /* else chunks are quicker */
     return job->vectors.length <= narrow                           ? NARROW
            : has_gradient(job) && tiles_of(job) <= CUDA_MOST_WARPS ? SHORT
@@ -123,9 +129,21 @@ static int64_t factors_at(const job *job) {
     return nodes_at(job) + 8 * job->loss->sums * job->count * chunks_of(job);
 }
 
+static int64_t known_at(const job *job) {
+    return factors_at(job) + 8 * VECTOR_MOST_FACTORS * job->count;
+}
+
+static int64_t tiles_at(const job *job) {
+    return known_at(job) + (job->loss->has_softmaxes ? (int64_t)sizeof(vector_softmaxes) * job->count : 0);
+}
+
+static int64_t end_of_tiles(const job *job) {
+    return tiles_at(job) + (job->loss->has_softmaxes ? 8 * CUDA_TILE_SOFTMAXES * job->count * tiles_of(job) : 0);
+}
+
 static size_t workspace_of(const job *job) {
     if (way_of(job) == LONG)
-        return (size_t)(factors_at(job) + 8 * VECTOR_MOST_FACTORS * job->count);
+        return (size_t)end_of_tiles(job);
     return wants_sum(job) ? onepass_cuda_terms_size(job) : job->over_weights ? CUDA_WORKSPACE_HEAD : 0;
 }
 
@@ -166,10 +184,13 @@ static void plan_parameter(const job *job, cuda_vector *vector) {
     vector->chunk = (int32_t)chunk_of(job);
     vector->chunks = chunks_of(job);
     vector->by_chunks = divisor_of(vector->chunks);
+    vector->by_tiles = divisor_of(vector->tiles);
     vector->terms_at = wants_sum(job) ? onepass_cuda_terms_at(job) : 0;
     if (way_of(job) == LONG) {
         vector->nodes_at = nodes_at(job);
         vector->factors_at = factors_at(job);
+        vector->known_at = known_at(job);
+        vector->tiles_at = tiles_at(job);
     }
     vector->reduction = (uint8_t)job->reduction;
     vector->skip_if_one = job->skip_if_one;
@@ -177,6 +198,8 @@ static void plan_parameter(const job *job, cuda_vector *vector) {
     vector->has_gradient = has_gradient(job);
     vector->halves = layout_of_job(job) == HALVES;
     vector->divisor = job->reduction == ONEPASS_MEAN ? job->divisor : 1;
+    if (job->loss->has_softmaxes)
+        onepass_cuda_plan_softmax(&job->vectors.scale, job->compute, &vector->softmax);
     memcpy(vector->parameter, job->parameter, sizeof vector->parameter);
 }
 
@@ -188,7 +211,8 @@ static int64_t blocks_for(int64_t work, int64_t a_block) {
 }
 
 static void plan_launch(const job *job, cuda_variant variant, int64_t warps, int64_t blocks, cuda_launch *launch) {
-    const bool goes_through = variant == variant_vectors_any_sums || variant == variant_vectors_any_slopes;
+    const bool goes_through = variant == variant_vectors_any_softmaxes || variant == variant_vectors_any_sums ||
+                              variant == variant_vectors_any_slopes;
     launch->loss = job->loss;
     launch->variant = variant;
     launch->compute = job->compute;
@@ -201,26 +225,80 @@ static void plan_launch(const job *job, cuda_variant variant, int64_t warps, int
     plan_parameter(job, &launch->parameter.vector);
 }
 
+/* What the launches of rows that are cut into chunks do, in this order. Not every loss needs every step. */
+typedef enum step {
+    STEP_SOFTMAXES,
+    STEP_KNOW,
+    STEP_SUMS,
+    STEP_FINISH,
+    STEP_SLOPES,
+    STEPS
+} step;
+
+static bool needs_step(const job *job, int step) {
+    switch (step) {
+    case STEP_SOFTMAXES:
+    case STEP_KNOW:
+        return job->loss->has_softmaxes;
+    case STEP_SUMS:
+        return job->loss->sums > 0;
+    case STEP_FINISH:
+        return true;
+    default:
+        return has_gradient(job);
+    }
+}
+
 int onepass_cuda_vector_steps(const job *job) {
-    return way_of(job) != LONG ? 1 : has_gradient(job) ? 3 : 2;
+    int steps = 0;
+    for (int step = 0; step < STEPS; step++)
+        steps += needs_step(job, step);
+    return way_of(job) == LONG ? steps : 1;
+}
+
+/* The step that is the job's n-th. */
+static step step_of(const job *job, int n) {
+    int step = 0;
+    for (; !needs_step(job, step) || n-- > 0; step++)
+        continue;
+    return (enum step)step;
+}
+
+static void plan_step(const job *job, step step, cuda_launch *launch) {
+    const bool any = layout_of_job(job) == ANYHOW;
+    const int64_t chunk = chunk_of(job), chunks = chunks_of(job), all = job->count * chunks, tiles = tiles_of(job);
+    const int64_t warps = !any ? CUDA_MOST_WARPS : job->compute == ONEPASS_F64 ? 1 : 2;
+    switch (step) {
+    case STEP_SOFTMAXES:
+        plan_launch(job, any ? variant_vectors_any_softmaxes : variant_vectors_softmaxes, warps,
+                    blocks_for(job->count * (tiles ? tiles : 1), warps), launch);
+        break;
+    case STEP_KNOW:
+        plan_launch(job, variant_vectors_know, CUDA_MOST_WARPS / 2,
+                    blocks_for(job->count, tiles > CUDA_TILES_OF_A_THREAD ? 1 : CUDA_MOST_WARPS / 2 * WARP), launch);
+        break;
+    case STEP_SUMS:
+        plan_launch(job, any ? variant_vectors_any_sums : variant_vectors_sums, warps,
+                    blocks_for(all, chunk < warps ? warps / chunk : 1), launch);
+        break;
+    case STEP_FINISH:
+        plan_launch(job, variant_vectors_finish, CUDA_MOST_WARPS,
+                    blocks_for(job->count, chunks == 1 ? CUDA_MOST_WARPS * WARP : 1), launch);
+        break;
+    default:
+        plan_launch(job, any ? variant_vectors_any_slopes : variant_vectors_slopes, warps,
+                    blocks_for(job->loss->has_softmaxes ? job->count * tiles : all * chunk, warps), launch);
+    }
 }
 
 void onepass_cuda_plan_vectors(const job *job, int step, cuda_launch *launch) {
     const way way = way_of(job);
-    const bool any = layout_of_job(job) == ANYHOW;
-    const int64_t chunk = chunk_of(job), chunks = chunks_of(job), all = job->count * chunks;
-    const int64_t warps = !any ? CUDA_MOST_WARPS : job->compute == ONEPASS_F64 ? 1 : 2;
     if (way == NARROW)
-        plan_launch(job, variant_vectors_narrow, warps, blocks_for(job->count, warps * (ORDER_LINES / chunk)), launch);
+        plan_launch(job, variant_vectors_narrow, CUDA_MOST_WARPS,
+                    blocks_for(job->count, CUDA_MOST_WARPS * (ORDER_LINES / chunk_of(job))), launch);
     else if (way == SHORT)
-        plan_launch(job, variant_vectors_short, warps, blocks_for(job->count, warps / chunk), launch);
-    else if (step == 0)
-        plan_launch(job, any ? variant_vectors_any_sums : variant_vectors_sums, warps,
-                    blocks_for(all, chunk < warps ? warps / chunk : 1), launch);
-    else if (step == 1)
-        plan_launch(job, variant_vectors_finish, CUDA_MOST_WARPS,
-                    blocks_for(job->count, chunks == 1 ? CUDA_MOST_WARPS * WARP : 1), launch);
+        plan_launch(job, variant_vectors_short, CUDA_MOST_WARPS,
+                    blocks_for(job->count, CUDA_MOST_WARPS / chunk_of(job)), launch);
     else
-        plan_launch(job, any ? variant_vectors_any_slopes : variant_vectors_slopes, warps,
-                    blocks_for(all * chunk, warps), launch);
+        plan_step(job, step_of(job, step), launch);
 }

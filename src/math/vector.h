@@ -14,7 +14,12 @@
  *
  * vectors   how many of the operands are vectors; one behind them is a number a row
  * sums      how many there are
- * SHORT     or LONG, where an element takes many operations
+ * SHORT     or LONG, where an element takes many operations, or SOFTMAX, or CARRIED
+ *
+ * SOFTMAX: the two vectors are logits. The elements that the functions are given are the probabilities of their
+ * softmaxes, and name_row() has row->softmaxes. CARRIED: the same of a loss that needs no sums beside what softmaxes
+ * carry, so that it has none, and no name_terms; as third element, name_slope() of the second operand is given what
+ * softmaxes_apart() says of the logits. Slopes of the first operand need no factor that row->softmaxes has a part in.
  *
  * Products of floats are exact in double, and nothing that floats can be squared to is lost there.
  */
@@ -27,6 +32,16 @@
 
 #define VECTOR_FUNCTION ALWAYS_INLINE void
 #define VECTOR_SLOPE    ALWAYS_INLINE double
+
+/* How terms are asked for, and what the loss wants of the engines. */
+#define VECTOR_TERMS_SHORT(name, x, parameter, term)   name##_terms(x, parameter, term)
+#define VECTOR_TERMS_LONG                              VECTOR_TERMS_SHORT
+#define VECTOR_TERMS_SOFTMAX                           VECTOR_TERMS_SHORT
+#define VECTOR_TERMS_CARRIED(name, x, parameter, term) ((void)(x), (void)(parameter), (void)(term))
+#define HAS_SOFTMAXES_SHORT                            false
+#define HAS_SOFTMAXES_LONG                             false
+#define HAS_SOFTMAXES_SOFTMAX                          true
+#define HAS_SOFTMAXES_CARRIED                          true
 
 ALWAYS_INLINE double wide_magnitude(double x) {
     return __builtin_fabs(x);

@@ -11,8 +11,7 @@
 
 /* ------------------------------------------------------------- parameters -- */
 
-/* A parameter that the plan knows by its name; losses that do not have it do as its default says. */
-static double named(const job *job, const char *name, double otherwise) {
+double onepass_named_parameter(const job *job, const char *name, double otherwise) {
     const onepass_loss_info *info = &job->loss->info;
     for (int32_t i = 0; i < info->parameter_count; i++)
         if (strcmp(info->parameter[i].name, name) == 0)
@@ -21,22 +20,22 @@ static double named(const job *job, const char *name, double otherwise) {
 }
 
 /* log2(e) / temperature to twice the digits of a double. */
-static void plan_softmax(row_job *rows, double temperature) {
+void onepass_plan_softmax(softmax_scale *scale, double temperature) {
     const double factor = WIDE_LOG2_E / temperature;
-    rows->scale.factor = factor;
-    rows->scale.factor_low = (fma(-factor, temperature, WIDE_LOG2_E) + WIDE_LOG2_E_LOW) / temperature;
-    rows->scale.per_temperature = 1 / temperature;
+    scale->factor = factor;
+    scale->factor_low = (fma(-factor, temperature, WIDE_LOG2_E) + WIDE_LOG2_E_LOW) / temperature;
+    scale->per_temperature = 1 / temperature;
 }
 
 static onepass_status plan_parameters(job *job) {
     row_job *rows = &job->rows;
-    const double index = named(job, "ignore_index", -1);
+    const double index = onepass_named_parameter(job, "ignore_index", -1);
     if (index != floor(index))
         FAIL_ARGUMENT("ignore_index of %s is %g; expected a whole number", job->loss->info.name, index);
     rows->ignore_index = (int64_t)index;
-    rows->smoothing = named(job, "label_smoothing", 0);
-    rows->scale.softcap = named(job, "softcap", 0);
-    plan_softmax(rows, named(job, "temperature", 1));
+    rows->smoothing = onepass_named_parameter(job, "label_smoothing", 0);
+    rows->scale.softcap = onepass_named_parameter(job, "softcap", 0);
+    onepass_plan_softmax(&rows->scale, onepass_named_parameter(job, "temperature", 1));
     return ONEPASS_OK;
 }
 

@@ -28,6 +28,11 @@ ONEPASS_INTERNAL onepass_status onepass_plan_row_outputs(const onepass_call *cal
 ONEPASS_INTERNAL onepass_status onepass_plan_vector_operands(const onepass_call *call, tensors *all, job *job);
 ONEPASS_INTERNAL onepass_status onepass_plan_vector_gradients(const onepass_call *call, tensors *all, job *job);
 
+/* src/plan/rows.c: a parameter that the plan knows by its name, or what losses that do not have it do, and what becomes
+ * of a temperature. */
+ONEPASS_INTERNAL double onepass_named_parameter(const job *job, const char *name, double otherwise);
+ONEPASS_INTERNAL void onepass_plan_softmax(softmax_scale *scale, double temperature);
+
 /* src/plan/rows.c: the number of rows, which may overflow where that of elements, being 0 for lack of others, does not.
  */
 ONEPASS_INTERNAL onepass_status onepass_count_rows(const char *name, onepass_shape *rows);

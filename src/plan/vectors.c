@@ -64,6 +64,9 @@ onepass_status onepass_plan_vector_operands(const onepass_call *call, tensors *a
         if (all->operand[k].dtype == ONEPASS_F64)
             job->compute = ONEPASS_F64;
     }
+    job->vectors.scale.softcap = 0;
+    if (job->loss->has_softmaxes)
+        onepass_plan_softmax(&job->vectors.scale, onepass_named_parameter(job, "temperature", 1));
     if (vectors < job->operand_count)
         OK(plan_number(call, vectors, all, job));
     return ONEPASS_OK;

@@ -11,7 +11,7 @@
 ALWAYS_INLINE own_range gather_capped(const cuda_row *job, const row *row, const tile *tile, own_numbers x,
                                       own_numbers slope) {
     const own_range range = gather_logits<ROW_ANYHOW>(job, row->input, tile, x);
-    if (REAL(job->softcap) == 0)
+    if (REAL(job->softmax.softcap) == 0)
         return range;
     cap_logits(job, tile, x, slope);
     return range_of(tile, x);
@@ -105,13 +105,14 @@ ALWAYS_INLINE void logit_gradient(const cuda_row *job, const row *row, const til
                                   const own_numbers slope) {
     const softmax_shift shift = shift_of(job, warp_largest_or_nan(range.largest));
     const real f = row_tile_factor(&joined->factors, shift.exponent, joined->exponent);
-    exponentiate(job, &shift, tile, false, x);
+    const softmax softmax = softmax_of_job(job);
+    exponentiate(&softmax, &shift, tile, false, x);
     if (job->weighs)
         EACH_NUMBER x[line][own] = canonical(x[line][own] * f - u[line][own] * joined->factors.of_weights);
     else
         EACH_NUMBER x[line][own] = canonical(x[line][own] * f);
     place_label(row, tile, canonical(joined->factors.own), x);
-    if (REAL(job->softcap) != 0)
+    if (REAL(job->softmax.softcap) != 0)
         EACH_NUMBER x[line][own] = canonical(x[line][own] * slope[line][own]);
     scale_gradient(row->upstream, false, x);
     scatter_gradient<ROW_ANYHOW>(job, row->gradient, 0, tile, false, x);
@@ -124,7 +125,7 @@ ALWAYS_INLINE void probability_gradient(const cuda_row *job, const row *row, int
     const double common = row->weight * per_divisor_of(job) * (1 - job->smoothing);
     gather_class_weights<ROW_ANYHOW>(job, tile, w);
     EACH_NUMBER {
-        const double distance = row_distance(&job->scale, largest, above, (double)x[line][own]);
+        const double distance = row_distance(&job->softmax.scale, largest, above, (double)x[line][own]);
         w[line][own] = canonical((real)(distance * (double)w[line][own] * common));
     }
     scale_gradient(row->upstream, false, w);
@@ -205,7 +206,7 @@ ONCE_A_ROW void tell_any_row(const cuda_row *job, const row *row, int64_t index,
     told->largest = facts.row.largest;
     if (loss::KIND == ROW_PROBABILITIES) {
         const softmax softmax = softmax_of_job(job);
-        told->above = row_above(&softmax, &job->scale, &facts.row);
+        told->above = row_above(&softmax, &job->softmax.scale, &facts.row);
     }
 }
 

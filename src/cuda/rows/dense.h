@@ -247,7 +247,8 @@ template <typename loss, weighing weighs, row_access access> ALWAYS_INLINE void 
             const softmax_shift shift = shift_of(job, warp_largest_at_once(range.largest));
             const row_factors factors = told[i].factors;
             const real f = row_tile_factor(&factors, shift.exponent, told[i].exponent);
-            exponentiate(job, &shift, &tile, is_calm_tile(job, &shift, range.smallest), x);
+            const softmax softmax = softmax_of_job(job);
+            exponentiate(&softmax, &shift, &tile, is_calm_tile(&softmax, &shift, range.smallest), x);
             write_gradient<access>(job, row, &tile, &factors, f, weighs, x, u);
         } else {
             fill_gradient<access>(job, row->gradient, 0, &tile, row->part == ROW_IGNORED ? 0 : REAL_NAN);

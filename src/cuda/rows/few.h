@@ -77,7 +77,7 @@ template <typename loss> ALWAYS_INLINE double few_value(const cuda_row *job, con
     if (row->part != ROW_COUNTS || !sum->good)
         return row->part == ROW_IGNORED ? 0 : WIDE_NAN;
     const row_facts facts = facts_of(job, row, sum);
-    const row_sums sums = row_sums_of_state(&job->scale, &facts, 0);
+    const row_sums sums = row_sums_of_state(&job->softmax.scale, &facts, 0);
     row_slopes slopes;
     loss::row(&sums, job->parameter, &slopes);
     return slopes.value;

@@ -7,9 +7,8 @@
 #define ONEPASS_CUDA_ROWS_ROW_H
 
 #include "cuda/combine.h"
-#include "cuda/pairwise/lines.h"
+#include "cuda/exponentials.h"
 #include "cuda/pairwise/views.h"
-#include "math/row.h"
 
 /* How a row takes part. */
 typedef enum row_part {
@@ -39,13 +38,12 @@ typedef struct row_sum {
 #define ONCE_A_ROW static __device__ __noinline__
 
 ALWAYS_INLINE softmax softmax_of_job(const cuda_row *job) {
-    const softmax softmax = {REAL(job->factor), REAL(job->factor_low), REAL(job->per_factor), REAL(job->softcap)};
-    return softmax;
+    return softmax_as_told(&job->softmax);
 }
 
 ALWAYS_INLINE softmax_shift shift_of(const cuda_row *job, real largest) {
     const softmax softmax = softmax_of_job(job);
-    return softmax_shift_of(&softmax, &job->scale, largest);
+    return softmax_shift_of(&softmax, &job->softmax.scale, largest);
 }
 
 /* Between launches, in the workspace: how many rows take part, and what a mean is divided by. */
@@ -176,7 +174,7 @@ ALWAYS_INLINE row_facts facts_of(const cuda_row *job, const row *row, const row_
 ONCE_A_ROW double lse_of_row(const cuda_row *job, const row_facts *facts) {
     const softmax softmax = softmax_of_job(job);
     row_facts complete = *facts;
-    row_complete(&softmax, &job->scale, &complete);
+    row_complete(&softmax, &job->softmax.scale, &complete);
     return complete.row.lse;
 }
 
@@ -185,9 +183,9 @@ template <typename loss>
 ALWAYS_INLINE row_factors slopes_of_row(const cuda_row *job, double per_divisor, const row *row,
                                         const row_facts *facts) {
     row_slopes slopes;
-    const row_sums sums = row_sums_of_state(&job->scale, facts, 0);
+    const row_sums sums = row_sums_of_state(&job->softmax.scale, facts, 0);
     loss::row(&sums, job->parameter, &slopes);
-    return row_factors_of(&facts->row, &slopes, row->weight * per_divisor * job->scale.per_temperature);
+    return row_factors_of(&facts->row, &slopes, row->weight * per_divisor * job->softmax.scale.per_temperature);
 }
 
 template <typename loss>
@@ -233,9 +231,9 @@ ALWAYS_INLINE double value_of_row(const cuda_row *job, const row *row, const row
     row_slopes slopes;
     row_sums sums;
     if (job->completes)
-        sums = row_sums_of(&softmax, &job->scale, &facts);
+        sums = row_sums_of(&softmax, &job->softmax.scale, &facts);
     else
-        sums = row_sums_of_state(&job->scale, &facts, 0);
+        sums = row_sums_of_state(&job->softmax.scale, &facts, 0);
     loss::row(&sums, job->parameter, &slopes);
     *state = facts.row;
     return slopes.value * row->weight;

@@ -1,16 +1,11 @@
 /*
- * Rows of any length, by three launches: the sums of chunks of tiles, the rows, and the slopes.
+ * Rows of any length, by three launches: the sums of chunks of tiles, the rows, and the slopes. What differs for a loss
+ * with softmaxes is in softmax_rows.h.
  */
 #ifndef ONEPASS_CUDA_VECTORS_LONG_H
 #define ONEPASS_CUDA_VECTORS_LONG_H
 
 #include "cuda/vectors/row.h"
-
-/* A warp's own shared memory, a tile an operand, which only those that go through it have. */
-template <typename loss, vector_access access> ALWAYS_INLINE real *vector_buffer(int warp) {
-    extern __shared__ __align__(16) unsigned char shared_memory[];
-    return access == VECTORS_ANYHOW ? (real *)shared_memory + warp * loss::VECTOR_COUNT * ORDER_TILE : NULL;
-}
 
 /* ------------------------------------------------------------------ sums -- */
 
@@ -57,24 +52,6 @@ ALWAYS_INLINE void leave_factors(const cuda_vector *job, int64_t row, const doub
         into[i] = factor[i];
 }
 
-/* The sum of a row's chunks by all warps of a block; the first thread has it. Missing ones are nothing. */
-ALWAYS_INLINE double sum_of_chunks(const double *node, int64_t count, double *of_warp, order_stack *stack) {
-    const place_in_block at = here_in_block();
-    if (threadIdx.x == 0)
-        stack->depth = 0, stack->tiles = 0;
-#pragma unroll 1
-    for (int64_t first = 0; first < count; first += (int64_t)at.warps * GROUP) {
-        const double sum = group_sum(node, first + (int64_t)at.warp * GROUP, count, at.thread);
-        if (at.thread == 0)
-            of_warp[at.warp] = sum;
-        __syncthreads();
-        if (threadIdx.x == 0)
-            order_push(stack, order_tree(of_warp, at.warps));
-        __syncthreads();
-    }
-    return threadIdx.x == 0 ? order_top(stack) : 0;
-}
-
 /* A thread has a row of one chunk, a block one of several. */
 template <typename loss> ALWAYS_INLINE void run_finish(const cuda_vector *job) {
     __shared__ double of_warp[CUDA_MOST_WARPS];
@@ -90,11 +67,11 @@ template <typename loss> ALWAYS_INLINE void run_finish(const cuda_vector *job) {
 #pragma unroll
         for (int k = 0; k < loss::SUMS; k++)
             if (job->chunks > 1)
-                sum[k] = sum_of_chunks(node + k * all + row * job->chunks, job->chunks, of_warp, &stack);
+                sum[k] = sum_of_nodes(node + k * all + row * job->chunks, job->chunks, of_warp, &stack);
             else if (row < job->rows)
                 sum[k] = node[k * all + row];
         if (row < job->rows && (job->chunks == 1 || threadIdx.x == 0)) {
-            finish_vectors<loss>(job, job->parameter, row, sum, factor);
+            finish_vectors<loss>(job, job->parameter, row, sum, known_of_row(job, row), factor);
             if (job->has_gradient)
                 leave_factors(job, row, factor);
         }

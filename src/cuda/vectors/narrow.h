@@ -176,7 +176,7 @@ template <typename loss, int LINES> ALWAYS_INLINE void run_narrow_rows(const cud
         else
             sum_rows<loss, LINES, false>(job, parameter, &rows, sum);
         if (is_here)
-            finish_vectors<loss>(job, parameter, row, sum, factor);
+            finish_vectors<loss>(job, parameter, row, sum, NULL, factor);
         if (job->has_gradient)
             write_rows<loss, LINES>(job, parameter, &rows, factor, part ? row_upstream(job, row) : 1);
     }

@@ -46,33 +46,74 @@ ALWAYS_INLINE int64_t divide_by_chunks(const cuda_vector *job, int64_t chunk) {
     return job->chunks == 1 ? chunk : divide(chunk, &job->by_chunks);
 }
 
-/* From the row's sums; leaves its term or value, and the factors of its slopes. The twin of src/cpu/vectors.c. */
+/* A warp's own shared memory, a tile an operand, which only those that go through it have. */
+template <typename loss, vector_access access> ALWAYS_INLINE real *vector_buffer(int warp) {
+    extern __shared__ __align__(16) unsigned char shared_memory[];
+    return access == VECTORS_ANYHOW ? (real *)shared_memory + warp * loss::VECTOR_COUNT * ORDER_TILE : NULL;
+}
+
+/* The sum of a row's nodes in the workspace by all warps of a block; the first thread has it. Missing ones are nothing.
+ */
+ALWAYS_INLINE double sum_of_nodes(const double *node, int64_t count, double *of_warp, order_stack *stack) {
+    const place_in_block at = here_in_block();
+    if (threadIdx.x == 0)
+        stack->depth = 0, stack->tiles = 0;
+#pragma unroll 1
+    for (int64_t first = 0; first < count; first += (int64_t)at.warps * GROUP) {
+        const double sum = group_sum(node, first + (int64_t)at.warp * GROUP, count, at.thread);
+        if (at.thread == 0)
+            of_warp[at.warp] = sum;
+        __syncthreads();
+        if (threadIdx.x == 0)
+            order_push(stack, order_tree(of_warp, at.warps));
+        __syncthreads();
+    }
+    return threadIdx.x == 0 ? order_top(stack) : 0;
+}
+
+/* What is known of a row with softmaxes, between launches. */
+ALWAYS_INLINE vector_softmaxes *known_of_row(const cuda_vector *job, int64_t row) {
+    return (vector_softmaxes *)in_workspace(job, job->known_at) + row;
+}
+
+/* From the row's sums to its value, which is returned, and the factors of its slopes; for a row that takes part. */
+template <typename loss>
+ALWAYS_INLINE double find_slopes(const cuda_vector *job, const double *parameter, int64_t row, const double *sum,
+                                 const vector_softmaxes *known, double *factor) {
+    const bool any = job->length > 0; /* else the sums are of nothing, which is +0 */
+    vector_sums sums = {
+        {any && loss::SUMS > 0 ? sum[0] : 0, any && loss::SUMS > 1 ? sum[1] : 0, any && loss::SUMS > 2 ? sum[2] : 0},
+        0,
+        {}};
+    vector_slopes slopes = {0, {0, 0, 0}};
+    const double weight = row_number(job, CUDA_VECTOR_WEIGHT, row, 1);
+    const double scale = job->reduction == ONEPASS_MEAN ? weight * per_divisor_of(job) : weight;
+    if (loss::VECTOR_COUNT < loss::OPERANDS)
+        sums.number = load_number(row_address(job, CUDA_VECTOR_OPERAND + loss::VECTOR_COUNT, row),
+                                  job->dtype[CUDA_VECTOR_OPERAND + loss::VECTOR_COUNT]);
+    if (loss::SOFTMAXES)
+        sums.softmaxes = *known;
+    loss::row(&sums, parameter, &slopes);
+#pragma unroll
+    for (int i = 0; i < VECTOR_MOST_FACTORS; i++)
+        factor[i] = slopes.factor[i] * scale;
+    return slopes.value * weight;
+}
+
+/* Leaves the row's term or value, and the factors of its slopes. The twin of src/cpu/vectors.c. */
 template <typename loss>
 ALWAYS_INLINE void finish_vectors(const cuda_vector *job, const double *parameter, int64_t row, const double *sum,
-                                  double *factor) {
-    const bool any = job->length > 0; /* else the sums are of nothing, which is +0 */
-    vector_sums sums = {{any ? sum[0] : 0, any && loss::SUMS > 1 ? sum[1] : 0, any && loss::SUMS > 2 ? sum[2] : 0}, 0};
-    vector_slopes slopes = {0, {0, 0, 0}};
+                                  const vector_softmaxes *known, double *factor) {
     double value = 0;
-    if (row_takes_part(job, row)) {
-        const double weight = row_number(job, CUDA_VECTOR_WEIGHT, row, 1);
-        const double scale = job->reduction == ONEPASS_MEAN ? weight * per_divisor_of(job) : weight;
-        if (loss::VECTOR_COUNT < loss::OPERANDS)
-            sums.number = load_number(row_address(job, CUDA_VECTOR_OPERAND + loss::VECTOR_COUNT, row),
-                                      job->dtype[CUDA_VECTOR_OPERAND + loss::VECTOR_COUNT]);
-        loss::row(&sums, parameter, &slopes);
-        value = slopes.value * weight;
 #pragma unroll
-        for (int i = 0; i < VECTOR_MOST_FACTORS; i++)
-            slopes.factor[i] = slopes.factor[i] * scale;
-    }
+    for (int i = 0; i < VECTOR_MOST_FACTORS; i++)
+        factor[i] = 0;
+    if (row_takes_part(job, row))
+        value = find_slopes<loss>(job, parameter, row, sum, known, factor);
     if (job->terms_at)
         ((real *)in_workspace(job, job->terms_at))[row] = canonical((real)value);
     if (job->reduction == ONEPASS_NONE && job->data[CUDA_VECTOR_VALUE])
         store_scalar(row_address(job, CUDA_VECTOR_VALUE, row), job->dtype[CUDA_VECTOR_VALUE], value);
-#pragma unroll
-    for (int i = 0; i < VECTOR_MOST_FACTORS; i++)
-        factor[i] = slopes.factor[i];
 }
 
 #endif

@@ -35,7 +35,7 @@ ALWAYS_INLINE void run_block_of_rows(const cuda_vector *job, int64_t first, shor
 #pragma unroll
         for (int k = 0; k < loss::SUMS; k++)
             sum[k] = order_tree(&shared->node[k][at.warp], warps);
-        finish_vectors<loss>(job, parameter, row, sum, shared->factor[own]);
+        finish_vectors<loss>(job, parameter, row, sum, NULL, shared->factor[own]);
     }
     if (!job->has_gradient)
         return;

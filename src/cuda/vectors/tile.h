@@ -4,7 +4,7 @@
 #ifndef ONEPASS_CUDA_VECTORS_TILE_H
 #define ONEPASS_CUDA_VECTORS_TILE_H
 
-#include "cuda/pairwise/lines.h"
+#include "cuda/exponentials.h"
 #include "cuda/pairwise/views.h"
 #include "math/vector.h"
 
@@ -29,10 +29,6 @@ typedef enum vector_access {
 ALWAYS_INLINE tile vector_tile_at(const cuda_vector *job, int64_t index, int thread, real *buffer) {
     const int64_t left = job->length - index * ORDER_TILE;
     return tile_at(index, left < ORDER_TILE ? (int)left : ORDER_TILE, thread, buffer);
-}
-
-ALWAYS_INLINE bool is_in(const tile *tile, int line, int own) {
-    return own_element(tile, line, own) < tile->count;
 }
 
 /* The number of a tile's first element among all. */

@@ -1,0 +1,371 @@
+/*
+ * Rows of losses with softmaxes. Those of a few tiles are gone through at once: a warp has a tile, whose exponentials
+ * stay in its registers, and all warps of a row join its tiles, each for itself. Longer ones have two more launches
+ * before those of other vector losses, for what tiles leave and for what is known of rows, and come from memory once
+ * more for each of the others.
+ */
+#ifndef ONEPASS_CUDA_VECTORS_SOFTMAX_ROWS_H
+#define ONEPASS_CUDA_VECTORS_SOFTMAX_ROWS_H
+
+#include "cuda/vectors/softmaxes.h"
+
+/* The larger of two, NaN if one is. */
+ALWAYS_INLINE double wide_larger_or_nan(double a, double b) {
+    return b != b || b > a ? b : a;
+}
+
+/* ------------------------------------------------------- rows of few tiles -- */
+
+/* What the warps of a block tell each other; of tiles in turns, so that nobody waits for those who still read. */
+typedef struct short_softmaxes {
+    tile_softmaxes tile[2][CUDA_MOST_WARPS];
+    double node[VECTOR_MOST_SUMS][CUDA_MOST_WARPS];
+    double factor[CUDA_MOST_WARPS][VECTOR_MOST_FACTORS];
+} short_softmaxes;
+
+/* What a lane of a warp has of its row, when the lanes of a warp join tiles: lane 8 k + i has the k-th vector's part of
+ * tile i. */
+#define JOINED_TILES CUDA_MOST_WARPS
+
+ALWAYS_INLINE double from_vector(double x, int k) {
+    return __shfl_sync(~0u, x, k * JOINED_TILES);
+}
+
+ALWAYS_INLINE double largest_of_lanes(double x) {
+    for (int distance = JOINED_TILES / 2; distance > 0; distance /= 2)
+        x = wide_larger_or_nan(x, order_swap(x, distance));
+    return x;
+}
+
+/* A row of `tiles` tiles. `wants_value`: all of it, and not only what probabilities need. */
+template <typename loss>
+ALWAYS_INLINE void join_short_row(const cuda_vector *job, const tile_softmaxes *tile, int tiles, int thread,
+                                  bool wants_value, vector_softmaxes *known) {
+    const softmax softmax = softmax_as_told(&job->softmax);
+    const softmax_scale *scale = &job->softmax.scale;
+    const int k = thread / JOINED_TILES % 2, i = thread % JOINED_TILES;
+    const bool is_there = i < tiles;
+    const tile_softmaxes *own = &tile[is_there ? i : 0];
+    const double largest = largest_of_lanes(is_there ? own->largest[k] : -WIDE_INFINITY);
+    const softmax_shift shift = softmax_shift_of(&softmax, scale, (real)own->largest[k]);
+    const double exponent = softmax_shift_of(&softmax, scale, (real)largest).exponent;
+    const softmax_tile sums = {shift.exponent, own->others[k], own->leading[k], 0, own->carried, shift.largest};
+    double sum[2] = {is_there ? row_part_of_others(&sums, exponent, (real)largest) : ORDER_NOTHING,
+                     is_there ? row_part_of_leading(&sums, (real)largest) : ORDER_NOTHING};
+    double carried = 0, above = 0, per_sum = 0;
+    sum[0] = order_neighbours(sum[0], JOINED_TILES);
+    sum[1] = order_neighbours(sum[1], JOINED_TILES);
+    known->largest[0] = from_vector(largest, 0);
+    known->largest[1] = from_vector(largest, 1);
+    if (loss::SUMS == 0 && wants_value) {
+        const double first = (double)softmax_shift_of(&softmax, scale, (real)own->largest[0]).largest;
+        carried = order_neighbours(
+            is_there ? softmaxes_part_of_carried(&sums, first, exponent, known->largest) : ORDER_NOTHING, JOINED_TILES);
+    }
+    if (wants_value)
+        above = softmaxes_above(&softmax, scale, largest, sum, &per_sum);
+    else
+        per_sum = 1 / (sum[0] + sum[1]);
+    const bool any = __all_sync(~0u, exponent - exponent == 0);
+    known->per_sum[0] = any ? from_vector(per_sum, 0) : WIDE_NAN;
+    known->per_sum[1] = any ? from_vector(per_sum, 1) : WIDE_NAN;
+    known->above = any ? from_vector(above, 1) - from_vector(above, 0) : WIDE_NAN;
+    known->carried = any ? from_vector(carried, 1) * known->per_sum[1] : WIDE_NAN;
+    if (!any)
+        known->largest[0] = known->largest[1] = WIDE_NAN;
+}
+
+/* Sums that a loss makes of probabilities, over the warps of a row, and what becomes of them. */
+template <typename loss>
+ALWAYS_INLINE void finish_short_row(const cuda_vector *job, const double *parameter, int64_t row, int first, int warps,
+                                    const vector_softmaxes *known, short_softmaxes *shared) {
+    double sum[VECTOR_MOST_SUMS] = {0, 0, 0};
+#pragma unroll
+    for (int k = 0; k < loss::SUMS; k++)
+        sum[k] = order_tree(&shared->node[k][first], warps);
+    finish_vectors<loss>(job, parameter, row, sum, known, shared->factor[first / warps]);
+}
+
+/* `first` is the first of the block's rows. job->chunk, a power of two, is the number of warps that a row has. */
+template <typename loss>
+ALWAYS_INLINE void run_softmax_block(const cuda_vector *job, int64_t first, int turn, short_softmaxes *shared) {
+    const place_in_block at = here_in_block();
+    const int warps = job->chunk, own = at.warp / warps, first_warp = own * warps;
+    const int64_t row = first + own;
+    const bool leads = at.warp == first_warp;
+    const tile tile = vector_tile_at(job, at.warp % warps, at.thread, NULL);
+    const bool is_there = row < job->rows && tile.index < job->tiles;
+    const bool part = is_there && row_takes_part(job, row);
+    const vector_tile own_tile = begin_tile<loss, VECTORS_DENSE>(job, row, &tile);
+    vector_softmaxes known;
+    exponentials e;
+    OWN_PARAMETERS(parameter, true);
+    if (part) {
+        tile_softmaxes sums;
+        read_logits<VECTORS_DENSE>(job, &own_tile, &e);
+        sum_softmaxes<loss>(job, &tile, &e, &sums);
+        if (at.thread == 0)
+            shared->tile[turn][at.warp] = sums;
+    }
+    __syncthreads();
+    if (part) {
+        join_short_row<loss>(job, &shared->tile[turn][first_warp], (int)job->tiles, at.thread, loss::SUMS == 0 && leads,
+                             &known);
+        make_probabilities(job, &known, &e);
+    }
+    double factor[VECTOR_MOST_FACTORS] = {0, 0, 0};
+    if (loss::SUMS == 0) { /* the first vector's slopes need nothing else that is known of the row */
+        if (leads && row < job->rows)
+            finish_vectors<loss>(job, parameter, row, NULL, &known, factor);
+        else if (part)
+            find_slopes<loss>(job, parameter, row, NULL, &known, factor);
+    } else {
+        double sum[VECTOR_MOST_SUMS] = {ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
+        if (part)
+            sum_probabilities<loss>(parameter, &tile, &e, sum);
+        if (at.thread == 0)
+#pragma unroll
+            for (int k = 0; k < loss::SUMS; k++)
+                shared->node[k][at.warp] = sum[k];
+        __syncthreads();
+        if (leads && at.thread == 0 && row < job->rows)
+            finish_short_row<loss>(job, parameter, row, first_warp, warps, &known, shared);
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < VECTOR_MOST_FACTORS; k++)
+            factor[k] = shared->factor[own][k];
+    }
+    if (is_there) {
+        const real upstream = part ? row_upstream(job, row) : 1;
+        if (loss::SUMS > 0) /* else rows whose second vector has a gradient go the longer way, with more registers */
+            write_probability_slopes<loss, VECTORS_DENSE, 1>(job, parameter, &known, &own_tile, part, &e, factor,
+                                                             upstream);
+        write_probability_slopes<loss, VECTORS_DENSE, 0>(job, parameter, &known, &own_tile, part, &e, factor, upstream);
+    }
+}
+
+template <typename loss> ALWAYS_INLINE void run_softmax_short(const cuda_vector *job) {
+    __shared__ short_softmaxes shared;
+    int turn = 0;
+    if (is_done_before(job))
+        return;
+    const int64_t rows = blockDim.x / ORDER_WARP / job->chunk;
+#pragma unroll 1
+    for (int64_t first = blockIdx.x * rows; first < job->rows; first += gridDim.x * rows, turn ^= 1)
+        run_softmax_block<loss>(job, first, turn, &shared);
+}
+
+/* ------------------------------------------------------------- longer rows -- */
+
+/* What the tiles of a row leave in the workspace: the i-th number of all of them, then the next. */
+ALWAYS_INLINE double *tiles_of_row(const cuda_vector *job, int64_t row) {
+    return in_workspace(job, job->tiles_at) + row * job->tiles * CUDA_TILE_SOFTMAXES;
+}
+
+/* Tiles are numbered row by row. */
+ALWAYS_INLINE int64_t row_of_tile(const cuda_vector *job, int64_t tile) {
+    return job->tiles == 1 ? tile : divide(tile, &job->by_tiles);
+}
+
+/* A warp has a tile. */
+template <typename loss, vector_access access> ALWAYS_INLINE void run_softmaxes(const cuda_vector *job) {
+    const place_in_block at = here_in_block();
+    const int64_t all = job->rows * job->tiles;
+    if (is_done_before(job))
+        return;
+#pragma unroll 1
+    for (int64_t slot = blockIdx.x * (int64_t)at.warps + at.warp; slot < all; slot += gridDim.x * (int64_t)at.warps) {
+        const int64_t row = row_of_tile(job, slot);
+        const tile tile = vector_tile_at(job, slot - row * job->tiles, at.thread, vector_buffer<loss, access>(at.warp));
+        tile_softmaxes sums;
+        exponentials e;
+        if (!row_takes_part(job, row))
+            continue;
+        const vector_tile own_tile = begin_tile<loss, access>(job, row, &tile);
+        read_logits<access>(job, &own_tile, &e);
+        sum_softmaxes<loss>(job, &tile, &e, &sums);
+        if (at.thread == 0) {
+            double *into = tiles_of_row(job, row) + tile.index;
+            const double number[CUDA_TILE_SOFTMAXES] = {sums.largest[0], sums.largest[1], sums.others[0],
+                                                        sums.others[1],  sums.leading[0], sums.leading[1],
+                                                        sums.carried};
+#pragma unroll
+            for (int i = 0; i < CUDA_TILE_SOFTMAXES; i++)
+                into[i * job->tiles] = number[i];
+        }
+    }
+}
+
+/* The numbers of a tile become its parts of the row's sums. */
+ALWAYS_INLINE void make_parts(const cuda_vector *job, const double *exponent, const double *largest, double *number) {
+    const softmax softmax = softmax_as_told(&job->softmax);
+    const int64_t tiles = job->tiles;
+    double part[SOFTMAXES_SUMS];
+    softmax_tile tile[2];
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+        const softmax_shift shift = softmax_shift_of(&softmax, &job->softmax.scale, (real)number[k * tiles]);
+        const softmax_tile own = {
+            shift.exponent, number[(2 + k) * tiles], number[(4 + k) * tiles], 0, number[6 * tiles], shift.largest};
+        tile[k] = own;
+    }
+    softmaxes_parts(tile, exponent, largest, part);
+#pragma unroll
+    for (int k = 0; k < SOFTMAXES_SUMS; k++)
+        number[k * tiles] = part[k];
+}
+
+ALWAYS_INLINE bool exponents_of_row(const cuda_vector *job, const double *largest, double *exponent) {
+    const softmax softmax = softmax_as_told(&job->softmax);
+    return softmaxes_exponents(&softmax, &job->softmax.scale, largest, exponent);
+}
+
+ALWAYS_INLINE void leave_known(const cuda_vector *job, int64_t row, const double *largest, const double *sum) {
+    const softmax softmax = softmax_as_told(&job->softmax);
+    softmaxes_know(&softmax, &job->softmax.scale, largest, sum, known_of_row(job, row));
+}
+
+/* A row of few tiles, by a thread. */
+ALWAYS_INLINE void know_row_alone(const cuda_vector *job, int64_t row) {
+    const int64_t tiles = job->tiles;
+    double *number = tiles_of_row(job, row), largest[2] = {-WIDE_INFINITY, -WIDE_INFINITY};
+    double exponent[2], sum[SOFTMAXES_SUMS];
+#pragma unroll 1
+    for (int64_t i = 0; i < tiles; i++) {
+        largest[0] = wide_larger_or_nan(largest[0], number[i]);
+        largest[1] = wide_larger_or_nan(largest[1], number[tiles + i]);
+    }
+    if (exponents_of_row(job, largest, exponent))
+#pragma unroll 1
+        for (int64_t i = 0; i < tiles; i++)
+            make_parts(job, exponent, largest, number + i);
+#pragma unroll
+    for (int k = 0; k < SOFTMAXES_SUMS; k++)
+        sum[k] = order_tree(number + k * tiles, tiles);
+    leave_known(job, row, largest, sum);
+}
+
+/* The largest number of all tiles, NaN if one is, known to all threads of a block. */
+ALWAYS_INLINE double largest_of_tiles(const double *number, int64_t tiles, double *of_warp) {
+    const place_in_block at = here_in_block();
+    double largest = -WIDE_INFINITY;
+#pragma unroll 1
+    for (int64_t i = threadIdx.x; i < tiles; i += blockDim.x)
+        largest = wide_larger_or_nan(largest, number[i]);
+    for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2)
+        largest = wide_larger_or_nan(largest, order_swap(largest, distance));
+    if (at.thread == 0)
+        of_warp[at.warp] = largest;
+    __syncthreads();
+#pragma unroll 1
+    for (int i = 0; i < at.warps; i++)
+        largest = wide_larger_or_nan(largest, of_warp[i]);
+    __syncthreads();
+    return largest;
+}
+
+/* A longer one, by a block. */
+ALWAYS_INLINE void know_row_together(const cuda_vector *job, int64_t row, double *of_warp, order_stack *stack) {
+    const int64_t tiles = job->tiles;
+    double *number = tiles_of_row(job, row), exponent[2], sum[SOFTMAXES_SUMS];
+    const double largest[2] = {largest_of_tiles(number, tiles, of_warp),
+                               largest_of_tiles(number + tiles, tiles, of_warp)};
+    const bool any = exponents_of_row(job, largest, exponent);
+#pragma unroll 1
+    for (int64_t i = threadIdx.x; any && i < tiles; i += blockDim.x)
+        make_parts(job, exponent, largest, number + i);
+    __threadfence_block();
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < SOFTMAXES_SUMS; k++)
+        sum[k] = any ? sum_of_nodes(number + k * tiles, tiles, of_warp, stack) : 0;
+    if (threadIdx.x == 0)
+        leave_known(job, row, largest, sum);
+    __syncthreads();
+}
+
+template <typename loss> ALWAYS_INLINE void run_know(const cuda_vector *job) {
+    __shared__ double of_warp[CUDA_MOST_WARPS];
+    __shared__ order_stack stack;
+    const bool alone = job->tiles <= CUDA_TILES_OF_A_THREAD;
+    const int64_t step = alone ? gridDim.x * (int64_t)blockDim.x : gridDim.x;
+    if (is_done_before(job))
+        return;
+#pragma unroll 1
+    for (int64_t row = alone ? blockIdx.x * (int64_t)blockDim.x + threadIdx.x : blockIdx.x; row < job->rows;
+         row += step) {
+        if (!row_takes_part(job, row))
+            continue;
+        if (alone)
+            know_row_alone(job, row);
+        else
+            know_row_together(job, row, of_warp, &stack);
+    }
+}
+
+/* As run_sums() of long.h. */
+template <typename loss, vector_access access> ALWAYS_INLINE void run_softmax_sums(const cuda_vector *job) {
+    __shared__ double node[VECTOR_MOST_SUMS][CUDA_MOST_CHUNK];
+    const place_in_block at = here_in_block();
+    const int chunk = job->chunk, slots = chunk > at.warps ? chunk : at.warps, chunks = slots / chunk;
+    const int64_t all = job->rows * job->chunks;
+    if (is_done_before(job))
+        return;
+#pragma unroll 1
+    for (int64_t first = blockIdx.x * (int64_t)chunks; first < all; first += gridDim.x * (int64_t)chunks) {
+#pragma unroll 1
+        for (int slot = at.warp; slot < slots; slot += at.warps) {
+            const int64_t index = first + slot / chunk, row = divide_by_chunks(job, index);
+            const tile tile = vector_tile_at(job, (index - row * job->chunks) * chunk + slot % chunk, at.thread,
+                                             vector_buffer<loss, access>(at.warp));
+            double sum[VECTOR_MOST_SUMS] = {ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
+            if (index < all && tile.index < job->tiles && row_takes_part(job, row)) {
+                const vector_tile own_tile = begin_tile<loss, access>(job, row, &tile);
+                exponentials e;
+                read_logits<access>(job, &own_tile, &e);
+                exponentiate_logits<false>(job, &tile, &e);
+                make_probabilities(job, known_of_row(job, row), &e);
+                sum_probabilities<loss>(job->parameter, &tile, &e, sum);
+            }
+            if (at.thread == 0)
+#pragma unroll
+                for (int k = 0; k < loss::SUMS; k++)
+                    node[k][slot] = sum[k];
+        }
+        __syncthreads();
+        if ((int)threadIdx.x < chunks && first + threadIdx.x < all)
+#pragma unroll
+            for (int k = 0; k < loss::SUMS; k++)
+                in_workspace(job, job->nodes_at)[k * all + first + threadIdx.x] =
+                    order_tree(&node[k][threadIdx.x * chunk], chunk);
+        __syncthreads();
+    }
+}
+
+/* As run_slopes() of long.h. */
+template <typename loss, vector_access access> ALWAYS_INLINE void run_softmax_slopes(const cuda_vector *job) {
+    const place_in_block at = here_in_block();
+    const int64_t all = job->rows * job->tiles;
+    if (is_done_before(job))
+        return;
+#pragma unroll 1
+    for (int64_t slot = blockIdx.x * (int64_t)at.warps + at.warp; slot < all; slot += gridDim.x * (int64_t)at.warps) {
+        const int64_t row = row_of_tile(job, slot);
+        const tile tile = vector_tile_at(job, slot - row * job->tiles, at.thread, vector_buffer<loss, access>(at.warp));
+        const vector_tile own_tile = begin_tile<loss, access>(job, row, &tile);
+        const vector_softmaxes *known = known_of_row(job, row);
+        const bool part = row_takes_part(job, row);
+        const double *from = in_workspace(job, job->factors_at) + row * VECTOR_MOST_FACTORS;
+        const double factor[VECTOR_MOST_FACTORS] = {from[0], from[1], from[2]};
+        exponentials e;
+        if (part) {
+            read_logits<access>(job, &own_tile, &e);
+            exponentiate_logits<false>(job, &tile, &e);
+            make_probabilities(job, known, &e);
+        }
+        write_softmax_slopes<loss, access>(job, job->parameter, known, &own_tile, part, &e, factor,
+                                           part ? row_upstream(job, row) : 1);
+    }
+}
+
+#endif

@@ -1,0 +1,191 @@
+/*
+ * A tile of a row whose two vectors are logits: their exponentials, which stay in a thread's registers, what the tile
+ * leaves to be joined, and when the row is known, what a loss makes of its probabilities.
+ */
+#ifndef ONEPASS_CUDA_VECTORS_SOFTMAXES_H
+#define ONEPASS_CUDA_VECTORS_SOFTMAXES_H
+
+#include "cuda/exponentials.h"
+#include "cuda/vectors/row.h"
+#include "math/softmaxes.h"
+
+/* What a tile leaves. Its exponents follow from its largest logits, which are NaN if a logit is. */
+typedef struct tile_softmaxes {
+    double largest[2];
+    double others[2], leading[2];
+    double carried;
+} tile_softmaxes;
+
+/* A tile in hand: exponentials by its own shifts. */
+typedef struct exponentials {
+    own_numbers of[2];
+    softmax_shift shift[2];
+    real largest[2]; /* as in tile_softmaxes */
+    bool calm[2];    /* see is_calm_tile() */
+} exponentials;
+
+/* ------------------------------------------------------------ exponentials -- */
+
+template <vector_access access>
+ALWAYS_INLINE void gather_logits(const cuda_vector *job, int k, const vector_tile *own_tile, own_numbers x) {
+    const tile *tile = &own_tile->of;
+    read_half<access>(job, k, own_tile, 0, x);
+    read_half<access>(job, k, own_tile, HALF_TILE, x + HALF_TILE);
+    if (tile->count < ORDER_TILE)
+        EACH_NUMBER x[line][own] = is_in(tile, line, own) ? x[line][own] : ROW_NO_LOGIT;
+}
+
+/* Logits of the second vector become exponentials. The lanes' sums of what these carry are left. */
+template <bool CALM>
+ALWAYS_INLINE void exponentiate_and_carry(const softmax *of, const softmax_shift *given, const real *largest,
+                                          const tile *tile, const own_numbers first, own_numbers second, real *lane) {
+    const softmax softmax = *of;
+    const softmax_shift shift = *given;
+    EACH_OWN {
+        real two, four;
+        EACH_LINE {
+            const real z = second[line][own], apart = softmaxes_apart(largest, first[line][own], z);
+            const bool is_there = CALM || shift.anchor == 0 || is_in(tile, line, own);
+            const real e = CALM ? softmax_exponential_above(&softmax, &shift, z)
+                                : softmax_exponential(&softmax, &shift, is_there ? z - shift.anchor : -REAL_INFINITY);
+            second[line][own] = e;
+            order_line(line, CALM ? e * apart : softmaxes_carried(e, apart), &lane[own], &two, &four);
+        }
+    }
+}
+
+/* Logits of a tile in the place of its exponentials. */
+template <vector_access access>
+ALWAYS_INLINE void read_logits(const cuda_vector *job, const vector_tile *own_tile, exponentials *e) {
+    const softmax softmax = softmax_as_told(&job->softmax);
+    gather_logits<access>(job, 0, own_tile, e->of[0]);
+    gather_logits<access>(job, 1, own_tile, e->of[1]);
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+        const own_range range = range_of(&own_tile->of, e->of[k]);
+        e->largest[k] = warp_largest_or_nan(range.largest);
+        e->shift[k] = softmax_shift_of(&softmax, &job->softmax.scale, e->largest[k]);
+        e->calm[k] = is_calm_tile(&softmax, &e->shift[k], range.smallest);
+    }
+}
+
+/* They become exponentials; returns what these carry, of a loss that asks for it. */
+template <bool CARRIES>
+ALWAYS_INLINE double exponentiate_logits(const cuda_vector *job, const tile *tile, exponentials *e) {
+    const softmax softmax = softmax_as_told(&job->softmax);
+    double carried = 0;
+    if (CARRIES) {
+        const real largest[2] = {e->shift[0].largest, e->shift[1].largest};
+        real lane[ORDER_OWN_LANES];
+        if (e->calm[1])
+            exponentiate_and_carry<true>(&softmax, &e->shift[1], largest, tile, e->of[0], e->of[1], lane);
+        else
+            exponentiate_and_carry<false>(&softmax, &e->shift[1], largest, tile, e->of[0], e->of[1], lane);
+        carried = order_lanes(tile->thread, lane);
+    } else {
+        exponentiate(&softmax, &e->shift[1], tile, e->calm[1], e->of[1]);
+    }
+    exponentiate(&softmax, &e->shift[0], tile, e->calm[0], e->of[0]);
+    return carried;
+}
+
+template <typename loss>
+ALWAYS_INLINE void sum_softmaxes(const cuda_vector *job, const tile *tile, exponentials *e, tile_softmaxes *sums) {
+    const softmax softmax = softmax_as_told(&job->softmax);
+    sums->carried = exponentiate_logits<loss::SUMS == 0>(job, tile, e);
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+        sums->largest[k] = (double)e->largest[k];
+        sums->others[k] =
+            sum_without_leading(tile, row_most_of_tile(&softmax, &e->shift[k]), e->of[k], &sums->leading[k]);
+    }
+}
+
+/* ---------------------------------------------------------- probabilities -- */
+
+/* Exponentials of a tile become probabilities. */
+ALWAYS_INLINE void make_probabilities(const cuda_vector *job, const vector_softmaxes *known, exponentials *e) {
+    const softmax softmax = softmax_as_told(&job->softmax);
+    double exponent[2];
+    softmaxes_exponents(&softmax, &job->softmax.scale, known->largest, exponent);
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+        const real factor = softmaxes_factor(known->per_sum[k], e->shift[k].exponent, exponent[k]);
+        EACH_NUMBER e->of[k][line][own] = e->of[k][line][own] * factor;
+    }
+}
+
+/* The sums of what a loss makes of them. Those beyond the end are 0, of which terms are +0, or NaN as the row is. */
+template <typename loss>
+ALWAYS_INLINE void sum_probabilities(const double *parameter, const tile *tile, const exponentials *p, double *sum) {
+    double lane[VECTOR_MOST_SUMS][ORDER_OWN_LANES];
+    EACH_OWN {
+        double half[2][VECTOR_MOST_SUMS];
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            double term[HALF_TILE][VECTOR_MOST_SUMS];
+#pragma unroll
+            for (int j = 0; j < HALF_TILE; j++) {
+                const int line = i * HALF_TILE + j;
+                const real x[] = {p->of[0][line][own], p->of[1][line][own], 0};
+                loss::terms(x, parameter, term[j]);
+            }
+#pragma unroll
+            for (int k = 0; k < loss::SUMS; k++)
+                half[i][k] = (term[0][k] + term[1][k]) + (term[2][k] + term[3][k]);
+        }
+#pragma unroll
+        for (int k = 0; k < loss::SUMS; k++)
+            lane[k][own] = half[0][k] + half[1][k];
+    }
+#pragma unroll
+    for (int k = 0; k < loss::SUMS; k++)
+        sum[k] = order_lanes(tile->thread, lane[k]);
+}
+
+/* How far logits of half a tile are apart, which are read again. */
+template <vector_access access>
+ALWAYS_INLINE void find_apart(const cuda_vector *job, const vector_softmaxes *known, const vector_tile *own_tile,
+                              int first, half_tile apart) {
+    const real largest[2] = {(real)known->largest[0], (real)known->largest[1]};
+    half_tile second;
+    read_half<access>(job, 0, own_tile, first, apart);
+    read_half<access>(job, 1, own_tile, first, second);
+    EACH_HALF_LINE EACH_OWN apart[i][own] = softmaxes_apart(largest, apart[i][own], second[i][own]);
+}
+
+/* The gradient of one vector, of its probabilities; of a row that takes no part it is 0. */
+template <typename loss, vector_access access, int k>
+ALWAYS_INLINE void write_probability_slopes(const cuda_vector *job, const double *parameter,
+                                            const vector_softmaxes *known, const vector_tile *own_tile, bool part,
+                                            const exponentials *p, const double *factor, real upstream) {
+    const bool needs_apart = loss::SUMS == 0 && k == 1;
+    if (!job->data[CUDA_VECTOR_GRADIENT + k])
+        return;
+#pragma unroll
+    for (int first = 0; first < ORDER_LINES; first += HALF_TILE) {
+        half_tile slope;
+        if (needs_apart && part)
+            find_apart<access>(job, known, own_tile, first, slope);
+        EACH_HALF_LINE EACH_OWN {
+            const real x[] = {p->of[0][first + i][own], p->of[1][first + i][own], needs_apart ? slope[i][own] : 0};
+            slope[i][own] = part ? canonical((real)loss::slope(k, x, parameter, factor)) : 0;
+        }
+        if (upstream != 1)
+            EACH_HALF_LINE EACH_OWN slope[i][own] = canonical(slope[i][own] * upstream);
+        write_half<access>(job, k, own_tile, first, slope);
+    }
+}
+
+/* The second one's first: it may ask for the logits again, over which the other may be written. */
+template <typename loss, vector_access access>
+ALWAYS_INLINE void write_softmax_slopes(const cuda_vector *job, const double *parameter, const vector_softmaxes *known,
+                                        const vector_tile *own_tile, bool part, const exponentials *p,
+                                        const double *factor, real upstream) {
+    write_probability_slopes<loss, access, 1>(job, parameter, known, own_tile, part, p, factor, upstream);
+    write_probability_slopes<loss, access, 0>(job, parameter, known, own_tile, part, p, factor, upstream);
+    if (access == VECTORS_ANYHOW)
+        empty_buffers<loss>(job, own_tile);
+}
+
+#endif
