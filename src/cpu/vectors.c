@@ -92,30 +92,38 @@ void LARGEST(const job *job, const vector_share *share, double *largest) {
     }
 }
 
-/* What the second's exponentials carry. */
-static double sum_carried(const struct tile *logits, const vector_tile *tile, const real *tile_largest, real *terms) {
-    const struct tile second = *logits;
-    const real *a = tile->operand[0], *b = tile->operand[1];
-    const real largest[2] = {tile_largest[0], tile_largest[1]};
-    double sum;
-#pragma omp simd
-    for (int64_t i = 0; i < tile->count; i++)
-        terms[i] = softmaxes_carried(exponential_term(&second, i), softmaxes_apart(largest, a[i], b[i]));
-    stored_sum(terms, (int)tile->count, &sum);
-    return sum;
+/* The sums of the second vector's tile: as sum_without_leading() has them, and of what its exponentials carry. */
+static void sum_carried(const struct tile *logits, const vector_tile *tile, real most, vector_buffers *buffers,
+                        const softmax_tile *first, softmax_tile *second) {
+    const struct tile own = *logits;
+    const int64_t count = tile->count;
+    const real *a = tile->operand[0], *b = tile->operand[1], largest[2] = {first->largest, second->largest};
+    real *others = buffers->result, *carried = buffers->operand[2];
+    real_bits leaders = 0;
+#pragma omp simd reduction(+ : leaders)
+    for (int64_t i = 0; i < count; i++) {
+        const real e = exponential_term(&own, i);
+        leaders += (real_bits)(e == most);
+        others[i] = choose(e == most, 0, e);
+        carried[i] = softmaxes_carried(e, softmaxes_apart(largest, a[i], b[i]));
+    }
+    stored_sum(others, (int)count, &second->others);
+    stored_sum(carried, (int)count, &second->weighted);
+    second->leading = (double)leaders * (double)most;
 }
 
 static void sum_softmaxes(const softmax *softmax, const softmax_scale *scale, bool carries, const vector_tile *tile,
-                          real *terms, softmax_tile *sums) {
+                          vector_buffers *buffers, softmax_tile *sums) {
     const int count = (int)tile->count;
     for (int k = 0; k < 2; k++) {
         const softmax_shift shift = softmax_shift_of(softmax, scale, largest_of(tile->operand[k], count));
         const struct tile logits = tile_of_logits(softmax, &shift, tile->operand[k]);
+        const real most = row_most_of_tile(softmax, &shift);
         sums[k] = (softmax_tile){.exponent = shift.exponent, .largest = shift.largest};
-        sums[k].others =
-            sum_without_leading(&logits, count, row_most_of_tile(softmax, &shift), terms, &sums[k].leading);
         if (k == 1 && carries)
-            sums[k].weighted = sum_carried(&logits, tile, (real[]){sums[0].largest, shift.largest}, terms);
+            sum_carried(&logits, tile, most, buffers, &sums[0], &sums[1]);
+        else
+            sums[k].others = sum_without_leading(&logits, count, most, buffers->result, &sums[k].leading);
     }
 }
 
@@ -135,7 +143,7 @@ void SOFTMAXES(const job *job, const vector_share *share, const double *largest)
         return;
     for (int64_t i = share->first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
         gather_tile(job, first + i, least(end - i, ORDER_TILE), false, &tile, &buffers);
-        sum_softmaxes(&softmax, scale, job->loss->sums == 0, &tile, buffers.result, sums);
+        sum_softmaxes(&softmax, scale, job->loss->sums == 0, &tile, &buffers, sums);
         softmaxes_parts(sums, exponent, largest, part);
         for (int k = 0; k < SOFTMAXES_SUMS; k++)
             order_push_tile(&nodes[k], part[k]);
