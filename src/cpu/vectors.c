@@ -97,7 +97,8 @@ static void sum_carried(const struct tile *logits, const vector_tile *tile, real
                         const softmax_tile *first, softmax_tile *second) {
     const struct tile own = *logits;
     const int64_t count = tile->count;
-    const real *a = tile->operand[0], *b = tile->operand[1], largest[2] = {first->largest, second->largest};
+    const real *a = tile->operand[0], *b = tile->operand[1];
+    const real largest_a = first->largest, largest_b = second->largest;
     real *others = buffers->result, *carried = buffers->operand[2];
     real_bits leaders = 0;
 #pragma omp simd reduction(+ : leaders)
@@ -105,7 +106,7 @@ static void sum_carried(const struct tile *logits, const vector_tile *tile, real
         const real e = exponential_term(&own, i);
         leaders += (real_bits)(e == most);
         others[i] = choose(e == most, 0, e);
-        carried[i] = softmaxes_carried(e, softmaxes_apart(largest, a[i], b[i]));
+        carried[i] = softmaxes_carried(e, softmaxes_apart(a[i], largest_a, b[i], largest_b));
     }
     stored_sum(others, (int)count, &second->others);
     stored_sum(carried, (int)count, &second->weighted);
@@ -173,7 +174,7 @@ static void gather_probabilities(const job *job, const vector_softmaxes *known, 
                                  vector_tile *tile, vector_buffers *buffers) {
     const softmax_scale *scale = &job->vectors.scale;
     const softmax softmax = softmax_of(scale);
-    const real largest[2] = {(real)known->largest[0], (real)known->largest[1]};
+    const real largest_a = (real)known->largest[0], largest_b = (real)known->largest[1];
     real *a = buffers->operand[0], *b = buffers->operand[1], *apart = buffers->operand[2];
     double exponent[2];
     softmaxes_exponents(&softmax, scale, known->largest, exponent);
@@ -182,7 +183,7 @@ static void gather_probabilities(const job *job, const vector_softmaxes *known, 
     if (job->loss->sums == 0) {
 #pragma omp simd
         for (int64_t i = 0; i < count; i++)
-            apart[i] = softmaxes_apart(largest, a[i], b[i]);
+            apart[i] = softmaxes_apart(a[i], largest_a, b[i], largest_b);
     }
     for (int k = 0; k < 2; k++)
         make_probabilities(&softmax, scale, known->per_sum[k], exponent[k], count, buffers->operand[k]);

@@ -16,8 +16,8 @@
 /* ----------------------------------------------------------- an element -- */
 
 /* How much more a logit of the second lies above its largest than that of the first does. */
-ALWAYS_INLINE real softmaxes_apart(const real *largest, real first, real second) {
-    return (second - largest[1]) - (first - largest[0]);
+ALWAYS_INLINE real softmaxes_apart(real first, real largest_first, real second, real largest_second) {
+    return (second - largest_second) - (first - largest_first);
 }
 
 /* What an exponential of the second carries. */

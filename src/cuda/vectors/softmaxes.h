@@ -44,7 +44,7 @@ ALWAYS_INLINE void exponentiate_and_carry(const softmax *of, const softmax_shift
     EACH_OWN {
         real two, four;
         EACH_LINE {
-            const real z = second[line][own], apart = softmaxes_apart(largest, first[line][own], z);
+            const real z = second[line][own], apart = softmaxes_apart(first[line][own], largest[0], z, largest[1]);
             const bool is_there = CALM || shift.anchor == 0 || is_in(tile, line, own);
             const real e = CALM ? softmax_exponential_above(&softmax, &shift, z)
                                 : softmax_exponential(&softmax, &shift, is_there ? z - shift.anchor : -REAL_INFINITY);
@@ -151,7 +151,7 @@ ALWAYS_INLINE void find_apart(const cuda_vector *job, const vector_softmaxes *kn
     half_tile second;
     read_half<access>(job, 0, own_tile, first, apart);
     read_half<access>(job, 1, own_tile, first, second);
-    EACH_HALF_LINE EACH_OWN apart[i][own] = softmaxes_apart(largest, apart[i][own], second[i][own]);
+    EACH_HALF_LINE EACH_OWN apart[i][own] = softmaxes_apart(apart[i][own], largest[0], second[i][own], largest[1]);
 }
 
 /* The gradient of one vector, of its probabilities; of a row that takes no part it is 0. */
