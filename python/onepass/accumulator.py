@@ -1,5 +1,6 @@
 """A loss whose operands arrive in pieces: from files, from processes, from machines."""
 
+import operator
 import sys
 import threading
 
@@ -70,6 +71,7 @@ class Accumulator:
             divided by, the accumulator has to know that number beforehand, as its divisor
         """
         axis = axis_of(self._description()[0], dim)
+        _check_writable(gradient)
         self.add_slice((input, target, third), first, weight, mask, axis, (gradient, None, None), None)
 
     def add_slice(self, operands, first, weight, mask, axis, gradients, row_state):
@@ -119,7 +121,8 @@ class Accumulator:
         return self._description()[5]
 
     def _description(self):
-        return _native.accumulator_describe(self._held)
+        with self._lock:  # another thread may be adding, which does not hold the interpreter's lock
+            return _native.accumulator_describe(self._held)
 
     def __bytes__(self):
         with self._lock:
@@ -176,6 +179,9 @@ def axis_of(loss, dim):
     """As onepass_call has it."""
     if dim is None:
         return -1 if loss == "log_prob" else 0
+    dim = operator.index(dim)
+    if abs(dim) > 1000:  # far beyond what a tensor has, and within what the extension takes
+        raise IndexError(f"dim is {dim}; expected a dimension of the input")
     return dim + 1 if dim >= 0 else dim
 
 
@@ -187,9 +193,22 @@ def _plain(operand):
         from . import _torch  # which tells the extension of PyTorch
 
         return _torch.borrowable(operand)
-    if type(operand).__module__.partition(".")[0] == "numpy" and not operand.flags.aligned:
-        return operand.copy()
-    return operand
+    if not _speaks_numpy(operand):
+        return operand
+    import numpy
+
+    operand = numpy.asarray(operand)  # a number without dimensions would lend the memory of a copy that is gone
+    return operand if operand.flags.aligned else operand.copy()
+
+
+def _check_writable(gradient):
+    """The extension writes where it is told to."""
+    if _speaks_numpy(gradient) and not (hasattr(gradient, "__setitem__") and gradient.flags.writeable):
+        raise ValueError("gradient is read-only; expected an array that can be written to")
+
+
+def _speaks_numpy(operand):
+    return type(operand).__module__.partition(".")[0] == "numpy"
 
 
 def _place(dtype):

@@ -154,6 +154,14 @@ def test_unusual_tensors():
     assert zero.finish() == 0
 
 
+def test_numbers_without_dimensions():
+    """Whose memory is that of a copy."""
+    for one in (np.float32(3), np.array(3, "f4"), torch.tensor(3.0)):
+        whole = onepass.Accumulator("mse", 1)
+        whole.add(one, np.float32(1), first=0)
+        assert whole.finish() == 4
+
+
 def test_nothing():
     empty = onepass.Accumulator("mse", 0)
     assert math.isnan(empty.finish()) and onepass.Accumulator("mse", 0, reduction="sum").finish() == 0
@@ -181,11 +189,28 @@ def test_threads():
     assert same_bits(whole.finish(torch.float32), onepass.mse_loss(p, t))
 
 
+def test_who_asks_waits_for_who_adds():
+    """Adding changes what is looked at, and other threads of Python's run meanwhile."""
+    whole = begun()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with whole._lock:
+            asked = pool.submit(repr, whole)
+            with pytest.raises(concurrent.futures.TimeoutError):
+                asked.result(0.05)
+        assert "0 of" in asked.result()
+
+
 # ------------------------------------------------------------------------ refusals --
 
 
 def begun(**more):
     return onepass.Accumulator("mse", TOTAL, **more)
+
+
+def read_only(tensor):
+    array = np.zeros_like(tensor.numpy())
+    array.flags.writeable = False
+    return array
 
 
 def test_incomplete():
@@ -216,6 +241,9 @@ def test_incomplete():
     (lambda p, t: onepass.Accumulator("gaussian_nll", TOTAL).add(p, t, first=0), "2 were given"),
     (lambda p, t: onepass.Accumulator("bce", TOTAL).add(p, t, first=0, weight=p), "divisor"),
     (lambda p, t: onepass.Accumulator("cross_entropy", TOTAL).add(p[:, None], t[:, None], first=0), "target"),
+    (lambda p, t: begun().add(p.numpy(), t.numpy(), first=0, gradient=read_only(p)), "gradient is read-only"),
+    (lambda p, t: begun().add(p.numpy(), t.numpy(), first=0, gradient=np.float32(0)), "gradient is read-only"),
+    (lambda p, t: begun().add(p, t, first=0, dim="1"), "integer"),
     (lambda p, t: begun().merge(3), "Accumulator"),
     (lambda p, t: begun().merge(begun(reduction="sum")), "different wholes"),
     (lambda p, t: begun().merge(onepass.Accumulator("l1", TOTAL)), "different wholes"),
@@ -227,6 +255,13 @@ def test_what_is_refused(wrong, words):
     p, t, _ = operands_of("mse", TOTAL)
     with pytest.raises((ValueError, TypeError), match=words):
         wrong(p, t)
+
+
+def test_dimensions():
+    input, target, _ = operands_of("cross_entropy", TILE)
+    for dim in (2, -3, 2**32 - 1, 2**32 + 1, -2**32 - 1):  # of which some are 1 or -1 in 32 bits
+        with pytest.raises((IndexError, ValueError), match=r"dim|axis"):
+            onepass.Accumulator("cross_entropy", TILE).add(input, target, first=0, dim=dim)
 
 
 def test_twice():
