@@ -73,7 +73,11 @@ class Share:
         has = [called for called, one in (("weight", self.weight), ("mask", self.mask)) if one is not None]
         words = [NAMES[self.code], *([] if divisor is None else [f"divisor {divisor}"]), *has,
                  *(["gradients"] if any(self.needed) else [])]
-        return f"{self.loss}({parameters}) in {self.compute_type()}, {', '.join(words)}"
+        return f"{self.loss}({parameters}) in {self.compute_type()}, {', '.join(words)}, {self.kind()}"
+
+    def kind(self):
+        """What all ranks must have alike that their accumulators do not know, in words."""
+        return f"a value of {self.value_type()}"
 
     @property
     def count(self):
@@ -190,6 +194,8 @@ class Rows(Share):
     def checked(self, operands):
         input, target, weight = operands
         _rows.check_kinds(input, target, weight, RowGiven(row_weight=self.weight, mask=self.mask))
+        if self.axis:
+            check_axis(input.dim(), self.axis)
         _rows.check_order(self.loss, Tensors(input, target, weight), self.axis)
         self.shape = rows_shape(input, self.axis)
         _rows.check_row_tensors(RowGiven(row_weight=self.weight, mask=self.mask), self.shape)
@@ -200,6 +206,9 @@ class Rows(Share):
 
     def request(self):
         return Request(self.loss, self.code, self.parameters, self.axis, None, None)
+
+    def kind(self):
+        return f"{super().kind()} with{'out' if self.operands[2] is None else ''} class weights"
 
     @property
     def has_labels(self):

@@ -123,6 +123,14 @@ def merged(told):
     return whole
 
 
+def check_kinds(kinds):
+    """Of all ranks, once it is known that they compute the same."""
+    for rank, kind in enumerate(kinds):
+        if kind != kinds[0]:
+            raise RuntimeError(f"rank {rank} computes {kind.decode()}, rank 0 {kinds[0].decode()}; expected the same on "
+                               "all ranks")
+
+
 # ------------------------------------------------------------------- there and back --
 
 
@@ -139,7 +147,10 @@ class _Loss(torch.autograd.Function):
             state = share.empty_state() if any(share.needed) and not soon else None
             weight = None if divisor == 0 and share.counts_elements else share.weight  # where none takes part
             part = bytes(share.added(first, total, divisor if is_usable else None, weight, kept, state))
-        whole = merged(exchange(group, _PARTS, part))
+            told = share.kind().encode() + b"\0" + part
+        kinds, parts = zip(*(one.split(b"\0", 1) for one in exchange(group, _PARTS, told)))
+        whole = merged(parts)
+        check_kinds(kinds)
         value = finished(whole, share.value_type())
         ctx.save_for_backward(*tensors)
         ctx.kept, ctx.state = kept, state

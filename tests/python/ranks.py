@@ -16,7 +16,8 @@ WORLD = 8
 SIZES = (1, 2, 3, 4, 8)
 ON_DEVICE = (4,)  # the same cases, by what serves GPUs
 SIZES_OF_EACH = 2  # of a loss without anything special, each time others: see is_asked
-FAULTS_ON_DEVICE = ("sizes", "another_loss", "another_parameter", "another_type", "gap", "overlap", "another_total")
+FAULTS_ON_DEVICE = ("sizes", "another_loss", "another_parameter", "another_type", "another_narrow_type",
+                    "class_weights_on_one_rank", "gap", "overlap", "another_total")
 TOTAL = 3 * TILE + 77
 CASES, FAULTS = {}, {}
 
@@ -289,6 +290,25 @@ def fault_another_reduction(rank, group, is_odd):
 def fault_another_type(rank, group, is_odd):
     dtype = torch.float64 if is_odd else torch.float32
     onepass.distributed.loss("mse", torch.rand(9, dtype=dtype), torch.rand(9, dtype=dtype), group=group)
+
+
+@fault("a value of torch.(bfloat16|float32)")
+def fault_another_narrow_type(rank, group, is_odd):
+    """Which is computed alike, but would be rounded otherwise."""
+    dtype = torch.bfloat16 if is_odd else torch.float32
+    onepass.distributed.loss("mse", torch.rand(9, dtype=dtype), torch.rand(9, dtype=dtype), group=group)
+
+
+@fault("with(out)? class weights")
+def fault_class_weights_on_one_rank(rank, group, is_odd):
+    onepass.distributed.loss("cross_entropy", torch.rand(9, 5), torch.zeros(9).long(),
+                             torch.rand(5) if is_odd else None, group=group)
+
+
+@fault("Dimension out of range")
+def fault_dimension(rank, group, is_odd):
+    onepass.distributed.loss("cross_entropy", torch.rand(9, 5), torch.zeros(9).long(), group=group,
+                             dim=2 if is_odd else 1)
 
 
 @fault("another step")
