@@ -24,10 +24,6 @@ static int compare_numbers(const part_file *one, const part_file *other, const c
     return complain_of_whole(one, other, what, text[0], text[1]);
 }
 
-static const char *type_of(const part_file *file) {
-    return file->value_dtype ? dtype_name(file->value_dtype) : "unknown";
-}
-
 /* What the library would refuse as well, but without the names of files. */
 static int compare_wholes(const part_file *one, const part_file *other) {
     const onepass_accumulator_info *a = &one->info, *b = &other->info;
@@ -46,12 +42,13 @@ static int compare_wholes(const part_file *one, const part_file *other) {
         status = compare_numbers(one, other, loss->parameter[i].name, a->parameter[i], b->parameter[i]);
     if (status == RIGHT)
         status = compare_numbers(one, other, "the divisor", a->divisor, b->divisor);
-    if (status == RIGHT && one->value_dtype != other->value_dtype && a->compute && b->compute)
-        return complain_of_whole(one, other, "the type of the answer", type_of(one), type_of(other));
     return status;
 }
 
 static int compare_parts(const part_file *one, const part_file *other) {
+    if (one->value_dtype && other->value_dtype && one->value_dtype != other->value_dtype)
+        return complain_of_whole(one, other, "the type of the answer", dtype_name(one->value_dtype),
+                                 dtype_name(other->value_dtype));
     if (one->part.count && other->part.count && one->part.count != other->part.count)
         return complain(WRONG, "%s and %s: are part %d of %d and part %d of %d; expected parts of one division",
                         one->path, other->path, one->part.index, one->part.count, other->part.index, other->part.count);
@@ -59,6 +56,15 @@ static int compare_parts(const part_file *one, const part_file *other) {
         return complain(WRONG, "%s and %s: are both part %d of %d; expected each part once", one->path, other->path,
                         one->part.index, one->part.count);
     return RIGHT;
+}
+
+/* Of parts that are all the tool's own, each is given once; of one division, they are all there if so many are. An
+ * empty one is missed too: whoever has not written it may have failed. */
+static bool lacks_parts(const part_file *files, int count) {
+    for (int i = 0; i < count; i++)
+        if (!files[i].part.count)
+            return false;
+    return count < files[0].part.count;
 }
 
 /* "part 3 of 8 is missing", "parts 3, 5 and 7 of 8 are missing". */
@@ -106,13 +112,14 @@ static int merge_all(part_file *files, int count, number *value) {
         if (!value->dtype)
             value->dtype = files[i].value_dtype;
         if (onepass_accumulator_merge(files[0].accumulator, files[i].accumulator) != ONEPASS_OK)
-            return complain(WRONG, "%s: %s", files[i].path, onepass_message());
+            return complain(WRONG, "%s: does not go with the parts before it: %s (into: those before, from: this one)",
+                            files[i].path, onepass_message());
     }
     if (!value->dtype)
         value->dtype = ONEPASS_F32;
     const onepass_tensor tensor = {.data = &value->bits, .dtype = value->dtype};
     const onepass_status status = onepass_accumulator_finish(files[0].accumulator, &tensor);
-    if (status == ONEPASS_INCOMPLETE)
+    if (status == ONEPASS_INCOMPLETE || (status == ONEPASS_OK && lacks_parts(files, count)))
         return complain_of_missing(files, count);
     return status == ONEPASS_OK ? RIGHT : complain_of_library(status);
 }

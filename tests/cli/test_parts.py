@@ -135,6 +135,19 @@ def test_missing(parts):
     parts.refuse("merge", "none.onepass", says=["none.onepass", "No such file"])
 
 
+def test_missing_and_empty(folder):
+    """Two elements in five parts: those without any are missed, and their types compared, too."""
+    folder.save("p.npy", numbers(1, 2)), folder.save("half.npy", numbers(1, 2, "f2"))
+    write_parts(folder, ["mse", "p.npy", "p.npy"], 5)
+    folder.refuse("merge", "part3.onepass", "part5.onepass", says="parts 1, 2 and 4 of 5 are missing")
+    for i in (1, 3):
+        names = [f"part{k}.onepass" for k in range(1, 6)]
+        folder.quiet("mse", "half.npy", "half.npy", "--part", f"{i}/5", "--state", names[i - 1])
+        folder.refuse("merge", *names, says=[names[i - 1], "the type of the answer is"])
+        folder.refuse("merge", *names[::-1], says=[names[i - 1], "the type of the answer is"])
+        write_parts(folder, ["mse", "p.npy", "p.npy"], 5)
+
+
 def test_given_twice(parts):
     os.link(parts / "part3.onepass", parts / "copy.onepass")
     parts.refuse("merge", "part3.onepass", "part1.onepass", "copy.onepass", says=["part3", "copy", "both part 3 of 12"])
