@@ -187,6 +187,103 @@ static const edge overlaps[] = {
     {"a NaN among logits", "tversky_with_logits", 0, {0}, 2, {{NAN, 1}, {1, 1}}, NAN, {NANS, NANS}},
 };
 
+#define LOG_2 0.69314718055994531
+#define LOG_7 1.9459101490553132
+
+/* Of logits whose exponentials are exact. */
+static const edge distributions[] = {
+    {"equal rows", "kl_div_with_logits", 0, {0}, 3, {{1, 2, 4}, {1, 2, 4}}, 0, {{0, 0, 0}, {0, 0, 0}}},
+    {"a target that is sure", "kl_div_with_logits", 0, {0}, 2, {{0, 0}, {0, -INFINITY}}, LOG_2, {{-0.5, 0.5}, {0, 0}}},
+    {"a class that neither has",
+     "kl_div_with_logits",
+     0,
+     {0},
+     3,
+     {{0, 0, -INFINITY}, {0, -INFINITY, -INFINITY}},
+     LOG_2,
+     {{-0.5, 0.5, 0}, {0, 0, 0}}},
+    {"a class that the input lacks",
+     "kl_div_with_logits",
+     0,
+     {0},
+     2,
+     {{0, -INFINITY}, {1, 1}},
+     INFINITY,
+     {{0.5, -0.5}, NOTHING}},
+    {"large logits", "kl_div_with_logits", 0, {0}, 2, {{1e8, 1e8}, {1e8, -1e8}}, LOG_2, {{-0.5, 0.5}, {0, 0}}},
+    {"an input that leads by more than exponentials hold",
+     "kl_div_with_logits",
+     0,
+     {0},
+     2,
+     {{4096, 0}, {0, 0}},
+     2048 - LOG_2,
+     {{0.5, -0.5}, {-1024, 1024}}},
+    {"a NaN in the input", "kl_div_with_logits", 0, {0}, 2, {{NAN, 1}, {3, 4}}, NAN, {NANS, NANS}},
+    {"a NaN in the target", "kl_div_with_logits", 0, {0}, 2, {{3, 4}, {1, NAN}}, NAN, {NANS, NANS}},
+    {"an infinity in the input", "kl_div_with_logits", 0, {0}, 2, {{INFINITY, 1}, {3, 4}}, NAN, {NANS, NANS}},
+    {"an infinity in the target", "kl_div_with_logits", 0, {0}, 2, {{3, 4}, {1, INFINITY}}, NAN, {NANS, NANS}},
+    {"an input of -inf", "kl_div_with_logits", 0, {0}, 2, {{-INFINITY, -INFINITY}, {3, 4}}, NAN, {NANS, NANS}},
+    {"a target of -inf", "kl_div_with_logits", 0, {0}, 2, {{3, 4}, {-INFINITY, -INFINITY}}, NAN, {NANS, NANS}},
+
+    {"equal rows", "js_div_with_logits", 0, {0}, 3, {{1, 2, 4}, {1, 2, 4}}, 0, {{0, 0, 0}, {0, 0, 0}}},
+    {"nothing in common", "js_div_with_logits", 0, {0}, 2, {{1, -INFINITY}, {-INFINITY, 1}}, LOG_2, {{0, 0}, {0, 0}}},
+    {"nothing in common that exponentials hold",
+     "js_div_with_logits",
+     0,
+     {0},
+     2,
+     {{4096, 0}, {0, 4096}},
+     LOG_2,
+     {{0, 0}, {0, 0}}},
+    {"a NaN in the input", "js_div_with_logits", 0, {0}, 2, {{NAN, 1}, {3, 4}}, NAN, {NANS, NANS}},
+    {"a NaN in the target", "js_div_with_logits", 0, {0}, 2, {{3, 4}, {1, NAN}}, NAN, {NANS, NANS}},
+    {"an infinity in the input", "js_div_with_logits", 0, {0}, 2, {{INFINITY, 1}, {3, 4}}, NAN, {NANS, NANS}},
+    {"an input of -inf", "js_div_with_logits", 0, {0}, 2, {{-INFINITY, -INFINITY}, {3, 4}}, NAN, {NANS, NANS}},
+
+    {"equal rows", "tv_distance_with_logits", 0, {0}, 3, {{1, 2, 4}, {1, 2, 4}}, 0, {{0, 0, 0}, {0, 0, 0}}},
+    {"nothing in common", "tv_distance_with_logits", 0, {0}, 2, {{1, -INFINITY}, {-INFINITY, 1}}, 1, {{0, 0}, {0, 0}}},
+    {"a half", "tv_distance_with_logits", 1, {0.5}, 2, {{1, 1}, {-INFINITY, 1}}, 0.5, {{0.5, -0.5}, {0, 0}}},
+    {"large logits", "tv_distance_with_logits", 0, {0}, 2, {{1e8, 1e8}, {1e8, -1e8}}, 0.5, {{-0.25, 0.25}, {0, 0}}},
+    {"a NaN in the input", "tv_distance_with_logits", 0, {0}, 2, {{NAN, 1}, {3, 4}}, NAN, {NANS, NANS}},
+    {"an infinity in the target", "tv_distance_with_logits", 0, {0}, 2, {{3, 4}, {1, INFINITY}}, NAN, {NANS, NANS}},
+    {"a target of -inf", "tv_distance_with_logits", 0, {0}, 2, {{3, 4}, {-INFINITY, -INFINITY}}, NAN, {NANS, NANS}},
+};
+
+/* Of others. */
+static const edge rounded_distributions[] = {
+    {"equal but for an offset", "kl_div_with_logits", 0, {0}, 2, {{1, 2}, {1025, 1026}}, 0, {{0, 0}, {0, 0}}},
+    {"one class", "kl_div_with_logits", 0, {0}, 1, {{3}, {-7}}, 0, {{0}, {0}}},
+    {"four classes, two in the target",
+     "kl_div_with_logits",
+     1,
+     {2},
+     4,
+     {{5, 5, 5, 5}, {-INFINITY, 1, 1, -INFINITY}},
+     LOG_2,
+     {{0.125, -0.125, -0.125, 0.125}, {0, 0, 0, 0}}},
+    {"a large offset",
+     "kl_div_with_logits",
+     0,
+     {0},
+     2,
+     {{1e6, 1e6 + 3}, {0, 0}},
+     0.85544017101379668,
+     {{-0.45257412682243320, 0.45257412682243320}, {0.75, -0.75}}},
+    {"a lead of 80 that is wrong", "kl_div_with_logits", 0, {0}, 2, {{80, 0}, {0, 80}}, 80, {{1, -1}, NOTHING}},
+    {"equal but for an offset", "js_div_with_logits", 0, {0}, 2, {{1, 2}, {1025, 1026}}, 0, {{0, 0}, {0, 0}}},
+    {"one class", "js_div_with_logits", 0, {0}, 1, {{3}, {-7}}, 0, {{0}, {0}}},
+    {"a quarter", /* 3/4 log(8/7) + 1/8 log(4/7) + 1/8 log 4 */
+     "js_div_with_logits",
+     2,
+     {0.25, 1},
+     2,
+     {{1, -INFINITY}, {1, 1}},
+     0.75 * (3 * LOG_2 - LOG_7) + 0.125 * (4 * LOG_2 - LOG_7),
+     {{0, 0}, {-0.0625 * LOG_7, 0.0625 * LOG_7}}},
+    {"one class", "tv_distance_with_logits", 0, {0}, 1, {{3}, {-7}}, 0, {{0}, {0}}},
+};
+
 /* Rows without elements: sums of nothing. */
 static const edge empty[] = {
     {"no elements", "cosine_similarity", 0, {0}, 0, {{0}}, 0, {{0}}},
@@ -196,6 +293,9 @@ static const edge empty[] = {
     {"no elements", "tversky", 0, {0}, 0, {{0}}, 1, {{0}}},
     {"no elements, smooth", "tversky", 3, {0.5, 0.5, 1}, 0, {{0}}, 0, {{0}}},
     {"no elements", "tversky_with_logits", 0, {0}, 0, {{0}}, 1, {{0}}},
+    {"no elements", "kl_div_with_logits", 0, {0}, 0, {{0}}, NAN, {{0}}},
+    {"no elements", "js_div_with_logits", 0, {0}, 0, {{0}}, NAN, {{0}}},
+    {"no elements", "tv_distance_with_logits", 0, {0}, 0, {{0}}, NAN, {{0}}},
 };
 
 /* --------------------------------------------------------------- a call -- */
@@ -235,10 +335,12 @@ static void prepare(one_row *r, const edge *e, int32_t dtype, int64_t rows) {
 
 /* ------------------------------------------------------------- what comes -- */
 
-/* What is not a number of few digits may be off by units of double, and is rounded to the type; a NaN has one form. */
-static bool is_as_said(double said, int32_t dtype, const void *at, double scale) {
+/* What is not a number of few digits may be off by some units, those of double unless said otherwise, and is rounded to
+ * the type; a NaN has one form. */
+static bool is_as_said(double said, int32_t dtype, const void *at, double scale, bool has_units_of_type) {
     const uint64_t bits = oracle_load_bits(dtype, at);
-    const double got = oracle_decode(dtype, bits), error = 0x1p-49 * scale;
+    const double unit = has_units_of_type && dtype == ONEPASS_F32 ? 0x1p-23 : 0x1p-52;
+    const double got = oracle_decode(dtype, bits), error = 8 * unit * scale;
     double range[2] = {said - error, said + error};
     if (said == UNSAID) {
         return true;
@@ -250,7 +352,7 @@ static bool is_as_said(double said, int32_t dtype, const void *at, double scale)
     return isinf(said) ? got == said : got >= range[0] && got <= range[1];
 }
 
-static void check_edge(const edge *e, int32_t dtype) {
+static void check_edge(const edge *e, int32_t dtype, bool has_units_of_type) {
     one_row r;
     char what[256];
     snprintf(what, sizeof what, "%s, %s, %s", e->loss, oracle_dtype_name(dtype), e->name);
@@ -259,7 +361,9 @@ static void check_edge(const edge *e, int32_t dtype) {
         return;
     }
     const double scale = e->value == 0 ? 1 : fabs(e->value);
-    CHECK(is_as_said(e->value, dtype, &r.result, scale), "%s: expected the value %.17g, got %.17g", what, e->value,
+    CHECK(is_as_said(e->value, dtype, &r.result, scale, has_units_of_type), "%s: expected the value %.17g, got %.17g",
+          what, e->value, oracle_load(dtype, &r.result));
+    CHECK(!(oracle_load(dtype, &r.result) < 0) || e->value < 0, "%s: expected no value below 0, got %g", what,
           oracle_load(dtype, &r.result));
     for (int k = 0; k < oracle_vector_operands(e->loss); k++) {
         double largest = 0;
@@ -268,17 +372,17 @@ static void check_edge(const edge *e, int32_t dtype) {
         }
         for (int64_t i = 0; i < e->elements; i++) {
             const char *at = (char *)r.memory[ORACLE_OPERANDS + k] + (size_t)i * oracle_size(dtype);
-            CHECK(is_as_said(e->gradient[k][i], dtype, at, fmin(fmax(largest, 1), 1e9)),
+            CHECK(is_as_said(e->gradient[k][i], dtype, at, fmin(fmax(largest, 1), 1e9), has_units_of_type),
                   "%s: expected gradient[%d] of element %d to be %.17g, got %.17g", what, k, (int)i, e->gradient[k][i],
                   oracle_load(dtype, at));
         }
     }
 }
 
-static void check_edges(const edge *edges, size_t count) {
+static void check_edges(const edge *edges, size_t count, bool has_units_of_type) {
     for (size_t i = 0; i < count; i++) {
-        check_edge(&edges[i], ONEPASS_F32);
-        check_edge(&edges[i], ONEPASS_F64);
+        check_edge(&edges[i], ONEPASS_F32, has_units_of_type);
+        check_edge(&edges[i], ONEPASS_F64, has_units_of_type);
     }
 }
 
@@ -296,8 +400,8 @@ static void test_nothing_takes_part(const edge *e) {
         r.call.divisor = kind == 6 || kind == 7 ? 2 : 0;
         memset(r.memory[ORACLE_OPERANDS], 0x11, sizeof r.memory / 2);
         CHECK_OK(onepass_run(&r.call), what);
-        CHECK(is_as_said(kind == 2 || kind == 3 ? NAN : 0, ONEPASS_F32, &r.result, 0), "%s: got the value %g", what,
-              oracle_load(ONEPASS_F32, &r.result));
+        CHECK(is_as_said(kind == 2 || kind == 3 ? NAN : 0, ONEPASS_F32, &r.result, 0, false), "%s: got the value %g",
+              what, oracle_load(ONEPASS_F32, &r.result));
         for (int k = 0; (kind & 1) && k < oracle_vector_operands(e->loss); k++) {
             for (int64_t i = 0; i < e->elements; i++) {
                 const uint64_t bits = oracle_load_bits(ONEPASS_F32, (float *)r.memory[ORACLE_OPERANDS + k] + i);
@@ -309,10 +413,12 @@ static void test_nothing_takes_part(const edge *e) {
 }
 
 int main(void) {
-    check_edges(cosines, sizeof cosines / sizeof cosines[0]);
-    check_edges(distances, sizeof distances / sizeof distances[0]);
-    check_edges(overlaps, sizeof overlaps / sizeof overlaps[0]);
-    check_edges(empty, sizeof empty / sizeof empty[0]);
+    check_edges(cosines, sizeof cosines / sizeof cosines[0], false);
+    check_edges(distances, sizeof distances / sizeof distances[0], false);
+    check_edges(overlaps, sizeof overlaps / sizeof overlaps[0], false);
+    check_edges(distributions, sizeof distributions / sizeof distributions[0], false);
+    check_edges(rounded_distributions, sizeof rounded_distributions / sizeof rounded_distributions[0], true);
+    check_edges(empty, sizeof empty / sizeof empty[0], false);
     for (size_t i = 0; i < sizeof cosines / sizeof cosines[0]; i++) {
         test_nothing_takes_part(&cosines[i]);
     }
@@ -321,6 +427,9 @@ int main(void) {
     }
     for (size_t i = 0; i < sizeof overlaps / sizeof overlaps[0]; i++) {
         test_nothing_takes_part(&overlaps[i]);
+    }
+    for (size_t i = 0; i < sizeof distributions / sizeof distributions[0]; i++) {
+        test_nothing_takes_part(&distributions[i]);
     }
     return check_finish();
 }

@@ -3,12 +3,13 @@
  * docs/numerics.md defines them. What an element adds to a row's sums, in double; tiles of 1024 elements; what becomes
  * of the sums, operation by operation; slopes from factors into which weight and divisor were multiplied. This file is
  * compiled once with real = float and once with real = double (ONEPASS_REAL_F64), and looks at the cases that compute
- * so. The sigmoids of logits are the library's, which have tests of their own.
+ * so. The sigmoids and exponentials of logits are the library's, which have tests of their own.
  */
 #include "check.h"
 #include "math/real.h"
 #include "math/elementary.h"
 #include "oracle.h"
+#include "softmaxes_model.h"
 #include "vector_case.h"
 
 #include <math.h>
@@ -25,11 +26,13 @@ enum {
 typedef struct row {
     const double *k;
     double number, sum[SUMS], value, factor[FACTORS];
+    softmaxes_model softmaxes; /* of those losses that have them, ... */
+    double *element[3];        /* ... whose elements are others than the operands' */
 } row;
 
 typedef struct definition {
     const char *loss;
-    void (*terms)(const double *x, const double *k, double *term);
+    void (*terms)(const double *x, const row *r, double *term);
     void (*finish)(row *r);
     double (*slope)(int which, const double *x, const row *r);
 } definition;
@@ -44,8 +47,8 @@ static double reciprocal_or_0(double x) {
 
 /* ---------------------------------------------------------------- cosines -- */
 
-static void cosine_terms(const double *x, const double *k, double *term) {
-    (void)k;
+static void cosine_terms(const double *x, const row *r, double *term) {
+    (void)r;
     term[0] = x[0] * x[1];
     term[1] = x[0] * x[0];
     term[2] = x[1] * x[1];
@@ -98,7 +101,8 @@ static double direction(double z, double p) {
     return p != 1 ? z : z > 0 ? 1 : z < 0 ? -1 : z * 0;
 }
 
-static void distance_terms(const double *x, const double *k, double *term) {
+static void distance_terms(const double *x, const row *r, double *term) {
+    const double *k = r->k;
     term[0] = power(apart(x[0], x[1], k[1]), k[0]);
 }
 
@@ -112,7 +116,8 @@ static double distance_slope(int which, const double *x, const row *r) {
     return which ? -slope : slope;
 }
 
-static void triplet_terms(const double *x, const double *k, double *term) {
+static void triplet_terms(const double *x, const row *r, double *term) {
+    const double *k = r->k;
     term[0] = power(apart(x[0], x[1], k[2]), k[1]);
     term[1] = power(apart(x[0], x[2], k[2]), k[1]);
     term[2] = power(apart(x[1], x[2], k[2]), k[1]);
@@ -145,8 +150,8 @@ static void add_overlap(double o, double rest, double t, double *term) {
     term[2] = rest * t;
 }
 
-static void overlap_terms(const double *x, const double *k, double *term) {
-    (void)k;
+static void overlap_terms(const double *x, const row *r, double *term) {
+    (void)r;
     add_overlap(x[0], 1 - x[0], x[1], term);
 }
 
@@ -174,14 +179,84 @@ static double other_sigmoid(double x) {
     return (double)(x < 0 ? both.of_plus : both.of_minus);
 }
 
-static void logit_terms(const double *x, const double *k, double *term) {
-    (void)k;
+static void logit_terms(const double *x, const row *r, double *term) {
+    (void)r;
     add_overlap(sigmoid(x[0]), other_sigmoid(x[0]), x[1], term);
 }
 
 static double logit_slope(int which, const double *x, const row *r) {
     const double o = sigmoid(x[0]), y[] = {o, x[1]}, slope = overlap_slope(which, y, r);
     return which == 0 ? slope * (o * other_sigmoid(x[0])) : slope;
+}
+
+/* ---------------------------------------------------------- distributions -- */
+
+/* Whose elements are p, q and how far the logits are apart. */
+
+static void no_terms(const double *x, const row *r, double *term) {
+    (void)x, (void)r, (void)term;
+}
+
+static void finish_kl(row *r) {
+    const double per_temperature = 1 / r->k[0];
+    r->value = larger(r->softmaxes.carried * per_temperature - r->softmaxes.above, 0);
+    r->factor[0] = per_temperature;
+    r->factor[1] = per_temperature * per_temperature;
+    r->factor[2] = (r->softmaxes.above + r->value) * per_temperature;
+}
+
+static double kl_slope(int which, const double *x, const row *r) {
+    if (which == 0) {
+        return (double)(((real)x[0] - (real)x[1]) * (real)r->factor[0]);
+    }
+    return x[1] == 0 ? 0 : x[1] * (x[2] * r->factor[1] - r->factor[2]);
+}
+
+/* share * log(a / m), 0 where a is. */
+static double js_log(int which, const double *x, const row *r) {
+    const real own = (real)x[which], mixture = (real)((1 - r->k[0]) * x[0] + r->k[0] * x[1]);
+    const double share = which ? r->k[0] : 1 - r->k[0];
+    return own > 0 && mixture > 0 ? share * (double)real_log_of_shares(own, mixture) : 0;
+}
+
+static void js_terms(const double *x, const row *r, double *term) {
+    term[0] = x[0] * js_log(0, x, r);
+    term[1] = x[1] * js_log(1, x, r);
+}
+
+static void finish_js(row *r) {
+    const double per_temperature = 1 / r->k[1];
+    r->value = isnan(r->softmaxes.above) ? NAN : larger(r->sum[0] + r->sum[1], 0);
+    r->factor[0] = per_temperature;
+    r->factor[1] = r->sum[0] * per_temperature;
+    r->factor[2] = r->sum[1] * per_temperature;
+}
+
+static double js_slope(int which, const double *x, const row *r) {
+    return x[which] * (js_log(which, x, r) * r->factor[0] - r->factor[1 + which]);
+}
+
+static double sign_of(double x) {
+    return x > 0 ? 1 : x < 0 ? -1 : x * 0;
+}
+
+static void tv_terms(const double *x, const row *r, double *term) {
+    (void)r;
+    term[0] = x[0] * sign_of(x[0] - x[1]);
+    term[1] = x[1] * sign_of(x[0] - x[1]);
+}
+
+static void finish_tv(row *r) {
+    const double half = 0.5 / r->k[0];
+    r->value = isnan(r->softmaxes.above) ? NAN : larger(0.5 * (r->sum[0] - r->sum[1]), 0);
+    r->factor[0] = half;
+    r->factor[1] = r->sum[0] * half;
+    r->factor[2] = r->sum[1] * half;
+}
+
+static double tv_slope(int which, const double *x, const row *r) {
+    const double pull = sign_of(x[0] - x[1]) * r->factor[0];
+    return which == 0 ? x[0] * (pull - r->factor[1]) : x[1] * (r->factor[2] - pull);
 }
 
 static const definition definitions[] = {
@@ -191,6 +266,9 @@ static const definition definitions[] = {
     {"triplet_margin", triplet_terms, finish_triplet, triplet_slope},
     {"tversky", overlap_terms, finish_overlap, overlap_slope},
     {"tversky_with_logits", logit_terms, finish_overlap, logit_slope},
+    {"kl_div_with_logits", no_terms, finish_kl, kl_slope},
+    {"js_div_with_logits", js_terms, finish_js, js_slope},
+    {"tv_distance_with_logits", tv_terms, finish_tv, tv_slope},
 };
 
 static const definition *definition_of(const char *loss) {
@@ -204,10 +282,11 @@ static const definition *definition_of(const char *loss) {
 
 /* ------------------------------------------------------------ comparisons -- */
 
-/* The elements of all operands at one place. */
-static void elements_at(const oracle_vectors *q, int64_t index, int64_t i, double x[ORACLE_OPERANDS]) {
-    for (int k = 0; k < oracle_vector_operands(q->loss); k++) {
-        x[k] = q->operand[k][index * q->elements + i];
+/* The elements at one place. */
+static void elements_at(const oracle_vectors *q, const row *r, int64_t index, int64_t i, double x[ORACLE_OPERANDS]) {
+    for (int k = 0; k < ORACLE_OPERANDS; k++) {
+        const bool is_there = r->element[k] || k < oracle_vector_operands(q->loss);
+        x[k] = !is_there ? 0 : r->element[k] ? r->element[k][i] : q->operand[k][index * q->elements + i];
     }
 }
 
@@ -220,8 +299,8 @@ static void sum_row(const oracle_vectors *q, const definition *d, int64_t index,
         }
     }
     for (int64_t i = 0; i < q->elements; i++) {
-        elements_at(q, index, i, x);
-        d->terms(x, r->k, own);
+        elements_at(q, r, index, i, x);
+        d->terms(x, r, own);
         for (int s = 0; s < SUMS; s++) {
             term[s][i] = own[s];
         }
@@ -244,7 +323,7 @@ static void check_gradients(const prepared_vectors *p, const definition *d, int6
     for (int64_t at = 0; at < oracle_vector_operands(q->loss) * q->elements; at++) {
         const int which = (int)(at / q->elements);
         const int64_t i = at % q->elements;
-        elements_at(q, index, i, x);
+        elements_at(q, r, index, i, x);
         const real slope = (real)d->slope(which, x, r);
         const double expected = (double)(upstream != 1 ? slope * upstream : slope);
         const double found = vector_number(p, &p->gradient[which], index, i);
@@ -263,6 +342,11 @@ static void check_row(const prepared_vectors *p, const definition *d, int64_t in
     const bool divided = q->reduction == ONEPASS_MEAN || q->reduction == ONEPASS_BATCHMEAN;
     const double weight = q->weight ? q->weight[index] : 1, scale = divided ? weight * (1 / divisor) : weight;
     r->number = q->operand[2] ? q->operand[2][index] : 0;
+    if (r->element[0]) {
+        const double temperature = r->k[onepass_loss_named(q->loss)->parameter_count - 1];
+        r->softmaxes = model_softmaxes(q->operand[0] + index * q->elements, q->operand[1] + index * q->elements,
+                                       q->elements, temperature, r->element);
+    }
     sum_row(q, d, index, r);
     memset(r->factor, 0, sizeof r->factor);
     d->finish(r);
@@ -312,6 +396,12 @@ static void check_case(const vector_case *given) {
         k[i] = i < c.parameter_count ? c.parameter[i] : info->parameter[i].default_value;
     }
     row r = {.k = k};
+    for (int i = 0; i < 3 && vector_loss_compares_softmaxes(c.loss); i++) {
+        r.element[i] = calloc((size_t)q->elements + 1, sizeof(double));
+        if (!r.element[i]) {
+            abort();
+        }
+    }
     if (terms && CHECK(d != NULL, "%s has no definition here", c.loss) && CHECK_OK(onepass_run(&p->call), what)) {
         const double divisor = divisor_of(p);
         for (int64_t index = 0; index < q->rows; index++) {
@@ -322,6 +412,9 @@ static void check_case(const vector_case *given) {
         if (q->reduction != ONEPASS_NONE) {
             check_reduced(p, terms, divisor, what);
         }
+    }
+    for (int i = 0; i < 3; i++) {
+        free(r.element[i]);
     }
     free(terms);
     vector_case_free(p);

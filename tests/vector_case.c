@@ -36,6 +36,11 @@ static int operands_of(const vector_case *c) {
     return strcmp(c->loss, "cosine_embedding") == 0 ? 3 : vectors_of(c);
 }
 
+bool vector_loss_compares_softmaxes(const char *loss) {
+    return strcmp(loss, "kl_div_with_logits") == 0 || strcmp(loss, "js_div_with_logits") == 0 ||
+           strcmp(loss, "tv_distance_with_logits") == 0;
+}
+
 bool vector_case_in_double(const vector_case *c) {
     bool is_double = c->weight == ONEPASS_F64;
     for (int k = 0; k < vectors_of(c); k++) {
@@ -56,7 +61,8 @@ void vector_case_describe(const vector_case *c, char *text, size_t size) {
     static const char *const layouts[] = {"dense",    "transposed", "strided",    "reversed", "mixed",
                                           "repeated", "one row",    "one column", "outer",    "blocks",
                                           "turned",   "scattered",  "all",        "vector"};
-    static const char *const data[] = {"normal", "near", "equal", "zero", "huge", "tiny"};
+    static const char *const data[] = {"normal", "near", "equal",   "zero",      "huge",
+                                       "tiny",   "far",  "leading", "impossible"};
     int used =
         snprintf(text, size, "%s of %s, %s, %s, %lld x %lld elements, %s, %s, reduction %d, gradients %s, %s, %s",
                  c->loss, type_name(c->operand[0]), type_name(c->operand[1]), type_name(c->operand[2]),
@@ -344,6 +350,26 @@ static double own_number(const vector_case *c, int operand, uint64_t *state) {
     return is_tversky(c) ? uniform(state) : normal(state);
 }
 
+/* Logits that are near each other or far apart, with probabilities that vanish, and their offsets. */
+static double logit_of(const vector_case *c, int64_t row, int64_t i, int operand, double number) {
+    static const double spread[] = {1, 4, 25, 0.1}, offset[] = {0, 300, -2000};
+    static const double far[][2] = {{1e6, 1e6}, {1e6, 0}, {-1e8, 1e8}, {3e7, 3e7}, {1048570, 1048580}};
+    switch (c->data) {
+    case VECTORS_FAR:
+        return 3 * number + far[row % 5][operand];
+    case VECTORS_LEADING:
+        return number + (i == (row % 2 ? 0 : c->elements - 1) || i == row / 8 ? (row / 2 % 4 + 1 + operand) * 80 : 0);
+    case VECTORS_IMPOSSIBLE:
+        return (operand == 1 ? (i + row) % 5 == 3 || i % 7 == 5 : i % 7 == 5) ? -INFINITY : 2 * number;
+    case VECTORS_HUGE: /* whose differences do not overflow */
+        return number / 16;
+    case VECTORS_NORMAL:
+        return number * spread[row % 4] + offset[row % 3];
+    default:
+        return number;
+    }
+}
+
 /* Rows in which an operand is 0: one of them, or all. */
 static bool is_zero(const vector_case *c, int64_t row, int operand) {
     return c->data == VECTORS_ZERO && (row % 4 == operand || row % 4 == 3);
@@ -382,12 +408,14 @@ static bool is_hidden(const vector_case *c, int64_t row) {
 static void fill_operands(prepared_vectors *p, const vector_case *c) {
     uint64_t state = c->seed * 7919 + 17;
     const int vectors = vectors_of(c);
+    const bool has_logits_alone = vector_loss_compares_softmaxes(c->loss);
     for (int64_t row = 0; row < p->rows; row++) {
         const bool out = is_hidden(c, row);
         for (int64_t i = 0; i < c->elements; i++) {
             const double common = common_number(c, row, &state);
             for (int k = 0; k < vectors; k++) {
-                const double number = number_of(c, row, k, common, &state);
+                const double own = number_of(c, row, k, common, &state);
+                const double number = has_logits_alone ? logit_of(c, row, i, k, own) : own;
                 const bool spoiled = out && vector_case_is_apart(c, k);
                 put_number(p, &p->operand[k], row, i, spoiled ? (i % 3 ? NAN : INFINITY) : number);
             }

@@ -36,7 +36,10 @@ typedef enum vector_data {
     VECTORS_ZERO,   /* some rows of zeros, in one operand or all */
     VECTORS_HUGE,   /* whose squares overflow the type */
     VECTORS_TINY,   /* whose squares underflow it, and denormal ones */
-    VECTOR_DATA
+    VECTOR_DATA,
+    VECTORS_FAR = VECTOR_DATA, /* logits from here on: large ones, with offsets that the rows have in common or not */
+    VECTORS_LEADING,           /* rows whose first or last element leads by 80, or by more than exponentials hold */
+    VECTORS_IMPOSSIBLE         /* -inf in the target, in both, or, where the loss is finite, in the input */
 } vector_data;
 
 typedef struct vector_case {
@@ -87,6 +90,9 @@ typedef struct prepared_vectors {
 const vector_case *vector_case_list(size_t *count);
 
 int64_t vector_case_rows(const vector_case *c);
+
+/* Whether both operands are logits, of distributions over a row. */
+bool vector_loss_compares_softmaxes(const char *loss);
 
 /* Whether computing is in double, in which the numbers of rows have no say. */
 bool vector_case_in_double(const vector_case *c);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    MOST_CASES = 2000
+    MOST_CASES = 3000
 };
 
 static vector_case all[MOST_CASES];
@@ -23,11 +23,16 @@ static void add(const vector_case *c) {
     found++;
 }
 
-/* A parameter by its name; a loss that does not have it stays as it is. */
+static bool allows(const onepass_parameter_info *known, double number) {
+    return (known->minimum_excluded ? number > known->minimum : number >= known->minimum) &&
+           (known->maximum_excluded ? number < known->maximum : number <= known->maximum);
+}
+
+/* A parameter by its name; a loss that does not have it, or not such a number, stays as it is. */
 static bool set(vector_case *c, const char *name, double number) {
     const onepass_loss_info *info = onepass_loss_named(c->loss);
     for (int32_t k = 0; k < info->parameter_count; k++) {
-        if (strcmp(info->parameter[k].name, name) == 0) {
+        if (strcmp(info->parameter[k].name, name) == 0 && allows(&info->parameter[k], number)) {
             for (; c->parameter_count <= k; c->parameter_count++) {
                 c->parameter[c->parameter_count] = info->parameter[c->parameter_count].default_value;
             }
@@ -136,6 +141,30 @@ static void add_data(const char *loss) {
     }
 }
 
+/* What softmax has edges of: offsets, confident rows, classes that cannot be. */
+static void add_logits(const char *loss) {
+    for (int data = VECTORS_FAR; data <= VECTORS_IMPOSSIBLE; data++) {
+        for (int32_t dtype = ONEPASS_F16; dtype <= ONEPASS_F64; dtype++) {
+            for (int k = 0; k < 3; k++) {
+                vector_case c = plain("logits", loss, dtype);
+                if (data == VECTORS_FAR && dtype < ONEPASS_F32) {
+                    continue; /* whose largest number, or whose digits, these are beyond */
+                }
+                c.data = (vector_data)data;
+                c.batch = k == 2 ? 8 : 24;
+                c.elements = k == 0 ? 5 : k == 1 ? 130 : 1030;
+                if (k == 1) {
+                    set(&c, "temperature", 2);
+                    set(&c, "beta", 0.1);
+                } else if (k == 2) {
+                    set(&c, "beta", 0x1p-30);
+                }
+                add(&c);
+            }
+        }
+    }
+}
+
 static void add_layouts(const char *loss) {
     static const int64_t elements[] = {6, 300, 1320};
     for (int layout = 0; layout < VECTOR_LAYOUTS; layout++) {
@@ -162,8 +191,10 @@ static void add_options(const char *loss) {
         const char *name;
         double number;
     } options[] = {
-        {"eps", 0},   {"eps", 0.5}, {"eps", 3},     {"p", 1},    {"margin", 0.3}, {"margin", 5}, {"swap", 1},
-        {"alpha", 1}, {"alpha", 0}, {"alpha", 0.3}, {"beta", 1}, {"beta", 0},     {"smooth", 1}, {"smooth", 100},
+        {"eps", 0},         {"eps", 0.5},          {"eps", 3},    {"p", 1},        {"margin", 0.3},
+        {"margin", 5},      {"swap", 1},           {"alpha", 1},  {"alpha", 0},    {"alpha", 0.3},
+        {"beta", 1},        {"beta", 0},           {"smooth", 1}, {"smooth", 100}, {"temperature", 0.25},
+        {"temperature", 3}, {"temperature", 1000},
     };
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         for (int k = 0; k < 4; k++) {
@@ -179,6 +210,7 @@ static void add_options(const char *loss) {
                 set(&c, "swap", 1);
                 set(&c, "beta", 0.75);
                 set(&c, "smooth", 0.5);
+                set(&c, "temperature", 1.7);
             }
             add(&c);
         }
@@ -235,6 +267,9 @@ const vector_case *vector_case_list(size_t *count) {
             add_targets(loss);
         }
         add_data(loss);
+        if (vector_loss_compares_softmaxes(loss)) {
+            add_logits(loss);
+        }
         add_layouts(loss);
         add_options(loss);
         add_reductions(loss);

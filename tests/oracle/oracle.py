@@ -243,6 +243,9 @@ VECTOR_LOSSES = {
     "triplet_margin": (["anchor", "positive", "negative"], {"margin": 1, "p": 2, "eps": 1e-6, "swap": 0}),
     "tversky": (["input", "target"], {"alpha": 0.5, "beta": 0.5, "smooth": 0, "eps": 1e-7}),
     "tversky_with_logits": (["input", "target"], {"alpha": 0.5, "beta": 0.5, "smooth": 0, "eps": 1e-7}),
+    "kl_div_with_logits": (["input", "target"], {"temperature": 1}),
+    "js_div_with_logits": (["input", "target"], {"beta": 0.5, "temperature": 1}),
+    "tv_distance_with_logits": (["input", "target"], {"temperature": 1}),
 }
 
 #: The least and the most that the value and each vector's gradient, at the common shape, may be: pairs of float64's arrays.

@@ -1,100 +1,19 @@
 /*
- * What a loss of vectors must be near: its formula in twice double's precision, and beside every number how far one
- * that is computed in double may be from it. Each operation takes its operands' errors on and adds its own, a unit in
- * the last place of its result: half of that is IEEE 754's, and the other half is for factors that are multiplied in
- * elsewhere, or reciprocals. A sum of n terms in the order of order.c adds half a unit for each level of its tree.
+ * What a loss of vectors must be near: its formula in numbers that carry the largest error of computing them in double.
  *
  * All that follows is monotonous (roundings, sums in the order, products with an upstream gradient), so that the least
  * and the largest number of a result come from those that go in.
  */
-#include "doubled.h"
-#include "oracle.h"
+#include "vector_row.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* -------------------------------------------------- numbers with errors -- */
-
-typedef struct bounded {
-    doubled is;
-    double off; /* at most */
-} bounded;
-
-static const double unit = 0x1p-52, least_number = 0x1p-1074;
-
-static bounded exactly(double x) {
-    return (bounded){doubled_of(x), 0};
-}
-
-static double size(bounded a) {
-    return fabs(a.is.high);
-}
-
-/* A result of one operation. */
-static bounded rounded(doubled is, double off) {
-    return (bounded){is, off + unit * fabs(is.high)};
-}
-
-static bounded plus(bounded a, bounded b) {
-    return rounded(doubled_add(a.is, b.is), a.off + b.off);
-}
-
-static bounded negative(bounded a) {
-    return (bounded){doubled_negative(a.is), a.off};
-}
-
-static bounded minus(bounded a, bounded b) {
-    return plus(a, negative(b));
-}
-
-static bounded times(bounded a, bounded b) {
-    const double off = size(a) * b.off + a.off * (size(b) + b.off);
-    const bounded product = rounded(doubled_multiply(a.is, b.is), off);
-    return (bounded){product.is, size(a) == 0 && a.off == 0 ? 0 : product.off + least_number};
-}
-
-static bounded over(bounded a, bounded b) {
-    const doubled quotient = doubled_divide(a.is, b.is);
-    const double left = size(b) - b.off;
-    const double off = left > 0 ? (a.off + fabs(quotient.high) * b.off) / left : b.off > 0 ? INFINITY : 0;
-    return rounded(quotient, off + (size(a) == 0 && a.off == 0 ? 0 : least_number));
-}
+/* ---------------------------------------------------------------- norms -- */
 
 static bounded root(bounded a) {
     const doubled is = doubled_sqrt(a.is);
     return rounded(is, is.high > 0 ? fmin(a.off / is.high, sqrt(a.off)) : sqrt(a.off));
-}
-
-/* The larger one of a number and a parameter; NaN stays. */
-static bounded at_least(bounded a, double parameter) {
-    const double below = parameter - a.is.high;
-    return below > 0 ? (bounded){doubled_of(parameter), fmax(a.off - below, 0)} : a;
-}
-
-/* ---------------------------------------------------------------- sums -- */
-
-typedef struct total {
-    bounded sum;
-    double magnitudes;
-} total;
-
-static void add_term(total *t, bounded term) {
-    t->sum.is = doubled_add(t->sum.is, term.is);
-    t->sum.off += term.off;
-    t->magnitudes += size(term);
-}
-
-/* Lines, lanes and tiles, as many as there are. */
-static double levels(int64_t count) {
-    int tiles = 0;
-    while (INT64_C(1024) << tiles < count) {
-        tiles++;
-    }
-    return count < 11 ? (double)count : 10 + tiles;
-}
-
-static bounded sum_of(const total *t, int64_t count) {
-    return (bounded){t->sum.is, t->sum.off + levels(count) * unit / 2 * t->magnitudes};
 }
 
 static bounded sum_of_products(const double *a, const double *b, int64_t count) {
@@ -105,31 +24,12 @@ static bounded sum_of_products(const double *a, const double *b, int64_t count) 
     return sum_of(&t, count);
 }
 
-/* ---------------------------------------------------------------- a row -- */
-
-enum {
-    PARAMETERS = 4
-};
-
-/* A row of a question, and what is made of it. `slope` has an array for each operand. */
-typedef struct vector_row {
-    int64_t count;
-    const double *x[ORACLE_OPERANDS];
-    double k[PARAMETERS];
-    int in_float, has_logits;
-    bounded value;
-    bounded *slope[ORACLE_OPERANDS];
-    int at_kink;
-} vector_row;
+/* --------------------------------------------------------------- hinges -- */
 
 /* Passes a row's number on where it is not below 0, with the slope 1 also at 0 itself; NaN passes. */
 static int passes(vector_row *r, bounded number) {
     r->at_kink |= number.off > 0 && size(number) <= number.off;
     return !(number.is.high < 0);
-}
-
-static void set_slopes(vector_row *r, int operand, int64_t i, bounded slope) {
-    r->slope[operand][i] = slope;
 }
 
 /* ------------------------------------------------------ cosine_similarity -- */
@@ -262,7 +162,7 @@ static probability probability_of(const vector_row *r, double x) {
     if (!r->has_logits) {
         return (probability){exactly(x), minus(exactly(1), exactly(x))};
     }
-    const double three_units = r->in_float ? 3 * 0x1p-23 : 3 * unit, least = r->in_float ? 0x1p-148 : least_number;
+    const double three_units = r->in_float ? 3 * 0x1p-23 : 3 * UNIT, least = r->in_float ? 0x1p-148 : LEAST_NUMBER;
     const doubled one = doubled_of(1), small = doubled_exp(doubled_of(-fabs(x))), sum = doubled_add(one, small);
     const doubled lower = doubled_divide(small, sum), upper = doubled_divide(one, sum);
     const bounded low = {lower, three_units * lower.high + least}, high = {upper, three_units * upper.high};
@@ -283,7 +183,7 @@ static bounded overlap_slope(const overlap *o, bounded y, double extra, double l
     const bounded grows = minus(plus(y, times(exactly(extra), minus(exactly(1), y))), times(exactly(lack), y));
     bounded slope = negative(over(o->is_held ? y : minus(y, times(o->score, grows)), o->whole));
     const double most = size(y) + size(o->score) * (size(y) + extra + extra * size(y) + lack * size(y));
-    slope.off += 4 * unit * most / size(o->whole);
+    slope.off += 4 * UNIT * most / size(o->whole);
     return slope;
 }
 
@@ -319,9 +219,15 @@ static const struct vector_loss {
     int vectors;
     double default_value[PARAMETERS];
 } losses[] = {
-    {"cosine_similarity", cosine_similarity, 2, {1e-8}},    {"cosine_embedding", cosine_embedding, 2, {0}},
-    {"pairwise_distance", pairwise_distance, 2, {2, 1e-6}}, {"triplet_margin", triplet_margin, 3, {1, 2, 1e-6, 0}},
-    {"tversky", tversky, 2, {0.5, 0.5, 0, 1e-7}},           {"tversky_with_logits", tversky, 2, {0.5, 0.5, 0, 1e-7}},
+    {"cosine_similarity", cosine_similarity, 2, {1e-8}},
+    {"cosine_embedding", cosine_embedding, 2, {0}},
+    {"pairwise_distance", pairwise_distance, 2, {2, 1e-6}},
+    {"triplet_margin", triplet_margin, 3, {1, 2, 1e-6, 0}},
+    {"tversky", tversky, 2, {0.5, 0.5, 0, 1e-7}},
+    {"tversky_with_logits", tversky, 2, {0.5, 0.5, 0, 1e-7}},
+    {"kl_div_with_logits", kl_div_with_logits, 2, {1}},
+    {"js_div_with_logits", js_div_with_logits, 2, {0.5, 1}},
+    {"tv_distance_with_logits", tv_distance_with_logits, 2, {1}},
 };
 
 static const struct vector_loss *loss_named(const char *name) {
