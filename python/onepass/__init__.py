@@ -11,8 +11,9 @@ temporaries, and gives the same bits on every machine.
 PyTorch and NumPy are not imported by this package, but used where the caller has.
 """
 
-from . import _native, accumulator, functional, linear, margins, regions, vectors
+from . import _native, accumulator, distributions, functional, linear, margins, regions, vectors
 from .accumulator import *  # noqa: F403
+from .distributions import *  # noqa: F403
 from .functional import *  # noqa: F403: its __all__, in which the losses are that the library's catalogue adds
 from .linear import *  # noqa: F403
 from .margins import *  # noqa: F403
@@ -21,8 +22,9 @@ from .regions import *  # noqa: F403
 from .vectors import *  # noqa: F403
 
 __version__ = _native.version
-__all__ = [*accumulator.__all__, *functional.__all__, *linear.__all__, *margins.__all__, *regions.__all__,
-           *vectors.__all__, "distributed", "losses", "machine", "nn", "patch_torch", "row_losses", "vector_losses"]
+__all__ = [*accumulator.__all__, *distributions.__all__, *functional.__all__, *linear.__all__, *margins.__all__,
+           *regions.__all__, *vectors.__all__, "distributed", "losses", "machine", "nn", "patch_torch", "row_losses",
+           "vector_losses"]
 
 
 def losses():
@@ -37,7 +39,8 @@ def row_losses():
 
 
 def vector_losses():
-    """The library's losses of pairs and triples of vectors, such as the triplet margin loss: the same."""
+    """The library's losses of pairs and triples of vectors, such as the triplet margin loss, and of two distributions
+    that are given as logits: the same."""
     return _native.vector_losses()
 
 

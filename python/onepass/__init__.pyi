@@ -2,6 +2,7 @@ from typing import Any
 
 from . import accumulator as accumulator
 from . import distributed as distributed
+from . import distributions as distributions
 from . import functional as functional
 from . import linear as linear
 from . import margins as margins
@@ -9,6 +10,7 @@ from . import nn as nn
 from . import regions as regions
 from . import vectors as vectors
 from .accumulator import *
+from .distributions import *
 from .functional import *
 from .linear import *
 from .margins import *

@@ -59,6 +59,9 @@ VECTORS = {
     "pairwise_distance": ["pairwise_distance"],
     "triplet_margin_loss": ["triplet_margin"],
     "tversky_loss": ["tversky", "tversky_with_logits"],
+    "kl_div_with_logits": ["kl_div_with_logits"],
+    "js_div_with_logits": ["js_div_with_logits"],
+    "tv_distance_with_logits": ["tv_distance_with_logits"],
 }
 
 _FUNCTIONS = {name: function for function, losses in (WRITTEN | ROWS | VECTORS).items() for name in losses}

@@ -1,14 +1,15 @@
-"""The losses of vectors.py, margins.py and regions.py as modules."""
+"""The losses of vectors.py, margins.py, regions.py and distributions.py as modules."""
 
 from torch.nn import Module
 from torch.nn.modules.loss import _Loss, _WeightedLoss
 
-from . import margins, regions, vectors
+from . import distributions, margins, regions, vectors
 from ._documentation import module_documentation
 
-__all__ = ["CosineEmbeddingLoss", "CosineSimilarity", "DiceLoss", "JaccardLoss", "MultiLabelMarginLoss",
-           "MultiLabelSoftMarginLoss", "MultiMarginLoss", "PairwiseDistance", "TripletMarginLoss",
-           "TripletMarginWithDistanceLoss", "TverskyLoss"]
+__all__ = ["CosineEmbeddingLoss", "CosineSimilarity", "DiceLoss", "JSDivWithLogitsLoss", "JaccardLoss",
+           "KLDivWithLogitsLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss",
+           "PairwiseDistance", "TVDistanceWithLogitsLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
+           "TverskyLoss"]
 
 
 class CosineSimilarity(Module):
@@ -130,10 +131,10 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
         return margins.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
-# ------------------------------------------------------------------------- regions --
+# ------------------------------------------------------- regions and distributions --
 
 
-class _RegionLoss(_Loss):
+class _GivenLoss(_Loss):
     """Keeps what its function is given by keyword."""
 
     def __init__(self, given):
@@ -149,7 +150,7 @@ class _RegionLoss(_Loss):
         return ", ".join(f"{name}={value!r}" for name, value in self.given().items())
 
 
-class DiceLoss(_RegionLoss):
+class DiceLoss(_GivenLoss):
     """onepass.dice_loss of regions. A weight, a mask and a divisor may be given with the operands."""
 
     def __init__(self, mode="binary", *, from_logits=True, per="class", smooth=0.0, eps=1e-7, ignore_index=None,
@@ -161,7 +162,7 @@ class DiceLoss(_RegionLoss):
         return regions.dice_loss(input, target, weight=weight, mask=mask, divisor=divisor, **self.given())
 
 
-class JaccardLoss(_RegionLoss):
+class JaccardLoss(_GivenLoss):
     """onepass.jaccard_loss of regions. A weight, a mask and a divisor may be given with the operands."""
 
     def __init__(self, mode="binary", *, from_logits=True, per="class", smooth=0.0, eps=1e-7, ignore_index=None,
@@ -173,7 +174,7 @@ class JaccardLoss(_RegionLoss):
         return regions.jaccard_loss(input, target, weight=weight, mask=mask, divisor=divisor, **self.given())
 
 
-class TverskyLoss(_RegionLoss):
+class TverskyLoss(_GivenLoss):
     """onepass.tversky_loss of regions. A weight, a mask and a divisor may be given with the operands."""
 
     def __init__(self, mode="binary", *, from_logits=True, per="class", alpha=0.5, beta=0.5, smooth=0.0, eps=1e-7,
@@ -185,5 +186,38 @@ class TverskyLoss(_RegionLoss):
         return regions.tversky_loss(input, target, weight=weight, mask=mask, divisor=divisor, **self.given())
 
 
+class KLDivWithLogitsLoss(_GivenLoss):
+    """onepass.kl_div_with_logits of rows. A weight, a mask and a divisor may be given with the operands."""
+
+    def __init__(self, temperature=1.0, reverse=False, reduction="mean", dim=-1):
+        super().__init__(dict(temperature=temperature, reverse=reverse, reduction=reduction, dim=dim))
+
+    def forward(self, input, target, weight=None, *, mask=None, divisor=None):
+        return distributions.kl_div_with_logits(input, target, weight=weight, mask=mask, divisor=divisor,
+                                                **self.given())
+
+
+class JSDivWithLogitsLoss(_GivenLoss):
+    """onepass.js_div_with_logits of rows. A weight, a mask and a divisor may be given with the operands."""
+
+    def __init__(self, beta=0.5, temperature=1.0, reduction="mean", dim=-1):
+        super().__init__(dict(beta=beta, temperature=temperature, reduction=reduction, dim=dim))
+
+    def forward(self, input, target, weight=None, *, mask=None, divisor=None):
+        return distributions.js_div_with_logits(input, target, weight=weight, mask=mask, divisor=divisor,
+                                                **self.given())
+
+
+class TVDistanceWithLogitsLoss(_GivenLoss):
+    """onepass.tv_distance_with_logits of rows. A weight, a mask and a divisor may be given with the operands."""
+
+    def __init__(self, temperature=1.0, reduction="mean", dim=-1):
+        super().__init__(dict(temperature=temperature, reduction=reduction, dim=dim))
+
+    def forward(self, input, target, weight=None, *, mask=None, divisor=None):
+        return distributions.tv_distance_with_logits(input, target, weight=weight, mask=mask, divisor=divisor,
+                                                     **self.given())
+
+
 for _name in __all__:
-    globals()[_name].__doc__ = module_documentation(globals()[_name], [vectors, margins, regions])
+    globals()[_name].__doc__ = module_documentation(globals()[_name], [vectors, margins, regions, distributions])

@@ -6,9 +6,10 @@ from torch.nn import Module
 from torch.nn.modules.loss import _Loss
 from typing_extensions import TypeAlias
 
-__all__ = ["CosineEmbeddingLoss", "CosineSimilarity", "DiceLoss", "JaccardLoss", "MultiLabelMarginLoss",
-           "MultiLabelSoftMarginLoss", "MultiMarginLoss", "PairwiseDistance", "TripletMarginLoss",
-           "TripletMarginWithDistanceLoss", "TverskyLoss"]
+__all__ = ["CosineEmbeddingLoss", "CosineSimilarity", "DiceLoss", "JSDivWithLogitsLoss", "JaccardLoss",
+           "KLDivWithLogitsLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss",
+           "PairwiseDistance", "TVDistanceWithLogitsLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
+           "TverskyLoss"]
 
 _Distance: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 _Mode: TypeAlias = Literal["binary", "multilabel", "multiclass"]
@@ -62,6 +63,22 @@ class DiceLoss(_Loss):
         divisor: Tensor | float | None = None
     ) -> Tensor: ...
 
+class JSDivWithLogitsLoss(_Loss):
+    beta: SupportsFloat
+    temperature: SupportsFloat
+    dim: int
+    def __init__(
+        self, beta: SupportsFloat = 0.5, temperature: SupportsFloat = 1.0, reduction: str = "mean", dim: int = -1
+    ) -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None,
+        divisor: Tensor | float | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None,
+        divisor: Tensor | float | None = None
+    ) -> Tensor: ...
+
 class JaccardLoss(_Loss):
     mode: _Mode
     from_logits: bool
@@ -74,6 +91,22 @@ class JaccardLoss(_Loss):
         self, mode: _Mode = "binary", *, from_logits: bool = True, per: _Per = "class", smooth: SupportsFloat = 0.0,
         eps: SupportsFloat = 1e-07, ignore_index: int | None = None, skip_absent: bool = False,
         reduction: str = "mean"
+    ) -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None,
+        divisor: Tensor | float | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None,
+        divisor: Tensor | float | None = None
+    ) -> Tensor: ...
+
+class KLDivWithLogitsLoss(_Loss):
+    temperature: SupportsFloat
+    reverse: bool
+    dim: int
+    def __init__(
+        self, temperature: SupportsFloat = 1.0, reverse: bool = False, reduction: str = "mean", dim: int = -1
     ) -> None: ...
     def forward(
         self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None,
@@ -121,6 +154,21 @@ class PairwiseDistance(Module):
     ) -> Tensor: ...
     def __call__(
         self, x1: Tensor, x2: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+class TVDistanceWithLogitsLoss(_Loss):
+    temperature: SupportsFloat
+    dim: int
+    def __init__(
+        self, temperature: SupportsFloat = 1.0, reduction: str = "mean", dim: int = -1
+    ) -> None: ...
+    def forward(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None,
+        divisor: Tensor | float | None = None
+    ) -> Tensor: ...
+    def __call__(
+        self, input: Tensor, target: Tensor, weight: Tensor | None = None, *, mask: Tensor | None = None,
+        divisor: Tensor | float | None = None
     ) -> Tensor: ...
 
 class TripletMarginLoss(_Loss):

@@ -69,6 +69,9 @@ def each_row(request, *operands):
     if request.name == "triplet_margin":
         margin, p, eps, swap = given
         return torch.triplet_margin_loss(*operands, margin, p, eps, bool(swap), 0)
+    if request.name in _DISTRIBUTIONS:
+        each = _DISTRIBUTIONS[request.name](*operands, *given)
+        return each if operands[0].shape[-1] != 0 else each + float("nan")  # no distribution
     return tversky(request, *operands, *given)
 
 
@@ -77,6 +80,33 @@ def tversky(request, input, target, alpha, beta, smooth, eps):
     both = (chances * target).sum(-1)
     one, other = chances.sum(-1) - both, target.sum(-1) - both
     return 1 - (both + smooth) / (both + alpha * one + beta * other + smooth).clamp(min=eps)
+
+
+# Of a class whose probability is 0 the logarithm is not looked at, so that neither it nor its slope is NaN.
+
+
+def kl_div_with_logits(input, target, temperature):
+    log_p, log_q = (torch.log_softmax(logits / temperature, -1) for logits in (input, target))
+    q = log_q.exp()
+    return (q * torch.where(q == 0, 0, log_q - log_p)).sum(-1)
+
+
+def js_div_with_logits(input, target, beta, temperature):
+    log_p, log_q = (torch.log_softmax(logits / temperature, -1) for logits in (input, target))
+    p, q = log_p.exp(), log_q.exp()
+    mixture = (1 - beta) * p + beta * q
+    log_m = torch.where(mixture == 0, 1, mixture).log()
+    return (1 - beta) * (p * torch.where(p == 0, 0, log_p - log_m)).sum(-1) + \
+        beta * (q * torch.where(q == 0, 0, log_q - log_m)).sum(-1)
+
+
+def tv_distance_with_logits(input, target, temperature):
+    p, q = (torch.softmax(logits / temperature, -1) for logits in (input, target))
+    return (p - q).abs().sum(-1) / 2
+
+
+_DISTRIBUTIONS = {"kl_div_with_logits": kl_div_with_logits, "js_div_with_logits": js_div_with_logits,
+                  "tv_distance_with_logits": tv_distance_with_logits}
 
 
 def gradients(request, tensors, upstream, needed, create_graph):

@@ -21,8 +21,9 @@ __all__ = [
     "TukeyBiweightLoss", "QuantileLoss", "EpsilonInsensitiveLoss", "MapeLoss", "MsleLoss", "SquaredHingeLoss",
     "RelativeEntropyLoss", "GammaDevianceLoss", "TweedieDevianceLoss", "PolyLoss", "GeneralizedCrossEntropyLoss",
     "LinearCrossEntropyLoss", "NTXentLoss", "SupConLoss", "CosineEmbeddingLoss", "CosineSimilarity", "DiceLoss",
-    "JaccardLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "PairwiseDistance",
-    "TripletMarginLoss", "TripletMarginWithDistanceLoss", "TverskyLoss"
+    "JSDivWithLogitsLoss", "JaccardLoss", "KLDivWithLogitsLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss", "PairwiseDistance", "TVDistanceWithLogitsLoss", "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss", "TverskyLoss"
 ]
 
 _Number: TypeAlias = numpy.floating[Any]

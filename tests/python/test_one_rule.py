@@ -141,5 +141,5 @@ def test_every_function_of_two_operands_has_a_name():
     others |= {"cross_entropy", "nll_loss", "log_prob", "poly_loss",
                "softmax_focal_loss", "generalized_cross_entropy"}  # over rows
     others |= {"linear", *onepass.linear.__all__, *onepass.margins.__all__, *onepass.regions.__all__,
-               *onepass.vectors.__all__}
+               *onepass.vectors.__all__, *onepass.distributions.__all__}
     assert {function for function, _ in FUNCTIONS.values()} == set(onepass.__all__) - others

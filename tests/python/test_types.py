@@ -34,7 +34,8 @@ def written(tree, owner):
             yield node, getattr(owner, node.name)
 
 
-@pytest.mark.parametrize("module", ["accumulator", "distributed", "linear", "_linear_modules", "margins", "regions", "vectors", "_vector_modules"])
+@pytest.mark.parametrize("module", ["accumulator", "distributed", "distributions", "linear", "_linear_modules", "margins",
+                                    "regions", "vectors", "_vector_modules"])
 def test_written_stubs_are_the_signatures(module):
     """Names, what is given by keyword alone, and defaults."""
     package = importlib.import_module(f"onepass.{module}")
@@ -51,9 +52,9 @@ def test_written_stubs_are_the_signatures(module):
         assert defaults == (expected[len(expected) - len(defaults):] if is_one_of_several else expected), node.name
 
 
-@pytest.mark.parametrize("name", ["py.typed", "__init__.pyi", "accumulator.pyi", "distributed.pyi", "functional.pyi",
-                                  "nn.pyi", "patch.pyi", "linear.pyi", "_linear_modules.pyi", "margins.pyi", "regions.pyi", "vectors.pyi",
-                                  "_vector_modules.pyi"])
+@pytest.mark.parametrize("name", ["py.typed", "__init__.pyi", "accumulator.pyi", "distributed.pyi", "distributions.pyi",
+                                  "functional.pyi", "nn.pyi", "patch.pyi", "linear.pyi", "_linear_modules.pyi",
+                                  "margins.pyi", "regions.pyi", "vectors.pyi", "_vector_modules.pyi"])
 def test_they_are_installed(name):
     assert (INSTALLED / name).read_bytes() == (HERE.parents[1] / "python" / "onepass" / name).read_bytes()
 

@@ -277,7 +277,8 @@ CALLS = {
     "cosine_embedding_loss": ((3, 4), (3, 4), (3,)), "triplet_margin_loss": ((3, 4),) * 3,
     "triplet_margin_with_distance_loss": ((3, 4),) * 3, "multi_margin_loss": ((3, 4), (3,)),
     "multilabel_margin_loss": ((3, 4), (3, 4)), "multilabel_soft_margin_loss": ((3, 4), (3, 4)),
-    "dice_loss": ((3, 4), (3, 4)), "jaccard_loss": ((3, 4), (3, 4)), "tversky_loss": ((3, 4), (3, 4)),
+    "kl_div_with_logits": ((3, 4), (3, 4)), "js_div_with_logits": ((3, 4), (3, 4)),
+    "tv_distance_with_logits": ((3, 4), (3, 4)), "dice_loss": ((3, 4), (3, 4)), "jaccard_loss": ((3, 4), (3, 4)), "tversky_loss": ((3, 4), (3, 4)),
 }
 
 
@@ -297,7 +298,8 @@ def test_a_mode_sees_one_call(name):
 
 
 def test_all_functions_are_called_here():
-    assert set(CALLS) == {*onepass.vectors.__all__, *onepass.margins.__all__, *onepass.regions.__all__}
+    assert set(CALLS) == {*onepass.vectors.__all__, *onepass.margins.__all__, *onepass.regions.__all__,
+                          *onepass.distributions.__all__}
 
 
 # -------------------------------------------------------------------------------- a GPU --

@@ -37,6 +37,11 @@ def many(a, b, c, target, weight, items):
         onepass.triplet_margin_with_distance_loss(a, b, c, reduction="sum"),
         onepass.nn.TripletMarginLoss(reduction="none")(a, b, c),
         onepass.nn.CosineSimilarity()(a, b),
+        onepass.kl_div_with_logits(a, b, 2.0, reverse=True),
+        onepass.kl_div_with_logits(a, b, dim=0, reduction="none"),
+        onepass.js_div_with_logits(a, b[:1], 0.25, weight=weight),
+        onepass.js_div_with_logits(a, b, 1),
+        onepass.tv_distance_with_logits(a, b, mask=weight > 0.5),
     ]
 
 
@@ -121,7 +126,7 @@ def test_inductor(device):
 
 OPERATORS = {"cosine_similarity": ("cosine_similarity", [1e-8]), "cosine_embedding": ("cosine_embedding_loss", [0.0]),
              "triplet_margin": ("triplet_margin_loss", [1, 2, 1e-6, 0]),
-             "tversky": ("tversky_loss", [0.5, 0.5, 0, 1e-7])}
+             "tversky": ("tversky_loss", [0.5, 0.5, 0, 1e-7]), "js_div_with_logits": ("js_div_with_logits", [0.5, 2])}
 
 
 @pytest.mark.parametrize("reduction", [0, 2])
@@ -143,7 +148,8 @@ def test_the_operators_are_as_they_say(name, reduction):
 def test_an_exported_program_does_not_need_us():
     class Model(torch.nn.Module):
         def forward(self, a, b):
-            return onepass.cosine_similarity(a, b), onepass.triplet_margin_loss(a, b, -a)
+            return onepass.cosine_similarity(a, b), onepass.triplet_margin_loss(a, b, -a), \
+                onepass.js_div_with_logits(a, b)
 
     operands = torch.randn(4, 5), torch.randn(4, 5)
     program = torch.export.export(Model(), operands, strict=False)

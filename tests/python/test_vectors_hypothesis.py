@@ -20,6 +20,9 @@ PARAMETERS = {
     "cosine_embedding_loss": {"margin": [-0.5, 0.25]},
     "triplet_margin_loss": {"margin": [0.1, 5.0], "p": [1, 2], "eps": [0.0, 1e-3], "swap": [True, False]},
     "tversky_loss": {"alpha": [0.0, 0.3], "beta": [0.7, 1.5], "smooth": [0.5, 1.0], "eps": [1e-3]},
+    "kl_div_with_logits": {"temperature": [0.5, 4.0]},
+    "js_div_with_logits": {"beta": [0.1, 0.75], "temperature": [0.5, 4.0]},
+    "tv_distance_with_logits": {"temperature": [0.5, 4.0]},
     "tversky_loss of probabilities": {"alpha": [0.0, 0.3], "beta": [0.7], "smooth": [0.5], "eps": [3.0]},
 }
 

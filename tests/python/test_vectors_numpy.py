@@ -108,6 +108,7 @@ def test_errors():
 def test_without_pytorch():
     program = ("import sys, numpy as np, onepass; a, b = np.ones((3, 4)), np.zeros((3, 4)); "
                "onepass.cosine_similarity(a, b); onepass.triplet_margin_loss(a, b, b); onepass.dice_loss(a, b); "
+               "onepass.kl_div_with_logits(a, b); "
                "onepass.value_and_grad('triplet_margin', a, b, b); onepass.vector_losses(); "
                "assert 'torch' not in sys.modules")
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -113,6 +113,9 @@ assert_type(onepass.multi_margin_loss(p, labels, 2) + onepass.multilabel_soft_ma
 assert_type(onepass.dice_loss(p, t, mode="multilabel", per="sample", ignore_index=255), torch.Tensor)
 assert_type(onepass.nn.TverskyLoss("multiclass", alpha=0.3)(p, labels), torch.Tensor)
 assert_type(onepass.nn.PairwiseDistance(1, keepdim=True)(p, t), torch.Tensor)
+assert_type(onepass.kl_div_with_logits(p, t, 2.0, True, mask=mask, divisor=3), torch.Tensor)
+assert_type(onepass.js_div_with_logits(a, b, beta=0.1, reduction="none"), Any)
+assert_type(onepass.nn.TVDistanceWithLogitsLoss(dim=1)(p, t, weight=p), torch.Tensor)
 onepass.dice_loss(p, t, mode="ternary")  # type: ignore[call-overload]
 onepass.cosine_similarity(p, a)  # type: ignore[call-overload]
 

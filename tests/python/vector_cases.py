@@ -1,5 +1,6 @@
 # Vector losses: operands to compute with, what they should come to, and how a result is compared with that. The rows'
 # losses are PyTorch's in float64, or for those that it lacks the formula, written out.
+import math
 from typing import Callable, NamedTuple
 
 import numpy as np
@@ -22,6 +23,31 @@ def tversky(input, target, alpha=0.5, beta=0.5, smooth=0.0, eps=1e-7, from_logit
     o = 1 / (1 + torch.exp(-input)) if from_logits else input
     both, alone, missed = (o * target).sum(-1), (o * (1 - target)).sum(-1), ((1 - o) * target).sum(-1)
     return 1 - (both + smooth) / (both + alpha * alone + beta * missed + smooth).clamp(min=eps)
+
+
+def softmaxes(input, target, temperature):
+    """Both distributions, and their logarithms; a row without classes has none."""
+    logs = [torch.log_softmax(x / temperature, -1) for x in (input, target)]
+    nothing = 0 if input.shape[-1] else math.nan
+    return *(log.exp() for log in logs), *logs, nothing
+
+
+def kl_div(input, target, temperature=1.0):
+    _, _, log_p, log_q, nothing = softmaxes(input, target, temperature)
+    return F.kl_div(log_p, log_q, reduction="none", log_target=True).sum(-1) + nothing
+
+
+def js_div(input, target, beta=0.5, temperature=1.0):
+    """As TRL writes it."""
+    _, _, log_p, log_q, nothing = softmaxes(input, target, temperature)
+    mixture = torch.logsumexp(torch.stack([log_p + math.log(1 - beta), log_q + math.log(beta)]), 0)
+    of_target, of_input = (F.kl_div(mixture, x, reduction="none", log_target=True).sum(-1) for x in (log_q, log_p))
+    return beta * of_target + (1 - beta) * of_input + nothing
+
+
+def tv_distance(input, target, temperature=1.0):
+    p, q, _, _, nothing = softmaxes(input, target, temperature)
+    return (p - q).abs().sum(-1) / 2 + nothing
 
 
 class Case(NamedTuple):
@@ -55,6 +81,12 @@ CASES = {
         lambda a, b, **given: onepass.tversky_loss(a, b, per="sample", from_logits=False, **given),
         lambda a, b, **given: tversky(a, b, from_logits=False, **given), "pp", {"alpha": 2.0, "smooth": 1.0}, True,
         "tversky"),
+    "kl_div_with_logits": Case(onepass.kl_div_with_logits, kl_div, "vv", {"temperature": 2.5}, True,
+                               "kl_div_with_logits"),
+    "js_div_with_logits": Case(onepass.js_div_with_logits, js_div, "vv", {"beta": 0.25, "temperature": 0.75}, True,
+                               "js_div_with_logits"),
+    "tv_distance_with_logits": Case(onepass.tv_distance_with_logits, tv_distance, "vv", {"temperature": 1.5}, True,
+                                    "tv_distance_with_logits"),
 }
 
 
@@ -98,6 +130,8 @@ class Expected(NamedTuple):
 
 def size_of_rows(name, vectors, given):
     """What a row's loss is a difference of: cosines and indices are of numbers up to 1."""
+    if name.endswith("_with_logits"):
+        return size_of_divergence(name, *vectors, **given)
     if name != "triplet_margin_loss":
         return torch.ones(vectors[0].shape[:-1], dtype=torch.float64)
     anchor, positive, negative = vectors
@@ -112,6 +146,8 @@ def size_of_slopes(name, vectors, k, row_gradient, given):
         per_row = per_row * 2 / vectors[k].norm(2, -1, keepdim=True)
     elif name.startswith("tversky"):
         per_row = per_row * size_of_indexs_slope(name, *vectors, k, **given)
+    elif name.endswith("_with_logits"):
+        per_row = per_row * size_of_divergences_slope(name, *vectors, k, **given)
     else:
         per_row = 2 * per_row
     return per_row.expand(vectors[k].shape).numpy()
@@ -126,6 +162,21 @@ def size_of_indexs_slope(name, input, target, k, alpha=0.5, beta=0.5, smooth=0.0
     own, weight = (target, alpha) if k == 0 else (o, beta)
     size = (index * (abs(1 - alpha - beta) * own + weight) + own) / whole
     return size * o * (1 - o) * 2 if k == 0 and name == "tversky_loss" else size
+
+
+def size_of_divergence(name, input, target, beta=0.5, temperature=1.0):
+    """Exponentials, and their sum, have a step's error or two of their own, which the value has whatever its size."""
+    p, q, log_p, log_q, _ = softmaxes(input, target, temperature)
+    return 2 + ((p + q) * (log_p - log_q).abs()).sum(-1)
+
+
+def size_of_divergences_slope(name, input, target, k, beta=0.5, temperature=1.0):
+    """A difference of logarithms, or of probabilities."""
+    p, q, log_p, log_q, _ = softmaxes(input, target, temperature)
+    if name == "kl_div_with_logits" and k == 0:
+        return 2 * (p + q) / temperature
+    size = (p, q)[k] * (2 + (log_p - log_q).abs() + size_of_divergence(name, input, target, beta, temperature)[..., None])
+    return size / temperature
 
 
 def expected(name, operands, reduction="mean", weight=None, mask=None, divisor=None, upstream=None, **given):
