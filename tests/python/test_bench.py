@@ -255,7 +255,7 @@ def test_every_section_runs():
     """All but those that compile."""
     pytest.importorskip("torch")
     command = ["--quick", "--device", "cpu", "--threads", "1", "--losses", "mse", "--peers", "torch eager"]
-    sections = ["losses", "types", "rows", "linear", "host", "accuracy"]
+    sections = ["losses", "types", "rows", "distributions", "linear", "host", "accuracy"]
     status, out, err = run(*command, "--cases", ",".join(sections))
     assert status == 0 and err == "", err
     assert all(re.search(rf"^{section} ", out, re.MULTILINE) for section in sections)

@@ -2,17 +2,18 @@
 
 A goal is about the time as a share of a peer's, at most, or about the share of the limit's rate, at least. Sections:
 
-  memory    what a call takes of a GPU's memory beyond inputs and gradient
-  sizes     the usual losses over the number of elements, compared with everybody
-  losses    every loss with data that suit it; weights and masks
-  types     16-bit types
-  rows      cross-entropy over rows of logits, and with a gradient that is scaled
-  vectors   losses of vectors and of regions
-  linear    a linear layer and the cross-entropy of its outputs, compared with the products alone
-  shapes    broadcast targets, padded, transposed and unaligned operands
-  plain     the library in C compared with plain C loops (CPU)
-  host      what a call costs the host
-  accuracy  how far off a sum of many terms is
+  memory         what a call takes of a GPU's memory beyond inputs and gradient
+  sizes          the usual losses over the number of elements, compared with everybody
+  losses         every loss with data that suit it; weights and masks
+  types          16-bit types
+  rows           cross-entropy and its kin over rows of logits, and with a gradient that is scaled
+  vectors        losses of vectors and of regions
+  distributions  distances of two rows of logits, as distillation has them
+  linear         a linear layer and the cross-entropy of its outputs, compared with the products alone
+  shapes         broadcast targets, padded, transposed and unaligned operands
+  plain          the library in C compared with plain C loops (CPU)
+  host           what a call costs the host
+  accuracy       how far off a sum of many terms is
 """
 
 import dataclasses
@@ -21,11 +22,11 @@ import re
 from typing import Callable, Optional
 
 from .._catalog import CATALOG
-from . import linear, rows, vectors
+from . import distributions, linear, rows, vectors
 from .contenders import NAMES
 
-SECTIONS = ("memory", "sizes", "losses", "types", "rows", "vectors", "linear", "shapes", "plain", "host",
-            "accuracy")  # memory comes first
+SECTIONS = ("memory", "sizes", "losses", "types", "rows", "vectors", "distributions", "linear", "shapes",
+            "plain", "host", "accuracy")  # memory comes first
 USUAL = ("mse", "smooth_l1", "hinge")
 MOST_SETS = 8  # of operands that the calls of a graph go through
 
@@ -227,13 +228,13 @@ class Cases:
             ours, theirs = rows.ours(work), rows.theirs(self.torch, work)
             for mode in (*self.options.modes, *(["scaled"] if "step" in self.options.modes else [])):
                 found = [rows.scaled(ours), rows.scaled(theirs)] if mode == "scaled" else [ours, theirs]
-                yield Case("rows", "cross_entropy", mode, math.prod(work.shape),
+                yield Case("rows", work.loss, mode, math.prod(work.shape),
                            lambda operands=operands: Operands([operands()]), work.type, work.words(),
                            peers=(*FRAMEWORKS, "liger") if rows.is_for_liger(work, mode) else FRAMEWORKS,
                            goals=work.goals.get(mode, {}), ours=found[0],
                            theirs=found[1], seconds=0.4 if self.on_gpu else 2.0)
             if self.on_gpu:
-                yield Case("rows", "cross_entropy", "step", math.prod(work.shape), type=work.type,
+                yield Case("rows", work.loss, "step", math.prod(work.shape), type=work.type,
                            variant=f"{work.words()}, memory", unit="B",
                            figure=lambda ours=ours, theirs=theirs, operands=operands: self.stage.peaks(
                                ours, theirs, operands()))
@@ -241,15 +242,21 @@ class Cases:
     # ----------------------------------------------------------------------- vectors --
 
     def vectors(self):
+        return self.of_vectors("vectors", vectors)
+
+    def distributions(self):
+        return self.of_vectors("distributions", distributions)
+
+    def of_vectors(self, section, module):
         """With the gradient for the first operand."""
-        for work in vectors.works(self.on_gpu, self.options.quick):
+        for work in module.works(self.on_gpu, self.options.quick):
             type = getattr(self.torch, NAMES[work.type])
             for mode in self.options.modes:
-                yield Case("vectors", work.loss, mode, math.prod(work.shape),
+                yield Case(section, work.loss, mode, math.prod(work.shape),
                            lambda work=work, type=type: Operands(
-                               [vectors.operands_of(self.torch, self.stage.device, work, type)]),
+                               [module.operands_of(self.torch, self.stage.device, work, type)]),
                            work.type, work.words(), peers=FRAMEWORKS, goals=work.goals.get(mode, {}),
-                           ours=vectors.ours(work), theirs=vectors.theirs(self.torch, work),
+                           ours=module.ours(work), theirs=module.theirs(self.torch, work),
                            seconds=0.4 if self.on_gpu else 2.0)
 
     # ------------------------------------------------------------------------ linear --

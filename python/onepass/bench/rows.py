@@ -1,4 +1,4 @@
-"""Losses over rows: cross-entropy of logits, of the shapes of language models, classifiers and images."""
+"""Losses over rows: cross-entropy of logits, of the shapes of language models, classifiers and images; and its kin."""
 
 import dataclasses
 import functools
@@ -17,6 +17,7 @@ class Work:
     type: str = "f32"
     variant: str = ""
     goals: dict = dataclasses.field(default_factory=dict)
+    loss: str = "cross_entropy"
 
     def words(self):
         return " ".join(filter(None, (" x ".join(map(str, self.shape)), self.variant)))
@@ -41,12 +42,16 @@ GPU = [
     Work((32768, 4096), variant="label smoothing", goals={"forward": {"torch.compile": 0.6},
                                                           "step": {"torch.compile": 0.5}}),
     Work((32768, 4096), variant="probabilities", goals={"forward": {"limit": 0.9}, "step": {"torch.compile": 0.5}}),
+    Work((32768, 4096), loss="softmax_focal_loss"),
+    Work((32768, 4096), loss="generalized_cross_entropy"),
 ]
 CPU = [Work(shape, type, variant, {"forward": {"torch.compile": 0.4}, "step": {"torch.compile": 0.35}})
        for shape, type, variant in (((4096, 4096), "f32", ""), ((1024, 32000), "f32", ""), ((512, 128256), "bf16", ""),
                                     ((1048576, 10), "f32", ""), ((2, 21, 512, 1024), "f32", ""),
                                     ((4096, 4096), "f32", "label smoothing"),
                                     ((4096, 4096), "f32", "probabilities"))]
+CPU += [Work((4096, 4096), goals={"forward": {"torch.compile": 0.5}, "step": {"torch.compile": 0.5}}, loss=loss)
+        for loss in ("softmax_focal_loss", "generalized_cross_entropy")]
 
 
 def works(on_gpu, quick):
@@ -74,15 +79,29 @@ def operands_of(torch, device, work, type):
 
 def is_for_liger(work, mode):
     """Whose rows are those of a matrix, and whose gradient takes the logits' place, so that it is scaled there."""
-    return len(work.shape) == 2 and work.variant != "probabilities" and mode != "scaled"
+    return len(work.shape) == 2 and work.variant != "probabilities" and mode != "scaled" and \
+        work.loss == "cross_entropy"
 
 
 def ours(work):
-    return functools.partial(onepass.cross_entropy, **work.options())
+    return functools.partial(getattr(onepass, work.loss), **work.options())
 
 
 def theirs(torch, work):
-    return functools.partial(torch.nn.functional.cross_entropy, **work.options())
+    """Of losses that PyTorch lacks what people write."""
+    cross_entropy = torch.nn.functional.cross_entropy
+
+    def softmax_focal_loss(logits, labels):
+        each, takes_part = cross_entropy(logits, labels, reduction="none"), labels != -100
+        return ((1 - torch.exp(-each)) ** 2 * each).sum() / takes_part.sum()
+
+    def generalized_cross_entropy(logits, labels):
+        each, takes_part = cross_entropy(logits, labels, reduction="none"), labels != -100
+        return ((1 - torch.exp(-0.7 * each)) / 0.7).sum() / takes_part.sum()
+
+    if work.loss == "cross_entropy":
+        return functools.partial(cross_entropy, **work.options())
+    return {"softmax_focal_loss": softmax_focal_loss, "generalized_cross_entropy": generalized_cross_entropy}[work.loss]
 
 
 def scaled(function):
