@@ -185,6 +185,13 @@ NOTES = {
     "tversky": Note(
         keras="`Tversky`, `Dice`", better="all digits where the regions are nearly the same"),
     "tversky_with_logits": Note(python=("tversky_loss", "TverskyLoss"), of="tversky"),
+    "kl_div_with_logits": Note(
+        python=("kl_div_with_logits", "KLDivWithLogitsLoss"),
+        torch="`kl_div` of two `log_softmax`es", better="both gradients, no temporaries; all digits of confident rows"),
+    "js_div_with_logits": Note(
+        python=("js_div_with_logits", "JSDivWithLogitsLoss"), better="both gradients, no temporaries"),
+    "tv_distance_with_logits": Note(
+        python=("tv_distance_with_logits", "TVDistanceWithLogitsLoss"), better="both gradients, no temporaries"),
 }
 
 

@@ -16,6 +16,9 @@ OTHERS = {
     "triplet_margin": [{"margin": 0.5, "p": 1}, {"swap": 1}, {"eps": 0.25, "p": 1, "swap": 1}],
     "tversky": [{"alpha": 0.25, "beta": 0.75, "smooth": 1}, {"eps": 100}],
     "tversky_with_logits": [{"alpha": 1, "beta": 1, "smooth": 0.5}],
+    "kl_div_with_logits": [{"temperature": 2}],
+    "js_div_with_logits": [{"beta": 0.25, "temperature": 0.5}],
+    "tv_distance_with_logits": [{"temperature": 4}],
 }
 CASES = [(loss, given) for loss in VECTOR_LOSSES for given in ({}, *OTHERS.get(loss, []))]
 
@@ -249,6 +252,18 @@ def test_no_elements(folder):
     assert folder.load("g.npy").shape == (3, 0)
 
 
+def test_rows_that_are_no_distribution(folder):
+    """Nothing at all, nothing that can be, a NaN or +inf."""
+    loss = "kl_div_with_logits"
+    for bad in ([], [-np.inf, -np.inf], [np.nan, 1], [np.inf, 1]):
+        good = np.zeros((2, len(bad)), "f4")
+        files = save(folder, [good, np.float32([[0] * len(bad), bad])])
+        assert folder.answer(loss, *files, "--none", "n.npy") == "nan"
+        assert np.isnan(folder.load("n.npy")).tolist() == [not bad, True]
+    files = save(folder, [np.float32([0, -np.inf]), np.float32([0, 0])])
+    assert folder.answer(loss, *files) == "inf"
+
+
 def test_nothing_takes_part(folder):
     files = save(folder, [np.full((3, 4), np.nan, "f4")] * 2)
     folder.save("m.npy", np.zeros(3, bool))
@@ -366,6 +381,11 @@ def test_vectors_of_integers(files):
         ("triplet_margin", [[0, 0], [0, 1], [0, 9]], ["--eps", "0"], 0, [[0, 0], [0, 0], [0, 0]]),
         ("tversky", [[1, 0.5], [1, 0]], [], 0.2, [[-0.48, 0.32], [-0.48, -0.08]]),
         ("tversky_with_logits", [[0, 0], [1, 0]], ["--alpha", "1", "--beta", "1"], 2 / 3, [[-1 / 6, 1 / 18], [-2 / 9, -2 / 9]]),
+        ("kl_div_with_logits", [[0, 0], [0, -np.inf]], [], np.log(2), [[-0.5, 0.5], [0, 0]]),
+        ("kl_div_with_logits", [[0, 0], [np.log(9), 0]], ["--temperature", "2"], np.log(2) - 0.5623351446188083,
+         [[-0.125, 0.125], [0.1875 * np.log(3) / 2, -0.1875 * np.log(3) / 2]]),
+        ("js_div_with_logits", [[1, -np.inf], [-np.inf, 1]], ["--beta", "0.5"], np.log(2), [[0, 0], [0, 0]]),
+        ("tv_distance_with_logits", [[0, 0], [np.log(3), 0]], [], 0.25, [[-0.25, 0.25], [0.1875, -0.1875]]),
     ],
     ids=str,
 )
