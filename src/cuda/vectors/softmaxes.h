@@ -63,7 +63,7 @@ ALWAYS_INLINE void read_logits(const cuda_vector *job, const vector_tile *own_ti
 #pragma unroll
     for (int k = 0; k < 2; k++) {
         const own_range range = range_of(&own_tile->of, e->of[k]);
-        e->largest[k] = warp_largest_or_nan(range.largest);
+        e->largest[k] = warp_largest_or_nan(range.largest) + 0; /* -0 is 0 */
         e->shift[k] = softmax_shift_of(&softmax, &job->softmax.scale, e->largest[k]);
         e->calm[k] = is_calm_tile(&softmax, &e->shift[k], range.smallest);
     }
