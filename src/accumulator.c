@@ -106,8 +106,10 @@ onepass_status onepass_accumulator_check_kind(const job *before, const job *own)
 }
 
 const char *onepass_accumulator_divided_by(divided_by which) {
-    static const char *const text[] = {"neither weight nor mask", "a mask", "a weight", "a weight and a mask"};
-    return text[(which & (MASKED | WEIGHTED)) / MASKED];
+    static const char *const text[2][4] = {{"neither weight nor mask", "a mask", "a weight", "a weight and a mask"},
+                                           {"class weights", "class weights and a mask", "class weights and a weight",
+                                            "class weights, a weight and a mask"}};
+    return text[which / CLASS_WEIGHTED][(which & (MASKED | WEIGHTED)) / MASKED];
 }
 
 /* ------------------------------------------------------ begin, merge, finish -- */

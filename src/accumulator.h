@@ -13,7 +13,8 @@ typedef enum divided_by {
     COUNT = 1, /* or the call's divisor, unless one of the others says more */
     MASKED = 2,
     WEIGHTED = 4,
-    LABELLED = 8 /* by what the rows' class indices count for */
+    LABELLED = 8,       /* by what the rows' class indices count for */
+    CLASS_WEIGHTED = 16 /* which are class weights; 1 without them */
 } divided_by;
 
 struct onepass_accumulator {

@@ -319,7 +319,8 @@ static bool can_be_divided_by(const onepass_accumulator *accumulator, uint64_t d
     if (whole->reduction != ONEPASS_MEAN || accumulator->divisor != 0)
         return divided_by == COUNT;
     const uint64_t always = COUNT | (has_labels(whole) ? LABELLED : 0);
-    return (divided_by & ~(uint64_t)(MASKED | WEIGHTED)) == always;
+    const uint64_t perhaps = MASKED | WEIGHTED | (has_labels(whole) ? CLASS_WEIGHTED : 0);
+    return (divided_by & ~perhaps) == always;
 }
 
 static onepass_status read_kind(const state *state, onepass_accumulator *accumulator) {

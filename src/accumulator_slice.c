@@ -34,7 +34,8 @@ static onepass_status check_slice(const onepass_accumulator *accumulator, const 
 static divided_by divided_by_of(const onepass_accumulator *accumulator, const job *job) {
     if (accumulator->whole.reduction != ONEPASS_MEAN || accumulator->divisor != 0)
         return COUNT;
-    return COUNT | (job->mask.data ? MASKED : 0) | (job->weight.data ? WEIGHTED : 0) | (has_labels(job) ? LABELLED : 0);
+    const divided_by labels = has_labels(job) ? LABELLED | (job->operand[2].data ? CLASS_WEIGHTED : 0) : 0;
+    return COUNT | (job->mask.data ? MASKED : 0) | (job->weight.data ? WEIGHTED : 0) | labels;
 }
 
 static onepass_status check_weight(const onepass_accumulator *accumulator, const job *job, divided_by own) {

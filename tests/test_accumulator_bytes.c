@@ -252,6 +252,7 @@ static const struct {
     {104, 5, "divided by", 0},
     {104, 1 + 8, "divided by", 1},
     {104, 4, "divided by", 1},
+    {104, 1 + 4 + 16, "divided by", 1}, /* of no loss over rows */
     {104, UINT64_C(1) << 40 | 5, "divided by", 1},
     {112, 1, "parameter", 0},
     {176, 0x3ff0000000000000u, "divisor", 0},           /* of a sum */

@@ -506,10 +506,29 @@ static void test_errors(void) {
     free_whole(&w);
 }
 
+/* A mean's slices have class weights or none of them has. */
+static void test_class_weights_of_some(void) {
+    const whole like = {.loss = "nll", ONEPASS_MEAN, ONEPASS_F32, ONEPASS_I64, 0, 1, 1, 2 * ONEPASS_TILE + 5, 8, 0};
+    whole w = make_whole(&like), without = w;
+    without.class_weighted = 0;
+    onepass_accumulator *one = begin(&w), *other = begin(&w);
+    CHECK_OK(add_slice(one, &w, 0, 100), "rows with class weights");
+    expect_words(ONEPASS_INVALID_ARGUMENT, add_slice(one, &without, 100, w.rows),
+                 "the slice has a mask, but the slices before had class weights and a mask");
+    CHECK_OK(add_slice(other, &without, 100, w.rows), "rows without");
+    other = through_bytes(other);
+    expect_words(ONEPASS_INVALID_ARGUMENT, onepass_accumulator_merge(one, other), "class weights and a mask");
+    expect_words(ONEPASS_INVALID_ARGUMENT, onepass_accumulator_merge(other, one), "class weights and a mask");
+    onepass_accumulator_destroy(one);
+    onepass_accumulator_destroy(other);
+    free_whole(&w);
+}
+
 int main(void) {
     test_slicing();
     test_divisor_beforehand();
     test_probabilities();
     test_errors();
+    test_class_weights_of_some();
     return check_finish();
 }
