@@ -197,7 +197,7 @@ static void plan_parameter(const job *job, cuda_vector *vector) {
     vector->over_weights = job->over_weights;
     vector->has_gradient = has_gradient(job);
     vector->halves = layout_of_job(job) == HALVES;
-    vector->divisor = job->reduction == ONEPASS_MEAN ? job->divisor : 1;
+    vector->per_divisor = job->reduction == ONEPASS_MEAN ? 1 / job->divisor : 1;
     if (job->loss->has_softmaxes)
         onepass_cuda_plan_softmax(&job->vectors.scale, job->compute, &vector->softmax);
     memcpy(vector->parameter, job->parameter, sizeof vector->parameter);

@@ -32,9 +32,8 @@ ALWAYS_INLINE bool is_done_before(const cuda_vector *job) {
 /* One over what a mean is divided by. */
 ALWAYS_INLINE double per_divisor_of(const cuda_vector *job) {
     const char *workspace = (const char *)job->total.workspace;
-    return job->reduction != ONEPASS_MEAN ? 1
-           : job->over_weights            ? 1 / *(const double *)(workspace + CUDA_WEIGHTS_AT)
-                                          : 1 / job->divisor;
+    return job->reduction == ONEPASS_MEAN && job->over_weights ? 1 / *(const double *)(workspace + CUDA_WEIGHTS_AT)
+                                                               : job->per_divisor;
 }
 
 ALWAYS_INLINE double *in_workspace(const cuda_vector *job, int64_t at) {

@@ -136,11 +136,9 @@ ALWAYS_INLINE void run_softmax_block(const cuda_vector *job, int64_t first, int 
             factor[k] = shared->factor[own][k];
     }
     if (is_there) {
-        const real upstream = part ? row_upstream(job, row) : 1;
         if (loss::SUMS > 0) /* else rows whose second vector has a gradient go the longer way, with more registers */
-            write_probability_slopes<loss, VECTORS_DENSE, 1>(job, parameter, &known, &own_tile, part, &e, factor,
-                                                             upstream);
-        write_probability_slopes<loss, VECTORS_DENSE, 0>(job, parameter, &known, &own_tile, part, &e, factor, upstream);
+            write_probability_slopes<loss, VECTORS_DENSE, 1>(job, parameter, &known, &own_tile, part, &e, factor);
+        write_probability_slopes<loss, VECTORS_DENSE, 0>(job, parameter, &known, &own_tile, part, &e, factor);
     }
 }
 
@@ -363,8 +361,7 @@ template <typename loss, vector_access access> ALWAYS_INLINE void run_softmax_sl
             exponentiate_logits<false>(job, &tile, &e);
             make_probabilities(job, known, &e);
         }
-        write_softmax_slopes<loss, access>(job, job->parameter, known, &own_tile, part, &e, factor,
-                                           part ? row_upstream(job, row) : 1);
+        write_softmax_slopes<loss, access>(job, job->parameter, known, &own_tile, part, &e, factor);
     }
 }
 

@@ -154,22 +154,21 @@ ALWAYS_INLINE void find_apart(const cuda_vector *job, const vector_softmaxes *kn
     EACH_HALF_LINE EACH_OWN apart[i][own] = softmaxes_apart(apart[i][own], largest[0], second[i][own], largest[1]);
 }
 
-/* The gradient of one vector, of its probabilities; of a row that takes no part it is 0. */
-template <typename loss, vector_access access, int k>
-ALWAYS_INLINE void write_probability_slopes(const cuda_vector *job, const double *parameter,
-                                            const vector_softmaxes *known, const vector_tile *own_tile, bool part,
-                                            const exponentials *p, const double *factor, real upstream) {
+/* The gradient of one vector, of its probabilities. Slopes that cannot be NaN need not be looked at. */
+template <typename loss, vector_access access, int k, bool CALM>
+ALWAYS_INLINE void write_gradient(const cuda_vector *job, const double *parameter, const vector_softmaxes *known,
+                                  const vector_tile *own_tile, const exponentials *p, const double *factor) {
     const bool needs_apart = loss::SUMS == 0 && k == 1;
-    if (!job->data[CUDA_VECTOR_GRADIENT + k])
-        return;
+    const real upstream = row_upstream(job, own_tile->row);
 #pragma unroll
     for (int first = 0; first < ORDER_LINES; first += HALF_TILE) {
         half_tile slope;
-        if (needs_apart && part)
+        if (needs_apart)
             find_apart<access>(job, known, own_tile, first, slope);
         EACH_HALF_LINE EACH_OWN {
             const real x[] = {p->of[0][first + i][own], p->of[1][first + i][own], needs_apart ? slope[i][own] : 0};
-            slope[i][own] = part ? canonical((real)loss::slope(k, x, parameter, factor)) : 0;
+            const real own_slope = (real)loss::slope(k, x, parameter, factor);
+            slope[i][own] = CALM ? own_slope : canonical(own_slope);
         }
         if (upstream != 1)
             EACH_HALF_LINE EACH_OWN slope[i][own] = canonical(slope[i][own] * upstream);
@@ -177,13 +176,37 @@ ALWAYS_INLINE void write_probability_slopes(const cuda_vector *job, const double
     }
 }
 
+/* Of a row that takes no part it is 0. */
+template <vector_access access, int k>
+ALWAYS_INLINE void write_zeros(const cuda_vector *job, const vector_tile *own_tile) {
+    half_tile zeros;
+    EACH_HALF_LINE EACH_OWN zeros[i][own] = 0;
+    write_half<access>(job, k, own_tile, 0, zeros);
+    write_half<access>(job, k, own_tile, HALF_TILE, zeros);
+}
+
+template <typename loss, vector_access access, int k>
+ALWAYS_INLINE void write_probability_slopes(const cuda_vector *job, const double *parameter,
+                                            const vector_softmaxes *known, const vector_tile *own_tile, bool part,
+                                            const exponentials *p, const double *factor) {
+    const double all = known->per_sum[0] + known->per_sum[1] + factor[0] + factor[1] + factor[2];
+    if (!job->data[CUDA_VECTOR_GRADIENT + k])
+        return;
+    if (!part)
+        write_zeros<access, k>(job, own_tile);
+    else if (all - all == 0 && !(loss::SUMS == 0 && k == 1))
+        write_gradient<loss, access, k, true>(job, parameter, known, own_tile, p, factor);
+    else
+        write_gradient<loss, access, k, false>(job, parameter, known, own_tile, p, factor);
+}
+
 /* The second one's first: it may ask for the logits again, over which the other may be written. */
 template <typename loss, vector_access access>
 ALWAYS_INLINE void write_softmax_slopes(const cuda_vector *job, const double *parameter, const vector_softmaxes *known,
                                         const vector_tile *own_tile, bool part, const exponentials *p,
-                                        const double *factor, real upstream) {
-    write_probability_slopes<loss, access, 1>(job, parameter, known, own_tile, part, p, factor, upstream);
-    write_probability_slopes<loss, access, 0>(job, parameter, known, own_tile, part, p, factor, upstream);
+                                        const double *factor) {
+    write_probability_slopes<loss, access, 1>(job, parameter, known, own_tile, part, p, factor);
+    write_probability_slopes<loss, access, 0>(job, parameter, known, own_tile, part, p, factor);
     if (access == VECTORS_ANYHOW)
         empty_buffers<loss>(job, own_tile);
 }
