@@ -7,7 +7,6 @@ import struct
 
 import torch
 import torch.distributed as dist
-from torch.autograd.function import once_differentiable
 
 from . import _device_parts, _native
 from ._catalog import checked_divisor
@@ -159,8 +158,8 @@ class _Loss(torch.autograd.Function):
         return value
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, upstream):
+        check_derivative()
         share, divisor, factor = ctx.question
         kept = ctx.__dict__.pop("kept", None)  # in one step, should two threads run backward at once
         upstream = upstream if factor == 1 else upstream * factor
@@ -168,6 +167,13 @@ class _Loss(torch.autograd.Function):
         if found is None:
             raise RuntimeError("an operand is no plain tensor any more; expected what the loss was computed of")
         return None, *found, None, None
+
+
+def check_derivative():
+    """PyTorch's once_differentiable would give gradients that look constant, and a penalty on them would be lost."""
+    if torch.is_grad_enabled():
+        raise RuntimeError("create_graph is set, but a loss over ranks has no second derivatives; expected backward "
+                           "without it")
 
 
 def finished(whole, dtype):
@@ -225,8 +231,8 @@ class _DeviceLoss(torch.autograd.Function):
         return value
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, upstream):
+        check_derivative()
         share, divisor, factor = ctx.question
         upstream = upstream if factor == 1 else upstream * factor
         return None, *share.gradients(ctx.saved_tensors, divisor, upstream, None, ctx.state), None, None

@@ -195,6 +195,11 @@ def case_modes(rank, size, group):
     input, target, _ = operands_of("mse", 100 * size)
     own = input[rank * 100:(rank + 1) * 100].clone().requires_grad_()
     value = onepass.distributed.loss("mse", own, target[rank * 100:(rank + 1) * 100], group=group)
+    try:
+        torch.autograd.grad(value, own, create_graph=True)
+        raise AssertionError("expected an error, since a penalty on this gradient would be lost")
+    except RuntimeError as error:
+        assert "no second derivatives" in str(error)
     once, = torch.autograd.grad(value, own, retain_graph=True)
     twice, = torch.autograd.grad(value, own)
     assert same_bits(once, twice)
