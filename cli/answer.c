@@ -110,6 +110,8 @@ int print_merged(const onepass_accumulator_info *whole, const number *value, int
     printf("{\"loss\": \"%s\"", whole->loss);
     print_parameters(onepass_loss_named(whole->loss), whole->parameter);
     printf(", \"reduction\": \"%s\"", reduction_name(whole->reduction));
+    if (whole->divisor != 0) /* a batchmean's parts are those of a mean over the batch's size */
+        printf(", \"divisor\": %.17g", whole->divisor);
     print_value(value);
     printf(", \"type\": \"%s\", \"elements\": %lld, \"parts\": %d}\n", dtype_name(value->dtype),
            (long long)whole->total, parts);

@@ -93,6 +93,9 @@ def test_json(folder):
     whole, merged = folder.json(*command), folder.json("merge", *write_parts(folder, command, 3))
     assert merged == {**{key: whole[key] for key in merged if key != "parts"}, "parts": 3}
     assert merged["type"] == "f64" and merged["parameters"] == {"delta": 0.5} and merged["elements"] == 3000
+    command += ["--reduction", "batchmean"]
+    whole, merged = folder.json(*command), folder.json("merge", *write_parts(folder, command, 2))
+    assert (merged["reduction"], merged["divisor"], merged["bits"]) == ("mean", 3000, whole["bits"])
 
 
 def test_a_part_looks_at_its_own_files_alone(folder):
