@@ -119,8 +119,11 @@ int main(int argc, char **argv) {
 
     MPI_Reduce(&mean, &most, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(&mean, &least, 1, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
-    if (rank == 0)
-        printf("%d ranks, %d bytes: on every rank the mean is %a\n", ranks, bytes, most == least ? mean : 0);
+    const int is_same = rank != 0 || most == least;
+    if (!is_same)
+        fprintf(stderr, "the ranks' means differ: %a to %a\n", least, most);
+    else if (rank == 0)
+        printf("%d ranks, %d bytes: on every rank the mean is %a\n", ranks, bytes, mean);
     MPI_Finalize();
-    return 0;
+    return is_same ? 0 : 1;
 }
