@@ -193,22 +193,22 @@ def _plain(operand):
         from . import _torch  # which tells the extension of PyTorch
 
         return _torch.borrowable(operand)
-    if not _speaks_numpy(operand):
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(operand, (numpy.ndarray, numpy.generic)):
         return operand
-    import numpy
-
     operand = numpy.asarray(operand)  # a number without dimensions would lend the memory of a copy that is gone
     return operand if operand.flags.aligned else operand.copy()
 
 
 def _check_writable(gradient):
     """The extension writes where it is told to."""
-    if _speaks_numpy(gradient) and not (hasattr(gradient, "__setitem__") and gradient.flags.writeable):
+    if speaks_torch(gradient):
+        if gradient.is_neg():
+            raise ValueError("gradient is a view of negated numbers; expected a tensor with memory of its own")
+        return
+    interface = getattr(gradient, "__array_interface__", None)
+    if interface and (interface["data"][1] or not hasattr(gradient, "__setitem__")):  # of which a number has none
         raise ValueError("gradient is read-only; expected an array that can be written to")
-
-
-def _speaks_numpy(operand):
-    return type(operand).__module__.partition(".")[0] == "numpy"
 
 
 def _place(dtype):

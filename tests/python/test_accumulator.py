@@ -207,6 +207,10 @@ def begun(**more):
     return onepass.Accumulator("mse", TOTAL, **more)
 
 
+class Subclass(np.ndarray):
+    pass
+
+
 def read_only(tensor):
     array = np.zeros_like(tensor.numpy())
     array.flags.writeable = False
@@ -242,7 +246,9 @@ def test_incomplete():
     (lambda p, t: onepass.Accumulator("bce", TOTAL).add(p, t, first=0, weight=p), "divisor"),
     (lambda p, t: onepass.Accumulator("cross_entropy", TOTAL).add(p[:, None], t[:, None], first=0), "target"),
     (lambda p, t: begun().add(p.numpy(), t.numpy(), first=0, gradient=read_only(p)), "gradient is read-only"),
-    (lambda p, t: begun().add(p.numpy(), t.numpy(), first=0, gradient=np.float32(0)), "gradient is read-only"),
+    (lambda p, t: begun().add(p, t, first=0, gradient=read_only(p).view(Subclass)), "gradient is read-only"),
+    (lambda p, t: begun().add(p, t, first=0, gradient=np.float32(0)), "gradient is read-only"),
+    (lambda p, t: begun().add(p, t, first=0, gradient=torch._neg_view(torch.empty_like(p))), "negated"),
     (lambda p, t: begun().add(p, t, first=0, dim="1"), "integer"),
     (lambda p, t: begun().merge(3), "Accumulator"),
     (lambda p, t: begun().merge(begun(reduction="sum")), "different wholes"),
