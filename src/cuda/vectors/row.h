@@ -67,7 +67,9 @@ ALWAYS_INLINE double sum_of_nodes(const double *node, int64_t count, double *of_
             order_push(stack, order_tree(of_warp, at.warps));
         __syncthreads();
     }
-    return threadIdx.x == 0 ? order_top(stack) : 0;
+    const double sum = threadIdx.x == 0 ? order_top(stack) : 0;
+    __syncthreads(); /* before the stack begins anew */
+    return sum;
 }
 
 /* What is known of a row with softmaxes, between launches. */
