@@ -184,7 +184,7 @@ def over_rows(machine, section, modes, columns):
         for mode, called in modes:
             of = lambda peer: find(machine, peer, section=section, loss=loss, type=type, variant=variant, mode=mode)
             lines.append([f"{names[loss]}{type} {variant}", called] + [judged(of(peer), peer, 3) for _, peer in columns])
-    return table(["logits" if section == "rows" else "vectors", "work", *(name for name, _ in columns)], lines, labels=2)
+    return table(["vectors" if section == "vectors" else "logits", "work", *(name for name, _ in columns)], lines, labels=2)
 
 
 ROW_MODES = [("forward", "forward"), ("step", "step"), ("scaled", "step, loss * 0.3")]
@@ -198,6 +198,10 @@ def rows_gpu():
 
 def vectors_gpu():
     return over_rows(H200, "vectors", ROW_MODES[:2], [*ROW_PEERS, ("rate of the memory's limit", "limit")])
+
+
+def distributions_gpu():
+    return over_rows(H200, "distributions", ROW_MODES[:2], [*ROW_PEERS, ("rate of the memory's limit", "limit")])
 
 
 # -------------------------------------------------------------- the package --
@@ -314,7 +318,7 @@ def compare_gpu():
 # ------------------------------------------------------------- the documents --
 
 TABLES = {function.__name__: function
-          for function in (cpu, gpu, gpu_short, gpu_small, gpu_layouts, rows_gpu, vectors_gpu, training_step, package, family_gpu,
+          for function in (cpu, gpu, gpu_short, gpu_small, gpu_layouts, rows_gpu, vectors_gpu, distributions_gpu, training_step, package, family_gpu,
                            family_cpu, compare_cpu, compare_gpu)}
 MARKED = re.compile(r"(<!-- bench/tables\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
