@@ -6,10 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MOST_PARTS = 1000000
-};
-
 const char *reduction_name(int32_t reduction) {
     static const char *const names[] = {
         [ONEPASS_MEAN] = "mean", [ONEPASS_SUM] = "sum", [ONEPASS_NONE] = "none", [ONEPASS_BATCHMEAN] = "batchmean"};

@@ -118,7 +118,7 @@ static int read_header(part_file *file, const unsigned char *bytes, size_t size)
     if (number_at(bytes + 40) != checksum_of(bytes))
         return complain(WRONG, "%s: is damaged: the checksum of its header is not the one that was written",
                         file->path);
-    if (dtype < ONEPASS_F16 || dtype > ONEPASS_F64 || index < 1 || index > count || count > INT32_MAX)
+    if (dtype < ONEPASS_F16 || dtype > ONEPASS_F64 || index < 1 || index > count || count > MOST_PARTS)
         return complain(WRONG, "%s: is not a part that the tool wrote, though its checksum is right", file->path);
     file->part = (part){(int32_t)index, (int32_t)count};
     file->value_dtype = (int32_t)dtype;

@@ -6,6 +6,10 @@
 #include "output.h"
 
 /* Which part, from 1 on, of how many. */
+enum {
+    MOST_PARTS = 1000000
+};
+
 typedef struct part {
     int32_t index, count; /* 0 of 0: all, or nobody knows */
 } part;

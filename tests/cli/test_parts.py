@@ -2,6 +2,7 @@
 import os
 import random
 import signal
+import struct
 import subprocess
 import time
 
@@ -194,6 +195,16 @@ def test_damage(parts):
     parts.refuse("merge", "bad", says=["bad: ", "damaged"])
     parts.refuse("merge", "p.npy", says=["p.npy: is not a part"])
     parts.refuse("merge", ".", says=[".: cannot be read"])
+
+
+def test_more_parts_than_there_can_be(parts):
+    """Though the header's checksum is right."""
+    good = (parts / "part2.onepass").read_bytes()
+    words, checksum = [*struct.unpack("<4Q", good[:32]), 2**31 - 1], 0
+    for word in words:
+        checksum = (checksum ^ word) * 0x9E3779B97F4A7C15 % 2**64
+    parts.write("bad", struct.pack("<6Q", *words, checksum) + good[48:])
+    parts.refuse("merge", "bad", says=["bad: is not a part that the tool wrote"])
 
 
 def test_another_version(parts):
