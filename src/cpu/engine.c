@@ -263,15 +263,16 @@ static double share_rows(const cpu_functions *functions, const job *job, int64_t
     return functions->terms(terms, job->count);
 }
 
+/* Of several sums there are fewer spans, to keep them on the stack. */
+#define MOST_VECTOR_SPANS 512
+
 /* Fewer rows than threads, of long vectors. */
 static bool threads_share_vectors(const job *job, int64_t threads) {
-    return job->family == FAMILY_VECTORS && job->count < threads &&
+    return job->family == FAMILY_VECTORS && job->count < threads && threads <= MOST_VECTOR_SPANS &&
            job->vectors.length / ORDER_TILE >= threads * TILES_A_THREAD;
 }
 
-/* A row that threads share. Of several sums there are fewer spans, to keep them on the stack. */
-#define MOST_VECTOR_SPANS 512
-
+/* A row that threads share. */
 typedef struct shared_vectors {
     const cpu_functions *functions;
     double nodes[VECTOR_MOST_NODES][MOST_VECTOR_SPANS];
@@ -288,25 +289,31 @@ static void join_nodes(shared_vectors *shared, int sums) {
         shared->sum[k] = order_tree(shared->nodes[k], shared->spans);
 }
 
-/* Each sees its largest logits to those of the row. */
-static void see_largest(const double *own, double *largest) {
-    for (int k = 0; k < 2; k++)
-        largest[k] = own[k] != own[k] || own[k] > largest[k] ? own[k] : largest[k];
+/* The largest of what the threads found; NaN if one is. */
+static void join_largest(shared_vectors *shared, int64_t team) {
+    for (int k = 0; k < 2; k++) {
+        shared->largest[k] = -HUGE_VAL;
+        for (int64_t i = 0; i < team; i++) {
+            const double own = shared->nodes[k][i];
+            shared->largest[k] = own != own || own > shared->largest[k] ? own : shared->largest[k];
+        }
+    }
 }
 
-/* All threads come here together. */
-static void share_softmaxes(const job *job, const vector_share *share, bool is_first, shared_vectors *shared) {
+/* All threads come here together. What each finds first waits where nodes will be. */
+static void share_softmaxes(const job *job, const vector_share *share, int64_t thread, int64_t team,
+                            shared_vectors *shared) {
     double own[2];
-    if (is_first)
-        shared->largest[0] = shared->largest[1] = -HUGE_VAL;
-#pragma omp barrier
     shared->functions->vector_largest(job, share, own);
-#pragma omp critical(onepass_largest)
-    see_largest(own, shared->largest);
+    shared->nodes[0][thread] = own[0];
+    shared->nodes[1][thread] = own[1];
+#pragma omp barrier
+    if (thread == 0)
+        join_largest(shared, team);
 #pragma omp barrier
     shared->functions->vector_softmaxes(job, share, shared->largest);
 #pragma omp barrier
-    if (is_first) {
+    if (thread == 0) {
         join_nodes(shared, VECTOR_MOST_NODES);
         shared->functions->vector_know(job, shared->largest, shared->sum, &shared->softmaxes);
     }
@@ -332,7 +339,7 @@ static double share_vectors(const cpu_functions *functions, const job *job, int6
         for (int64_t row = 0; row < job->count; row++) {
             const vector_share share = {row, first << level, end << level, level, node};
             if (job->loss->has_softmaxes)
-                share_softmaxes(job, &share, thread == 0, &shared);
+                share_softmaxes(job, &share, thread, team, &shared);
             if (job->loss->sums > 0)
                 functions->vector_sums(job, &share, &shared.softmaxes);
 #pragma omp barrier
@@ -360,7 +367,7 @@ static double compute_sum(const cpu_functions *functions, const job *job) {
 #if defined(_OPENMP)
     if (threads > 1 && threads <= ORDER_TILE && threads_share_rows(job, threads))
         return share_rows(functions, job, threads);
-    if (threads > 1 && threads <= ORDER_TILE && threads_share_vectors(job, threads))
+    if (threads > 1 && threads_share_vectors(job, threads))
         return share_vectors(functions, job, threads);
 #endif
     if (threads > 1 && over_rows && tiles < threads * TILES_A_THREAD && tiles % threads != 0)
