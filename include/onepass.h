@@ -218,7 +218,7 @@ typedef struct onepass_call {
     void *workspace;       /* for a GPU: memory of that GPU for partial sums; null: the library's own */
     size_t workspace_size; /* its size; ONEPASS_WORKSPACE_SIZE is enough for every call, with 48 bytes a row more for a
                               loss over rows; of vectors 56 a row, and 24 for every 32768 elements of it, of logits
-                              that are compared 104 a row, and 80 for every 1024 */
+                              that are compared 160 a row, and 64 for every 1024 */
 
     /* What a mean is divided by. */
     const onepass_tensor
