@@ -81,6 +81,17 @@ static onepass_status check_pointers(const cuda_scope *scope, const job *job) {
 
 /* --------------------------------------------------------------------- run -- */
 
+/* Beyond ONEPASS_WORKSPACE_SIZE. */
+static const char *what_rows_need(const job *job) {
+    if (job->family == FAMILY_ROWS)
+        return ", with 48 bytes a row more for a loss over rows";
+    if (job->family != FAMILY_VECTORS)
+        return "";
+    return job->loss->has_softmaxes
+               ? ", with 160 bytes a row more for a comparison of logits, and 64 for every 1024 elements of a row"
+               : ", with 56 bytes a row more for a vector loss, and 24 for every 32768 elements of a row";
+}
+
 static onepass_status find_workspace(const job *job, const cuda_scope *scope, cuda_state *state, size_t size,
                                      bool alone, cuda_loan *loan) {
     *loan = (cuda_loan){0};
@@ -92,12 +103,7 @@ static onepass_status find_workspace(const job *job, const cuda_scope *scope, cu
         return onepass_fail(ONEPASS_INVALID_ARGUMENT,
                             "workspace_size is %zu; this call needs %zu bytes, and ONEPASS_WORKSPACE_SIZE (%d) is "
                             "enough for every call%s",
-                            job->workspace_size, size, ONEPASS_WORKSPACE_SIZE,
-                            job->family == FAMILY_ROWS ? ", with 48 bytes a row more for a loss over rows"
-                            : job->family == FAMILY_VECTORS
-                                ? ", with 56 bytes a row more for a vector loss, and 24 for "
-                                  "every 32768 elements of a row"
-                                : "");
+                            job->workspace_size, size, ONEPASS_WORKSPACE_SIZE, what_rows_need(job));
     loan->memory = (cuda_pointer)job->workspace;
     return ONEPASS_OK;
 }
