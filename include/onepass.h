@@ -135,6 +135,10 @@ enum {
 /* Doubles of a row's state: see row_state of a call. */
 #define ONEPASS_ROW_STATE 5
 
+/* Doubles of a tile: see tile_sums of a call. */
+#define ONEPASS_TILE_SUMS        2
+#define ONEPASS_SMOOTH_TILE_SUMS 4
+
 /*
  * A tensor. Strides count elements and may be zero or negative; null strides
  * mean dense, row-major. A tensor without dimensions (ndim 0, shape null) is a
@@ -235,6 +239,22 @@ typedef struct onepass_call {
     const onepass_tensor *row_state;   /* f64, dense, of shape (rows, ONEPASS_ROW_STATE): an output of a call that has a
                                           value, and an input of one that has gradients alone, which then reads each
                                           logit once and is bit-identical to gradients that come with the value */
+
+    /* Of a loss over class indices whose classes are shared out: the input has some of them, and three kinds of calls
+     * give together what one over all classes gives, to the last bit. Class weights are those of all classes.
+     * - Without value and gradients the sums of the input's tiles and the labels' logits are written. Tiles are cut
+     *   from class 0 on, and the input has whole ones, or ends with the last class.
+     * - With a value the input has no class (an extent of 0), and these numbers of all tiles are read.
+     * - With a gradient row_state and label_logit are read. The input's classes are whole tiles, or within one; if a
+     *   tile is not there as a whole, the sums of the input's tiles are given as well. */
+    int64_t first_class;               /* the input's classes are those from here on ... */
+    int64_t all_classes;               /* ... of so many; 0: it has all of them */
+    const onepass_tensor *tile_sums;   /* f64, dense, of shape (rows, tiles, ONEPASS_TILE_SUMS): of a tile the largest
+                                          logit, NaN or -inf included, and the sum of the exponentials but for the
+                                          label's; with label_smoothing ONEPASS_SMOOTH_TILE_SUMS, of the class weights
+                                          and of these times (z - largest) as well */
+    const onepass_tensor *label_logit; /* f64, dense, one a row; -inf where the input does not have the label's class,
+                                          so that the largest of all is the label's */
 } onepass_call;
 
 /* onepass_call call = ONEPASS_CALL_INIT; */

@@ -140,6 +140,9 @@ static onepass_status run_slice(const onepass_accumulator *accumulator, const en
 static onepass_status plan_slice(const onepass_accumulator *accumulator, onepass_call *call, job *job) {
     double place;
     const onepass_tensor value = {.data = &place, .dtype = ONEPASS_F64};
+    if (call->all_classes)
+        return onepass_fail(ONEPASS_NOT_SUPPORTED, "all_classes is set; an accumulator takes rows with all of their "
+                                                   "classes, so it must be 0");
     if (call->value)
         FAIL_ARGUMENT("value is set; expected null, since the value comes from onepass_accumulator_finish");
     if (call->reduction == accumulator->whole.reduction)

@@ -20,7 +20,7 @@ onepass_status onepass_machine(onepass_machine_info *info) {
 }
 
 static bool has_outputs(const onepass_call *call) {
-    bool any = call->value;
+    bool any = call->value || call->tile_sums;
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
         any |= call->gradient[k] != NULL;
     return any;

@@ -15,6 +15,22 @@
 /* A loss of this version has so many operands at most; the header has room for more. */
 #define MOST_OPERANDS 3
 
+/* What a call does of a row whose classes are shared out. */
+typedef enum shard_step {
+    SHARD_NONE,   /* they are not: it has them all */
+    SHARD_SUMS,   /* the sums of its tiles are written */
+    SHARD_VALUE,  /* those of all tiles are joined; there are no classes */
+    SHARD_SLOPES, /* gradients come of a row's state */
+} shard_step;
+
+typedef struct row_shard {
+    shard_step step;
+    int64_t first_class, all_classes; /* 0, and the number of classes, where they are not shared out */
+    double *tile_sums;                /* or null, where tiles of gradients are whole */
+    int64_t sums_of_tile;             /* how many numbers */
+    double *label_logit;
+} row_shard;
+
 /* What a loss over rows has beyond other losses. Its views are over rows: each leads to the row's first class. */
 typedef struct row_job {
     int32_t axis;
@@ -27,6 +43,7 @@ typedef struct row_job {
     view log_sum_exp, predicted; /* outputs; absent if their data are null */
     double *state;               /* ONEPASS_ROW_STATE numbers a row, or null */
     bool reads_state;            /* they are an input */
+    row_shard shard;             /* where there are class weights, they begin with those of its own classes */
 } row_job;
 
 /* And what a vector loss has. Views of its operands that are vectors, and of their gradients, are over all elements,

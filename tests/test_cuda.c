@@ -47,6 +47,7 @@ static const section sections[] = {
     {"rows_graphs", test_cuda_rows_graphs, true, 60, "the same, captured"},
     {"rows_threads", test_cuda_rows_threads, true, 60, "the same, by threads that share a stream"},
     {"rows_edges", test_cuda_rows_edges, true, 60, "no rows, one class, no labels, divisors that are tensors"},
+    {"rows_shards", test_cuda_rows_shards, true, 60, "classes that are shared out"},
     {"rows_beyond_31_bits", test_cuda_rows_beyond, false, 120, "more than 2^31 elements in rows"},
     {"vectors", test_cuda_vectors, true, 180, "vector losses, every case of their list"},
     {"vectors_graphs", test_cuda_vectors_graphs, true, 60, "the same, captured"},

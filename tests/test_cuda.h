@@ -55,6 +55,9 @@ int test_cuda_rows_beyond(bool reduced);
 /* test_cuda_rows_edges.c */
 int test_cuda_rows_edges(bool reduced);
 
+/* test_cuda_rows_shards.c */
+int test_cuda_rows_shards(bool reduced);
+
 /* test_cuda_vectors.c */
 int test_cuda_vectors(bool reduced);
 int test_cuda_vectors_graphs(bool reduced);

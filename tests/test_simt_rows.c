@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "plan/plan.h"
 #include "row_cases.h"
+#include "row_shards.h"
 #include "steps.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
@@ -175,6 +176,27 @@ static void test_bad_labels(int32_t dtype) {
         }
 }
 
+/* Classes that are shared out. */
+static onepass_status run_share(const onepass_call *call, const char *what) {
+    char kernel[96] = "";
+    job job;
+    const onepass_status status = onepass_plan(call, &job);
+    if (status == ONEPASS_OK)
+        run_steps(&job, 1, what, kernel, sizeof kernel);
+    return status;
+}
+
+static void test_shards(bool in_double, bool quick) {
+    static const shard_place place = {malloc, free, run_share};
+    for (uint64_t seed = 0; seed < (quick ? 40 : 200); seed++) {
+        if (seed % 5 == 0)
+            onepass_cuda_shape = (cuda_shape){.kernels = CUDA_GENERAL_KERNELS};
+        shard_check(&place, seed, in_double, 0);
+        onepass_cuda_shape = (cuda_shape){0};
+    }
+    shard_check(&place, 1, in_double, ONEPASS_TILE * 1100 + 12);
+}
+
 /* ------------------------------------------------------------------ all -- */
 
 static bool has_smoothing(const onepass_loss_info *info) {
@@ -226,6 +248,7 @@ int main(int argc, char **argv) {
         test_lost_labels(dtype);
         test_bad_labels(dtype);
         test_long_rows(dtype, quick);
+        test_shards(in_double, quick);
         check_launched(dtype);
     }
     return check_finish();

@@ -235,7 +235,8 @@ static double run_rows_on_threads(const cpu_functions *functions, const job *job
 #if defined(_OPENMP)
 /* Fewer rows than threads, of many classes: threads share the tiles of each row. */
 static bool threads_share_rows(const job *job, int64_t threads) {
-    if (job->family != FAMILY_ROWS || job->loss->kind == ROW_PICKED || job->rows.classes == 0)
+    if (job->family != FAMILY_ROWS || job->loss->kind == ROW_PICKED || job->rows.classes == 0 ||
+        job->rows.shard.step == SHARD_SUMS)
         return false;
     const int64_t tiles = (job->rows.classes - 1) / ORDER_TILE + 1;
     return job->count < threads && tiles >= threads && tiles <= MOST_SHARED_TILES;

@@ -44,7 +44,7 @@ static void scan_labels(const void *data, int32_t dtype, int64_t stride, int64_t
 /* Those of the rows from `first` to `end` of the job's own. */
 static label_scan scan_some_labels(const job *job, int64_t first, int64_t end) {
     const view *labels = &job->operand[1];
-    const label_range range = {(uint64_t)job->rows.classes, job->rows.ignore_index};
+    const label_range range = {(uint64_t)job->rows.shard.all_classes, job->rows.ignore_index};
     label_scan scan = {0, 0};
     cursor at = cursor_at(labels, job->first + first);
     for (int64_t done = first; done < end;) {
@@ -77,7 +77,7 @@ static label_scan scan_all_labels(const job *job, int64_t most_threads) {
 }
 
 static onepass_status fail_label(const job *job, int64_t index, int64_t row) {
-    if (job->rows.classes == 0)
+    if (job->rows.shard.all_classes == 0)
         return onepass_fail(
             ONEPASS_OUT_OF_BOUNDS,
             "target %lld in row %lld is out of bounds: there are 0 classes; expected ignore_index (%lld)",
@@ -85,7 +85,8 @@ static onepass_status fail_label(const job *job, int64_t index, int64_t row) {
     return onepass_fail(
         ONEPASS_OUT_OF_BOUNDS,
         "target %lld in row %lld is out of bounds; expected a class from 0 to %lld, or ignore_index (%lld)",
-        (long long)index, (long long)row, (long long)job->rows.classes - 1, (long long)job->rows.ignore_index);
+        (long long)index, (long long)row, (long long)job->rows.shard.all_classes - 1,
+        (long long)job->rows.ignore_index);
 }
 
 /* The first that is wrong where the mask does not hide it. */
@@ -94,7 +95,7 @@ static onepass_status find_wrong_label(const job *job, int64_t rows_before) {
     cursor label = cursor_at(labels, job->first);
     for (int64_t row = job->first; row < job->first + job->count; row++) {
         const int64_t index = load_index(labels->data, labels->dtype, label.offset);
-        const bool good = (index >= 0 && index < job->rows.classes) || index == job->rows.ignore_index;
+        const bool good = (index >= 0 && index < job->rows.shard.all_classes) || index == job->rows.ignore_index;
         if (!good && (!mask->data || ((const unsigned char *)mask->data)[cursor_at(mask, row).offset]))
             return fail_label(job, index, rows_before + row);
         cursor_step(&label, labels);

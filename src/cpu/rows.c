@@ -47,6 +47,14 @@ static __attribute__((noinline)) void run_singles(const rows *rows, int64_t firs
         term[i] = run_single(rows, first + i, &buffers);
 }
 
+static __attribute__((noinline)) void leave_rows(const rows *rows, int64_t first, int64_t count, real *term) {
+    single_buffers buffers;
+    for (int64_t i = 0; i < count; i++) {
+        leave_tiles(rows, first + i, &buffers);
+        term[i] = 0;
+    }
+}
+
 static __attribute__((noinline)) void run_blocks(const rows *rows, int64_t first, int64_t count, real *term) {
     block_buffers buffers;
     prepare_block(rows, aside_function_of(rows->job), &buffers);
@@ -64,6 +72,8 @@ void ROWS(const job *job, int64_t first, int64_t count, void *terms) {
     if (job->family == FAMILY_ROW_WEIGHTS)
         for (int64_t i = 0; i < count; i++)
             term[i] = weight_in_mean(&rows, job->first + first + i);
+    else if (job->rows.shard.step == SHARD_SUMS)
+        leave_rows(&rows, job->first + first, count, term);
     else if (goes_aside(&rows))
         run_blocks(&rows, job->first + first, count, term);
     else

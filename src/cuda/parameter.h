@@ -207,11 +207,13 @@ typedef struct cuda_row {
     void *data[CUDA_ROW_TENSORS]; /* null: absent */
     void *class_weight;
     double *state;
+    double *tile_sums, *label_logit; /* of classes that are shared out; null: absent */
     int64_t state_at; /* in the workspace: between the launches of one call; 0: it is elsewhere, or not wanted */
     int64_t terms_at; /* where the rows' terms are in the workspace; 0: nobody wants them */
     int64_t rows;
     int64_t classes;
-    int64_t tiles; /* of a row */
+    int64_t first_class, all_classes; /* of which these are some */
+    int64_t tiles;                    /* of a row */
     int64_t class_stride[MOST_OPERANDS];
     int64_t gradient_stride[2];
     int64_t ignore_index;
@@ -220,6 +222,8 @@ typedef struct cuda_row {
     uint8_t reduction;
     uint8_t skip_if_one;
     uint8_t reads_state;
+    uint8_t shard;         /* shard_step */
+    uint8_t sums_of_tile;  /* numbers of a tile in tile_sums */
     uint8_t over_weights;  /* a mean is divided by what is in the workspace */
     uint8_t over_elements; /* rows count as 1 there, though they have weights */
     uint8_t weighs;        /* u_c are needed */

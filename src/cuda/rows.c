@@ -85,7 +85,7 @@ static const view *row_tensor(const job *job, int which) {
  * itself. */
 static bool needs_lse(const job *job) {
     const double nan = (double)NAN;
-    const row_sums sums = {WIDE_LN_2, nan, 0.5, 0.5, 1, nan, 1, (double)job->rows.classes};
+    const row_sums sums = {WIDE_LN_2, nan, 0.5, 0.5, 1, nan, 1, (double)job->rows.shard.all_classes};
     row_slopes slopes = {0};
     job->loss->row(&sums, job->parameter, &slopes);
     return isnan(slopes.exponentials) || isnan(slopes.weights) || isnan(slopes.own);
@@ -108,7 +108,7 @@ void onepass_cuda_plan_softmax(const softmax_scale *scale, int32_t compute, cuda
 }
 
 static void plan_numbers(const job *job, cuda_row *row) {
-    const double kept = 1 - job->rows.smoothing, share = job->rows.smoothing / (double)job->rows.classes;
+    const double kept = 1 - job->rows.smoothing, share = job->rows.smoothing / (double)job->rows.shard.all_classes;
     onepass_cuda_plan_softmax(&job->rows.scale, job->compute, &row->softmax);
     if (job->compute == ONEPASS_F64) {
         row->kept.f64 = kept;
@@ -135,7 +135,13 @@ static void plan_row(const job *job, cuda_row *row) {
     row->state = rows->state;
     row->rows = job->count;
     row->classes = rows->classes;
-    row->tiles = most(tiles_of(rows->classes), 1);
+    row->first_class = rows->shard.first_class;
+    row->all_classes = rows->shard.all_classes;
+    row->shard = (uint8_t)rows->shard.step;
+    row->tile_sums = rows->shard.tile_sums;
+    row->sums_of_tile = (uint8_t)rows->shard.sums_of_tile;
+    row->label_logit = rows->shard.label_logit;
+    row->tiles = most(tiles_of(rows->shard.step == SHARD_VALUE ? rows->shard.all_classes : rows->classes), 1);
     memcpy(row->class_stride, rows->class_stride, sizeof row->class_stride);
     memcpy(row->gradient_stride, rows->gradient_stride, sizeof row->gradient_stride);
     row->ignore_index = rows->ignore_index;
@@ -250,12 +256,13 @@ static cuda_variant row_variant(const job *job, bool *in_one_piece) {
     if (job->compute == ONEPASS_F64 || job->gradient[1].data || rows->scale.softcap != 0 || rows->classes == 0 ||
         onepass_cuda_shape.kernels == CUDA_GENERAL_KERNELS)
         return variant_rows_any;
-    if (!weighs && is_few(job, in_one_piece))
+    const bool whole = rows->shard.step == SHARD_NONE; /* threads that have a row want all of it */
+    if (whole && !weighs && is_few(job, in_one_piece))
         return rows->classes > CUDA_FEWER_CLASSES ? gradient ? variant_rows_few_both : variant_rows_few_forward
                : gradient                         ? variant_rows_fewer_both
                                                   : variant_rows_fewer_forward;
     const bool vectors = has_vectors(job), backward = gradient && rows->state && rows->reads_state;
-    if (!weighs && rows->class_stride[0] != 1 && rows->classes <= ORDER_TILE && lies_aside(job))
+    if (whole && !weighs && rows->class_stride[0] != 1 && rows->classes <= ORDER_TILE && lies_aside(job))
         return variant_rows_aside;
     if (tiles > CUDA_MOST_ROW_TILES || (!vectors && (weighs || !has_loose_rows(job))))
         return variant_rows_any;

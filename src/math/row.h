@@ -36,6 +36,17 @@ ALWAYS_INLINE double row_part_of_weighted(const softmax_tile *tile, real largest
     return tile->weights * ((double)largest - (double)tile->largest) - tile->weighted;
 }
 
+/* A tile as the numbers that travel where classes are shared out, the last two of them if there are weights. Of one
+ * that has no softmax the largest logit says so. */
+ALWAYS_INLINE void row_numbers_of_tile(const softmax_tile *tile, double *number) {
+    const bool has_softmax = tile->exponent == tile->exponent;
+    const double largest = tile->exponent == -WIDE_INFINITY ? tile->exponent : (double)tile->largest;
+    number[0] = has_softmax ? largest : WIDE_NAN;
+    number[1] = has_softmax ? tile->others : WIDE_NAN;
+    number[2] = tile->weights;
+    number[3] = has_softmax ? tile->weighted : WIDE_NAN;
+}
+
 /* What a row is known by when its tiles have been joined. */
 typedef struct row_facts {
     softmax_row row;  /* but for lse */

@@ -11,7 +11,8 @@ static void forget_absent(tensors *all) {
     all->upstream.begin = all->upstream.end = all->divisor.begin = all->divisor.end = 0;
     all->value.begin = all->value.end = all->divided_by.begin = all->divided_by.end = 0;
     all->log_sum_exp.begin = all->log_sum_exp.end = all->predicted.begin = all->predicted.end = 0;
-    all->row_state.begin = all->row_state.end = 0;
+    all->row_state.begin = all->row_state.end = all->tile_sums.begin = all->tile_sums.end = 0;
+    all->label_logit.begin = all->label_logit.end = 0;
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
         all->gradient[k].begin = all->gradient[k].end = 0;
 }
@@ -101,23 +102,29 @@ static onepass_status check_row_fields(const onepass_call *call, const job *job)
                        : call->predicted                           ? "predicted"
                        : call->row_state                           ? "row_state"
                        : call->reserved                            ? "reserved"
+                       : call->first_class                         ? "first_class"
+                       : call->all_classes                         ? "all_classes"
+                       : call->tile_sums                           ? "tile_sums"
+                       : call->label_logit                         ? "label_logit"
                                                                    : NULL;
     if (name)
         FAIL_ARGUMENT("%s is set, but %s is no loss over rows; expected 0 or null", name, call->loss);
     return ONEPASS_OK;
 }
 
-#define MOST_OUTPUTS (6 + ONEPASS_MAX_OPERANDS)
+#define MOST_OUTPUTS (8 + ONEPASS_MAX_OPERANDS)
 
 /* Whatever is written against everything else. Tensors that are absent, as most are, span nothing. */
 static onepass_status check_overlaps(const tensors *all, const job *job) {
     const tensor *output[MOST_OUTPUTS] = {&all->value};
     for (int32_t k = 0; k < ONEPASS_MAX_OPERANDS; k++)
         output[1 + k] = &all->gradient[k];
+    output[MOST_OUTPUTS - 7] = &all->tile_sums; /* or inputs, which must be apart from all outputs too, ... */
+    output[MOST_OUTPUTS - 6] = &all->label_logit;
     output[MOST_OUTPUTS - 5] = &all->divided_by;
     output[MOST_OUTPUTS - 4] = &all->log_sum_exp;
     output[MOST_OUTPUTS - 3] = &all->predicted;
-    output[MOST_OUTPUTS - 2] = &all->row_state; /* or an input, which must be apart from all outputs too */
+    output[MOST_OUTPUTS - 2] = &all->row_state; /* ... as this one */
     output[MOST_OUTPUTS - 1] = &all->workspace;
     for (int32_t i = 0; i < MOST_OUTPUTS; i++) {
         if (output[i]->begin == output[i]->end)

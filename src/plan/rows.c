@@ -2,6 +2,7 @@
  * Operands and outputs of a loss over rows. The views of a job are over its rows: a view leads to the first class of a
  * row, and from there one stride leads from class to class.
  */
+#include "dtype.h"
 #include "math/wide.h"
 #include "message.h"
 #include "plan/tensors.h"
@@ -115,10 +116,12 @@ static onepass_status plan_class_weight(const onepass_call *call, tensors *all, 
     if (!call->operand[2])
         return ONEPASS_OK;
     OK(onepass_read_tensor(call->operand[2], "class_weight", weight));
-    if (weight->shape.ndim != 1 || weight->shape.extent[0] != job->rows.classes)
-        return onepass_fail_rows(weight, &(onepass_shape){1, {job->rows.classes}, job->rows.classes},
+    const row_shard *shard = &job->rows.shard;
+    if (weight->shape.ndim != 1 || weight->shape.extent[0] != shard->all_classes)
+        return onepass_fail_rows(weight, &(onepass_shape){1, {shard->all_classes}, shard->all_classes},
                                  "class weights have");
-    job->operand[2] = (view){weight->data, weight->dtype, 1, {1}, {0}};
+    const int64_t before = shard->first_class * weight->stride[0] * (int64_t)dtype_size(weight->dtype);
+    job->operand[2] = (view){(char *)weight->data + before, weight->dtype, 1, {1}, {0}};
     job->rows.class_stride[2] = weight->stride[0];
     return ONEPASS_OK;
 }
@@ -135,6 +138,7 @@ onepass_status onepass_plan_row_operands(const onepass_call *call, tensors *all,
     OK(onepass_count_rows(all->operand[0].name, &all->common));
     rows->classes = all->operand[0].shape.extent[rows->axis];
     view_rows(&all->operand[0], rows->axis, &all->common, &job->operand[0], &rows->class_stride[0]);
+    OK(onepass_plan_shard(call, job));
     if (job->loss->kind == ROW_PROBABILITIES)
         OK(plan_probabilities(call, all, job));
     else
@@ -215,5 +219,6 @@ onepass_status onepass_plan_row_outputs(const onepass_call *call, tensors *all, 
         OK(plan_gradient(call, k, all, job));
     OK(plan_row_output(call->log_sum_exp, false, "log_sum_exp", all, &all->log_sum_exp, &job->rows.log_sum_exp));
     OK(plan_row_output(call->predicted, true, "predicted", all, &all->predicted, &job->rows.predicted));
-    return plan_row_state(call, all, job);
+    OK(plan_row_state(call, all, job));
+    return onepass_plan_shard_numbers(call, all, job);
 }

@@ -12,7 +12,7 @@
 typedef struct tensors {
     tensor operand[ONEPASS_MAX_OPERANDS];
     tensor weight, mask, upstream, divisor;
-    tensor value, divided_by, log_sum_exp, predicted, row_state;
+    tensor value, divided_by, log_sum_exp, predicted, row_state, tile_sums, label_logit;
     tensor gradient[ONEPASS_MAX_OPERANDS];
     tensor workspace;
     onepass_shape common;   /* of the elements, or of the rows */
@@ -36,6 +36,10 @@ ONEPASS_INTERNAL void onepass_plan_softmax(softmax_scale *scale, double temperat
 /* src/plan/rows.c: the number of rows, which may overflow where that of elements, being 0 for lack of others, does not.
  */
 ONEPASS_INTERNAL onepass_status onepass_count_rows(const char *name, onepass_shape *rows);
+
+/* src/plan/shards.c: where the classes are shared out, which of them the input has, and the numbers that travel. */
+ONEPASS_INTERNAL onepass_status onepass_plan_shard(const onepass_call *call, job *job);
+ONEPASS_INTERNAL onepass_status onepass_plan_shard_numbers(const onepass_call *call, tensors *all, job *job);
 
 /* src/plan/loss.c: that the call has no operand or gradient that its loss does not have. */
 ONEPASS_INTERNAL onepass_status onepass_check_operands(const onepass_call *call, const job *job);

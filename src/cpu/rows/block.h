@@ -351,8 +351,8 @@ static bool goes_aside(const rows *rows) {
     const int64_t classes = rows->of->classes;
     const bool is_short = classes <= MOST_TRANSPOSED;
     const bool lies_aside = rows->of->class_stride[0] != 1 && inner_stride(&job->operand[0]) == 1;
-    return job->loss->kind == ROW_LABEL && rows->softmax.softcap == 0 && classes > 0 &&
-           classes <= BLOCK_NUMBERS / ROWS_ASIDE && (is_short || lies_aside);
+    return job->loss->kind == ROW_LABEL && rows->of->shard.step == SHARD_NONE && rows->softmax.softcap == 0 &&
+           classes > 0 && classes <= BLOCK_NUMBERS / ROWS_ASIDE && (is_short || lies_aside);
 }
 
 /* Whether the logarithm of the sum changes what a loss makes of a row, but for the sign of a slope of 0. One so large

@@ -28,7 +28,7 @@ static rows rows_of(const job *job) {
                   .of = &job->rows,
                   .softmax = softmax_of(&job->rows.scale),
                   .kept = (real)(1 - job->rows.smoothing),
-                  .share = (real)(job->rows.smoothing / (double)job->rows.classes),
+                  .share = (real)(job->rows.smoothing / (double)job->rows.shard.all_classes),
                   .has_labels = has_labels,
                   .weighs = !has_labels || job->rows.smoothing != 0,
                   .reads_state = job->rows.reads_state && job->rows.state,
@@ -39,14 +39,19 @@ static rows rows_of(const job *job) {
 
 /* ------------------------------------------------------------------ a row -- */
 
-static int64_t label_of(const job *job, int64_t row) {
+static int64_t index_of(const job *job, int64_t row) {
     return load_index(address_of(&job->operand[1], row), job->operand[1].dtype, 0);
+}
+
+/* Counted from the first class that is here. */
+static int64_t label_of(const job *job, int64_t row) {
+    return index_of(job, row) - job->rows.shard.first_class;
 }
 
 /* Whether a row counts at all. */
 static bool takes_part(const rows *rows, int64_t row) {
     const job *job = rows->job;
-    return element_of(&job->mask, row, 1) != 0 && !(rows->has_labels && label_of(job, row) == rows->of->ignore_index);
+    return element_of(&job->mask, row, 1) != 0 && !(rows->has_labels && index_of(job, row) == rows->of->ignore_index);
 }
 
 static double class_weight_of(const job *job, int64_t label) {

@@ -36,13 +36,40 @@ typedef struct single_buffers {
 } single_buffers;
 
 static int64_t tiles_of(const rows *rows) {
-    return rows->of->classes / ORDER_TILE + (rows->of->classes % ORDER_TILE != 0);
+    const row_shard *shard = &rows->of->shard;
+    const int64_t classes = shard->step == SHARD_VALUE ? shard->all_classes : rows->of->classes;
+    return classes / ORDER_TILE + (classes % ORDER_TILE != 0);
+}
+
+/* The numbers of a tile where classes are shared out. */
+static double *numbers_of_tile(const rows *rows, int64_t row, int64_t tile) {
+    const row_shard *shard = &rows->of->shard;
+    return shard->tile_sums + (row * tiles_of(rows) + tile) * shard->sums_of_tile;
+}
+
+/* Of others' tiles the label's logit alone is known. */
+static softmax_tile recall_tile(const rows *rows, row *row, int64_t index) {
+    const double *number = numbers_of_tile(rows, row->index, index);
+    const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, (real)number[0]);
+    softmax_tile sums = {.exponent = shift.exponent, .largest = shift.largest, .others = number[1]};
+    if (rows->weighs) {
+        sums.weights = number[2];
+        sums.weighted = number[3];
+    }
+    if (row->label / ORDER_TILE == index) {
+        row->facts.label_logit = (real)rows->of->shard.label_logit[row->index];
+        row->facts.row.own = (double)softmax_exponential(&rows->softmax, &shift, row->facts.label_logit - shift.anchor);
+        row->own_exponent = shift.exponent;
+    }
+    return sums;
 }
 
 /* ------------------------------------------------------------------- sums -- */
 
 /* The sums of a tile. The label's exponential, if it is here, goes into the row's facts, by the tile's own exponent. */
 static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buffers *buffers) {
+    if (rows->of->shard.step == SHARD_VALUE)
+        return recall_tile(rows, row, index);
     const int count = tile_size(rows, index);
     const real *z = logits_of(rows, row->first[0], index, buffers);
     const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, largest_of(z, count));
@@ -72,7 +99,9 @@ static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buf
 static real largest_of_row(const rows *rows, const row *row, tile_buffers *buffers) {
     real largest = -REAL_INFINITY;
     for (int64_t tile = 0; tile < tiles_of(rows); tile++) {
-        const real own = largest_of(logits_of(rows, row->first[0], tile, buffers), tile_size(rows, tile));
+        const real own = rows->of->shard.step == SHARD_VALUE
+                             ? (real)*numbers_of_tile(rows, row->index, tile)
+                             : largest_of(logits_of(rows, row->first[0], tile, buffers), tile_size(rows, tile));
         if (own != own)
             return own;
         largest = own > largest ? own : largest;
@@ -255,7 +284,8 @@ static void write_gradients(const rows *rows, const single_row *single, int64_t 
     for (int64_t index = first; index < end; index++) {
         const softmax_tile *tile = &single->waiting[index % MOST_WAITING];
         const real *z = logits_of(rows, row->first[0], index, buffers);
-        const real largest = !row->needs_sums                   ? largest_of(z, tile_size(rows, index))
+        const real largest = rows->of->shard.tile_sums          ? (real)*numbers_of_tile(rows, row->index, index)
+                             : !row->needs_sums                 ? largest_of(z, tile_size(rows, index))
                              : tile->exponent == -WIDE_INFINITY ? -REAL_INFINITY
                                                                 : tile->largest;
         if (rows->job->gradient[1].data)
@@ -326,7 +356,9 @@ static bool recall_row(const rows *rows, row *row, tile_buffers *buffers) {
     row_facts *facts = &row->facts;
     memcpy(&facts->row, rows->of->state + row->index * ONEPASS_ROW_STATE, sizeof facts->row);
     facts->exponent = softmax_shift_of(&rows->softmax, &rows->of->scale, (real)facts->row.largest).exponent;
-    if (rows->has_labels)
+    if (rows->of->shard.label_logit)
+        facts->label_logit = (real)rows->of->shard.label_logit[row->index];
+    else if (rows->has_labels)
         facts->label_logit = logits_of(rows, row->first[0], row->label / ORDER_TILE, buffers)[row->label % ORDER_TILE];
     const row_sums sums = row_sums_of_state(&rows->of->scale, facts, 0);
     rows->job->loss->row(&sums, rows->job->parameter, &row->slopes);
@@ -362,7 +394,7 @@ static bool begin_single(const rows *rows, int64_t index, single_row *single, ti
     row->weight = element_of(&job->weight, index, 1);
     row->upstream = upstream_of(job, index);
     row->facts.weight = rows->has_labels ? class_weight_of(job, row->label) : 1;
-    row->facts.classes = (double)rows->of->classes;
+    row->facts.classes = (double)rows->of->shard.all_classes;
     row->facts.label_logit = -REAL_INFINITY;
     row->needs_sums = job->loss->kind != ROW_PICKED && !rows->reads_state && tiles_of(rows) <= MOST_WAITING;
     return true;
@@ -390,6 +422,21 @@ static real finish_single(const rows *rows, single_row *single, tile_buffers *bu
     const double value = row->slopes.value * row->weight;
     write_outputs(rows, row->index, value, &row->facts.row);
     return canonical((real)value);
+}
+
+/* The sums of a row's tiles, for whoever has those of the others. */
+static void leave_tiles(const rows *rows, int64_t index, single_buffers *buffers) {
+    const row_shard *shard = &rows->of->shard;
+    row *row = &buffers->single.row;
+    const bool counts = begin_single(rows, index, &buffers->single, &buffers->tile);
+    for (int64_t tile = 0; tile < tiles_of(rows); tile++) {
+        const softmax_tile sums = counts ? sum_tile(rows, row, tile, &buffers->tile) : (softmax_tile){0};
+        double number[ONEPASS_SMOOTH_TILE_SUMS];
+        row_numbers_of_tile(&sums, number);
+        for (int64_t i = 0; i < shard->sums_of_tile; i++) /* a NaN has one face */
+            store_scalar(numbers_of_tile(rows, index, tile) + i, ONEPASS_F64, number[i]);
+    }
+    store_scalar(shard->label_logit + index, ONEPASS_F64, counts ? (double)row->facts.label_logit : 0);
 }
 
 /* All of a row, and what it adds to the sum. */

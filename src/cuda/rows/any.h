@@ -24,6 +24,10 @@ template <row_kind kind>
 ALWAYS_INLINE void sum_span(const cuda_row *job, const row *row, int64_t first, int tiles, real *buffer,
                             const waiting *waiting) {
     const place_in_block at = here_in_block();
+    if (job->shard == SHARD_VALUE) {
+        recall_numbers(job, row, first, tiles, waiting);
+        return;
+    }
 #pragma unroll 1
     for (int t = at.warp; t < tiles; t += at.warps) {
         const tile tile = row_tile_at(first + t, job->classes, at.thread, buffer);
@@ -43,6 +47,10 @@ ALWAYS_INLINE real largest_of_row(const cuda_row *job, const row *row, real *buf
     real own = -REAL_INFINITY;
 #pragma unroll 1
     for (int64_t t = at.warp; t < job->tiles; t += at.warps) {
+        if (job->shard == SHARD_VALUE) {
+            own = larger_or_nan(own, (real)*numbers_of_tile(job, row->index, t));
+            continue;
+        }
         const tile tile = row_tile_at(t, job->classes, at.thread, buffer);
         own_numbers x, slope;
         const own_range range = gather_capped(job, row, &tile, x, slope);
@@ -103,7 +111,7 @@ ALWAYS_INLINE void place_label(const row *row, const tile *tile, real own_slope,
 ALWAYS_INLINE void logit_gradient(const cuda_row *job, const row *row, const tile *tile, own_range range,
                                   const joined_row *joined, own_numbers x, const own_numbers u,
                                   const own_numbers slope) {
-    const softmax_shift shift = shift_of(job, warp_largest_or_nan(range.largest));
+    const softmax_shift shift = shift_of(job, largest_of_tile(job, row, tile, warp_largest_or_nan(range.largest)));
     const real f = row_tile_factor(&joined->factors, shift.exponent, joined->exponent);
     const softmax softmax = softmax_of_job(job);
     exponentiate(&softmax, &shift, tile, false, x);
@@ -190,6 +198,21 @@ ALWAYS_INLINE void sum_row(const cuda_row *job, const row *row, real label_logit
     }
 }
 
+/* Where classes are shared out. */
+template <row_kind kind>
+ALWAYS_INLINE void leave_any_row(const cuda_row *job, const row *row, real *buffer, const waiting *waiting) {
+#pragma unroll 1
+    for (int64_t first = 0; first < job->tiles; first += CUDA_MOST_ROW_TILES) {
+        const int64_t left = job->tiles - first;
+        const int tiles = left < CUDA_MOST_ROW_TILES ? (int)left : CUDA_MOST_ROW_TILES;
+        if (row->part == ROW_COUNTS)
+            sum_span<kind>(job, row, first, tiles, buffer, waiting);
+        __syncthreads();
+        leave_numbers(job, row, waiting, 0, first, tiles);
+        __syncthreads();
+    }
+}
+
 /* By one thread. */
 template <typename loss>
 ONCE_A_ROW void tell_any_row(const cuda_row *job, const row *row, int64_t index, const row_sum *sum, any_row *told) {
@@ -218,6 +241,10 @@ ALWAYS_INLINE void run_any_row(const cuda_row *job, const row *row, int64_t inde
     const int64_t target_gradient =
         job->data[CUDA_ROW_GRADIENT + 1] ? row_offset(job, CUDA_ROW_GRADIENT + 1, index) : 0;
     const real label_logit = row_logit(job, row);
+    if (job->shard == SHARD_SUMS) {
+        leave_any_row<loss::KIND>(job, row, buffer, waiting);
+        return;
+    }
     __syncthreads(); /* nobody writes a gradient before all have read what it may lie over */
     if (counts) {
         row_sum own_sum = {};

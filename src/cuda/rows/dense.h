@@ -70,6 +70,13 @@ ALWAYS_INLINE void finish_group(const cuda_row *job, const row_group *group, con
         finish_row<loss>(job, &rows[thread], group->first + thread, &sums[thread]);
 }
 
+/* Where classes are shared out. */
+ALWAYS_INLINE void leave_group(const cuda_row *job, const row_group *group, const row *rows, const waiting *waiting) {
+#pragma unroll 1
+    for (int i = 0; i < group->count; i++)
+        leave_numbers(job, &rows[i], waiting, i * (int)job->tiles, 0, (int)job->tiles);
+}
+
 /* How many rows take part, for the launch that adds up the terms. By the first warp of each block. */
 ALWAYS_INLINE void count_group(const cuda_row *job, const row_group *group, const row *rows) {
     const int thread = (int)threadIdx.x;
@@ -107,7 +114,9 @@ template <typename loss, weighing weighs, row_access access> ALWAYS_INLINE void 
             i++;
     }
     __syncthreads();
-    if (at.warp != 0)
+    if (job->shard == SHARD_SUMS)
+        leave_group(job, &group, rows, &waiting);
+    if (at.warp != 0 || job->shard == SHARD_SUMS)
         return;
     finish_group<loss, weighs>(job, &group, rows, &waiting, sums_of_rows);
     if (job->counts)
@@ -147,7 +156,9 @@ template <typename loss> ALWAYS_INLINE void run_values(const cuda_row *job) {
     if (room.tiles)
         add_up_room(&waiting, at.thread, &room);
     __syncthreads();
-    if (at.warp != 0)
+    if (job->shard == SHARD_SUMS)
+        leave_group(job, &group, rows, &waiting);
+    if (at.warp != 0 || job->shard == SHARD_SUMS)
         return;
     finish_group<loss, WEIGHS_NOTHING>(job, &group, rows, &waiting, sums_of_rows);
     if (job->counts)
@@ -244,7 +255,8 @@ template <typename loss, weighing weighs, row_access access> ALWAYS_INLINE void 
             const own_range range = gather_logits<access>(job, row->input, &tile, x);
             if (weighs == WEIGHS_EACH)
                 gather_weights<loss::KIND, access>(job, row->target, &tile, u);
-            const softmax_shift shift = shift_of(job, warp_largest_at_once(range.largest));
+            const real largest = largest_of_tile(job, row, &tile, warp_largest_at_once(range.largest));
+            const softmax_shift shift = shift_of(job, largest);
             const row_factors factors = told[i].factors;
             const real f = row_tile_factor(&factors, shift.exponent, told[i].exponent);
             const softmax softmax = softmax_of_job(job);

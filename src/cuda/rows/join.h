@@ -26,6 +26,59 @@ ALWAYS_INLINE void leave_tile(const waiting *waiting, int at, int thread, bool w
     }
 }
 
+/* ------------------------------------------------- classes that are shared out -- */
+
+/* Numbers of a tile that travel. */
+ALWAYS_INLINE double *numbers_of_tile(const cuda_row *job, int64_t row, int64_t tile) {
+    return job->tile_sums + (row * job->tiles + tile) * job->sums_of_tile;
+}
+
+/* Sums of tiles that wait, from `at` on, leave as such numbers; of a row that takes no part they are 0. By all threads
+ * of a block. */
+ONCE_A_ROW void leave_numbers(const cuda_row *job, const row *row, const waiting *waiting, int at, int64_t first,
+                              int tiles) {
+#pragma unroll 1
+    for (int t = (int)threadIdx.x; t < tiles; t += (int)blockDim.x) {
+        double number[ONEPASS_SMOOTH_TILE_SUMS] = {};
+        if (row->part == ROW_COUNTS) {
+            const softmax_shift shift = shift_of(job, waiting->largest[at + t]);
+            softmax_tile tile = {};
+            tile.exponent = shift.exponent;
+            tile.largest = shift.largest;
+            tile.others = waiting->others[at + t];
+            if (job->weighs) {
+                tile.weights = waiting->weights[at + t];
+                tile.weighted = waiting->weighted[at + t];
+            }
+            row_numbers_of_tile(&tile, number);
+        }
+        for (int i = 0; i < job->sums_of_tile; i++)
+            store_scalar(numbers_of_tile(job, row->index, first + t) + i, ONEPASS_F64, number[i]);
+    }
+    if (threadIdx.x == 0 && first == 0)
+        job->label_logit[row->index] = row->part == ROW_COUNTS ? (double)row_logit(job, row) : 0;
+}
+
+/* And come back to wait. */
+ALWAYS_INLINE void recall_numbers(const cuda_row *job, const row *row, int64_t first, int tiles,
+                                  const waiting *waiting) {
+#pragma unroll 1
+    for (int t = (int)threadIdx.x; t < tiles; t += (int)blockDim.x) {
+        const double *number = numbers_of_tile(job, row->index, first + t);
+        waiting->largest[t] = (real)number[0];
+        waiting->others[t] = number[1];
+        if (job->weighs) {
+            waiting->weights[t] = number[2];
+            waiting->weighted[t] = number[3];
+        }
+    }
+}
+
+/* The largest logit of a tile, which may be one that is not here. */
+ALWAYS_INLINE real largest_of_tile(const cuda_row *job, const row *row, const tile *tile, real own) {
+    return job->tile_sums ? (real)*numbers_of_tile(job, row->index, tile->index) : own;
+}
+
 /* Lanes of some tiles of a warp, in shared memory, that are added up together: it takes little longer than for one.
  * Every eighth thread knows where the sum of one of them is to wait. */
 typedef struct lane_room {

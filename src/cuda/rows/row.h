@@ -19,7 +19,8 @@ typedef enum row_part {
 
 /* What is known of a row before its classes are read. */
 typedef struct row {
-    int64_t label;
+    int64_t index;
+    int64_t label;                   /* -1: none; counted from the first class that is here */
     int64_t input, target, gradient; /* where its first class is, in elements */
     double weight, class_weight;
     real upstream;
@@ -78,18 +79,19 @@ ALWAYS_INLINE double row_number(const cuda_row *job, int which, int64_t row, dou
 ALWAYS_INLINE int part_of_label(const cuda_row *job, int64_t label) {
     if (label == job->ignore_index)
         return ROW_IGNORED;
-    return (uint64_t)label < (uint64_t)job->classes ? ROW_COUNTS : ROW_BAD;
+    return (uint64_t)label < (uint64_t)job->all_classes ? ROW_COUNTS : ROW_BAD;
 }
 
-/* Whether a row takes part, and its label where there is one. */
+/* Whether a row takes part, and its label where there is one, counted from the first class that is here. */
 template <row_kind kind> ALWAYS_INLINE int row_part_of(const cuda_row *job, int64_t row, int64_t *label) {
     *label = -1;
     if (row_number(job, CUDA_ROW_MASK, row, 1) == 0)
         return ROW_IGNORED;
     if (kind == ROW_PROBABILITIES)
         return ROW_COUNTS;
-    *label = load_index(row_address(job, CUDA_ROW_TARGET, row), job->dtype[CUDA_ROW_TARGET], 0);
-    return part_of_label(job, *label);
+    const int64_t index = load_index(row_address(job, CUDA_ROW_TARGET, row), job->dtype[CUDA_ROW_TARGET], 0);
+    *label = index - job->first_class;
+    return part_of_label(job, index);
 }
 
 ALWAYS_INLINE double row_class_weight(const cuda_row *job, int64_t label) {
@@ -99,11 +101,15 @@ ALWAYS_INLINE double row_class_weight(const cuda_row *job, int64_t label) {
     return load_scalar((const char *)job->class_weight + label * job->class_stride[2] * size, job->class_weight_dtype);
 }
 
-/* The label's logit, or -inf where there is none. */
+/* The label's logit, or -inf where there is none, or none here. */
 ALWAYS_INLINE real row_logit(const cuda_row *job, const row *row) {
     const int32_t dtype = job->dtype[CUDA_ROW_INPUT];
     const char *at = (const char *)job->data[CUDA_ROW_INPUT];
-    if (row->label < 0 || row->part != ROW_COUNTS)
+    if (row->part != ROW_COUNTS)
+        return -REAL_INFINITY;
+    if (job->shard > SHARD_SUMS)
+        return (real)job->label_logit[row->index];
+    if ((uint64_t)row->label >= (uint64_t)job->classes)
         return -REAL_INFINITY;
     const real z =
         (real)load_scalar(at + (row->input + row->label * job->class_stride[0]) * (int64_t)dtype_size(dtype), dtype);
@@ -113,8 +119,9 @@ ALWAYS_INLINE real row_logit(const cuda_row *job, const row *row) {
 
 template <row_kind kind> ALWAYS_INLINE row describe_row_here(const cuda_row *job, int64_t index) {
     row row = {};
+    row.index = index;
     row.part = row_part_of<kind>(job, index, &row.label);
-    row.input = row_offset(job, CUDA_ROW_INPUT, index);
+    row.input = job->data[CUDA_ROW_INPUT] ? row_offset(job, CUDA_ROW_INPUT, index) : 0;
     row.gradient = job->data[CUDA_ROW_GRADIENT] ? row_offset(job, CUDA_ROW_GRADIENT, index) : 0;
     row.target = kind == ROW_PROBABILITIES ? row_offset(job, CUDA_ROW_TARGET, index) : 0;
     row.weight = row_number(job, CUDA_ROW_WEIGHT, index, 1);
@@ -167,7 +174,7 @@ ALWAYS_INLINE row_facts facts_of(const cuda_row *job, const row *row, const row_
     facts.weighted = sum->weighted;
     facts.label_logit = sum->label_logit;
     facts.weight = row->class_weight;
-    facts.classes = (double)job->classes;
+    facts.classes = (double)job->all_classes;
     return facts;
 }
 
