@@ -103,6 +103,7 @@ static PyMethodDef methods[] = {
     FAST(torch_rows),
     FAST(torch_rows_gradient),
     FAST(numpy_rows),
+    FAST(torch_shard),
     FAST(torch_vectors),
     FAST(torch_vectors_gradient),
     FAST(numpy_vectors),

@@ -130,6 +130,10 @@ PyObject *native_torch_rows(PyObject *module, PyObject *const *arguments, Py_ssi
 PyObject *native_torch_rows_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *native_numpy_rows(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 
+/* --------------------------------------------------------------- shards.c -- */
+
+PyObject *native_torch_shard(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+
 /* -------------------------------------------------------------- vectors.c -- */
 
 PyObject *native_torch_vectors(PyObject *module, PyObject *const *arguments, Py_ssize_t count);

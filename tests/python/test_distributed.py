@@ -1,10 +1,7 @@
 # Losses over the ranks of torch.distributed: value and gradients on 1, 2, 3, 4 and 8 ranks are bit-identical to one
 # call over the whole; what is wrong on one rank is an error on all. Eight processes are started once and do all cases.
 import collections
-import multiprocessing
-import os
 import re
-import sys
 
 import pytest
 
@@ -15,6 +12,7 @@ import torch.distributed as dist
 
 import onepass
 from onepass import _device_parts
+from rank_processes import LIMIT, started
 from slices import spans_of
 
 if not dist.is_available() or not dist.is_gloo_available():
@@ -22,23 +20,6 @@ if not dist.is_available() or not dist.is_gloo_available():
 
 from ranks import (CASES, FAULTS, FAULTS_ON_DEVICE, ON_DEVICE, SIZES, WORLD, is_asked, mse, work, work_on_gpu,
                    work_till_one_dies, work_without_waiting)
-
-LIMIT = 120  # seconds, after which something hangs
-
-
-def started(target, count, address):
-    """Processes that are forks of one that has imported PyTorch once."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ranks"])
-    results = context.Queue()
-    workers = [context.Process(target=target, args=(rank, os.fspath(address), results), daemon=True)
-               for rank in range(count)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # which is all that the server has to find modules by
-        for worker in workers:
-            worker.start()
-    return workers, results
-
 
 def found_by_all(address):
     """What every rank found, by case and number of ranks."""

@@ -1,0 +1,35 @@
+"""Ranks that share the classes of one tensor, all in one process: what they would send each other goes from hand to
+hand. For tests and benchmarks on one machine."""
+
+import torch
+
+from ._class_cuts import spans_of
+from ._contract import code_of
+from ._row_request import parameters_of
+from ._vocabulary import Question, Share
+
+
+def shares_of(inputs, target, weight=None, reduction="mean", **parameters):
+    """A share for each tensor of inputs, which have the classes in this order."""
+    spans = spans_of(tuple(input.shape[min(1, input.dim() - 1)] for input in inputs))
+    numbers, sums = parameters_of("cross_entropy", **parameters), 4 if parameters.get("label_smoothing") else 2
+    return [Share(Question("cross_entropy", code_of(reduction), numbers, 0, spans, rank, sums), input, target, weight)
+            for rank, input in enumerate(inputs)]
+
+
+def told_to_all(shares):
+    """The sums of all tiles and the labels' logits."""
+    waiting = {(rank, to): [] for rank in range(len(shares)) for to in range(len(shares))}
+    for rank, share in enumerate(shares):
+        for to, part in share.sent():
+            waiting[rank, to].append(part)
+    found = [share.tile_sums([(by, waiting[by, rank].pop(0)) for by, _ in share.received()])
+             for rank, share in enumerate(shares)]
+    return torch.cat([sums for sums, _ in found], 1), torch.stack([logits for _, logits in found]).amax(0)
+
+
+def value_and_gradients(shares, upstream, divisor=None, dtype=None):
+    """What each rank would have: the value, and the gradients of all."""
+    sums, logits = told_to_all(shares)
+    value, state = shares[0].value(sums, logits, divisor, dtype or shares[0].input.dtype)
+    return value, [share.gradient(state, logits, share.torn_sums(sums), divisor, upstream) for share in shares]

@@ -1,0 +1,296 @@
+"""Cross-entropy of logits whose classes are shared out over the ranks of torch.distributed.
+
+Each rank adds up its tiles of 1024 classes, all ranks are told the sums of all tiles, and each joins them, so that the
+bits are those of one call over all classes. Of a tile that a boundary tears, whoever has most of it is sent the rest.
+"""
+
+import sys
+import zlib
+from collections import namedtuple
+
+import torch
+import torch.distributed as dist
+
+from . import _native
+from ._class_cuts import TILE, owned_tiles, pieces_of, spans_of, torn_tiles, whole_tiles
+from ._contract import NONE, code_of
+from ._exchange import exchange, or_tell, rank_and_size
+from ._row_request import FLOATS, LABELS, STATE_SIZE, class_axis, parameters_of, rows_shape
+from ._rows import checked_divisor, checked_type
+from ._torch_state import is_in_single
+
+_COUNTS = 16  # what ranks tell each other, apart from what _distributed.py has
+
+#: What is the same in every call: the loss's name, the reduction, the parameters and the axis, as the extension has
+#: them, the ranks' classes, this rank and the numbers of a tile.
+Question = namedtuple("Question", "name code parameters axis spans rank sums")
+
+
+class Share:
+    """This rank's classes, and what becomes of them in three steps: the sums of its tiles, the value of those of all
+    ranks, and the gradient of its own."""
+
+    def __init__(self, question, input, target, weight):
+        self.question, self.input, self.target, self.weight = question, input, target, weight
+        self.dim = class_axis(input, question.axis)
+        self.rows = target.numel()
+        self.span, self.all_classes = question.spans[question.rank], question.spans[-1].last
+
+    def run(self, first, input, **tensors):
+        order = ("divisor", "upstream", "value", "gradient", "log_sum_exp", "row_state", "tile_sums", "label_logit")
+        _native.torch_shard(*self.question[:4], first, self.all_classes, input, self.target, self.weight,
+                            *(tensors.get(name) for name in order))
+
+    def new(self, *shape):
+        return torch.empty(shape, dtype=torch.float64, device=self.input.device)
+
+    def classes(self, tensor, classes):
+        """Some of this rank's, of a tensor that has them all."""
+        return tensor.narrow(self.dim, classes.first - self.span.first, classes.last - classes.first)
+
+    # ---------------------------------------------------------------- sums of tiles --
+
+    def sent(self):
+        """(to whom, logits): parts of torn tiles that another rank adds up."""
+        return [(torn.owner, self.classes(self.input, part).contiguous())
+                for torn in torn_tiles(self.question.spans) for rank, part in torn.parts
+                if rank == self.question.rank and rank != torn.owner]
+
+    def received(self):
+        """(from whom, room for logits): the same, of the tiles that this rank adds up."""
+        shape = list(self.input.shape)
+        found = []
+        for torn in torn_tiles(self.question.spans):
+            if torn.owner == self.question.rank:
+                for rank, part in torn.parts:
+                    if rank != torn.owner:
+                        shape[self.dim] = part.last - part.first
+                        found.append((rank, self.input.new_empty(shape)))
+        return found
+
+    def tile_sums(self, received):
+        """Of the tiles that this rank adds up, in their order, with the labels' logits among them."""
+        begin, end = whole_tiles(self.question.spans, self.question.rank)
+        sums, logits, received = [], [], [part for _, part in received]
+        for torn in torn_tiles(self.question.spans):
+            if torn.owner != self.question.rank:
+                continue
+            parts = [self.classes(self.input, part) if rank == torn.owner else received.pop(0)
+                     for rank, part in torn.parts]
+            if torn.tile >= begin and begin < end:  # behind the whole ones
+                self.sum_up(begin * TILE, self.whole(begin, end), end - begin, sums, logits)
+                end = begin
+            self.sum_up(torn.tile * TILE, torch.cat(parts, self.dim), 1, sums, logits)
+        if begin < end:
+            self.sum_up(begin * TILE, self.whole(begin, end), end - begin, sums, logits)
+        if not sums:
+            return self.new(self.rows, 0, self.question.sums), self.new(self.rows).fill_(-torch.inf)
+        return (sums[0], logits[0]) if len(sums) == 1 else (torch.cat(sums, 1), torch.stack(logits).amax(0))
+
+    def whole(self, begin, end):
+        first = begin * TILE - self.span.first
+        return self.input.narrow(self.dim, first, min(end * TILE, self.all_classes) - begin * TILE)
+
+    def sum_up(self, first, logits, tiles, sums, label_logits):
+        sums.append(self.new(self.rows, tiles, self.question.sums))
+        label_logits.append(self.new(self.rows))
+        self.run(first, logits, tile_sums=sums[-1], label_logit=label_logits[-1])
+
+    # ------------------------------------------------------------- value and gradient --
+
+    def value(self, tile_sums, label_logit, divisor, dtype):
+        """With the rows' state, which the gradient is made of."""
+        shape = rows_shape(self.input, self.question.axis) if self.question.code == NONE else ()
+        value, state = self.input.new_empty(shape, dtype=dtype), self.new(self.rows, STATE_SIZE)
+        self.run(0, self.input.narrow(self.dim, 0, 0), divisor=divisor, value=value, row_state=state,
+                 tile_sums=tile_sums, label_logit=label_logit)
+        return value, state
+
+    def torn_sums(self, tile_sums):
+        """What the gradient needs of tiles that this rank has a part of: their largest logits are among it."""
+        return {piece: tile_sums[:, piece.first // TILE:piece.first // TILE + 1].contiguous()
+                for piece in pieces_of(self.span, self.all_classes) if self.is_torn(piece)}
+
+    def is_torn(self, piece):
+        return piece.first % TILE != 0 or (piece.last % TILE != 0 and piece.last != self.all_classes)
+
+    def gradient(self, state, label_logit, torn_sums, divisor, upstream):
+        found = torch.empty_like(self.input)
+        for piece in pieces_of(self.span, self.all_classes):
+            self.run(piece.first, self.classes(self.input, piece), divisor=divisor, upstream=upstream,
+                     gradient=self.classes(found, piece), row_state=state, label_logit=label_logit,
+                     tile_sums=torn_sums.get(piece))
+        return found
+
+
+# --------------------------------------------------------------------- over ranks --
+
+
+def send_parts(group, share):
+    """Those of torn tiles to whoever adds them up. All ranks know whether there are any."""
+    received = share.received()
+    if not torn_tiles(share.question.spans):
+        return received
+    peer = dist.get_process_group_ranks(group or dist.group.WORLD)
+    to = [dist.P2POp(dist.isend, part, peer[rank], group) for rank, part in share.sent()]
+    by = [dist.P2POp(dist.irecv, room, peer[rank], group) for rank, room in received]
+    for work in dist.batch_isend_irecv(to + by) if to or by else ():
+        work.wait()
+    return received
+
+
+def gather_sums(group, share, sums, logits):
+    """Of all tiles of all ranks, by one all_gather: as many numbers from each rank as the one has that has most."""
+    spans, rows = share.question.spans, share.rows
+    if len(spans) == 1:
+        return sums, logits
+    counts = owned_tiles(spans)
+    most = max(counts) * share.question.sums
+    message = share.new(rows, 1 + most)
+    message[:, 0] = logits
+    message[:, 1:1 + sums.shape[1] * sums.shape[2]] = sums.flatten(1)
+    message[:, 1 + sums.shape[1] * sums.shape[2]:] = 0
+    places = share.new(len(spans), rows, 1 + most)
+    dist.all_gather(list(places.unbind(0)), message, group=group)
+    found = [place[:, 1:1 + count * share.question.sums].view(rows, count, share.question.sums)
+             for place, count in zip(places, counts)]
+    return torch.cat(found, 1), places[:, :, 0].amax(0)
+
+
+class _VocabularyLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, group, question, divisor, dtype, input, target, weight):
+        share = Share(question, input, target, weight)
+        sums, logits = gather_sums(group, share, *share.tile_sums(send_parts(group, share)))
+        value, state = share.value(sums, logits, divisor, dtype)
+        ctx.save_for_backward(input, target, weight)
+        ctx.question = question, divisor
+        if ctx.needs_input_grad[4]:
+            ctx.kept = state, logits, share.torn_sums(sums)
+        return value
+
+    @staticmethod
+    def backward(ctx, upstream):
+        if torch.is_grad_enabled():
+            raise RuntimeError("create_graph is set, but a loss over ranks has no second derivatives; expected "
+                               "backward without it")
+        question, divisor = ctx.question
+        return *(None,) * 4, Share(question, *ctx.saved_tensors).gradient(*ctx.kept, divisor, upstream), None, None
+
+
+# ------------------------------------------------------------------------ the call --
+
+
+def check_tensors(input, target, weight):
+    for name, tensor, types in (("input", input, FLOATS), ("target", target, LABELS), ("weight", weight, FLOATS)):
+        if tensor is None and name == "weight":
+            continue
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name} is {type(tensor).__name__}; expected a tensor")
+        if tensor.dtype not in types:
+            raise TypeError(f"{name} is of {tensor.dtype}; expected one of {', '.join(map(str, types))}")
+    if input.dim() == 0 or target.shape != rows_shape(input, 0):
+        raise ValueError(f"input has size {tuple(input.shape)}, target size {tuple(target.shape)}; expected a class "
+                         "index for each row, and the classes along dimension 1, or 0 of a single row")
+    if weight is not None and weight.requires_grad and torch.is_grad_enabled():
+        raise NotImplementedError("weight requires a gradient, which is not computed; expected weight.detach()")
+
+
+def check_labels(target, ignore_index, all_classes):
+    """In PyTorch's words, and on all ranks alike, before any sends anything: a rank may have none of the classes. Nobody
+    waits for a GPU to tell."""
+    if target.is_cpu:
+        wrong = target[((target < 0) | (target >= all_classes)) & (target != ignore_index)]
+        if len(wrong):
+            raise IndexError(f"Target {int(wrong[0])} is out of bounds.")
+
+
+def signature_of(input, target, weight, divisor, *rest):
+    """What all ranks must have alike. On the CPU labels are looked at: those of a rank's own rows would pass for all
+    rows' else."""
+    labels = f", labels {zlib.crc32(target.contiguous().numpy()):08x}" if target.is_cpu else ""
+    return f"cross_entropy {rest} of {input.dtype}, {list(target.shape)} rows{labels}, divisor {divisor}, " \
+           f"{'without' if weight is None else 'with'} weights"
+
+
+def check_classes(classes, input, ranks, rank):
+    counts = tuple(int(count) for count in classes)
+    own = input.shape[class_axis(input, 0)]
+    if len(counts) != ranks or min(counts) < 0 or counts[rank] != own:
+        raise ValueError(f"classes is {list(counts)}, and rank {rank} of {ranks} has {own}; expected how many classes "
+                         "each rank has, in their order")
+    return counts
+
+
+def told_counts(group, input, signature):
+    """How many classes each rank has, of ranks that compute the same."""
+    told = [one.decode().split("\0") for one in exchange(group, _COUNTS, signature.encode())]
+    for rank, (_, others) in enumerate(told):
+        if others != told[0][1]:
+            raise RuntimeError(f"rank {rank} computes {others}, rank 0 {told[0][1]}; expected the same on all ranks")
+    return tuple(int(count) for count, _ in told)
+
+
+def cross_entropy(input, target, weight, reduction, parameters, divisor, dtype, classes, group):
+    rank, ranks = rank_and_size(group)
+    with or_tell(group) if classes is None else torch.no_grad():
+        check_tensors(input, target, weight)
+        if code_of(reduction) is None:
+            raise ValueError(f"{reduction} is not a valid value for reduction")
+        numbers = parameters_of("cross_entropy", **parameters)
+        number, tensor = checked_divisor(divisor, reduction)
+        dtype = checked_type(dtype) or (torch.float32 if is_in_single(input.device.type) else input.dtype)
+        if classes is None:
+            by = number if tensor is None else "a tensor"
+            signature = signature_of(input, target, weight, by, reduction, *numbers)
+            counts = f"{input.shape[class_axis(input, 0)]}\0{signature}"
+        else:
+            counts = check_classes(classes, input, ranks, rank)
+    counts = told_counts(group, input, counts) if classes is None else counts
+    spans = spans_of(counts)
+    if spans[-1].last == 0:
+        raise ValueError("no rank has a class; expected at least one")
+    check_labels(target, int(parameters["ignore_index"]), spans[-1].last)
+    if weight is not None and tuple(weight.shape) != (spans[-1].last,):
+        raise ValueError(f"weight has size {tuple(weight.shape)}; expected ({spans[-1].last},): a number for each class "
+                         "of all ranks, on every rank")
+    sums = 4 if parameters["label_smoothing"] else 2
+    question = Question("cross_entropy", code_of(reduction), numbers, 0, spans, rank, sums)
+    by = tensor if tensor is not None else None if number is None else float(number)
+    return _VocabularyLoss.apply(group, question, by, dtype, input, target, weight)
+
+
+# ------------------------------------------------------------------------- DTensor --
+
+
+def is_dtensor(tensor):
+    """Whether it is one of torch.distributed.tensor, which nobody has if that was never imported."""
+    module = sys.modules.get("torch.distributed.tensor")
+    return module is not None and isinstance(tensor, getattr(module, "DTensor", ()))
+
+
+def sharded_dimension(input):
+    """That of the mesh which the classes are shared out over."""
+    dim, found = class_axis(input, 0), [i for i, placement in enumerate(input.placements) if placement.is_shard()]
+    others = [placement for i, placement in enumerate(input.placements) if i not in found]
+    if len(found) != 1 or input.placements[found[0]].dim % input.dim() != dim or \
+            not all(placement.is_replicate() for placement in others):
+        raise ValueError(f"input has placements {input.placements}; expected Shard({dim}), of the classes, in one "
+                         "dimension of the mesh and Replicate() in all others")
+    return found[0]
+
+
+def unsharded(tensor):
+    return tensor.full_tensor() if tensor is not None and is_dtensor(tensor) else tensor
+
+
+def of_dtensor(input, target, weight, *rest):
+    """The same of DTensors: the loss is one too, replicated over the mesh."""
+    from torch.distributed.tensor import DTensor, Replicate
+    mesh, over = input.device_mesh, sharded_dimension(input)
+    all_classes, ranks = input.shape[class_axis(input, 0)], mesh.size(over)
+    most = -(-all_classes // ranks)  # as torch.chunk has it
+    classes = [max(0, min(most, all_classes - most * rank)) for rank in range(ranks)]
+    value = cross_entropy(input.to_local(), unsharded(target), unsharded(weight), *rest, classes=classes,
+                          group=mesh.get_group(over))
+    return DTensor.from_local(value, mesh, [Replicate()] * mesh.ndim, run_check=False)
