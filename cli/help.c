@@ -81,16 +81,16 @@ static void print_vector_symbols(const onepass_loss_info *loss) {
     } letters[] = {{"input1", "a"}, {"input2", "b"}, {"anchor", "a"}, {"positive", "p"}, {"negative", "n"}};
     printf("For each row, with ");
     for (int32_t k = 0; k < loss->operand_count; k++) {
-        const char *letter = k >= count_vectors(loss)            ? "y"
-                             : k > 0                             ? "t"
-                             : strstr(loss->value, "sigmoid(z)") ? "z"
-                                                                 : "o"; /* of regions */
+        const char *letter = k >= count_vectors(loss)   ? "y"
+                             : k > 0                    ? "t"
+                             : strchr(loss->value, 'z') ? "z"
+                                                        : "o"; /* of regions */
         for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
             if (strcmp(loss->operand[k], letters[i].operand) == 0)
                 letter = letters[i].letter;
         printf("%s%s the %s", k == 0 ? "" : k == loss->operand_count - 1 ? " and " : ", ", letter, loss->operand[k]);
     }
-    printf(":\n\n");
+    printf("%s:\n\n", strstr(loss->value, "/C") ? ", of C classes" : "");
 }
 
 static void print_formula(const char *name, const char *formula) {
@@ -109,6 +109,8 @@ static void print_files(const onepass_loss_info *loss, const char *first) {
     for (int32_t k = 0; k < loss->operand_count; k++)
         if (k == 0 && first)
             printf(" %s", first);
+        else if (k > 0 && loss->over_rows == ONEPASS_CLASS_A_VECTOR)
+            printf(" labels.npy");
         else
             printf(" %s.npy", strcmp(loss->operand[k], "prediction") == 0 ? "pred" : loss->operand[k]);
 }
@@ -132,7 +134,10 @@ static void print_vector_examples(const onepass_loss_info *loss) {
     char option[96];
     print_example(loss, NULL, "");
     print_example(loss, NULL, " --reduction none --none values.npy");
-    snprintf(option, sizeof option, " --axis -1 --grad g.npy --grad-%s h.npy", loss->operand[ONEPASS_TARGET]);
+    if (count_vectors(loss) > 1)
+        snprintf(option, sizeof option, " --axis -1 --grad g.npy --grad-%s h.npy", loss->operand[ONEPASS_TARGET]);
+    else
+        snprintf(option, sizeof option, " --axis -1 --grad g.npy");
     print_example(loss, "model.safetensors:out", option);
     print_example(loss, NULL, " --weight weight.npy --reduction sum --json");
 }
@@ -169,7 +174,7 @@ void print_loss_help(const onepass_loss_info *loss) {
     print_formula("slope", loss->slope);
     printf("\nThe files are .npy files (f2, f4, f8, bfloat16 as V2), or tensors of .safetensors files\n"
            "(file.safetensors:name); - is standard input. ");
-    if (loss->over_rows == ONEPASS_CLASS_INDEX)
+    if (loss->over_rows == ONEPASS_CLASS_INDEX || loss->over_rows == ONEPASS_CLASS_A_VECTOR)
         puts("The target has a class index (i8, i4 or u1) for each row.");
     else if (has_classes(loss))
         puts("The target has the shape of the input.");

@@ -32,7 +32,8 @@ static const char *target_of(const onepass_loss_info *loss) {
     static const char *const names[] = {[ONEPASS_CLASS_INDEX] = "class indices",
                                         [ONEPASS_CLASS_PROBABILITIES] = "class probabilities",
                                         [ONEPASS_VECTOR] = "vectors",
-                                        [ONEPASS_NUMBER_A_VECTOR] = "a number a vector"};
+                                        [ONEPASS_NUMBER_A_VECTOR] = "a number a vector",
+                                        [ONEPASS_CLASS_A_VECTOR] = "class indices"};
     return loss->over_rows ? names[loss->over_rows] : "numbers";
 }
 

@@ -28,14 +28,18 @@ bool has_classes(const onepass_loss_info *loss) {
     return loss->over_rows == ONEPASS_CLASS_INDEX || loss->over_rows == ONEPASS_CLASS_PROBABILITIES;
 }
 
+static bool has_number_a_vector(const onepass_loss_info *loss) {
+    return loss->over_rows == ONEPASS_NUMBER_A_VECTOR || loss->over_rows == ONEPASS_CLASS_A_VECTOR;
+}
+
 int32_t count_vectors(const onepass_loss_info *loss) {
-    return loss->over_rows == ONEPASS_VECTOR            ? loss->operand_count
-           : loss->over_rows == ONEPASS_NUMBER_A_VECTOR ? loss->operand_count - 1
-                                                        : 0;
+    return loss->over_rows == ONEPASS_VECTOR ? loss->operand_count
+           : has_number_a_vector(loss)       ? loss->operand_count - 1
+                                             : 0;
 }
 
 bool is_number_a_vector(const onepass_loss_info *loss, int32_t operand) {
-    return loss->over_rows == ONEPASS_NUMBER_A_VECTOR && operand == loss->operand_count - 1;
+    return has_number_a_vector(loss) && operand == loss->operand_count - 1;
 }
 
 int32_t file_operands(const onepass_loss_info *loss) {

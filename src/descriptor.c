@@ -122,18 +122,21 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
     }                                                                                                                  \
     EACH_INSTRUCTION_SET(DECLARE_VECTOR_FUNCTIONS, name)                                                               \
     ONEPASS_INTERNAL extern const loss onepass_loss_##name;                                                            \
-    const loss onepass_loss_##name = {                                                                                 \
-        .info = {#name, meaning, value, slope, OPERANDS_OF operands,                                                   \
-                 sizeof name##_parameters / sizeof *name##_parameters - 1, name##_parameters, name##_operands,         \
-                 &name##_accuracy, OPERANDS_OF operands == (vector_count) ? ONEPASS_VECTOR : ONEPASS_NUMBER_A_VECTOR}, \
-        .family = FAMILY_VECTORS,                                                                                      \
-        .cuda = &CUDA_IMAGES,                                                                                          \
-        .cpu_vectors = {EACH_INSTRUCTION_SET(FUNCTIONS, name)},                                                        \
-        .vector = name##_vector_function,                                                                              \
-        .vector_usual = name##_usual_function,                                                                         \
-        .vectors = vector_count,                                                                                       \
-        .sums = sum_count,                                                                                             \
-        .has_softmaxes = HAS_SOFTMAXES_##length};
+    const loss onepass_loss_##name = {.info = {#name, meaning, value, slope, OPERANDS_OF operands,                     \
+                                               sizeof name##_parameters / sizeof *name##_parameters - 1,               \
+                                               name##_parameters, name##_operands, &name##_accuracy,                   \
+                                               OPERANDS_OF operands == (vector_count) ? ONEPASS_VECTOR                 \
+                                               : HAS_LABELS_##length                  ? ONEPASS_CLASS_A_VECTOR         \
+                                                                                      : ONEPASS_NUMBER_A_VECTOR},                       \
+                                      .family = FAMILY_VECTORS,                                                        \
+                                      .cuda = &CUDA_IMAGES,                                                            \
+                                      .cpu_vectors = {EACH_INSTRUCTION_SET(FUNCTIONS, name)},                          \
+                                      .vector = name##_vector_function,                                                \
+                                      .vector_usual = name##_usual_function,                                           \
+                                      .vectors = vector_count,                                                         \
+                                      .sums = sum_count,                                                               \
+                                      .has_softmaxes = HAS_SOFTMAXES_##length,                                         \
+                                      .has_labels = HAS_LABELS_##length};
 
 #include ONEPASS_UNIT_HEADER
 #undef VECTOR_LOSS

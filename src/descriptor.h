@@ -70,7 +70,8 @@ typedef struct loss {
     void (*vector_usual)(double *parameter); /* ... which sets parameters that choose as they usually are, ... */
     int32_t vectors;                         /* ... how many operands are vectors; one behind them is a number a row */
     int32_t sums;                            /* ... how many sums are made of them, ... */
-    bool has_softmaxes;                      /* ... and whether they are logits, of which it wants probabilities */
+    bool has_softmaxes;                      /* ... whether they are logits, of which it wants probabilities, ... */
+    bool has_labels;                         /* ... and whether the number a row is the index of an element */
 } loss;
 
 /* src/catalog.c: the loss of that name, or null. */

@@ -17,8 +17,14 @@ typedef struct vector_softmaxes {
 typedef struct vector_sums {
     double sum[VECTOR_MOST_SUMS]; /* of what each element adds to them */
     double number;                /* of the operand that is one number a row */
+    double length;                /* how many elements a vector has */
     vector_softmaxes softmaxes;   /* of a loss that has them */
 } vector_sums;
+
+/* Of a loss with labels two factors are not its own to choose: the slope of the label's element, and, as the engines
+ * leave it for them who write slopes, that element itself. */
+#define VECTOR_OWN_SLOPE   1
+#define VECTOR_OWN_ELEMENT 2
 
 /* The row's value, and factors of its slopes: a slope is a sum of products with one factor each, so that whatever
  * multiplies all slopes of a row can be multiplied into the factors. */

@@ -131,7 +131,7 @@ static void take_vector_call(source *source, fuzzed_vectors *f) {
     call->size = sizeof *call;
     call->loss = info->name;
     f->operands = info->operand_count;
-    f->vectors = info->over_rows == ONEPASS_NUMBER_A_VECTOR ? f->operands - 1 : f->operands;
+    f->vectors = info->over_rows > ONEPASS_VECTOR ? f->operands - 1 : f->operands;
     call->reduction = how % 4;
     call->threads = how / 4 % 4;
     call->flags = how >= 240 ? how % 4 : 0;

@@ -59,6 +59,35 @@ static scene *embedding_scene(void) {
     return s;
 }
 
+/* The second of the classes, and the last. */
+static scene *label_scene(void) {
+    scene *s = pair_scene();
+    s->call.loss = "multi_margin";
+    place_row_tensor(&s->target, ONEPASS_I64, 1, 2, 1);
+    memcpy(s->target.memory, (int64_t[]){1, 2}, 2 * sizeof(int64_t));
+    s->call.gradient[1] = NULL;
+    return s;
+}
+
+/* Labels that are no classes, in the second row. */
+static scene *wrong_label_scene(void) {
+    scene *s = label_scene();
+    memcpy(s->target.memory, (int64_t[]){0, 3}, 2 * sizeof(int64_t));
+    return s;
+}
+
+static scene *negative_label_scene(void) {
+    scene *s = label_scene();
+    memcpy(s->target.memory, (int64_t[]){0, -1}, 2 * sizeof(int64_t));
+    return s;
+}
+
+static scene *hidden_label_scene(void) {
+    scene *s = wrong_label_scene();
+    memcpy(s->mask.memory, (char[]){1, 0}, 2);
+    return s;
+}
+
 static scene *triplet_scene(void) {
     scene *s = pair_scene();
     s->call.loss = "triplet_margin";
@@ -195,6 +224,33 @@ static const argument_case embedding_cases[] = {
      ONEPASS_INVALID_ARGUMENT,
      "gradient[2]|target",
      {MEMBER(call.gradient[2], gradient_v.tensor)}},
+};
+
+static const argument_case label_cases[] = {
+    {"the good call", ONEPASS_OK, "", {{0}}},
+    {"in place", ONEPASS_OK, "", {MEMBER(call.gradient[0], prediction.tensor)}},
+    {"p 2", ONEPASS_OK, "", {PARAMETER(0, 2)}},
+    {"p 3", ONEPASS_INVALID_ARGUMENT, "p|3", {PARAMETER(0, 3)}},
+    {"p one and a half", ONEPASS_INVALID_ARGUMENT, "p|1.5", {PARAMETER(0, 1.5)}},
+    {"no target", ONEPASS_INVALID_ARGUMENT, "operand[1]|target|null", {NOTHING(call.operand[1])}},
+    {"a target of three", ONEPASS_INVALID_SHAPE, "target|(3,)|(2,)", {SHAPE(target, 1, 3)}},
+    {"a target of the input's shape", ONEPASS_INVALID_SHAPE, "target|(2, 3)|(2,)", {SHAPE(target, 2, 2, 3)}},
+    {"a target of numbers", ONEPASS_INVALID_ARGUMENT, "target|class ind", {INTEGER(target.tensor.dtype, ONEPASS_F32)}},
+    {"a target of no type", ONEPASS_INVALID_ARGUMENT, "target|9", {INTEGER(target.tensor.dtype, 9)}},
+    {"a gradient for the target",
+     ONEPASS_INVALID_ARGUMENT,
+     "gradient[1]|target",
+     {MEMBER(call.gradient[1], gradient_v.tensor)}},
+    {"a third operand", ONEPASS_NOT_SUPPORTED, "operand[2]", {MEMBER(call.operand[2], third.tensor)}},
+};
+static const argument_case wrong_label_cases[] = {
+    {"a label beyond the classes", ONEPASS_OUT_OF_BOUNDS, "target|3|row 1|3 classes", {{0}}},
+};
+static const argument_case negative_label_cases[] = {
+    {"a label below 0", ONEPASS_OUT_OF_BOUNDS, "target|-1|row 1|3 classes", {{0}}},
+};
+static const argument_case hidden_label_cases[] = {
+    {"a label beyond the classes that the mask hides", ONEPASS_OK, "", {{0}}},
 };
 
 static const argument_case triplet_cases[] = {
@@ -341,7 +397,8 @@ static void test_overlaps(void) {
 /* ---------------------------------------------------------------- parameters -- */
 
 static scene *scene_of(const onepass_loss_info *info) {
-    scene *s = info->operand_count == 2                      ? pair_scene()
+    scene *s = strcmp(info->name, "multi_margin") == 0       ? label_scene()
+               : info->operand_count == 2                    ? pair_scene()
                : strcmp(info->name, "cosine_embedding") == 0 ? embedding_scene()
                                                              : triplet_scene();
     s->call.loss = info->name;
@@ -394,6 +451,10 @@ int main(void) {
     run_cases(distance_scene, distance_cases, COUNT(distance_cases), 0, "");
     run_cases(overlap_scene, overlap_cases, COUNT(overlap_cases), 0, "");
     run_cases(embedding_scene, embedding_cases, COUNT(embedding_cases), 0, "");
+    run_cases(label_scene, label_cases, COUNT(label_cases), 0, "");
+    run_cases(wrong_label_scene, wrong_label_cases, COUNT(wrong_label_cases), 0, "");
+    run_cases(negative_label_scene, negative_label_cases, COUNT(negative_label_cases), 0, "");
+    run_cases(hidden_label_scene, hidden_label_cases, COUNT(hidden_label_cases), 0, "");
     run_cases(triplet_scene, triplet_cases, COUNT(triplet_cases), 0, "");
     test_overlaps();
     test_limits_of_parameters();

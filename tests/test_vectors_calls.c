@@ -47,7 +47,7 @@ typedef struct slice {
 
 static onepass_tensor cut(const onepass_tensor *whole, const int64_t *shape, int64_t first) {
     const int64_t each = whole->ndim == 2 ? shape[1] : 1;
-    char *data = (char *)whole->data + first * each * (int64_t)oracle_size(whole->dtype);
+    char *data = (char *)whole->data + first * each * (int64_t)onepass_dtype_size(whole->dtype);
     return (onepass_tensor){data, whole->dtype, whole->ndim, shape, NULL};
 }
 

@@ -250,6 +250,36 @@ static const edge distributions[] = {
     {"a target of -inf", "tv_distance_with_logits", 0, {0}, 2, {{3, 4}, {-INFINITY, -INFINITY}}, NAN, {NANS, NANS}},
 };
 
+/* A row of scores, and which is its own. As in PyTorch there is no slope at the margin itself, and a NaN counts for
+ * nothing. */
+static const edge margins[] = {
+    {"at the margin", "multi_margin", 0, {0}, 3, {{1, 2, 1.5}, {1}}, 0.5 / 3, {{0, -1.0 / 3, 1.0 / 3}}},
+    {"squares", "multi_margin", 1, {2}, 4, {{1, 0, 3, 0.5}, {0}}, 2.3125, {{-1.75, 0, 1.5, 0.25}}},
+    {"one class", "multi_margin", 0, {0}, 1, {{3}, {0}}, 0, {{0}}},
+    {"nobody within the margin", "multi_margin", 0, {0}, 2, {{5, 3}, {0}}, 0, {{0, 0}}},
+    {"a margin below 0", "multi_margin", 2, {1, -1}, 2, {{1, 4}, {0}}, 1, {{-0.5, 0.5}}},
+    {"a NaN elsewhere", "multi_margin", 0, {0}, 4, {{1, NAN, 2, 0}, {0}}, 0.5, {{-0.25, 0, 0.25, 0}}},
+    {"a NaN of its own", "multi_margin", 0, {0}, 2, {{NAN, 1}, {0}}, 0, {{0, 0}}},
+    {"an infinity elsewhere", "multi_margin", 0, {0}, 2, {{1, INFINITY}, {0}}, INFINITY, {{-0.5, 0.5}}},
+    {"an infinity elsewhere, squared",
+     "multi_margin",
+     1,
+     {2},
+     2,
+     {{1, INFINITY}, {0}},
+     INFINITY,
+     {{-INFINITY, INFINITY}}},
+    {"an infinity of its own", "multi_margin", 0, {0}, 3, {{1, INFINITY, INFINITY}, {1}}, 0, {{0, 0, 0}}},
+    {"-inf of its own",
+     "multi_margin",
+     0,
+     {0},
+     4,
+     {{1, -INFINITY, -INFINITY, 2}, {1}},
+     INFINITY,
+     {{0.25, -0.5, 0, 0.25}}},
+};
+
 /* Of others. */
 static const edge rounded_distributions[] = {
     {"equal but for an offset", "kl_div_with_logits", 0, {0}, 2, {{1, 2}, {1025, 1026}}, 0, {{0, 0}, {0, 0}}},
@@ -323,6 +353,11 @@ static void prepare(one_row *r, const edge *e, int32_t dtype, int64_t rows) {
         r->call.operand[k] = &r->operand[k];
         for (int64_t i = 0; i < MOST; i++) {
             oracle_store(dtype, (char *)r->memory[k] + (size_t)i * size, e->x[k][i]);
+        }
+        if (k == 1 && strcmp(e->loss, "multi_margin") == 0) {
+            const int64_t label = (int64_t)e->x[k][0];
+            r->operand[k].dtype = ONEPASS_I64;
+            memcpy(r->memory[k], &label, sizeof label);
         }
         if (ndim == 2) {
             r->gradient[k] = (onepass_tensor){r->memory[ORACLE_OPERANDS + k], dtype, 2, r->shape, NULL};
@@ -416,6 +451,7 @@ int main(void) {
     check_edges(cosines, sizeof cosines / sizeof cosines[0], false);
     check_edges(distances, sizeof distances / sizeof distances[0], false);
     check_edges(overlaps, sizeof overlaps / sizeof overlaps[0], false);
+    check_edges(margins, sizeof margins / sizeof margins[0], false);
     check_edges(distributions, sizeof distributions / sizeof distributions[0], false);
     check_edges(rounded_distributions, sizeof rounded_distributions / sizeof rounded_distributions[0], true);
     check_edges(empty, sizeof empty / sizeof empty[0], false);
@@ -427,6 +463,9 @@ int main(void) {
     }
     for (size_t i = 0; i < sizeof overlaps / sizeof overlaps[0]; i++) {
         test_nothing_takes_part(&overlaps[i]);
+    }
+    for (size_t i = 0; i < sizeof margins / sizeof margins[0]; i++) {
+        test_nothing_takes_part(&margins[i]);
     }
     for (size_t i = 0; i < sizeof distributions / sizeof distributions[0]; i++) {
         test_nothing_takes_part(&distributions[i]);

@@ -25,7 +25,8 @@ enum {
 /* The parameters, the operand that is one number, the sums, and what comes of them. */
 typedef struct row {
     const double *k;
-    double number, sum[SUMS], value, factor[FACTORS];
+    int64_t own; /* the element that the number is the index of, or -1 */
+    double length, number, sum[SUMS], value, factor[FACTORS];
     softmaxes_model softmaxes; /* of those losses that have them, ... */
     double *element[3];        /* ... whose elements are others than the operands' */
 } row;
@@ -140,6 +141,32 @@ static double triplet_slope(int which, const double *x, const row *r) {
     const double far = r->factor[1] * direction(apart(x[0], x[2], eps), p);
     const double other = r->factor[2] * direction(apart(x[1], x[2], eps), p);
     return which == 0 ? near - far : which == 1 ? -near - other : far + other;
+}
+
+/* ----------------------------------------------------------- multi_margin -- */
+
+/* Whose elements are a score and the own one. */
+
+static double lacking(const double *x, const row *r) {
+    return (r->k[1] - x[1]) + x[0];
+}
+
+static void margin_terms(const double *x, const row *r, double *term) {
+    const double z = lacking(x, r), above = z > 0 ? z : 0;
+    term[0] = r->k[0] == 1 ? above : above * above;
+    term[1] = r->k[0] == 1 ? (z > 0 ? 1 : 0) : above;
+}
+
+static void finish_margin(row *r) {
+    r->value = r->sum[0] / r->length;
+    r->factor[0] = r->k[0] / r->length;
+    r->factor[1] = 0 - r->factor[0] * r->sum[1];
+}
+
+static double margin_slope(int which, const double *x, const row *r) {
+    const double z = lacking(x, r);
+    (void)which;
+    return !(z > 0) ? 0 : r->k[0] == 1 ? r->factor[0] : r->factor[0] * z;
 }
 
 /* ---------------------------------------------------------------- tversky -- */
@@ -264,6 +291,7 @@ static const definition definitions[] = {
     {"cosine_embedding", cosine_terms, finish_embedding, cosine_slope},
     {"pairwise_distance", distance_terms, finish_distance, distance_slope},
     {"triplet_margin", triplet_terms, finish_triplet, triplet_slope},
+    {"multi_margin", margin_terms, finish_margin, margin_slope},
     {"tversky", overlap_terms, finish_overlap, overlap_slope},
     {"tversky_with_logits", logit_terms, finish_overlap, logit_slope},
     {"kl_div_with_logits", no_terms, finish_kl, kl_slope},
@@ -287,6 +315,10 @@ static void elements_at(const oracle_vectors *q, const row *r, int64_t index, in
     for (int k = 0; k < ORACLE_OPERANDS; k++) {
         const bool is_there = r->element[k] || k < oracle_vector_operands(q->loss);
         x[k] = !is_there ? 0 : r->element[k] ? r->element[k][i] : q->operand[k][index * q->elements + i];
+    }
+    if (r->own >= 0) {
+        x[0] = i == r->own ? -INFINITY : x[0];
+        x[1] = q->operand[0][index * q->elements + r->own];
     }
 }
 
@@ -324,7 +356,7 @@ static void check_gradients(const prepared_vectors *p, const definition *d, int6
         const int which = (int)(at / q->elements);
         const int64_t i = at % q->elements;
         elements_at(q, r, index, i, x);
-        const real slope = (real)d->slope(which, x, r);
+        const real slope = (real)(i == r->own ? r->factor[1] : d->slope(which, x, r));
         const double expected = (double)(upstream != 1 ? slope * upstream : slope);
         const double found = vector_number(p, &p->gradient[which], index, i);
         if (!same_bits(expected, found)) {
@@ -341,7 +373,10 @@ static void check_row(const prepared_vectors *p, const definition *d, int64_t in
     const oracle_vectors *q = &p->question;
     const bool divided = q->reduction == ONEPASS_MEAN || q->reduction == ONEPASS_BATCHMEAN;
     const double weight = q->weight ? q->weight[index] : 1, scale = divided ? weight * (1 / divisor) : weight;
-    r->number = q->operand[2] ? q->operand[2][index] : 0;
+    const double *numbers = q->operand[oracle_vector_operands(q->loss) % ORACLE_OPERANDS];
+    r->number = onepass_loss_named(q->loss)->over_rows > ONEPASS_VECTOR ? numbers[index] : 0;
+    r->own = vector_loss_has_labels(q->loss) ? (int64_t)r->number : -1;
+    r->length = (double)q->elements;
     if (r->element[0]) {
         const double temperature = r->k[onepass_loss_named(q->loss)->parameter_count - 1];
         r->softmaxes = model_softmaxes(q->operand[0] + index * q->elements, q->operand[1] + index * q->elements,

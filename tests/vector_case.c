@@ -33,12 +33,16 @@ static int vectors_of(const vector_case *c) {
 }
 
 static int operands_of(const vector_case *c) {
-    return strcmp(c->loss, "cosine_embedding") == 0 ? 3 : vectors_of(c);
+    return onepass_loss_named(c->loss)->operand_count;
 }
 
 bool vector_loss_compares_softmaxes(const char *loss) {
     return strcmp(loss, "kl_div_with_logits") == 0 || strcmp(loss, "js_div_with_logits") == 0 ||
            strcmp(loss, "tv_distance_with_logits") == 0;
+}
+
+bool vector_loss_has_labels(const char *loss) {
+    return strcmp(loss, "multi_margin") == 0;
 }
 
 bool vector_case_in_double(const vector_case *c) {
@@ -400,6 +404,12 @@ static double target_of(int64_t row) {
     return targets[row % 8];
 }
 
+/* The first element, the last, and some between; rows that are hidden have no class. */
+static double label_of(const vector_case *c, int64_t row, bool out) {
+    const int64_t most = c->operand[vectors_of(c)] == ONEPASS_U8 && c->elements > 256 ? 256 : c->elements;
+    return out ? -5 : (double)(row % 3 == 0 ? most - 1 - row / 3 % most : row * 7919 % most);
+}
+
 static bool is_hidden(const vector_case *c, int64_t row) {
     return c->mask && (c->layout == VECTORS_OUTER ? row % at_least_one(c->points) % 7 == 1 : row % 7 == 3);
 }
@@ -421,7 +431,8 @@ static void fill_operands(prepared_vectors *p, const vector_case *c) {
             }
         }
         if (operands_of(c) > vectors) {
-            put_number(p, &p->operand[2], row, 0, out ? 77 : target_of(row));
+            const double target = vector_loss_has_labels(c->loss) ? label_of(c, row, out) : out ? 77 : target_of(row);
+            put_number(p, &p->operand[vectors], row, 0, target);
         }
     }
 }
@@ -571,7 +582,18 @@ static int32_t axis_of(vector_layout layout) {
     }
 }
 
-prepared_vectors *vector_case_prepare(const vector_case *c) {
+/* Of a loss with labels: these are whole numbers, and there is no second vector to broadcast to. */
+static vector_case with_labels(vector_case c) {
+    static const int32_t types[] = {ONEPASS_I64, ONEPASS_I32, ONEPASS_U8};
+    c.operand[vectors_of(&c)] = types[c.seed % 3];
+    c.layout = c.layout == VECTORS_OUTER                                       ? VECTORS_BLOCKS
+               : c.layout == VECTORS_ONE_ROW || c.layout == VECTORS_ONE_COLUMN ? VECTORS_DENSE
+                                                                               : c.layout;
+    return c;
+}
+
+prepared_vectors *vector_case_prepare(const vector_case *given) {
+    const vector_case own = vector_loss_has_labels(given->loss) ? with_labels(*given) : *given, *c = &own;
     prepared_vectors *p = allocate(sizeof *p);
     memset(p, 0, sizeof *p);
     p->of = *c;

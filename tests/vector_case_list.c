@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    MOST_CASES = 3000
+    MOST_CASES = 4000
 };
 
 static vector_case all[MOST_CASES];
@@ -17,6 +17,9 @@ static void add(const vector_case *c) {
     if (found == MOST_CASES) {
         printf("vector_case_list.c: expected at most %d cases\n", MOST_CASES);
         exit(1);
+    }
+    if (vector_loss_has_labels(c->loss) && c->elements == 0) {
+        return; /* labels of no class */
     }
     all[found] = *c;
     all[found].seed = found - first_of_loss + 1;
@@ -217,6 +220,26 @@ static void add_options(const char *loss) {
     }
 }
 
+/* Scores of classes by squares, which have kernels of their own, and margins that nothing or everything is beyond. */
+static void add_margins(const char *loss) {
+    static const int64_t elements[] = {1, 7, 300, 1030, 5000};
+    static const double margins[] = {1, 0, -1.5, 1e3, -1e3};
+    for (int i = 0; i < 5; i++) {
+        for (int k = 0; k < 4; k++) {
+            vector_case c = plain("margins", loss, k == 3 ? ONEPASS_F16 : k == 1 ? ONEPASS_F64 : ONEPASS_F32);
+            set(&c, "p", k ? 2 : 1);
+            set(&c, "margin", margins[(i + k) % 5]);
+            c.elements = elements[i];
+            c.batch = 15;
+            c.layout = k == 2 ? VECTORS_STRIDED : VECTORS_DENSE;
+            c.mask = k == 2;
+            c.weight = k == 1 ? ONEPASS_F64 : 0;
+            c.reduction = i % 2 ? ONEPASS_MEAN : ONEPASS_NONE;
+            add(&c);
+        }
+    }
+}
+
 static void add_reductions(const char *loss) {
     for (int32_t reduction = ONEPASS_MEAN; reduction <= ONEPASS_BATCHMEAN; reduction++) {
         for (int k = 0; k < 16; k++) {
@@ -272,6 +295,9 @@ const vector_case *vector_case_list(size_t *count) {
         }
         add_layouts(loss);
         add_options(loss);
+        if (vector_loss_has_labels(loss)) {
+            add_margins(loss);
+        }
         add_reductions(loss);
         add_outputs(loss);
     }

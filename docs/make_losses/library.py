@@ -9,7 +9,7 @@ Error = namedtuple("Error", "ulp of")
 Loss = namedtuple("Loss", "name meaning value slope operands parameters rounded errors")
 
 NONE = 2  # ONEPASS_NONE
-NUMBER_A_VECTOR = 4  # ONEPASS_NUMBER_A_VECTOR: of the last operand, which has no slope
+NUMBERS = 4, 5  # ONEPASS_NUMBER_A_VECTOR and _CLASS_A_VECTOR: of the last operand, which has no slope
 TYPES = {"f32": (c_float, 3), "f64": (c_double, 4)}  # and ONEPASS_F32, ONEPASS_F64
 
 
@@ -102,5 +102,5 @@ def loss_of(info):
     accuracy = info.accuracy.contents
     rounded = [part for part in accuracy.rounded.decode().split("; ") if part]
     errors = [Error(known.ulp, known.of.decode() if known.of else None)
-              for known in accuracy.error[:1 + info.operand_count - (info.over_rows == NUMBER_A_VECTOR)]]
+              for known in accuracy.error[:1 + info.operand_count - (info.over_rows in NUMBERS)]]
     return Loss(*words, operands, parameters, rounded, errors)

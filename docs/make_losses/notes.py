@@ -182,6 +182,8 @@ NOTES = {
         better="a gradient from the same call; nothing overflows"),
     "triplet_margin": Note(
         torch="`triplet_margin_loss`", optax="`triplet_margin_loss`", better="weights and masks; no temporaries"),
+    "multi_margin": Note(
+        torch="`multi_margin_loss`", better="16 bits on the CPU; second derivatives; weights and masks of rows"),
     "tversky": Note(
         keras="`Tversky`, `Dice`", better="all digits where the regions are nearly the same"),
     "tversky_with_logits": Note(python=("tversky_loss", "TverskyLoss"), of="tversky"),

@@ -155,7 +155,7 @@ static int64_t tiles_of_rows(const job *job) {
 }
 
 static int64_t threads_for_labels(const job *job) {
-    return job->family == FAMILY_ROWS ? threads_for(job, tiles_of_rows(job)) : 1;
+    return has_class_indices(job) ? threads_for(job, tiles_of_rows(job)) : 1;
 }
 
 /* Where there are fewer tiles of rows a thread, and not as many for each, threads share tiles. */

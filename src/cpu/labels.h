@@ -19,10 +19,17 @@ typedef struct label_scan {
 typedef struct label_range {
     uint64_t classes;
     int64_t ignore_index;
+    bool ignores; /* rows with that index */
 } label_range;
 
+static label_range label_range_of(const job *job) {
+    if (job->family == FAMILY_VECTORS)
+        return (label_range){(uint64_t)job->vectors.length, 0, false};
+    return (label_range){(uint64_t)job->rows.shard.all_classes, job->rows.ignore_index, true};
+}
+
 ALWAYS_INLINE void scan_label(int64_t label, const label_range *range, label_scan *scan) {
-    const bool ignored = label == range->ignore_index;
+    const bool ignored = range->ignores & (label == range->ignore_index);
     scan->ignored += ignored;
     scan->wrong += !ignored & ((uint64_t)label >= range->classes);
 }
@@ -44,7 +51,7 @@ static void scan_labels(const void *data, int32_t dtype, int64_t stride, int64_t
 /* Those of the rows from `first` to `end` of the job's own. */
 static label_scan scan_some_labels(const job *job, int64_t first, int64_t end) {
     const view *labels = &job->operand[1];
-    const label_range range = {(uint64_t)job->rows.shard.all_classes, job->rows.ignore_index};
+    const label_range range = label_range_of(job);
     label_scan scan = {0, 0};
     cursor at = cursor_at(labels, job->first + first);
     for (int64_t done = first; done < end;) {
@@ -77,6 +84,11 @@ static label_scan scan_all_labels(const job *job, int64_t most_threads) {
 }
 
 static onepass_status fail_label(const job *job, int64_t index, int64_t row) {
+    if (job->family == FAMILY_VECTORS)
+        return onepass_fail(ONEPASS_OUT_OF_BOUNDS,
+                            "target %lld in row %lld is out of bounds: there are %lld classes; expected one of them, "
+                            "counted from 0",
+                            (long long)index, (long long)row, (long long)job->vectors.length);
     if (job->rows.shard.all_classes == 0)
         return onepass_fail(
             ONEPASS_OUT_OF_BOUNDS,
@@ -92,10 +104,11 @@ static onepass_status fail_label(const job *job, int64_t index, int64_t row) {
 /* The first that is wrong where the mask does not hide it. */
 static onepass_status find_wrong_label(const job *job, int64_t rows_before) {
     const view *labels = &job->operand[1], *mask = &job->mask;
+    const label_range range = label_range_of(job);
     cursor label = cursor_at(labels, job->first);
     for (int64_t row = job->first; row < job->first + job->count; row++) {
         const int64_t index = load_index(labels->data, labels->dtype, label.offset);
-        const bool good = (index >= 0 && index < job->rows.shard.all_classes) || index == job->rows.ignore_index;
+        const bool good = (uint64_t)index < range.classes || (range.ignores && index == range.ignore_index);
         if (!good && (!mask->data || ((const unsigned char *)mask->data)[cursor_at(mask, row).offset]))
             return fail_label(job, index, rows_before + row);
         cursor_step(&label, labels);
@@ -103,10 +116,15 @@ static onepass_status find_wrong_label(const job *job, int64_t rows_before) {
     return ONEPASS_OK;
 }
 
+static bool has_class_indices(const job *job) {
+    return (job->family == FAMILY_ROWS && job->loss->kind != ROW_PROBABILITIES) ||
+           (job->family == FAMILY_VECTORS && job->loss->has_labels);
+}
+
 /* Every class index that will be looked at is that of a class. `counted` rows take part, if nothing but the index says
  * whether they do. */
 static onepass_status check_labels(const job *job, int64_t rows_before, int64_t threads, int64_t *counted) {
-    if (job->family != FAMILY_ROWS || job->loss->kind == ROW_PROBABILITIES || job->count == 0)
+    if (!has_class_indices(job) || job->count == 0)
         return ONEPASS_OK;
     const label_scan scan = scan_all_labels(job, threads);
     *counted = job->count - scan.ignored;

@@ -77,9 +77,11 @@ ALWAYS_INLINE void write_slopes(vector_slope *slope, vector_usual *usual, int wh
         else                                                                                                           \
             write_slopes(name##_slope, NULL, which, tile, factor, gradient);                                           \
     }
-#define GRADIENTS_2(name) GRADIENT(name, 0) GRADIENT(name, 1)
+#define GRADIENTS_1(name) GRADIENT(name, 0)
+#define GRADIENTS_2(name) GRADIENTS_1(name) GRADIENT(name, 1)
 #define GRADIENTS_3(name) GRADIENTS_2(name) GRADIENT(name, 2)
-#define EACH_2(name)      name##_gradient_0, name##_gradient_1
+#define EACH_1(name)      name##_gradient_0
+#define EACH_2(name)      EACH_1(name), name##_gradient_1
 #define EACH_3(name)      EACH_2(name), name##_gradient_2
 
 /* src/descriptor.c refers to the table. Nobody calls the function for sums of a loss that has none. */

@@ -36,6 +36,27 @@ static bool takes_part(const job *job, int64_t row) {
     return element_of(&job->mask, job->first + row, 1) != 0;
 }
 
+/* The element that a row's class index names. */
+typedef struct own_element {
+    int64_t at; /* -1: none */
+    real x;
+} own_element;
+
+static int64_t own_index(const job *job, int64_t row) {
+    const view *label = &job->operand[1];
+    return job->loss->has_labels && takes_part(job, row)
+               ? load_index(address_of(label, job->first + row), label->dtype, 0)
+               : -1;
+}
+
+/* Before anything is written that may lie over it. */
+static own_element own_element_of(const job *job, int64_t row) {
+    own_element own = {own_index(job, row), 0};
+    if (own.at >= 0)
+        gather_copy(&job->operand[0], (job->first + row) * job->vectors.length + own.at, 1, &own.x);
+    return own;
+}
+
 static int gradient_count(const job *job) {
     int count = 0;
     for (int k = 0; k < job->loss->vectors; k++)
@@ -61,6 +82,21 @@ static void gather_tile(const job *job, int64_t element, int64_t count, bool mus
                 : gather(&job->operand[k], element, (int)count, buffers->operand[k], &buffers->constant[k]);
     for (int k = vectors; k < MOST_OPERANDS; k++)
         tile->operand[k] = tile->operand[0];
+}
+
+/* The same of a loss with labels: beside each element the own one, in whose place there is none. */
+static void gather_labelled(const job *job, const own_element *own, int64_t i, int64_t element, int64_t count,
+                            vector_tile *tile, vector_buffers *buffers) {
+    const int64_t at = own->at - i;
+    gather_tile(job, element, count, false, tile, buffers);
+    for (int64_t j = 0; j < count && !buffers->constant[1]; j++) /* of the first tile, which is the longest */
+        buffers->operand[1][j] = own->x;
+    tile->operand[1] = buffers->constant[1] = buffers->operand[1];
+    if (own->at < i || at >= count)
+        return;
+    tile->operand[0] = gather_copy(&job->operand[0], element, (int)count, buffers->operand[0]);
+    buffers->operand[0][at] = -REAL_INFINITY;
+    buffers->constant[0] = NULL;
 }
 
 /* The elements of a share: how many there are before its end, and the number of the row's first. */
@@ -193,11 +229,14 @@ static void gather_probabilities(const job *job, const vector_softmaxes *known, 
 
 /* ------------------------------------------------------- sums and slopes -- */
 
-/* The elements that a loss's functions are given. */
-static void gather_elements(const job *job, const vector_softmaxes *known, int64_t element, int64_t count,
-                            bool must_copy, vector_tile *tile, vector_buffers *buffers) {
+/* The elements that a loss's functions are given, from the i-th of a row on. */
+static void gather_elements(const job *job, const vector_softmaxes *known, const own_element *own, int64_t i,
+                            int64_t element, int64_t count, bool must_copy, vector_tile *tile,
+                            vector_buffers *buffers) {
     if (job->loss->has_softmaxes)
         gather_probabilities(job, known, element, count, tile, buffers);
+    else if (job->loss->has_labels)
+        gather_labelled(job, own, i, element, count, tile, buffers);
     else
         gather_tile(job, element, count, must_copy, tile, buffers);
 }
@@ -205,6 +244,7 @@ static void gather_elements(const job *job, const vector_softmaxes *known, int64
 void SUMS(const job *job, const vector_share *share, const vector_softmaxes *known) {
     const cpu_vector *loss = job->loss->cpu_vectors.ONEPASS_VARIANT;
     const int64_t end = end_of(job, share), first = first_of(job, share);
+    const own_element own = own_element_of(job, share->row);
     vector_tile tile;
     vector_buffers buffers;
     order_nodes nodes[VECTOR_MOST_SUMS];
@@ -213,7 +253,7 @@ void SUMS(const job *job, const vector_share *share, const vector_softmaxes *kno
     for (int k = 0; k < job->loss->sums; k++)
         order_begin_nodes(&nodes[k], share->level, share->node[k]);
     for (int64_t i = share->first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
-        gather_elements(job, known, first + i, least(end - i, ORDER_TILE), false, &tile, &buffers);
+        gather_elements(job, known, &own, i, first + i, least(end - i, ORDER_TILE), false, &tile, &buffers);
         loss->sums(&tile, sum);
         for (int k = 0; k < job->loss->sums; k++)
             order_push_tile(&nodes[k], sum[k]);
@@ -228,7 +268,7 @@ void FINISH(const job *job, int64_t row, const double *sum, const vector_softmax
             void *term) {
     const int64_t index = job->first + row;
     const view *number = &job->operand[job->loss->vectors];
-    vector_sums sums = {{0}, 0, *known};
+    vector_sums sums = {.length = (double)job->vectors.length, .softmaxes = *known};
     double value = 0;
     if (takes_part(job, row)) {
         const double weight = element_of(&job->weight, index, 1);
@@ -240,6 +280,8 @@ void FINISH(const job *job, int64_t row, const double *sum, const vector_softmax
         value = slopes->value * weight;
         for (int k = 0; k < VECTOR_MOST_FACTORS; k++)
             slopes->factor[k] = slopes->factor[k] * scale;
+        if (job->loss->has_labels)
+            slopes->factor[VECTOR_OWN_ELEMENT] = (double)own_element_of(job, row).x;
     }
     if (job->reduction == ONEPASS_NONE)
         write_number(&job->value, index, value);
@@ -252,13 +294,14 @@ void SLOPES(const job *job, const vector_share *share, const vector_softmaxes *k
     const int64_t end = end_of(job, share), first = first_of(job, share);
     const bool part = takes_part(job, share->row), must_copy = gradient_count(job) > 1;
     const real upstream = part ? upstream_of(job, job->first + share->row) : 1;
+    const own_element own = {own_index(job, share->row), (real)slopes->factor[VECTOR_OWN_ELEMENT]};
     vector_tile tile;
     vector_buffers buffers;
     begin_tiles(job, &tile, &buffers);
     for (int64_t i = share->first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
         const int count = (int)least(end - i, ORDER_TILE);
         if (part)
-            gather_elements(job, known, first + i, count, must_copy, &tile, &buffers);
+            gather_elements(job, known, &own, i, first + i, count, must_copy, &tile, &buffers);
         for (int k = 0; k < job->loss->vectors; k++) {
             if (!job->gradient[k].data)
                 continue;
@@ -267,6 +310,8 @@ void SLOPES(const job *job, const vector_share *share, const vector_softmaxes *k
                 loss->gradient[k](&tile, slopes->factor, gradient);
             else
                 memset(gradient, 0, (size_t)count * sizeof *gradient);
+            if (own.at >= i && own.at < i + count)
+                gradient[own.at - i] = canonical((real)slopes->factor[VECTOR_OWN_SLOPE]);
             if (upstream != 1)
                 multiply_by_one(gradient, count, upstream);
             if (!into)

@@ -22,13 +22,15 @@
 #define VECTOR_KERNELS_SOFTMAX CUDA_SOFTMAX_KERNELS_F32
 #define VECTOR_KERNELS_CARRIED CUDA_CARRIED_KERNELS_F32
 #endif
-#define VECTOR_KERNELS_LONG VECTOR_KERNELS_SHORT
+#define VECTOR_KERNELS_LONG     VECTOR_KERNELS_SHORT
+#define VECTOR_KERNELS_LABELLED VECTOR_KERNELS_SHORT
 
 /* Whoever computes long hides it behind more warps. */
-#define MORE_BLOCKS_SHORT   0
-#define MORE_BLOCKS_LONG    1
-#define MORE_BLOCKS_SOFTMAX 0
-#define MORE_BLOCKS_CARRIED 0
+#define MORE_BLOCKS_SHORT    0
+#define MORE_BLOCKS_LONG     1
+#define MORE_BLOCKS_SOFTMAX  0
+#define MORE_BLOCKS_CARRIED  0
+#define MORE_BLOCKS_LABELLED 0
 
 /* A loss as the templates take it. */
 #define VECTOR_LOSS_TYPE(name, operands, vector_count, sum_count, length)                                              \
@@ -36,6 +38,8 @@
         enum {                                                                                                         \
             OPERANDS = OPERANDS_OF operands,                                                                           \
             VECTOR_COUNT = vector_count,                                                                               \
+            LABELS = HAS_LABELS_##length,                                                                              \
+            ELEMENTS = vector_count + LABELS, /* that its functions are given */                                       \
             SUMS = sum_count,                                                                                          \
             MORE_BLOCKS = MORE_BLOCKS_##length,                                                                        \
             SOFTMAXES = HAS_SOFTMAXES_##length                                                                         \

@@ -14,12 +14,17 @@
  *
  * vectors   how many of the operands are vectors; one behind them is a number a row
  * sums      how many there are
- * SHORT     or LONG, where an element takes many operations, or SOFTMAX, or CARRIED
+ * SHORT     or LONG, where an element takes many operations, or SOFTMAX, or CARRIED, or LABELLED
  *
  * SOFTMAX: the two vectors are logits. The elements that the functions are given are the probabilities of their
  * softmaxes, and name_row() has row->softmaxes. CARRIED: the same of a loss that needs no sums beside what softmaxes
  * carry, so that it has none, and no name_terms; as third element, name_slope() of the second operand is given what
  * softmaxes_apart() says of the logits. Slopes of the first operand need no factor that row->softmaxes has a part in.
+ *
+ * LABELLED: there is one vector, of scores of classes, and the number a row is a class index: it says which of the
+ * elements is the row's own. The functions are given an element, and as second one the own. In the place of the own
+ * one itself the first is -inf, so that it adds nothing, and its slope is what name_row() leaves as
+ * factor[VECTOR_OWN_SLOPE]. The third factor is the engines'.
  *
  * Products of floats are exact in double, and nothing that floats can be squared to is lost there.
  */
@@ -38,10 +43,17 @@
 #define VECTOR_TERMS_LONG                              VECTOR_TERMS_SHORT
 #define VECTOR_TERMS_SOFTMAX                           VECTOR_TERMS_SHORT
 #define VECTOR_TERMS_CARRIED(name, x, parameter, term) ((void)(x), (void)(parameter), (void)(term))
+#define VECTOR_TERMS_LABELLED                          VECTOR_TERMS_SHORT
 #define HAS_SOFTMAXES_SHORT                            false
 #define HAS_SOFTMAXES_LONG                             false
 #define HAS_SOFTMAXES_SOFTMAX                          true
 #define HAS_SOFTMAXES_CARRIED                          true
+#define HAS_SOFTMAXES_LABELLED                         false
+#define HAS_LABELS_SHORT                               false
+#define HAS_LABELS_LONG                                false
+#define HAS_LABELS_SOFTMAX                             false
+#define HAS_LABELS_CARRIED                             false
+#define HAS_LABELS_LABELLED                            true
 
 ALWAYS_INLINE double wide_magnitude(double x) {
     return __builtin_fabs(x);

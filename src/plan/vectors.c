@@ -35,16 +35,17 @@ static onepass_status cut_into_rows(const onepass_call *call, tensors *all, job 
     return ONEPASS_OK;
 }
 
-/* One number a row, of any type. */
+/* One number a row, of any type, unless it is a class index. */
 static onepass_status plan_number(const onepass_call *call, int32_t k, tensors *all, job *job) {
     tensor *number = &all->operand[k];
     const int32_t dtype = call->operand[k]->dtype;
-    if (dtype >= ONEPASS_I64 && dtype <= ONEPASS_U8)
+    if (job->loss->has_labels || (dtype >= ONEPASS_I64 && dtype <= ONEPASS_U8))
         OK(onepass_read_labels(call->operand[k], call->loss, number));
     else
         OK(onepass_read_tensor(call->operand[k], onepass_operand_name(job, k), number));
     if (!onepass_same_shape(&number->shape, &all->common))
-        return onepass_fail_rows(number, &all->common, "one number a row has");
+        return onepass_fail_rows(number, &all->common,
+                                 job->loss->has_labels ? "class indices have" : "one number a row has");
     onepass_make_view(number, &all->common, &job->operand[k]);
     return ONEPASS_OK;
 }

@@ -64,7 +64,7 @@ def file_names(loss):
 def names_with_gradients(loss):
     """Operands that have a gradient, those of losses over rows left aside: a number for each vector has none."""
     names = operand_names(loss)
-    return names[:-1] if INFO[loss]["target"] == "a number a vector" else names
+    return names[:-1] if loss in VECTOR_LOSSES and INFO[loss]["target"] != "vectors" else names
 
 
 def own_options(loss):

@@ -14,6 +14,7 @@ OTHERS = {
     "cosine_embedding": [{"margin": 0.25}],
     "pairwise_distance": [{"p": 1}, {"eps": 0.125}],
     "triplet_margin": [{"margin": 0.5, "p": 1}, {"swap": 1}, {"eps": 0.25, "p": 1, "swap": 1}],
+    "multi_margin": [{"p": 2}, {"margin": 0.25}, {"p": 2, "margin": -0.5}],
     "tversky": [{"alpha": 0.25, "beta": 0.75, "smooth": 1}, {"eps": 100}],
     "tversky_with_logits": [{"alpha": 1, "beta": 1, "smooth": 0.5}],
     "kl_div_with_logits": [{"temperature": 2}],
@@ -25,7 +26,7 @@ CASES = [(loss, given) for loss in VECTOR_LOSSES for given in ({}, *OTHERS.get(l
 
 def vectors_of(loss):
     """How many operands are vectors."""
-    return len(operand_names(loss)) - (INFO[loss]["target"] == "a number a vector")
+    return len(operand_names(loss)) - (INFO[loss]["target"] != "vectors")
 
 
 def draw(loss, seed, shape, rows, type_name="f32"):
@@ -37,6 +38,8 @@ def draw(loss, seed, shape, rows, type_name="f32"):
         arrays[1] = booleans(seed, shape).astype(DTYPES[type_name])
     if loss == "cosine_embedding":
         arrays.append(np.random.default_rng(seed).choice([1, -1, 0], rows, p=[0.45, 0.45, 0.1]))
+    if loss == "multi_margin":
+        arrays.append(np.random.default_rng(seed).integers(0, shape[-1], rows))
     return arrays
 
 
@@ -165,7 +168,7 @@ def test_the_axis(folder, loss, shape, axis):
         assert_same(outputs_of(folder, loss, files), wanted)
 
 
-@pytest.mark.parametrize("loss", VECTOR_LOSSES)
+@pytest.mark.parametrize("loss", [loss for loss in VECTOR_LOSSES if vectors_of(loss) > 1])
 def test_broadcasting(folder, loss):
     """As of copies; gradients have the common shape."""
     arrays = draw(loss, 1, (6, 4, 9), (6, 4))
@@ -348,6 +351,17 @@ def test_shapes(files):
     files.refuse(*EMBEDDING, "y.npy", "--grad-target", "g.npy", says=["--grad-target", "input1 and input2 alone"])
 
 
+def test_targets_that_are_no_class(files):
+    for label in (5, -1):
+        files.save("t.npy", np.array([0, 4, label, 0, 9, 0]))
+        files.refuse("multi_margin", "a.npy", "t.npy", says=[f"target {label} in row 2", "5 classes"])
+    files.save("m.npy", np.array([1, 1, 0, 1, 0, 1], bool))
+    assert files.run("multi_margin", "a.npy", "t.npy", "--mask", "m.npy").status == 0
+    files.save("f.npy", np.ones(6, "f4"))
+    files.refuse("multi_margin", "a.npy", "f.npy", says=["class indices"])
+    files.refuse("multi_margin", "a.npy", "y.npy", "--grad-target", "g.npy", says=["--grad-target", "input alone"])
+
+
 @pytest.mark.parametrize("dtype, word", [("?", "booleans"), ("i2", "integers of another size"), ("c8", "complex")])
 def test_targets_of_another_type(files, dtype, word):
     files.save("t.npy", np.ones(6, dtype))
@@ -379,6 +393,9 @@ def test_vectors_of_integers(files):
         ("triplet_margin", [[0, 0], [3, 4], [0, 2]], ["--eps", "0"], 4, [[-0.6, 0.2], [0.6, 0.8], [0, -1]]),
         ("triplet_margin", [[0, 0], [0, 1], [0, 3]], ["--eps", "0", "--swap", "1"], 0, [[0, -1], [0, 2], [0, -1]]),
         ("triplet_margin", [[0, 0], [0, 1], [0, 9]], ["--eps", "0"], 0, [[0, 0], [0, 0], [0, 0]]),
+        ("multi_margin", [[1, 2, 2.5, 0], 1], [], 0.375, [[0, -0.25, 0.25, 0]]),
+        ("multi_margin", [[1, 0, 3, 0.5], 0], ["--p", "2"], 2.3125, [[-1.75, 0, 1.5, 0.25]]),
+        ("multi_margin", [[1, 4], 0], ["--margin", "-1"], 1, [[-0.5, 0.5]]),
         ("tversky", [[1, 0.5], [1, 0]], [], 0.2, [[-0.48, 0.32], [-0.48, -0.08]]),
         ("tversky_with_logits", [[0, 0], [1, 0]], ["--alpha", "1", "--beta", "1"], 2 / 3, [[-1 / 6, 1 / 18], [-2 / 9, -2 / 9]]),
         ("kl_div_with_logits", [[0, 0], [0, -np.inf]], [], np.log(2), [[-0.5, 0.5], [0, 0]]),
@@ -391,7 +408,7 @@ def test_vectors_of_integers(files):
 )
 def test_known_results(folder, loss, arrays, options, value, gradients):
     """Worked out by hand."""
-    files = save(folder, [np.array(array, "f8") for array in arrays])
+    files = save(folder, [np.array(array, "i8" if isinstance(array, int) else "f8") for array in arrays])
     more, names = gradient_options(loss)
     assert float(folder.answer(loss, *files, *options, *more)) == pytest.approx(value, rel=1e-10, abs=1e-10)
     for name, wanted in zip(names, gradients, strict=True):

@@ -235,12 +235,14 @@ def answer_rows(loss, input, target, axis=None, reduction="mean", class_weight=N
 
 # --------------------------------------------------------------- vector losses --
 
-#: Their operands, of which a last one named target of cosine_embedding has a number a row, and parameters with defaults.
+#: Their operands, of which the target of cosine_embedding and of multi_margin has a number a row, and parameters with
+#: defaults.
 VECTOR_LOSSES = {
     "cosine_similarity": (["input1", "input2"], {"eps": 1e-8}),
     "cosine_embedding": (["input1", "input2", "target"], {"margin": 0}),
     "pairwise_distance": (["input1", "input2"], {"p": 2, "eps": 1e-6}),
     "triplet_margin": (["anchor", "positive", "negative"], {"margin": 1, "p": 2, "eps": 1e-6, "swap": 0}),
+    "multi_margin": (["input", "target"], {"p": 1, "margin": 1}),
     "tversky": (["input", "target"], {"alpha": 0.5, "beta": 0.5, "smooth": 0, "eps": 1e-7}),
     "tversky_with_logits": (["input", "target"], {"alpha": 0.5, "beta": 0.5, "smooth": 0, "eps": 1e-7}),
     "kl_div_with_logits": (["input", "target"], {"temperature": 1}),

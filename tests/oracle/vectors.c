@@ -151,6 +151,36 @@ static void triplet_margin(vector_row *r) {
     }
 }
 
+/* ----------------------------------------------------------- multi_margin -- */
+
+/* Whether a score is above the own one less the margin, where the slope begins only beyond 0; NaN is not. */
+static int is_above(vector_row *r, bounded lacking) {
+    r->at_kink |= lacking.off > 0 && size(lacking) <= lacking.off;
+    return lacking.is.high > 0;
+}
+
+static void multi_margin(vector_row *r) {
+    const double *z = r->x[0], p = r->k[0], margin = r->k[1];
+    const int64_t own = (int64_t)r->x[1][0];
+    const bounded classes = exactly((double)r->count);
+    total values = {{{0, 0}, 0}, 0}, slopes = values;
+    for (int64_t i = 0; i < r->count; i++) {
+        const bounded lacking = plus(minus(exactly(margin), exactly(z[own])), exactly(z[i]));
+        bounded slope = exactly(0);
+        if (i != own && is_above(r, lacking)) {
+            add_term(&values, p == 1 ? lacking : times(lacking, lacking));
+            slope = p == 1 ? exactly(1) : scaled(lacking, 2);
+            add_term(&slopes, slope);
+        }
+        set_slopes(r, 0, i, over(slope, classes));
+    }
+    if (r->count == 0) {
+        return; /* whoever asks for what a mean is divided by */
+    }
+    r->value = over(sum_of(&values, r->count), classes);
+    set_slopes(r, 0, own, negative(over(sum_of(&slopes, r->count), classes)));
+}
+
 /* ---------------------------------------------------------------- tversky -- */
 
 /* A probability and the opposite one. Those of a logit are within 3 units of the compute type. */
@@ -223,6 +253,7 @@ static const struct vector_loss {
     {"cosine_embedding", cosine_embedding, 2, {0}},
     {"pairwise_distance", pairwise_distance, 2, {2, 1e-6}},
     {"triplet_margin", triplet_margin, 3, {1, 2, 1e-6, 0}},
+    {"multi_margin", multi_margin, 1, {1, 1}},
     {"tversky", tversky, 2, {0.5, 0.5, 0, 1e-7}},
     {"tversky_with_logits", tversky, 2, {0.5, 0.5, 0, 1e-7}},
     {"kl_div_with_logits", kl_div_with_logits, 2, {1}},

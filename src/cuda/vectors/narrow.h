@@ -15,7 +15,9 @@ template <int LINES> struct narrow_rows {
     unsigned here; /* which of them there are, a bit each, ... */
     unsigned part; /* ... and which take part */
     int thread;
-    bool full; /* all of them, with all elements that their lines have room for */
+    bool full;  /* all of them, with all elements that their lines have room for */
+    int own_at; /* the class of row i is lane i's, ... */
+    real own_x; /* ... and its element */
 };
 
 /* The thread's own four elements of a line, and whether the row is so long. */
@@ -63,14 +65,31 @@ ALWAYS_INLINE void read_lines(const cuda_vector *job, int which, const narrow_ro
     }
 }
 
+/* As place_own() has it, of lines that are one row's. */
+template <typename loss, int LINES, int COUNT>
+ALWAYS_INLINE void place_own_of_lines(const narrow_rows<LINES> *rows, int begin, int own_at, real own_x,
+                                      real (*x)[COUNT][ORDER_OWN_LANES]) {
+    if (!loss::LABELS)
+        return;
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        EACH_OWN {
+            x[0][i][own] = element_of(rows, begin + i) + own == own_at ? -REAL_INFINITY : x[0][i][own];
+            x[1][i][own] = own_x;
+        }
+}
+
 /* The sums over `COUNT` lines, for each of a thread's own lanes. */
 template <typename loss, int LINES, int COUNT, bool FULL>
 ALWAYS_INLINE void sum_lines(const cuda_vector *job, const double *parameter, const narrow_rows<LINES> *rows, int begin,
                              double (*lane)[ORDER_OWN_LANES]) {
-    real x[loss::VECTOR_COUNT][COUNT][ORDER_OWN_LANES];
+    real x[loss::ELEMENTS][COUNT][ORDER_OWN_LANES];
 #pragma unroll
     for (int k = 0; k < loss::VECTOR_COUNT; k++)
         read_lines<LINES, COUNT, FULL>(job, CUDA_VECTOR_OPERAND + k, rows, begin, x[k]);
+    if (loss::LABELS)
+        place_own_of_lines<loss, LINES, COUNT>(rows, begin, __shfl_sync(~0u, rows->own_at, begin / LINES),
+                                               __shfl_sync(~0u, rows->own_x, begin / LINES), x);
     EACH_OWN {
         double term[COUNT][VECTOR_MOST_SUMS];
 #pragma unroll
@@ -125,13 +144,15 @@ ALWAYS_INLINE void write_rows(const cuda_vector *job, const double *parameter, c
         const real upstream = __shfl_sync(~0u, upstreams, row);
         const bool part = rows->part >> row & 1;
         double factor[VECTOR_MOST_FACTORS];
-        real x[loss::VECTOR_COUNT][COUNT][ORDER_OWN_LANES];
+        real x[loss::ELEMENTS][COUNT][ORDER_OWN_LANES];
+        const int own_at = loss::LABELS ? __shfl_sync(~0u, rows->own_at, row) : -1;
 #pragma unroll
         for (int i = 0; i < VECTOR_MOST_FACTORS; i++)
             factor[i] = __shfl_sync(~0u, factors[i], row);
 #pragma unroll
         for (int k = 0; k < loss::VECTOR_COUNT; k++)
             read_lines<LINES, COUNT, false>(job, CUDA_VECTOR_OPERAND + k, rows, begin, x[k]);
+        place_own_of_lines<loss, LINES, COUNT>(rows, begin, own_at, (real)factor[VECTOR_OWN_ELEMENT], x);
 #pragma unroll
         for (int k = 0; k < loss::VECTOR_COUNT; k++) {
             const int which = CUDA_VECTOR_GRADIENT + k;
@@ -142,7 +163,8 @@ ALWAYS_INLINE void write_rows(const cuda_vector *job, const double *parameter, c
                 real slope[ORDER_OWN_LANES];
                 EACH_OWN {
                     const real operand[] = OWN_OPERANDS(x, i, own);
-                    const real own_slope = canonical((real)loss::slope(k, operand, parameter, factor));
+                    const bool is_own = own_at < 0 || element_of(rows, begin + i) + own == own_at;
+                    const real own_slope = slope_of<loss>(k, operand, parameter, factor, is_own);
                     slope[own] = !part ? 0 : upstream != 1 ? canonical(own_slope * upstream) : own_slope;
                 }
                 if (is_in_rows(job, rows, rows->here, begin + i))
@@ -170,6 +192,9 @@ template <typename loss, int LINES> ALWAYS_INLINE void run_narrow_rows(const cud
         rows.part = __ballot_sync(~0u, part);
         rows.thread = at.thread;
         rows.full = rows.part == (1u << ROWS) - 1 && job->length == LINES * ORDER_LANES;
+        const own_class label = part ? find_own<loss>(job, row) : (own_class){-1, 0};
+        rows.own_at = (int)label.at;
+        rows.own_x = label.x;
         double sum[VECTOR_MOST_SUMS] = {0, 0, 0}, factor[VECTOR_MOST_FACTORS] = {0, 0, 0};
         if (rows.full)
             sum_rows<loss, LINES, true>(job, parameter, &rows, sum);

@@ -85,6 +85,7 @@ ALWAYS_INLINE double find_slopes(const cuda_vector *job, const double *parameter
     vector_sums sums = {
         {any && loss::SUMS > 0 ? sum[0] : 0, any && loss::SUMS > 1 ? sum[1] : 0, any && loss::SUMS > 2 ? sum[2] : 0},
         0,
+        (double)job->length,
         {}};
     vector_slopes slopes = {0, {0, 0, 0}};
     const double weight = row_number(job, CUDA_VECTOR_WEIGHT, row, 1);
@@ -95,9 +96,14 @@ ALWAYS_INLINE double find_slopes(const cuda_vector *job, const double *parameter
     if (loss::SOFTMAXES)
         sums.softmaxes = *known;
     loss::row(&sums, parameter, &slopes);
+    const own_class label = find_own<loss>(job, row);
+    if (loss::LABELS && label.at < 0)
+        slopes.value = slopes.factor[VECTOR_OWN_SLOPE] = WIDE_NAN;
 #pragma unroll
     for (int i = 0; i < VECTOR_MOST_FACTORS; i++)
         factor[i] = slopes.factor[i] * scale;
+    if (loss::LABELS)
+        factor[VECTOR_OWN_ELEMENT] = (double)label.x;
     return slopes.value * weight;
 }
 

@@ -167,6 +167,59 @@ ALWAYS_INLINE void read_halves(const cuda_vector *job, const vector_tile *own, i
         read_half<access>(job, k, own, first, x[k]);
 }
 
+/* ------------------------------------------------------------------- labels -- */
+
+/* The element that a row's class index names, of a loss with labels. */
+typedef struct own_class {
+    int64_t at; /* -1: there is none */
+    real x;
+} own_class;
+
+template <typename loss> ALWAYS_INLINE int64_t own_index(const cuda_vector *job, int64_t row) {
+    const int which = CUDA_VECTOR_OPERAND + 1;
+    if (!loss::LABELS)
+        return -1;
+    const int64_t at =
+        load_index(vector_address(job, which, vector_place(job, which, row).offset), job->dtype[which], 0);
+    return (uint64_t)at < (uint64_t)job->length ? at : -1;
+}
+
+/* Before anything is written that may lie over it. */
+template <typename loss> ALWAYS_INLINE own_class find_own(const cuda_vector *job, int64_t row) {
+    const int which = CUDA_VECTOR_OPERAND;
+    own_class label = {own_index<loss>(job, row), 0};
+    if (label.at >= 0)
+        label.x =
+            (real)load_scalar(vector_address(job, which, vector_place(job, which, row * job->length + label.at).offset),
+                              job->dtype[which]);
+    return label;
+}
+
+/* Where it is in a tile; -1: elsewhere. */
+ALWAYS_INLINE int own_in_tile(const own_class *label, const tile *tile) {
+    const int64_t at = label->at - tile->index * ORDER_TILE;
+    return at >= 0 && at < ORDER_TILE ? (int)at : -1;
+}
+
+/* Beside each element the own one, in whose place there is none. */
+template <typename loss>
+ALWAYS_INLINE void place_own(const own_class *label, const tile *tile, int first, half_tile *x) {
+    if (!loss::LABELS)
+        return;
+    const int at = own_in_tile(label, tile);
+    EACH_HALF_LINE EACH_OWN {
+        x[0][i][own] = own_element(tile, first + i, own) == at ? -REAL_INFINITY : x[0][i][own];
+        x[1][i][own] = label->x;
+    }
+}
+
+/* The slope of an element; that of the own one is ready, and so are all where none is: NaN. */
+template <typename loss>
+ALWAYS_INLINE real slope_of(int which, const real *x, const double *parameter, const double *factor, bool is_own) {
+    const double slope = loss::slope(which, x, parameter, factor);
+    return canonical((real)(loss::LABELS && is_own ? factor[VECTOR_OWN_SLOPE] : slope));
+}
+
 /* --------------------------------------------------------------------- sums -- */
 
 /* The operands of one element, as a loss's functions take them. */
@@ -194,12 +247,13 @@ ALWAYS_INLINE void add_lane(const double *parameter, const tile *tile, const hal
 
 template <typename loss, vector_access access, bool WHOLE>
 ALWAYS_INLINE void sum_halves(const cuda_vector *job, const double *parameter, const vector_tile *own_tile,
-                              double *sum) {
+                              const own_class *label, double *sum) {
     double lane[VECTOR_MOST_SUMS][ORDER_OWN_LANES] = {};
 #pragma unroll
     for (int first = 0; first < ORDER_LINES; first += HALF_TILE) {
-        half_tile x[loss::VECTOR_COUNT];
+        half_tile x[loss::ELEMENTS];
         read_halves<loss, access>(job, own_tile, first, x);
+        place_own<loss>(label, &own_tile->of, first, x);
         EACH_OWN add_lane<loss, WHOLE>(parameter, &own_tile->of, x, first, own, lane);
     }
 #pragma unroll
@@ -211,10 +265,11 @@ template <typename loss, vector_access access>
 ALWAYS_INLINE void sum_vectors(const cuda_vector *job, const double *parameter, int64_t row, const tile *tile,
                                double *sum) {
     const vector_tile own_tile = begin_tile<loss, access>(job, row, tile);
+    const own_class label = find_own<loss>(job, row);
     if (access == VECTORS_DENSE && tile->count == ORDER_TILE)
-        sum_halves<loss, access, true>(job, parameter, &own_tile, sum);
+        sum_halves<loss, access, true>(job, parameter, &own_tile, &label, sum);
     else
-        sum_halves<loss, access, false>(job, parameter, &own_tile, sum);
+        sum_halves<loss, access, false>(job, parameter, &own_tile, &label, sum);
 }
 
 /* ------------------------------------------------------------------- slopes -- */
@@ -250,10 +305,13 @@ template <typename loss, vector_access access>
 ALWAYS_INLINE void write_slopes(const cuda_vector *job, const double *parameter, int64_t row, const tile *tile,
                                 bool part, const double *factor, real upstream) {
     const vector_tile own_tile = begin_tile<loss, access>(job, row, tile);
+    const own_class label = {own_index<loss>(job, row), (real)factor[VECTOR_OWN_ELEMENT]};
+    const int at = own_in_tile(&label, tile);
 #pragma unroll 1
     for (int first = 0; first < ORDER_LINES; first += HALF_TILE) {
-        half_tile x[loss::VECTOR_COUNT];
+        half_tile x[loss::ELEMENTS];
         read_halves<loss, access>(job, &own_tile, first, x);
+        place_own<loss>(&label, tile, first, x);
 #pragma unroll
         for (int k = 0; k < loss::VECTOR_COUNT; k++) {
             half_tile slope;
@@ -261,7 +319,8 @@ ALWAYS_INLINE void write_slopes(const cuda_vector *job, const double *parameter,
                 continue;
             EACH_HALF_LINE EACH_OWN {
                 const real operand[] = OWN_OPERANDS(x, i, own);
-                slope[i][own] = part ? canonical((real)loss::slope(k, operand, parameter, factor)) : 0;
+                const bool is_own = label.at < 0 || own_element(tile, first + i, own) == at;
+                slope[i][own] = part ? slope_of<loss>(k, operand, parameter, factor, is_own) : 0;
             }
             if (upstream != 1)
                 EACH_HALF_LINE EACH_OWN slope[i][own] = canonical(slope[i][own] * upstream);
