@@ -143,10 +143,10 @@ enum {
 
 /* By the catalogue: what the target of a loss is, and what its third operand. */
 static kind kind_of(const onepass_call *call, int i) {
-    const int32_t over_rows = onepass_loss_named(call->loss)->over_rows;
-    if (i == SECOND && over_rows == ONEPASS_CLASS_INDEX)
+    const onepass_loss_info *info = onepass_loss_named(call->loss);
+    if (i == SECOND && (info->over_rows == ONEPASS_CLASS_INDEX || info->over_rows == ONEPASS_CLASS_A_VECTOR))
         return LABELS;
-    if (i == THIRD && over_rows == ONEPASS_NUMBER_A_VECTOR)
+    if (i == THIRD && info->over_rows == ONEPASS_NUMBER_A_VECTOR)
         return NUMBERS;
     return i == SLICE_MASK ? MASK : i >= GRADIENT ? MADE : FLOATS;
 }

@@ -17,15 +17,15 @@ typedef struct inputs {
     PyObject *object[GIVEN];
     borrowed at[GIVEN];
     bool has[GIVEN];
-    int vectors;      /* operands that are vectors: two or three */
+    int vectors;      /* operands that are vectors: one, two or three */
     int32_t row_ndim; /* of the rows' shape, with which that of a vector begins */
     int64_t row_count, row_length;
 } inputs;
 
-/* Whether the third operand is a number for each row. */
-static bool has_target(const onepass_call *call) {
+/* How many operands are vectors; one behind them, if there is one, is a number for each row. */
+static int count_vectors(const onepass_call *call) {
     const onepass_loss_info *info = onepass_loss_named(call->loss);
-    return info && info->over_rows == ONEPASS_NUMBER_A_VECTOR;
+    return !info ? 2 : info->over_rows == ONEPASS_VECTOR ? info->operand_count : info->operand_count - 1;
 }
 
 /* A tensor of floats or of whole numbers. */
@@ -85,7 +85,7 @@ static outcome find_rows(int32_t axis, inputs *all) {
 /* `arguments` begin with the axis. */
 static outcome borrow_inputs(PyObject *const *arguments, inputs *all, onepass_call *call) {
     outcome result = DONE;
-    all->vectors = has_target(call) || arguments[3] == Py_None ? 2 : 3;
+    all->vectors = count_vectors(call);
     call->axis = (int32_t)PyLong_AsLong(arguments[0]);
     for (int i = 0; i < GIVEN && result == DONE; i++) {
         result = borrow_input(i, arguments[1 + i], all, call);
@@ -229,8 +229,8 @@ PyObject *native_numpy_vectors(PyObject *module, PyObject *const *arguments, Py_
     if (!native_has_count(count, 4 + ARRAYS + 1, "numpy_vectors") || !native_read_question(arguments, &call))
         return NULL;
     call.axis = (int32_t)PyLong_AsLong(arguments[3]);
-    if (has_target(&call))
-        arrays[2].borrow = borrow_array;
+    if (count_vectors(&call) < MOST_OPERANDS)
+        arrays[count_vectors(&call)].borrow = borrow_array;
     if (!native_borrow_arrays(arguments + 4, ARRAYS, arrays, tensor, given))
         return NULL;
     for (int k = 0; k < MOST_OPERANDS; k++)

@@ -58,11 +58,21 @@ VECTORS = {
     "cosine_embedding_loss": ["cosine_embedding"],
     "pairwise_distance": ["pairwise_distance"],
     "triplet_margin_loss": ["triplet_margin"],
+    "multi_margin_loss": ["multi_margin"],
     "tversky_loss": ["tversky", "tversky_with_logits"],
     "kl_div_with_logits": ["kl_div_with_logits"],
     "js_div_with_logits": ["js_div_with_logits"],
     "tv_distance_with_logits": ["tv_distance_with_logits"],
 }
+
+#: Those whose last operand is a number for each vector: a sign, or the index of one of its elements.
+WITH_NUMBERS = {"cosine_embedding", "multi_margin"}
+
+
+def vector_count(name):
+    """How many operands of a vector loss are vectors."""
+    return len(VECTOR_CATALOG[name]["operands"]) - (name in WITH_NUMBERS)
+
 
 _FUNCTIONS = {name: function for function, losses in (WRITTEN | ROWS | VECTORS).items() for name in losses}
 

@@ -1,14 +1,17 @@
-"""The margins of margins.py. PyTorch's own functions, taken before anybody can have patched them, are asked for every
-row; what is made of the rows here is right where theirs is not: in 16 bits, and of no rows at all."""
+"""The margins of margins.py, of PyTorch's tensors. PyTorch's own functions, taken before anybody can have patched them,
+answer for what it refuses, and for the rows of multilabel_margin_loss; what is made of these here is right where theirs
+is not: in 16 bits, and of no rows at all."""
 
 import torch
 import torch.nn.functional as F
 from torch.nn import _reduction
 
-from . import functional
-from ._contract import CODES, broadcasts_to, code_of
-from ._row_request import FLOATS, are_plain
+from . import _rows, _vectors, functional
+from ._contract import CODES, MEAN, MEAN_OF_ALL, broadcasts_to, code_of
+from ._row_request import FLOATS, LABELS, Request, are_plain
 from ._torch_state import is_in_single
+from ._vector_request import Tensors, plain_parameters
+from ._vectors_fallback import count
 
 _multi_margin, _multilabel_margin = F.multi_margin_loss, F.multilabel_margin_loss
 _multilabel_soft_margin = F.multilabel_soft_margin_loss
@@ -16,12 +19,48 @@ _NARROW = (torch.float16, torch.bfloat16)
 _INDICES = (torch.int32, torch.uint8)
 
 
-def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction):
+def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction, row_weight, mask, divisor):
     reduction = reduction_of(size_average, reduce, reduction)
+    parameters = plain_parameters("multi_margin", (p, margin)) if p in (1, 2) else None
     if code_of(reduction) is None:
         return _multi_margin(input, target, p, margin, weight, reduction=reduction)
-    each = _multi_margin(widened(input), indices(target), p, margin, widened(weight), reduction="none")
-    return reduced(each, input, reduction)
+    if parameters is None or not are_classes(input, target, weight):
+        each = _multi_margin(widened(input), indices(target), p, margin, widened(weight), reduction="none")
+        return reduced(each, input, reduction)
+    number, tensor = _rows.checked_divisor(divisor, reduction)
+    target = target if target.dim() == input.dim() - 1 else target.reshape(())
+    _vectors.check_kinds(input=input, target=target, weight=row_weight, mask=mask)
+    tensors = Tensors(input, target, None, row_weight, mask, tensor)
+    request = Request("multi_margin", CODES[reduction], parameters, -1, None, number)
+    if weight is not None:
+        request, tensors = with_class_weights(request, tensors, weight)
+    try:
+        return _vectors.dispatch(request, tensors)
+    except IndexError:  # of which PyTorch has its own to say, unless it does not know all that is given
+        if row_weight is None and mask is None:
+            _multi_margin(widened(input), indices(target), p, margin, widened(weight), reduction=reduction)
+        raise
+
+
+def are_classes(input, target, weight):
+    """Whether they are scores and classes as the library has them; PyTorch says what is wrong with others."""
+    return isinstance(input, torch.Tensor) and isinstance(target, torch.Tensor) and input.dtype in FLOATS and \
+        not input.is_nested and input.dim() in (1, 2) and input.shape[-1] > 0 and target.dtype in LABELS and \
+        (target.shape == input.shape[:-1] or (input.dim() == 1 and target.shape == (1,))) and \
+        (weight is None or (isinstance(weight, torch.Tensor) and weight.dtype == input.dtype and
+                            weight.shape == input.shape[-1:]))
+
+
+def with_class_weights(request, tensors, weight):
+    """They multiply what a row weighs, but a mean is divided as if there were none."""
+    own = weight[tensors.second.long().clamp(0, len(weight) - 1)]  # the library says which is no class
+    counts = request.code == MEAN and request.divisor is None and tensors.divisor is None
+    if tensors.weight is None:
+        return request._replace(code=MEAN_OF_ALL if counts else request.code), tensors._replace(weight=own)
+    if counts:
+        takes_part = None if tensors.mask is None else (tensors.mask != 0).expand(own.shape)
+        tensors = tensors._replace(divisor=count(own, tensors.weight, takes_part))
+    return request, tensors._replace(weight=own * tensors.weight)
 
 
 def multilabel_margin_loss(input, target, size_average, reduce, reduction):

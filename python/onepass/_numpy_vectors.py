@@ -3,12 +3,13 @@
 import numpy
 
 from . import _contract, _native
-from ._catalog import VECTOR_CATALOG, as_number, check_range, plain_number
+from ._catalog import VECTOR_CATALOG, WITH_NUMBERS, as_number, check_range, plain_number, vector_count
 from ._contract import ALL_CODES
 from ._numpy import aligned, check_floats, check_mask, check_reach, summed_to
 from ._numpy_rows import divisor_number, reduction_of
 
-_SIGNS = (numpy.float16, numpy.float32, numpy.float64, numpy.int64, numpy.int32, numpy.uint8)
+_LABELS = (numpy.int64, numpy.int32, numpy.uint8)
+_SIGNS = (numpy.float16, numpy.float32, numpy.float64, *_LABELS)
 
 
 # ----------------------------------------------------------------- the functions --
@@ -59,6 +60,30 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, distance_funct
     raise TypeError("triplet_margin_with_distance_loss is of PyTorch's tensors; triplet_margin_loss takes arrays")
 
 
+def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction, row_weight, mask, divisor):
+    checked_floats(input=input)
+    if target.dtype not in _LABELS or not target.dtype.isnative:
+        raise TypeError(f"target has dtype {target.dtype}; expected class indices: int64, int32 or uint8 of this machine")
+    reduction = reduction_of(size_average, reduce, reduction)
+    parameters = parameters_of("multi_margin", (checked_norm(p), margin))
+    if weight is not None:
+        row_weight, divisor = class_weights(weight, input, target, reduction, row_weight, mask, divisor)
+    return loss("multi_margin", (input, target, None, row_weight, mask), parameters, -1, reduction, divisor)
+
+
+def class_weights(weight, input, target, reduction, row_weight, mask, divisor):
+    """What they and a row's own weight come to, and what a mean is divided by as if there were none."""
+    check_floats(weight, "weight")
+    if weight.shape != input.shape[-1:]:
+        raise ValueError(f"weight has shape {weight.shape}; expected {input.shape[-1:]}, one for each class")
+    if divisor is None and reduction == "mean":
+        counted = numpy.ones(target.shape) if row_weight is None else numpy.broadcast_to(row_weight, target.shape)
+        counts = counted.astype(numpy.float64) if mask is None else numpy.where(mask, counted.astype(numpy.float64), 0)
+        divisor = float(counts.sum()) or None  # of no rows at all it is their number
+    own = weight[numpy.clip(target, 0, len(weight) - 1)] if len(weight) else numpy.ones(target.shape, weight.dtype)
+    return numpy.asarray(own if row_weight is None else own * row_weight), divisor
+
+
 def loss(name, arrays, parameters, axis, reduction, divisor):
     """Of (first, second, third, weight, mask); a row is everything from the axis on."""
     arrays, rows = checked(name, arrays, axis)
@@ -69,7 +94,7 @@ def loss(name, arrays, parameters, axis, reduction, divisor):
 
 def value_and_grad(name, operands, parameters, axis, reduction, weight, mask):
     """The gradient is that of the first operand."""
-    vectors = operands[:2] if name == "cosine_embedding" else operands
+    vectors = operands[:vector_count(name)]
     checked_floats(**dict(zip(VECTOR_CATALOG[name]["operands"], vectors)))
     arrays, _ = checked(name, (*operands, None)[:3] + (weight, mask), axis)
     value, gradient = numpy.empty((), result_type(name, arrays)), numpy.empty(arrays[0].shape, operands[0].dtype)
@@ -125,17 +150,17 @@ def parameters_of(name, values):
 def checked(name, arrays, axis):
     """(first, second, third, weight, mask) as the library wants them, the vectors of one shape; and the rows' shape."""
     *operands, weight, mask = arrays
-    count = 2 if operands[2] is None or name == "cosine_embedding" else 3
+    count = vector_count(name)
     shape = _contract.common_shape(*(operand.shape for operand in operands[:count]))
-    if shape is None or shape == () or (count == 3 or name == "cosine_embedding") and \
+    if shape is None or shape == () or (count == 3 or name in WITH_NUMBERS) and \
             len({operand.shape[-1] for operand in operands[:count]}) > 1:
         shapes = ", ".join(str(operand.shape) for operand in operands[:count])
         raise ValueError(f"operands of shapes {shapes}; expected vectors that broadcast together")
     _contract.check_axis(len(shape), axis)
     vectors = [numpy.broadcast_to(operand, shape) for operand in operands[:count]]
     rows = shape[:axis - 1] if axis > 0 else shape[:axis]
-    if name == "cosine_embedding" and operands[2].shape != rows:
-        raise ValueError(f"target of shape {operands[2].shape}; expected {rows}, a number for each pair")
+    if name in WITH_NUMBERS and operands[count].shape != rows:
+        raise ValueError(f"target of shape {operands[count].shape}; expected {rows}, a number for each row")
     if weight is not None:
         check_floats(weight, "weight")
         check_reach("weight", weight, rows)
@@ -145,8 +170,8 @@ def checked(name, arrays, axis):
 
 
 def result_type(name, arrays):
-    first, second, third, weight, _ = arrays
-    deciding = [first, second] if third is None or name == "cosine_embedding" else [first, second, third]
+    *_, weight, _ = arrays
+    deciding = arrays[:vector_count(name)]
     if weight is not None and weight.ndim > 0:
         deciding.append(weight)
     return numpy.result_type(*(array.dtype for array in deciding))

@@ -7,7 +7,7 @@ import torch
 
 from . import _native, _rows, _vectors, accumulator
 from ._autograd import SCALE, gradient_time
-from ._catalog import CATALOG, ROW_CATALOG, VECTOR_CATALOG, as_number, default_of
+from ._catalog import CATALOG, ROW_CATALOG, VECTOR_CATALOG, as_number, default_of, vector_count
 from ._contract import MEAN, NAMES, NONE, Given, RowGiven, check_axis, contract_of
 from ._result import IN_SINGLE, result_flags, result_type
 from ._row_request import NUMBERS, STATE, Request, Tensors, has_labels, keeps_state, rows_shape
@@ -281,10 +281,9 @@ class Vectors(Share):
     differentiable = 0, 1, 2
 
     def checked(self, operands):
-        first, second, third = operands
         named = dict(zip(VECTOR_CATALOG[self.loss]["operands"], operands))
         _vectors.check_kinds(**named, weight=self.weight, mask=self.mask)
-        vectors = [first, second] if third is None or self.has_target else [first, second, third]
+        vectors = self.vectors_of(operands)
         common = _vectors.shape_of(*vectors)
         if not common:
             raise ValueError(f"operands of sizes {', '.join(str(tuple(one.shape)) for one in vectors)} and types "
@@ -293,20 +292,16 @@ class Vectors(Share):
             check_axis(len(common), self.axis)
         expanded = _vectors.expanded(common, *vectors)
         self.shape = vector_rows_shape(expanded[0], self.axis)
-        if self.has_target:
-            if third.shape != self.shape:
-                raise ValueError(f"target has size {tuple(third.shape)}; expected {tuple(self.shape)}, a number for "
-                                 "each pair")
-            expanded.append(third.detach())
+        _vectors.check_target(self.loss, operands, self.shape)
+        expanded += [target.detach() for target in operands[len(vectors):] if target is not None]
         _vectors.check_row_tensors(VectorTensors(None, None, None, self.weight, self.mask), self.shape)
         return (*expanded, None)[:3]
 
-    @property
-    def has_target(self):
-        return self.loss == "cosine_embedding"
+    def vectors_of(self, operands):
+        return operands[:vector_count(self.loss)]
 
     def compute_type(self):
-        vectors = self.operands[:2] if self.has_target else self.operands
+        vectors = self.vectors_of(self.operands)
         wide = [one for one in (*vectors, self.weight) if one is not None and one.dtype == torch.float64]
         return torch.float64 if wide else torch.float32
 

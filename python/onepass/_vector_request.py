@@ -4,8 +4,8 @@ from collections import namedtuple
 
 import torch
 
-from ._catalog import VECTOR_CATALOG, is_number
-from ._row_request import FLOATS, Request
+from ._catalog import VECTOR_CATALOG, WITH_NUMBERS, is_number, vector_count
+from ._row_request import FLOATS, LABELS, Request
 from ._torch_state import is_in_single
 
 assert Request  # which is that of losses over rows; its axis is the first of a row's dimensions
@@ -14,7 +14,7 @@ assert Request  # which is that of losses over rows; its axis is the first of a 
 Tensors = namedtuple("Tensors", "first second third weight mask divisor", defaults=(None,) * 4)
 
 #: What a cosine embedding's targets may be: a number for each row.
-SIGNS = (*FLOATS, torch.int64, torch.int32, torch.uint8)
+SIGNS = (*FLOATS, *LABELS)
 
 FOR_FIRST, FOR_SECOND, FOR_THIRD = 1, 2, 4  # the gradients that are computed with a value
 
@@ -22,14 +22,20 @@ FOR_FIRST, FOR_SECOND, FOR_THIRD = 1, 2, 4  # the gradients that are computed wi
 _NARROW_ON_CPU = {"cosine_similarity", "pairwise_distance"}
 
 
-def has_target(request):
-    """Whether the third operand is a number for each row, rather than a vector."""
-    return request.name == "cosine_embedding"
-
-
 def vectors_of(request, tensors):
-    first, second, third, *_ = tensors
-    return (first, second) if third is None or has_target(request) else (first, second, third)
+    return tensors[:vector_count(request.name)]
+
+
+def target_of(request, tensors):
+    """The operand that is a number for each row, rather than a vector; None if there is none."""
+    return tensors[vector_count(request.name)] if request.name in WITH_NUMBERS else None
+
+
+def operand_types(request):
+    """That the library takes, of each operand."""
+    names = VECTOR_CATALOG[request.name]["operands"]
+    last = FLOATS if request.name not in WITH_NUMBERS else SIGNS if request.name == "cosine_embedding" else LABELS
+    return [FLOATS] * (len(names) - 1) + [last]
 
 
 def first_dimension(tensor, axis):

@@ -10,13 +10,12 @@ import torch
 from torch.nn import _reduction
 
 from . import _native, _rows, _torch, _upstream_habit, _vectors_fallback, _vectors_operators
-from ._catalog import VECTOR_CATALOG, as_number, check_range
+from ._catalog import VECTOR_CATALOG, WITH_NUMBERS, as_number, check_range, vector_count
 from ._contract import ALL_CODES, NONE, check_axis, code_of, common_shape
-from ._row_request import FLOATS, MASKS, NUMBERS, Request, are_plain
+from ._row_request import FLOATS, LABELS, MASKS, NUMBERS, Request, are_plain
 from ._torch_checks import TYPES, check_reach
 from ._torch_state import is_any_autocast, is_compiling, is_plain_here
-from ._vector_request import (FOR_FIRST, FOR_SECOND, FOR_THIRD, SIGNS, Tensors, casts, has_target, plain_parameters,
-                              rows_shape)
+from ._vector_request import FOR_FIRST, FOR_SECOND, FOR_THIRD, SIGNS, Tensors, casts, plain_parameters, rows_shape
 from ._vectors_autograd import attach_gradients
 
 assert _torch  # which has told the extension of PyTorch
@@ -157,12 +156,13 @@ def value_and_grad(name, operands, parameters, axis, reduction, weight, mask):
     """Both from one call; by PyTorch where the operands are not plain. The gradient is that of the first operand."""
     check_kinds(**dict(zip(VECTOR_CATALOG[name]["operands"], operands)), weight=weight, mask=mask)
     operands = [operand.detach() for operand in operands]
-    vectors = operands[:2] if name == "cosine_embedding" else operands
+    vectors = operands[:vector_count(name)]
     common = shape_of(*vectors)
     if not common:
         raise ValueError(f"operands of sizes {', '.join(str(tuple(one.shape)) for one in operands)} and types "
                          f"{', '.join(str(one.dtype) for one in operands)}; expected floats that broadcast together")
     check_axis(len(common), axis)
+    check_target(name, operands, common[:axis - 1] if axis > 0 else common[:axis])
     tensors = Tensors(*(*expanded(common, *vectors), *operands[len(vectors):], None)[:3], weight, mask)
     request = Request(name, ALL_CODES[reduction], checked_parameters(name, parameters), axis, None, None)
     check_row_tensors(tensors, rows_shape(tensors.first, axis))
@@ -188,6 +188,15 @@ def check_kinds(**named):
         if not hasattr(type(operand), "__torch_function__"):
             raise TypeError(f"{called} is {type(operand).__name__}; expected a tensor, as another operand is one "
                             "(PyTorch's tensors and NumPy's arrays do not mix)")
+
+
+def check_target(name, operands, rows):
+    """Of a loss that has a number for each row."""
+    target = operands[vector_count(name)] if name in WITH_NUMBERS else None
+    if target is not None and target.shape != rows:
+        raise ValueError(f"target has size {tuple(target.shape)}; expected {tuple(rows)}, a number for each row")
+    if name == "multi_margin" and target.dtype not in LABELS:
+        raise TypeError(f"target is of {target.dtype}; expected class indices: torch.int64, torch.int32 or torch.uint8")
 
 
 def shape_of(*vectors):
@@ -286,7 +295,7 @@ def compute(request, tensors):
         if weight is not None and weight.requires_grad:
             return None
         needed = FOR_FIRST * first.requires_grad | FOR_SECOND * second.requires_grad
-        if third is not None and not has_target(request):
+        if third is not None and request.name not in WITH_NUMBERS:
             needed |= FOR_THIRD * third.requires_grad
     return compute_with_gradients(request, tensors, needed) if needed else run(request, tensors, 0)
 

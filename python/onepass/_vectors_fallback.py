@@ -7,9 +7,9 @@ for all that PyTorch refuses, and for every p but 1 and 2.
 import torch
 import torch.nn.functional as F
 
-from ._contract import MEAN
+from ._contract import MEAN, MEAN_OF_ALL
 from ._rows_fallback import reduced
-from ._vector_request import Tensors, casts, first_dimension, has_target, result_type, vectors_of
+from ._vector_request import Tensors, casts, first_dimension, result_type, target_of, vectors_of
 
 FUNCTIONS = {name: getattr(F, name) for name in (
     "cosine_embedding_loss", "cosine_similarity", "pairwise_distance", "triplet_margin_loss",
@@ -26,10 +26,12 @@ def loss(request, tensors):
     wide = torch.promote_types(dtype, torch.float32)
     place = first_dimension(tensors.first, request.axis)
     vectors = [vector.to(wide).flatten(place) for vector in vectors_of(request, tensors)]
+    target = target_of(request, tensors)
     if tensors.mask is not None:
         takes_part = (tensors.mask != 0).expand(vectors[0].shape[:-1]).unsqueeze(-1)
         vectors = [torch.where(takes_part, vector, harmless) for vector, harmless in zip(vectors, _HARMLESS)]
-    each = each_row(request, *vectors, *([tensors.third] if has_target(request) else []))
+        target = None if target is None else torch.where(takes_part.squeeze(-1), target, 0)
+    each = each_row(request, *vectors, *([] if target is None else [target]))
     return reduced_rows(each, request.code, tensors.weight, tensors.mask,
                         request.divisor if tensors.divisor is None else tensors.divisor).to(dtype)
 
@@ -41,9 +43,10 @@ def reduced_rows(each, code, weight, mask, divisor):
         each = each * weight
     if takes_part is not None:
         each = torch.where(takes_part, each, 0)
-    if code != MEAN:
+    if code not in (MEAN, MEAN_OF_ALL):
         return reduced(each, code)
-    return each.sum() / (count(each, weight, takes_part) if divisor is None else divisor)
+    counted = None if code == MEAN_OF_ALL else weight
+    return each.sum() / (count(each, counted, takes_part) if divisor is None else divisor)
 
 
 def count(each, weight, takes_part):
@@ -69,10 +72,20 @@ def each_row(request, *operands):
     if request.name == "triplet_margin":
         margin, p, eps, swap = given
         return torch.triplet_margin_loss(*operands, margin, p, eps, bool(swap), 0)
+    if request.name == "multi_margin":
+        return multi_margin(*operands, *given)
     if request.name in _DISTRIBUTIONS:
         each = _DISTRIBUTIONS[request.name](*operands, *given)
         return each if operands[0].shape[-1] != 0 else each + float("nan")  # no distribution
     return tversky(request, *operands, *given)
+
+
+def multi_margin(scores, target, p, margin):
+    """PyTorch's own has no second derivatives. What is not above 0 counts for nothing, and so does NaN."""
+    own = target.long().unsqueeze(-1)
+    lacking = margin - scores.gather(-1, own) + scores
+    counts = (lacking > 0).scatter(-1, own, False)
+    return torch.where(counts, lacking, 0).pow(p).sum(-1) / scores.shape[-1]
 
 
 def tversky(request, input, target, alpha, beta, smooth, eps):

@@ -8,7 +8,7 @@ import torch
 from . import _native, _operators, _vectors_fallback
 from ._contract import NONE
 from ._row_request import FLOATS, MASKS, NUMBERS, Request
-from ._vector_request import SIGNS, Tensors, casts, has_target, result_type, rows_shape
+from ._vector_request import Tensors, casts, operand_types, result_type, rows_shape
 
 _HAS_AUTOGRAD = _operators._HAS_AUTOGRAD
 
@@ -31,11 +31,10 @@ def loss(request, tensors):
 
 
 def are_ours(request, tensors):
-    first, second, third, weight, mask, divisor = tensors
+    first, _, _, weight, mask, divisor = tensors
     if first.device.type not in ("cpu", "cuda") or (weight is not None and weight.requires_grad):
         return False
-    types = ((first, FLOATS), (second, FLOATS), (third, SIGNS if has_target(request) else FLOATS), (weight, FLOATS),
-             (mask, MASKS), (divisor, FLOATS))
+    types = (*zip(tensors, operand_types(request)), (weight, FLOATS), (mask, MASKS), (divisor, FLOATS))
     return all(tensor is None or (tensor.dtype in allowed and tensor.device == first.device and
                                   tensor.layout == torch.strided) for tensor, allowed in types)
 

@@ -1,32 +1,45 @@
-"""Margins between the scores of classes, as PyTorch has them, of its tensors alone. multilabel_soft_margin_loss is the
-library's binary cross-entropy; the other two are computed by PyTorch, and are not one pass."""
+"""Margins between the scores of classes, as PyTorch has them. multi_margin_loss is a vector loss of the library's,
+multilabel_soft_margin_loss its binary cross-entropy; multilabel_margin_loss is computed by PyTorch, and is not one pass.
+"""
 
 import inspect
+import sys
 
 from .functional import _enabled, _overridden, _override, speaks_torch
 
 __all__ = ["multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss"]
 
 
-def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean", *,
+                      row_weight=None, mask=None, divisor=None):
     """How far the other classes' scores are above that of the target less a margin, as
-    torch.nn.functional.multi_margin_loss has it. PyTorch computes it, in float32 at least.
+    torch.nn.functional.multi_margin_loss has it.
 
         others = arange(len(input)) != target
         value = weight[target]*sum(maximum(0, margin - input[target] + input)**p, where=others)/len(input)
 
-    input: scores of classes, (N, C) or (C), a PyTorch tensor
-    target: class indices (int64, int32 or uint8), (N) or ()
+    input: scores of classes, (N, C) or (C), a PyTorch tensor or a NumPy array
+    target: class indices (int64, int32 or uint8), (N) or (), of the same kind
     p: 1 or 2, the power; 1 if not given
     margin: by how much the target's score should be above all others; 1.0 if not given
     weight: a weight for each class; a mean is over the number of rows all the same
     size_average: deprecated by PyTorch: False for reduction='sum'
     reduce: deprecated by PyTorch: False for reduction='none'
     reduction: 'mean', 'sum' or 'none'; 'mean' if not given
+    row_weight: multiplies each row's loss; broadcasts to the rows; a mean is over the sum of these weights
+    mask: which rows take part, of bool or uint8; broadcasts to the rows
+    divisor: what a mean is divided by instead: a number, or a tensor of one element on the device
     """
-    if _overridden(input, target, weight) and _enabled():
-        return _override(multi_margin_loss, input, target, p, margin, weight, size_average, reduce, reduction)
-    return _side(input).multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction)
+    if _overridden(input, target, weight, row_weight, mask, divisor) and _enabled():
+        return _override(multi_margin_loss, input, target, p, margin, weight, size_average, reduce, reduction,
+                         row_weight, mask, divisor)
+    if _are_arrays(input, target):
+        from . import _numpy_vectors
+
+        return _numpy_vectors.multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction,
+                                                row_weight, mask, divisor)
+    return _side(input).multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction,
+                                          row_weight, mask, divisor)
 
 
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
@@ -65,6 +78,11 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     if _overridden(input, target, weight) and _enabled():
         return _override(multilabel_soft_margin_loss, input, target, weight, size_average, reduce, reduction)
     return _side(input).multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction)
+
+
+def _are_arrays(*operands):
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and all(isinstance(operand, numpy.ndarray) for operand in operands)
 
 
 _margins = None  # the module that computes, once there were tensors

@@ -2,7 +2,7 @@
 
 import functools
 
-from . import functional, vectors
+from . import functional, margins, vectors
 from ._torch_names import ROW_NAMES, TORCH_NAMES, VECTOR_NAMES
 
 _NAMES = sorted({name.function for name in TORCH_NAMES.values()} | ROW_NAMES | VECTOR_NAMES)
@@ -29,7 +29,7 @@ class Patch:
         global _patches
         import torch.nn.functional as F
 
-        from . import _fallback, _rows_fallback, _vectors_fallback  # which keep PyTorch's own
+        from . import _fallback, _margins, _rows_fallback, _vectors_fallback  # which keep PyTorch's own
 
         self._in_force = True
         _patches += 1
@@ -63,7 +63,7 @@ class Patch:
 
 
 def ours_of(name):
-    return getattr(vectors if name in VECTOR_NAMES else functional, name)
+    return getattr(margins if name in margins.__all__ else vectors if name in VECTOR_NAMES else functional, name)
 
 
 def replacement_of(original, ours, refuses_batchmean):

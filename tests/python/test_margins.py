@@ -175,7 +175,122 @@ def test_results_warnings_and_errors_are_pytorchs(name, operands, words):
 
 def test_arrays_are_refused():
     with pytest.raises(TypeError, match="input is ndarray; expected a PyTorch tensor"):
-        onepass.multi_margin_loss(np.ones((3, 4)), np.zeros(3, np.int64))
+        onepass.multilabel_margin_loss(np.ones((3, 4)), np.zeros((3, 4), np.int64))
+
+
+# ---------------------------------------------------------- multi_margin_loss, by the library --
+
+
+def test_the_library_computes_it():
+    """With the same bits by every way: with a gradient and without, as arrays, compiled, by its name, patched."""
+    scores, labels = torch.randn(7, 5), torch.randint(0, 5, (7,))
+    leaf = scores.clone().requires_grad_()
+    value = onepass.multi_margin_loss(leaf, labels, 2, 0.5)
+    assert type(value.grad_fn).__name__ == "VectorLossBackward"
+    value.backward()
+    assert_same_bits(onepass.multi_margin_loss(scores, labels, 2, 0.5), value.detach())
+    assert onepass.multi_margin_loss(scores.numpy(), labels.numpy(), 2, 0.5) == value.item()
+    for name in ("multi_margin", "multi_margin_loss"):
+        for package in (lambda x: x, lambda x: x.numpy()):
+            found = onepass.value_and_grad(name, package(scores), package(labels), p=2, margin=0.5)
+            assert_same_bits(torch.as_tensor(found[0]), value.detach())
+            assert_same_bits(torch.as_tensor(found[1]), leaf.grad)
+    with pytest.raises(TypeError, match="class indices"):
+        onepass.value_and_grad("multi_margin", scores, labels.double())
+    with pytest.raises(ValueError, match="a number for each row"):
+        onepass.value_and_grad("multi_margin", scores, labels[:3])
+
+
+@pytest.mark.parametrize("kind", ["tensors", "arrays"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_weights_and_masks(kind, reduction):
+    """Class weights have no say in what a mean is divided by, rows' weights have. Labels that are hidden need be no
+    classes."""
+    scores, labels = torch.randn(9, 5, dtype=torch.float64), torch.randint(0, 5, (9,))
+    weight, row_weight, mask = torch.rand(5).double(), torch.rand(9).double(), torch.rand(9) < 0.7
+    mask[0], mask[1] = True, False
+    values, _ = multi_margin(scores.numpy(), labels.numpy())
+    labels[1] = 77
+    for has in range(8):
+        given = {"weight": weight if has & 1 else None, "row_weight": row_weight if has & 2 else None,
+                 "mask": mask if has & 4 else None}
+        if mask is not given["mask"]:
+            continue
+        seen, own = mask.numpy(), (given["row_weight"] if has & 2 else torch.ones(9).double()).numpy()
+        each = np.where(seen, values * own * (weight[labels.clamp(0, 4)].numpy() if has & 1 else 1), 0)
+        wanted = each if reduction == "none" else each.sum() / (own[seen].sum() if reduction == "mean" else 1)
+        got = onepass.multi_margin_loss(*(x if kind == "tensors" else x.numpy() for x in (scores, labels)),
+                                        reduction=reduction,
+                                        **{name: one if one is None or kind == "tensors" else one.numpy()
+                                           for name, one in given.items()})
+        np.testing.assert_allclose(np.asarray(got), wanted, rtol=1e-12)
+    if reduction == "mean":
+        value = onepass.multi_margin_loss(scores[2:], labels[2:], weight=weight, divisor=4)
+        np.testing.assert_allclose(value, (values[2:] * weight[labels[2:]].numpy()).sum() / 4, rtol=1e-12)
+
+
+def test_gradients_with_weights_and_masks():
+    """Those that autograd makes of PyTorch's rows."""
+    scores, labels = torch.randn(9, 5, dtype=torch.float64), torch.randint(0, 5, (9,))
+    weight, row_weight, mask = torch.rand(5).double(), torch.rand(9).double(), torch.rand(9) < 0.7
+    for p in (1, 2):
+        leaf, peer = (scores.clone().requires_grad_() for _ in range(2))
+        onepass.multi_margin_loss(leaf, labels, p, weight=weight, row_weight=row_weight, mask=mask).backward()
+        rows = F.multi_margin_loss(peer, labels, p, weight=weight, reduction="none")
+        ((rows * row_weight)[mask].sum() / row_weight[mask].sum()).backward()
+        torch.testing.assert_close(leaf.grad, peer.grad, rtol=1e-12, atol=1e-14)
+
+
+def test_what_is_not_above_the_margin_has_no_slope():
+    """As in PyTorch: neither at the margin itself nor where a score is NaN."""
+    scores = torch.tensor([[1.0, 2.0, 1.5], [math.nan, 1.0, 2.0], [0.0, math.nan, 1.0], [-math.inf, 0.0, 1.0]])
+    labels = long(1, 0, 0, 2)
+    results = []
+    for package in (onepass, F):
+        leaf = scores.clone().requires_grad_()
+        value = package.multi_margin_loss(leaf, labels, reduction="none")
+        value.sum().backward()
+        results.append((value.detach(), leaf.grad))
+    for mine, peer in zip(*results):
+        torch.testing.assert_close(mine, peer, rtol=1e-6, atol=0)
+
+
+def test_second_derivatives_and_transforms():
+    """Which PyTorch's own function does not have."""
+    scores, labels = torch.randn(4, 5, dtype=torch.float64, requires_grad=True), long(0, 3, 1, 4)
+    call = lambda x: onepass.multi_margin_loss(x, labels, 2)
+    assert torch.autograd.gradcheck(call, scores) and torch.autograd.gradgradcheck(call, scores)
+    rows = torch.func.vmap(lambda x, y: onepass.multi_margin_loss(x, y, 2))(scores.detach(), labels)
+    torch.testing.assert_close(rows, onepass.multi_margin_loss(scores.detach(), labels, 2, reduction="none"))
+    torch.testing.assert_close(torch.func.grad(call)(scores.detach()), torch.autograd.grad(call(scores), scores)[0])
+
+
+def test_labels_that_are_no_classes_and_weights():
+    scores = torch.randn(3, 4)
+    with pytest.raises(IndexError, match="Target 4 is out of bounds"):
+        onepass.multi_margin_loss(scores, long(0, 1, 4), mask=torch.ones(3, dtype=torch.bool))
+    with pytest.raises(IndexError, match="Target -1 is out of bounds"):
+        onepass.multi_margin_loss(scores.numpy(), np.array([-1, 0, 0]))
+    with pytest.raises(TypeError, match="class indices"):
+        onepass.multi_margin_loss(scores.numpy(), np.ones(3))
+    with pytest.raises(ValueError, match="one for each class"):
+        onepass.multi_margin_loss(scores.numpy(), np.array([1, 0, 0]), weight=np.ones(3, np.float32))
+
+
+def test_a_compiled_step_has_the_same_bits():
+    dynamo = pytest.importorskip("torch._dynamo")
+    dynamo.reset()
+    labels, weight = long(0, 3, 1), torch.rand(4)
+
+    def step(x):
+        return torch.autograd.grad(onepass.multi_margin_loss(x, labels, 2, 0.5, weight).mul(3), x)[0]
+
+    def loss(x):
+        return onepass.multi_margin_loss(x, labels, 2, 0.5, weight) * 3
+
+    leaf, other = (torch.linspace(-1, 1, 12).reshape(3, 4).requires_grad_() for _ in range(2))
+    torch.compile(loss, fullgraph=True, backend="aot_eager")(other).backward()
+    assert_same_bits(other.grad, step(leaf))
 
 
 @pytest.mark.parametrize("name", ["MultiMarginLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss"])

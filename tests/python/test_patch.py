@@ -29,8 +29,9 @@ NAMES = {
     "cosine_similarity": "CosineSimilarity",
     "pairwise_distance": "PairwiseDistance",
     "triplet_margin_loss": "TripletMarginLoss",
+    "multi_margin_loss": "MultiMarginLoss",
 }
-OF_VECTORS = [*NAMES][-4:]
+OF_VECTORS = [*NAMES][-5:]
 ORIGINAL = {name: getattr(F, name) for name in NAMES}
 
 
@@ -77,7 +78,7 @@ def test_every_function_and_its_module(name):
     count = 3 if name in ("margin_ranking_loss", "gaussian_nll_loss", "triplet_margin_loss") else 2
     operands = [torch.rand(3, 4) * 0.9 + 0.05 for _ in range(count)]
     over_rows = name in ("cross_entropy", "nll_loss")
-    if over_rows:
+    if over_rows or name == "multi_margin_loss":
         operands[1] = torch.tensor([0, 3, 2])
     if name == "cosine_embedding_loss":
         operands.append(torch.tensor([1, -1, 1]))

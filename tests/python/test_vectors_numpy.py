@@ -89,7 +89,7 @@ def test_errors():
         onepass.cosine_embedding_loss(a, a, np.ones((3, 1)))
     with pytest.raises(RuntimeError, match="1D target tensor expects 2D input tensors"):
         onepass.cosine_embedding_loss(a[0], a[0], np.ones(3))
-    with pytest.raises(ValueError, match=r"target of shape \(2,\); expected \(3,\), a number for each pair"):
+    with pytest.raises(ValueError, match=r"target of shape \(2,\); expected \(3,\), a number for each row"):
         onepass.cosine_embedding_loss(a, a, np.ones(2))
     with pytest.raises(TypeError, match="target has dtype bool"):
         onepass.cosine_embedding_loss(a, a, np.ones(3, bool))
