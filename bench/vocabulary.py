@@ -21,9 +21,8 @@ WORKS = {"cuda": ((8192, 128256, "bfloat16"), (32768, 32768, "float32")), "cpu":
 
 def cuts_of(classes):
     """Words and the first share's classes: at a tile's end, and in the middle of the row, which is within a tile."""
-    tile = classes // 2 // 1024 * 1024
-    return {f"cut at a tile ({tile})": tile, f"cut within one ({classes // 2 - 8})": classes // 2 - 8
-            if classes // 2 % 1024 == 0 else classes // 2}
+    tile, within = classes // 2 // 1024 * 1024, classes // 2 if classes // 2 % 1024 else classes // 2 - 8
+    return {f"cut at a tile ({tile})": tile, f"cut within one ({within})": within}
 
 
 def contenders_of(logits, labels, mode):
