@@ -1,14 +1,10 @@
-/* From a plan to the kernel's function in one of the two libraries. */
+/* From a plan to the kernel's function, in one of the libraries of its compute type. */
 #define _GNU_SOURCE
 #include "launch.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-
-/* kernels.cpp */
-const simt_library *onepass_simt_kernels_f32(void);
-const simt_library *onepass_simt_kernels_f64(void);
 
 static kernel_name launched[1024];
 
@@ -34,17 +30,6 @@ void simt_forget_launches(void) {
     memset(launched, 0, sizeof launched);
 }
 
-/* Both libraries have kernels of the same names. */
-static void *find_kernel(int32_t compute, const kernel_name *name) {
-    union {
-        const simt_library *(*function)(void);
-        void *address;
-    } inside = {compute == ONEPASS_F64 ? onepass_simt_kernels_f64 : onepass_simt_kernels_f32};
-    Dl_info file;
-    void *library = dladdr(inside.address, &file) ? dlopen(file.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    return library ? dlsym(library, name->text) : NULL;
-}
-
 /* A kernel and its parameter, of which there are several kinds. */
 typedef struct kernel_call {
     union {
@@ -60,6 +45,24 @@ typedef struct kernel_call {
     } kernel;
     const cuda_launch *launch;
 } kernel_call;
+
+/* Kernels of both compute types have the same names. Gives the library that has it, or NULL. */
+static const simt_library *find_kernel(const char *compute, const kernel_name *name, void **symbol) {
+    union {
+        void *symbol;
+        const simt_library *(*function)(void);
+    } library;
+    for (int i = 0; i < SIMT_LIBRARIES; i++) {
+        char file[64];
+        snprintf(file, sizeof file, "libonepass_simt_kernels_%s_%d.so", compute, i);
+        void *handle = dlopen(file, RTLD_LAZY | RTLD_NOLOAD); /* which the program is linked with */
+        *symbol = handle ? dlsym(handle, name->text) : NULL;
+        library.symbol = *symbol ? dlsym(handle, "onepass_simt_library") : NULL;
+        if (library.symbol)
+            return library.function();
+    }
+    return NULL;
+}
 
 static void call_kernel(void *argument) {
     const kernel_call *call = argument;
@@ -93,11 +96,12 @@ static void call_kernel(void *argument) {
 
 bool simt_run_plan(const cuda_launch *launch, uint64_t seed, uint32_t first_block, uint32_t block_count) {
     const kernel_name name = simt_name(launch->loss->info.name, launch->variant);
-    const bool is_f64 = launch->compute == ONEPASS_F64;
-    kernel_call call = {.kernel.symbol = find_kernel(launch->compute, &name), .launch = launch};
-    if (!call.kernel.symbol)
+    kernel_call call = {.launch = launch};
+    const simt_library *library =
+        find_kernel(launch->compute == ONEPASS_F64 ? "f64" : "f32", &name, &call.kernel.symbol);
+    if (!library)
         return false;
-    simt_run(&(simt_launch){.library = is_f64 ? onepass_simt_kernels_f64() : onepass_simt_kernels_f32(),
+    simt_run(&(simt_launch){.library = library,
                             .name = name.text,
                             .body = call_kernel,
                             .argument = &call,
