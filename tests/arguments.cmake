@@ -33,20 +33,22 @@ target_link_libraries(list_instruction_sets PRIVATE onepass_static)
 set(fuzz_sources fuzz_arguments.c fuzz_board.c fuzz_rows.c fuzz_vectors.c)
 file(GLOB fuzz_corpus CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/corpus/arguments/*)
 
-# With clang and libFuzzer. The library must be built for it, or the fuzzer is blind:
-#   CC=clang cmake -S . -B build-fuzz -DONEPASS_FUZZ=ON -DONEPASS_SANITIZE=fuzzer-no-link,address,undefined
-option(ONEPASS_FUZZ "Build the fuzzer with libFuzzer (clang only)" OFF)
+# With clang and libFuzzer; the library is built for it, or the fuzzer would be blind:
+#   CC=clang cmake -S . -B build-fuzz -DONEPASS_FUZZ=ON -DONEPASS_SANITIZE=address,undefined
+# ONEPASS_FUZZ_SECONDS is how long each fuzzer looks for more than its seeds have.
+set(ONEPASS_FUZZ_SECONDS 10 CACHE STRING "How long each fuzzer runs as a test")
 if(ONEPASS_FUZZ)
-  if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang" OR NOT ONEPASS_SANITIZE MATCHES "fuzzer-no-link")
-    message(FATAL_ERROR "ONEPASS_FUZZ needs clang and -DONEPASS_SANITIZE=fuzzer-no-link,address,undefined")
+  if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang" OR NOT ONEPASS_SANITIZE)
+    message(FATAL_ERROR "ONEPASS_FUZZ needs clang and -DONEPASS_SANITIZE=address,undefined")
   endif()
   add_executable(fuzz_arguments ${fuzz_sources})
   target_link_libraries(fuzz_arguments PRIVATE onepass_static m)
+  target_compile_options(fuzz_arguments PRIVATE -fsanitize=fuzzer-no-link)
   target_link_options(fuzz_arguments PRIVATE -fsanitize=fuzzer)
   # New inputs go to the build folder; the seeds in the source folder stay as they are.
   file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/found)
   add_test(NAME fuzz_arguments
-    COMMAND fuzz_arguments -runs=200000 -max_total_time=12 -max_len=512 -seed=1 -print_final_stats=1
+    COMMAND fuzz_arguments -runs=200000 -max_total_time=${ONEPASS_FUZZ_SECONDS} -max_len=512 -seed=1 -print_final_stats=1
       -artifact_prefix=${CMAKE_CURRENT_BINARY_DIR}/ ${CMAKE_CURRENT_BINARY_DIR}/found
       ${CMAKE_CURRENT_SOURCE_DIR}/corpus/arguments)
   set_tests_properties(fuzz_arguments PROPERTIES TIMEOUT 120)
@@ -68,10 +70,11 @@ file(GLOB state_seeds CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/corpus/state
 if(ONEPASS_FUZZ)
   add_executable(fuzz_state fuzz_state.c)
   target_link_libraries(fuzz_state PRIVATE onepass_static m)
+  target_compile_options(fuzz_state PRIVATE -fsanitize=fuzzer-no-link)
   target_link_options(fuzz_state PRIVATE -fsanitize=fuzzer)
   file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/found_state)
   add_test(NAME fuzz_state
-    COMMAND fuzz_state -max_total_time=10 -max_len=4096 -seed=1 -print_final_stats=1
+    COMMAND fuzz_state -max_total_time=${ONEPASS_FUZZ_SECONDS} -max_len=4096 -seed=1 -print_final_stats=1
       -artifact_prefix=${CMAKE_CURRENT_BINARY_DIR}/state- ${CMAKE_CURRENT_BINARY_DIR}/found_state
       ${CMAKE_CURRENT_SOURCE_DIR}/corpus/state)
   set_tests_properties(fuzz_state PROPERTIES TIMEOUT 120)

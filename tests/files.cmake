@@ -5,6 +5,9 @@ list(TRANSFORM file_parsers PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/../cli/files/)
 list(TRANSFORM file_parsers APPEND .c)
 add_library(onepass_file_parsers OBJECT ${file_parsers})
 target_link_libraries(onepass_file_parsers PUBLIC onepass_static m)
+if(ONEPASS_FUZZ)
+  target_compile_options(onepass_file_parsers PRIVATE -fsanitize=fuzzer-no-link)
+endif()
 
 foreach(format npy safetensors json)
   onepass_test(test_files_${format})
@@ -25,10 +28,11 @@ foreach(format npy safetensors)
   if(ONEPASS_FUZZ)
     add_executable(${fuzzer} ${fuzzer}.c)
     target_link_libraries(${fuzzer} PRIVATE onepass_file_parsers)
+    target_compile_options(${fuzzer} PRIVATE -fsanitize=fuzzer-no-link)
     target_link_options(${fuzzer} PRIVATE -fsanitize=fuzzer)
     file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/found_${format})
     add_test(NAME ${fuzzer}
-      COMMAND ${fuzzer} -max_total_time=10 -max_len=4096 -seed=1 -print_final_stats=1
+      COMMAND ${fuzzer} -max_total_time=${ONEPASS_FUZZ_SECONDS} -max_len=4096 -seed=1 -print_final_stats=1
         -artifact_prefix=${CMAKE_CURRENT_BINARY_DIR}/${format}- ${CMAKE_CURRENT_BINARY_DIR}/found_${format}
         ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${format})
     set_tests_properties(${fuzzer} PROPERTIES TIMEOUT 120)

@@ -9,8 +9,9 @@
 #
 # A proof is given once: the release build has every instruction set of this machine and every test, of which those that
 # only repeat themselves with more numbers are quick; the others have the one set that the library would choose here and
-# quick tests. The shared library and the library in one file have a quarter of the golden file, whose rest the static one
-# has; sanitizers see one of 25 cases of test_losses and leave out test_order and test_skip_if_one, which take the same
+# quick tests. The shared library and the library in one file have a sixteenth of the golden file, whose rest the static
+# one has, and emulated sets too; test_rows and test_vectors take one of 3 cases of their lists; sanitizers see one of 25
+# cases of test_losses, one of 5 of rows and vectors, and leave out test_order and test_skip_if_one, which take the same
 # ways through the library as other tests and are about bits; the wheel is compiled without optimisation. TEST=full,
 # which is `make test-full`, gives them all sets, every test in full and every kernel.
 #
@@ -103,12 +104,17 @@ can_build() {
 step_release() {
     build $work/release all || return
     sed -n 's/^-- onepass: \(no .*\)/\1/p' $work/release/configure.log | tee -a $work/notes
-    # The longest first, so that no core waits for them at the end.
-    long='^(test_simt_|test_transcendental_|terms_|golden_(shared|amalgamation)$)'
+    # The longest first, so that no core waits for them at the end. What the library chooses by itself is the golden
+    # file of one of the sets that have tests of their own.
+    long='^(test_simt_|test_stack|test_transcendental_|terms_|golden(_shared|_amalgamation)?$)'
+    lists='^(test_rows|test_vectors)$'
     (
-        [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1 ONEPASS_TEST_SHARE=2/4
+        [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1 ONEPASS_TEST_SHARE=2/16
         check $work/release -R "$long"
-    ) && check $work/release -E "$long"
+    ) && (
+        [ "${TEST:-}" = full ] || export ONEPASS_TEST_CASES=15
+        check $work/release -R "$lists"
+    ) && check $work/release -E "$long|$lists"
 }
 
 # Address and undefined-behaviour sanitizers. With clang libFuzzer is in the same build; with gcc a generator stands in
@@ -117,7 +123,8 @@ step_release() {
 step_sanitize() {
     echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return (void)d, (void)n, 0; }' >$work/fuzz.c
     if has clang && clang -fsanitize=fuzzer,address,undefined $work/fuzz.c -o $work/fuzz >$work/probe.log 2>&1; then
-        set -- -DCMAKE_C_COMPILER=clang -DONEPASS_FUZZ=ON -DONEPASS_SANITIZE=fuzzer-no-link,address,undefined
+        set -- -DCMAKE_C_COMPILER=clang -DONEPASS_FUZZ=ON -DONEPASS_SANITIZE=address,undefined
+        [ "${TEST:-}" = full ] || set -- "$@" -DONEPASS_FUZZ_SECONDS=4
     else
         note "libFuzzer is not here, and a generator stood in for it" "apt-get install clang libclang-rt-14-dev"
         can_build "${CC:-cc}" -fsanitize=address,undefined ||
@@ -166,7 +173,7 @@ step_clang() {
     export ONEPASS_TEST_QUICK=1
     build $work/clang "$targets" $native -DCMAKE_C_COMPILER=clang &&
         check $work/clang -R "^($(echo "$programs" | tr ' ' '|'))\$" || return
-    [ "${TEST:-}" = full ] || export ONEPASS_TEST_SHARE=2/4
+    [ "${TEST:-}" = full ] || export ONEPASS_TEST_SHARE=2/16
     check $work/clang -R '^golden_shared$'
 }
 
@@ -194,6 +201,7 @@ step_python() {
 step_tool() {
     find_python numpy hypothesis safetensors ml_dtypes
     build $work/release "onepass_tool onepass_oracle_shared" || return
+    [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1
     PYTHONPATH=$work/release/python ONEPASS_TOOL=$work/release/cli/onepass run_pytest tests/cli || return
     [ ! -x $work/sanitize/cli/onepass ] ||
         ASAN_OPTIONS=detect_leaks=0 ONEPASS_TOOL=$work/sanitize/cli/onepass run_pytest tests/cli/test_files.py \

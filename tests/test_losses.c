@@ -27,15 +27,9 @@ static void compare_blocks(const test_case *c, const prepared_case *expected, co
     CHECK(0, "%s: %s", text, difference);
 }
 
-/* ONEPASS_TEST_CASES=25 takes one of 25 cases, for emulators; the golden file has the bits of all. */
 static size_t step_of_list(void) {
-    const char *cases = getenv("ONEPASS_TEST_CASES");
-    const long one_of = cases ? strtol(cases, NULL, 10) : 0;
-    if (one_of > 0) {
-        printf("ONEPASS_TEST_CASES: left out: all but one of %ld cases of the list\n", one_of);
-        return (size_t)one_of;
-    }
-    return check_quick("four of five cases of the list") ? 5 : 1;
+    const size_t one_of = check_one_of(1);
+    return one_of > 1 ? one_of : check_quick("four of five cases of the list") ? 5 : 1;
 }
 
 static void test_list(void) {

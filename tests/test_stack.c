@@ -175,6 +175,7 @@ int main(void) {
     if (CHECK_SANITIZED) {
         return check_skip("sanitizers make frames larger");
     }
+    const size_t step = check_quick("three of four cases of rows and of vectors") ? 4 : 1;
     unsigned char *painted = map_stack(PAINTED), *exact = map_stack(PAINTED);
     size_t deepest = 0;
     depth_of_nothing = measure(painted, do_nothing, NULL);
@@ -194,11 +195,15 @@ int main(void) {
     size_t count;
     const row_case *cases = row_case_list(&count);
     for (size_t i = 0; i < count; i++) {
-        test_rows_on_stack(&cases[i], painted, exact, &deepest);
+        if (check_takes(i, step)) {
+            test_rows_on_stack(&cases[i], painted, exact, &deepest);
+        }
     }
     const vector_case *vectors = vector_case_list(&count);
     for (size_t i = 0; i < count; i++) {
-        test_vectors_on_stack(&vectors[i], painted, exact, &deepest);
+        if (check_takes(i, step)) {
+            test_vectors_on_stack(&vectors[i], painted, exact, &deepest);
+        }
     }
     printf("the deepest call took %zu bytes of stack\n", deepest);
     return check_finish();
