@@ -378,6 +378,14 @@ ONEPASS_API onepass_status onepass_merge_dimensions(onepass_shape *shape, int64_
  * slice may have log_sum_exp, predicted and row_state, of its own rows, as outputs. A
  * mean over class indices is divided by the sum of what all rows count for, so its
  * gradients too need that as the divisor; docs/rows.md says how to have it beforehand.
+ *
+ * A slice may be in the memory of a GPU (device = ONEPASS_CUDA), whatever the slices before: add then puts its work on
+ * the call's stream and returns without waiting, as onepass_run does. What it comes to stays in memory of the GPU that
+ * belongs to the accumulator, 256 KiB for dozens of slices in flight, until merge, of `from`, export or finish ask for
+ * it: these wait for the slices, whatever their streams, and describe does not. Destroy waits too, and frees that
+ * memory. If the context of such a slice is destroyed before, its sum is lost, and they say so. A stream under capture
+ * is refused, since a graph would add the same elements each time that it is replayed. A class index that is not one is
+ * no error there, as in a call: its row comes out as NaN. The value of finish is in memory of the CPU.
  */
 typedef struct onepass_accumulator onepass_accumulator;
 

@@ -36,7 +36,16 @@ const char *onepass_accumulator_unit(const onepass_accumulator *accumulator) {
     return accumulator->whole.family == FAMILY_PAIRWISE ? "elements" : "rows";
 }
 
-int64_t onepass_accumulator_first_known(const onepass_accumulator *accumulator, int64_t first, int64_t end) {
+/* Of what slices on GPUs have. */
+static int64_t first_pending(const onepass_accumulator *accumulator, int64_t first, int64_t end) {
+    int64_t found = end;
+    for (const pending_slice *slice = accumulator->pending.slice; slice; slice = slice->next)
+        if (slice->first < found && slice->end > first)
+            found = slice->first > first ? slice->first : first;
+    return found;
+}
+
+static int64_t first_taken(const onepass_accumulator *accumulator, int64_t first, int64_t end) {
     const torn_tiles *torn = &accumulator->torn;
     const int64_t tile = first / ORDER_TILE, end_tile = (end - 1) / ORDER_TILE + 1;
     const int64_t node = order_first_known(&accumulator->known, tile, end_tile);
@@ -49,6 +58,25 @@ int64_t onepass_accumulator_first_known(const onepass_accumulator *accumulator, 
             return before + next < found ? before + next : found;
     }
     return found;
+}
+
+int64_t onepass_accumulator_first_known(const onepass_accumulator *accumulator, int64_t first, int64_t end) {
+    return first_pending(accumulator, first, first_taken(accumulator, first, end));
+}
+
+/* Where the run of known elements ends that this one is in, or the element itself. */
+static int64_t end_of_known(const onepass_accumulator *accumulator, int64_t element) {
+    const order_forest *known = &accumulator->known;
+    const torn_tiles *torn = &accumulator->torn;
+    const int64_t tile = element / ORDER_TILE, at = order_place(known, tile + 1), i = onepass_torn_find(torn, tile);
+    if (at > 0 && order_node_end(known, &known->node[at - 1]) > tile)
+        return elements_before(accumulator, order_node_end(known, &known->node[at - 1]));
+    for (const pending_slice *slice = accumulator->pending.slice; slice; slice = slice->next)
+        if (slice->first <= element && slice->end > element)
+            return slice->end;
+    if (i < torn->count && torn->tile[i]->tile == tile)
+        return tile * ORDER_TILE + onepass_torn_next(&torn->tile[i]->has, element % ORDER_TILE, false);
+    return element;
 }
 
 void onepass_accumulator_put_torn(onepass_accumulator *accumulator, torn_tile *torn) {
@@ -80,10 +108,6 @@ onepass_status onepass_accumulator_check_place(const onepass_call *call) {
                             "%s is set; an accumulator takes what a mean is divided by as a number, so it must be null "
                             "and the number, where it is known, the divisor",
                             call->divisor_tensor ? "divisor_tensor" : "divided_by");
-    if (call->device != ONEPASS_CPU)
-        return onepass_fail(ONEPASS_NOT_SUPPORTED,
-                            "device is ONEPASS_CUDA; an accumulator adds up on the CPU, so expected ONEPASS_CPU and "
-                            "memory of the CPU");
     return ONEPASS_OK;
 }
 
@@ -231,6 +255,7 @@ ARITHMETIC onepass_status merge(onepass_accumulator *into, const onepass_accumul
                       onepass_accumulator_divided_by(into->divided_by),
                       onepass_accumulator_divided_by(from->divided_by));
     OK(onepass_accumulator_check_kind(&into->whole, &from->whole));
+    OK(onepass_accumulator_wait(from));
     OK(check_apart(into, from));
     OK(onepass_accumulator_make_room(into, from->known.count + from->torn.count, 2 * from->torn.count));
     torn_tile **copy = from->torn.count ? into->torn.tile + into->torn.room - from->torn.count : NULL;
@@ -253,39 +278,29 @@ typedef struct progress {
     int64_t added, missing, missing_end;
 } progress;
 
-/* What is there comes in order. */
-static void walk_over(progress *progress, int64_t first, int64_t end) {
-    progress->added += end - first;
-    if (first == progress->missing)
-        progress->missing = end;
-    else if (first < progress->missing_end)
-        progress->missing_end = first;
-}
-
-static void walk_torn(const torn_tile *torn, progress *progress) {
-    const int64_t before = torn->tile * ORDER_TILE;
-    int64_t first = onepass_torn_next(&torn->has, 0, true);
-    while (first < ORDER_TILE) {
-        const int64_t end = onepass_torn_next(&torn->has, first, false);
-        walk_over(progress, before + first, before + end);
-        first = onepass_torn_next(&torn->has, end, true);
-    }
+static int64_t count_known(const onepass_accumulator *accumulator) {
+    const order_forest *known = &accumulator->known;
+    int64_t count = 0;
+    for (int64_t i = 0; i < known->count; i++)
+        count += elements_before(accumulator, order_node_end(known, &known->node[i])) -
+                 elements_before(accumulator, known->node[i].first);
+    for (int64_t i = 0; i < accumulator->torn.count; i++)
+        count += onepass_torn_count(&accumulator->torn.tile[i]->has);
+    for (const pending_slice *slice = accumulator->pending.slice; slice; slice = slice->next)
+        count += slice->end - slice->first;
+    return count;
 }
 
 static progress progress_of(const onepass_accumulator *accumulator) {
-    const order_forest *known = &accumulator->known;
-    const torn_tiles *torn = &accumulator->torn;
-    progress progress = {0, 0, accumulator->total};
-    int64_t i = 0, j = 0;
-    while (i < known->count || j < torn->count) {
-        if (i == known->count || (j < torn->count && torn->tile[j]->tile < known->node[i].first)) {
-            walk_torn(torn->tile[j++], &progress);
-        } else {
-            const order_node *node = &known->node[i++];
-            walk_over(&progress, elements_before(accumulator, node->first),
-                      elements_before(accumulator, order_node_end(known, node)));
-        }
+    const int64_t total = accumulator->total;
+    progress progress = {.added = count_known(accumulator), .missing_end = total};
+    for (int64_t end = 0; progress.missing < total; progress.missing = end) {
+        end = end_of_known(accumulator, progress.missing);
+        if (end == progress.missing)
+            break;
     }
+    if (progress.missing < total)
+        progress.missing_end = onepass_accumulator_first_known(accumulator, progress.missing, total);
     return progress;
 }
 
@@ -302,6 +317,7 @@ ARITHMETIC onepass_status finish(const onepass_accumulator *accumulator, const o
             "%lld of the %lld %s have been added; the first that are missing are %lld to %lld; expected all",
             (long long)progress.added, (long long)accumulator->total, onepass_accumulator_unit(accumulator),
             (long long)progress.missing, (long long)(progress.missing_end - 1));
+    OK(onepass_accumulator_wait(accumulator));
     const order_forest *known = &accumulator->known;
     const double sum = known->count ? known->node[0].sum : 0;
     const double divisor = has_weight_sums(accumulator) ? known->node[0].weights : accumulator->whole.divisor;
@@ -364,6 +380,7 @@ onepass_status onepass_accumulator_finish(const onepass_accumulator *accumulator
 void onepass_accumulator_destroy(onepass_accumulator *accumulator) {
     if (!accumulator)
         return;
+    onepass_pending_drop(&accumulator->pending);
     onepass_torn_free(&accumulator->torn);
     free(accumulator->known.node);
     free(accumulator);

@@ -4,6 +4,7 @@
 
 #include "engine.h"
 #include "order.h"
+#include "pending.h"
 #include "torn.h"
 
 /* What a mean is divided by. Its slices have weights or none of them has, and so with masks; the first one that is
@@ -25,6 +26,7 @@ struct onepass_accumulator {
     order_forest known;
     int64_t room; /* for nodes */
     torn_tiles torn;
+    pending_slices pending;
 };
 
 /* Whether the weights are summed beside the terms. */
@@ -65,7 +67,16 @@ ONEPASS_INTERNAL int64_t onepass_accumulator_first_known(const onepass_accumulat
  * there is room. A tile that has all of its terms becomes a node. */
 ONEPASS_INTERNAL void onepass_accumulator_put_torn(onepass_accumulator *accumulator, torn_tile *torn);
 
-/* Flags, device and divisor of a call are those that an accumulator can have. */
+/* src/accumulator_slice.c: how the accumulator cuts a slice of so many elements; what a GPU found them to come to goes
+ * into the accumulator; and that for all slices, which are waited for. The last leaves an accumulator that was lent to
+ * be read as it was to its owner. */
+ONEPASS_INTERNAL void onepass_accumulator_cut(const onepass_accumulator *accumulator, int64_t first, int64_t count,
+                                              int32_t compute, bool over_weights, slice_parts *parts);
+ONEPASS_INTERNAL onepass_status onepass_accumulator_take_slice(onepass_accumulator *accumulator, int64_t first,
+                                                               int64_t end, const unsigned char *results);
+ONEPASS_INTERNAL onepass_status onepass_accumulator_wait(const onepass_accumulator *accumulator);
+
+/* Flags and divisor of a call are those that an accumulator can have. */
 ONEPASS_INTERNAL onepass_status onepass_accumulator_check_place(const onepass_call *call);
 
 /* The type that slices are computed in is one, as that of a call is, and so is the number of classes; the first slice

@@ -228,6 +228,7 @@ ARITHMETIC onepass_status export(const onepass_accumulator *accumulator, void *b
     if (strlen(accumulator->whole.loss->info.name) >= STATE_NAME)
         return onepass_fail(ONEPASS_NOT_SUPPORTED, "the name of the loss %s is too long; expected less than %d letters",
                             accumulator->whole.loss->info.name, STATE_NAME);
+    OK(onepass_accumulator_wait(accumulator));
     const size_t needed = size_of_state(accumulator);
     *size = needed;
     if (!bytes)

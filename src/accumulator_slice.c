@@ -1,16 +1,19 @@
 /*
  * Slices of an accumulator. A slice is cut into aligned blocks of tiles; each is computed like a call of its own and is
  * one node of the tree over the whole, whatever comes before or after it. Of tiles that it begins or ends within, the
- * terms are kept. Gradients are written at once, those of torn tiles too.
+ * terms are kept. Gradients are written at once, those of torn tiles too. What a GPU computes is taken in later.
  */
 #include "accumulator.h"
 #include "call.h"
+#include "dtype.h"
 #include "float_state.h"
 #include "message.h"
 #include "plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+_Static_assert(MOST_PARTS == ORDER_MOST_NODES + 2, "nodes, and what is torn at both ends");
 
 /* -------------------------------------------------------------- what is given -- */
 
@@ -54,86 +57,174 @@ static onepass_status check_weight(const onepass_accumulator *accumulator, const
     return ONEPASS_OK;
 }
 
-/* ---------------------------------------------------------------- what is run -- */
+/* ----------------------------------------------------------------- what it is -- */
 
-/* A slice, cut: first comes the rest of a tile that it begins within, then come whole tiles, then the beginning of one
- * that it ends within. Where the whole ends its last tile is one, too. */
+static void add_part(slice_parts *parts, int64_t first, int64_t end, int64_t tile, int level) {
+    parts->part[parts->count++] =
+        (slice_part){.first = first - parts->first, .count = end - first, .tile = tile, .level = level};
+}
+
+/* Results lie one behind the other, sums of 8 bytes and terms in the compute type, from multiples of 16 bytes on, as
+ * kernels like it. */
+static void place_results(slice_parts *parts) {
+    const size_t size = dtype_size(parts->compute);
+    for (int i = 0; i < parts->count; i++) {
+        slice_part *part = &parts->part[i];
+        const size_t bytes = part->level == TORN ? ((size_t)part->count * size + 15) / 16 * 16 : 16;
+        part->at = parts->size;
+        part->weights_at = part->at + bytes;
+        parts->size += parts->over_weights ? 2 * bytes : bytes;
+    }
+}
+
+void onepass_accumulator_cut(const onepass_accumulator *accumulator, int64_t first, int64_t count, int32_t compute,
+                             bool over_weights, slice_parts *parts) {
+    const int64_t end = first + count, begin_tile = first / ORDER_TILE + (first % ORDER_TILE != 0);
+    const int64_t last_tile = end == accumulator->total ? accumulator->known.tiles : end / ORDER_TILE;
+    const int64_t end_tile = last_tile > begin_tile ? last_tile : begin_tile; /* or it is within one tile */
+    const int64_t begin = elements_before(accumulator, begin_tile), rest = elements_before(accumulator, end_tile);
+    parts->first = first;
+    parts->end = end;
+    parts->compute = compute;
+    parts->over_weights = over_weights;
+    parts->count = 0;
+    parts->size = 0;
+    if (first < begin)
+        add_part(parts, first, end < begin ? end : begin, begin_tile - 1, TORN);
+    for (int64_t tile = begin_tile; tile < end_tile;) {
+        const int level = order_level_of(tile, end_tile);
+        const int64_t next = tile + ((int64_t)1 << level);
+        add_part(parts, elements_before(accumulator, tile), elements_before(accumulator, next), tile, level);
+        tile = next;
+    }
+    if (end > rest)
+        add_part(parts, rest, end, end_tile, TORN);
+    place_results(parts);
+}
+
+/* A slice and what it comes to, of which nothing goes into the accumulator before there is room for all. Not on the
+ * stack, of which a call may take little. */
 typedef struct cut_slice {
-    int64_t first, end;     /* elements */
-    int64_t tile, end_tile; /* that are whole */
-    torn_tile *torn[2];     /* null where there is none */
-    bool over_weights;
+    slice_parts parts;
+    double sum[MOST_PARTS], weights[MOST_PARTS];
+    torn_tile *torn[2]; /* in the order of the parts */
 } cut_slice;
 
-static cut_slice cut(const onepass_accumulator *accumulator, int64_t first, int64_t count) {
-    cut_slice slice = {.first = first, .end = first + count};
-    const int64_t end = slice.end;
-    slice.tile = first / ORDER_TILE + (first % ORDER_TILE != 0);
-    slice.end_tile = end == accumulator->total ? accumulator->known.tiles : end / ORDER_TILE;
-    if (slice.end_tile < slice.tile) /* it begins and ends within one tile, which is left to the beginning */
-        slice.end_tile = slice.tile;
+static cut_slice *new_slice(void) {
+    cut_slice *slice = malloc(sizeof *slice);
+    if (slice)
+        slice->torn[0] = slice->torn[1] = NULL;
+    else
+        onepass_fail(ONEPASS_OUT_OF_MEMORY, "no memory for the parts of a slice of an accumulator");
     return slice;
 }
 
-static void free_torn(cut_slice *slice) {
+static void free_slice(cut_slice *slice) {
     free(slice->torn[0]);
     free(slice->torn[1]);
+    free(slice);
 }
 
-static onepass_status allocate_torn(const onepass_accumulator *accumulator, int32_t compute, cut_slice *slice) {
-    const bool begins = slice->first < elements_before(accumulator, slice->tile);
-    const bool ends = slice->end > elements_before(accumulator, slice->end_tile);
-    if (begins)
-        slice->torn[0] = onepass_torn_new(slice->tile - 1, compute, slice->over_weights);
-    if (ends)
-        slice->torn[1] = onepass_torn_new(slice->end_tile, compute, slice->over_weights);
-    if ((begins && !slice->torn[0]) || (ends && !slice->torn[1])) {
-        free_torn(slice);
-        return onepass_fail(ONEPASS_OUT_OF_MEMORY, "no memory for the terms of a torn tile of an accumulator");
+static onepass_status make_room(onepass_accumulator *accumulator, cut_slice *slice) {
+    const slice_parts *parts = &slice->parts;
+    int torn = 0;
+    OK(onepass_accumulator_make_room(accumulator, parts->count, 2));
+    for (int i = 0; i < parts->count; i++) {
+        if (parts->part[i].level != TORN)
+            continue;
+        slice->torn[torn] = onepass_torn_new(parts->part[i].tile, parts->compute, parts->over_weights);
+        if (!slice->torn[torn++])
+            return onepass_fail(ONEPASS_OUT_OF_MEMORY, "no memory for the terms of a torn tile of an accumulator");
     }
     return ONEPASS_OK;
 }
 
-/* Computes elements first to end - 1 of the whole. */
-static onepass_status run_part(const engine *engine, job *job, const cut_slice *slice, int64_t first, int64_t end,
-                               torn_tile *torn, order_node *node) {
-    job->first = first - slice->first;
-    job->count = end - first;
-    job->sum = &node->sum;
-    job->terms = torn ? torn->terms : NULL;
-    OK(engine->run(job));
-    if (slice->over_weights) {
+/* Terms that lie at the beginning of torn tiles find their places there. */
+static void put_slice(onepass_accumulator *accumulator, cut_slice *slice) {
+    const slice_parts *parts = &slice->parts;
+    int torns = 0;
+    for (int i = 0; i < parts->count; i++) {
+        const slice_part *part = &parts->part[i];
+        if (part->level != TORN) {
+            const double weights = parts->over_weights ? slice->weights[i] : 0;
+            order_insert(&accumulator->known, (order_node){part->tile, part->level, slice->sum[i], weights});
+            continue;
+        }
+        torn_tile *torn = slice->torn[torns];
+        slice->torn[torns++] = NULL;
+        onepass_torn_place(torn, (parts->first + part->first) % ORDER_TILE, part->count);
+        onepass_accumulator_put_torn(accumulator, torn);
+    }
+}
+
+/* ------------------------------------------------------------------ on the CPU -- */
+
+/* Computes the slice part by part. */
+static onepass_status run_slice(onepass_accumulator *accumulator, job *job, cut_slice *slice) {
+    const engine *engine = onepass_engine(ONEPASS_CPU);
+    const slice_parts *parts = &slice->parts;
+    int torns = 0;
+    OK(make_room(accumulator, slice));
+    for (int i = 0; i < parts->count; i++) {
+        const slice_part *part = &parts->part[i];
+        torn_tile *torn = part->level == TORN ? slice->torn[torns++] : NULL;
+        job->first = part->first;
+        job->count = part->count;
+        job->sum = &slice->sum[i];
+        job->terms = torn ? torn->terms : NULL;
+        OK(engine->run(job));
+        if (!parts->over_weights)
+            continue;
         struct job weights;
         onepass_plan_weights(job, &weights);
-        weights.sum = &node->weights;
+        weights.sum = &slice->weights[i];
         weights.terms = torn ? onepass_torn_weights(torn) : NULL;
         OK(engine->run(&weights));
     }
-    if (torn)
-        onepass_torn_place(torn, first % ORDER_TILE, end - first);
+    put_slice(accumulator, slice);
     return ONEPASS_OK;
 }
 
-/* Computes the slice part by part. Nothing goes into the accumulator before all of it has come out right. */
-static onepass_status run_slice(const onepass_accumulator *accumulator, const engine *engine, job *job,
-                                const cut_slice *slice, order_node *block, int *blocks) {
-    order_node unused;
-    const int64_t begin = elements_before(accumulator, slice->tile), end = slice->end;
-    if (slice->torn[0])
-        OK(run_part(engine, job, slice, slice->first, end < begin ? end : begin, slice->torn[0], &unused));
-    *blocks = 0;
-    for (int64_t tile = slice->tile; tile < slice->end_tile; (*blocks)++) {
-        order_node *own = &block[*blocks];
-        *own = (order_node){.first = tile, .level = order_level_of(tile, slice->end_tile)};
-        const int64_t next = tile + ((int64_t)1 << own->level);
-        OK(run_part(engine, job, slice, elements_before(accumulator, tile), elements_before(accumulator, next), NULL,
-                    own));
-        tile = next;
+/* --------------------------------------------------------------------- on a GPU -- */
+
+static onepass_status take_results(onepass_accumulator *accumulator, cut_slice *slice, const unsigned char *results) {
+    const slice_parts *parts = &slice->parts;
+    int torns = 0;
+    OK(make_room(accumulator, slice));
+    for (int i = 0; i < parts->count; i++) {
+        const slice_part *part = &parts->part[i];
+        torn_tile *torn = part->level == TORN ? slice->torn[torns++] : NULL;
+        const size_t size = torn ? (size_t)part->count * dtype_size(parts->compute) : sizeof(double);
+        memcpy(torn ? (void *)torn->terms : &slice->sum[i], results + part->at, size);
+        if (parts->over_weights)
+            memcpy(torn ? onepass_torn_weights(torn) : &slice->weights[i], results + part->weights_at, size);
     }
-    if (slice->torn[1])
-        OK(run_part(engine, job, slice, elements_before(accumulator, slice->end_tile), end, slice->torn[1], &unused));
+    put_slice(accumulator, slice);
     return ONEPASS_OK;
 }
+
+onepass_status onepass_accumulator_take_slice(onepass_accumulator *accumulator, int64_t first, int64_t end,
+                                              const unsigned char *results) {
+    cut_slice *slice = new_slice();
+    if (!slice)
+        return ONEPASS_OUT_OF_MEMORY;
+    onepass_accumulator_cut(accumulator, first, end - first, accumulator->whole.compute, has_weight_sums(accumulator),
+                            &slice->parts);
+    const onepass_status status = take_results(accumulator, slice, results);
+    free_slice(slice);
+    return status;
+}
+
+static onepass_status take(void *taker, const pending_slice *slice, const unsigned char *results) {
+    return onepass_accumulator_take_slice(taker, slice->first, slice->end, results);
+}
+
+onepass_status onepass_accumulator_wait(const onepass_accumulator *accumulator) {
+    onepass_accumulator *own = (onepass_accumulator *)(uintptr_t)accumulator; /* which the library has allocated */
+    return onepass_pending_take(&own->pending, take, own);
+}
+
+/* ------------------------------------------------------------------- add it -- */
 
 /* A slice has a value, which goes no further than the accumulator. The plan has to know, since some outputs come with a
  * value alone. */
@@ -153,10 +244,24 @@ static onepass_status plan_slice(const onepass_accumulator *accumulator, onepass
     return status;
 }
 
+static onepass_status run(onepass_accumulator *accumulator, job *job, int32_t device, int64_t first,
+                          bool over_weights) {
+    if (device == ONEPASS_CPU)
+        OK(onepass_check_labels(job, first)); /* of all parts, before the first one writes anything */
+    cut_slice *slice = new_slice();
+    if (!slice)
+        return ONEPASS_OUT_OF_MEMORY;
+    onepass_accumulator_cut(accumulator, first, job->count, job->compute, over_weights, &slice->parts);
+    const onepass_status status =
+        device == ONEPASS_CUDA ? onepass_pending_add(&accumulator->pending, job, &slice->parts, take, accumulator)
+                               : run_slice(accumulator, job, slice);
+    free_slice(slice);
+    return status;
+}
+
 ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_call *given, int64_t first) {
     onepass_call call;
     job job;
-    int blocks = 0;
     onepass_succeed();
     if (!accumulator)
         FAIL_ARGUMENT("accumulator is null; expected one that has begun");
@@ -176,31 +281,15 @@ ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_ca
                       "new ones",
                       onepass_accumulator_unit(accumulator), (long long)first, (long long)(end - 1),
                       (long long)onepass_accumulator_first_known(accumulator, first, end));
-    OK(onepass_check_labels(&job, first)); /* of all parts, before the first one writes anything */
     job.divisor = accumulator->whole.divisor;
     job.over_weights = false; /* not over those of a part */
-    /* The blocks wait at the end of the room, which is not the stack's, until they find their places in front. */
-    OK(onepass_accumulator_make_room(accumulator, 2 * ORDER_MOST_NODES + 2, 2));
-    order_node *block = accumulator->known.node + accumulator->room - ORDER_MOST_NODES;
-    cut_slice slice = cut(accumulator, first, job.count);
-    slice.over_weights = own > COUNT;
-    OK(allocate_torn(accumulator, job.compute, &slice));
-    const onepass_status status = run_slice(accumulator, onepass_engine(call.device), &job, &slice, block, &blocks);
-    if (status != ONEPASS_OK) {
-        free_torn(&slice);
-        return status;
-    }
+    OK(run(accumulator, &job, call.device, first, own > COUNT));
     accumulator->divided_by = own;
     accumulator->whole.compute = job.compute;
     if (job.family == FAMILY_ROWS)
         accumulator->whole.rows.classes = job.rows.classes;
     if (job.family == FAMILY_VECTORS)
         accumulator->whole.vectors = job.vectors;
-    for (int i = 0; i < blocks; i++)
-        order_insert(&accumulator->known, block[i]);
-    for (int i = 0; i < 2; i++)
-        if (slice.torn[i])
-            onepass_accumulator_put_torn(accumulator, slice.torn[i]);
     return ONEPASS_OK;
 }
 

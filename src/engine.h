@@ -61,7 +61,8 @@ typedef struct job {
     int32_t reduction;
     int32_t compute; /* ONEPASS_F32 or ONEPASS_F64 */
 
-    /* The elements: `count` of the common shape, from `first` on. Tiles are counted from `first`. */
+    /* The elements: `count` of the common shape, from `first` on. Tiles are counted from `first`. On a GPU views of one
+     * dimension begin there, and those of several are told. */
     int64_t first;
     int64_t count;
 
@@ -80,9 +81,10 @@ typedef struct job {
     bool over_elements;  /* that number, though there are weights */
     view divisor_tensor; /* what a mean is divided by, if its data are not null; one element */
     view divided_by;     /* an output: what a mean was divided by; one element */
-    double *sum;         /* if not null: the plain sum goes here as well */
+    double *sum;         /* if not null: the plain sum goes here as well; on a GPU it is the value, in its place */
     void *terms;         /* if not null: of fewer elements than a tile, with a sum, the terms stay here, in the compute
-                            type; a tile of them, which ends with +0. On the CPU alone */
+                            type; a tile of them, which ends with +0. On a GPU the terms of rows stay in the workspace,
+                            and nobody adds them up */
     int32_t threads;
     row_job rows;       /* of a loss over rows */
     vector_job vectors; /* of a vector loss */

@@ -28,7 +28,7 @@ endforeach()
 
 onepass_fake_driver(fake_driver)
 onepass_fake_driver(fake_driver_without_stream_id FAKE_LACKS_STREAM_ID)
-foreach(part preparation launches rows workspaces threads failures)
+foreach(part preparation launches rows workspaces slices threads failures)
   set(program test_cuda_host_${part})
   add_executable(${program} ${program}.c)
   target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_BINARY_DIR}/cuda_host)

@@ -538,6 +538,39 @@ EXPORT cuda_result cuMemsetD8Async(cuda_pointer pointer, unsigned char byte, siz
     return leave(CUDA_SUCCESS);
 }
 
+/* Within memory of the current context's GPU. */
+static bool is_within(cuda_pointer pointer, size_t size) {
+    const memory *memory = memory_at(pointer);
+    return memory && pointer + size <= (cuda_pointer)memory->data + memory->size && current() &&
+           memory->gpu == current()->gpu;
+}
+
+EXPORT cuda_result cuMemcpyDtoDAsync_v2(cuda_pointer to, cuda_pointer from, size_t size, cuda_stream stream);
+EXPORT cuda_result cuMemcpyDtoDAsync_v2(cuda_pointer to, cuda_pointer from, size_t size, cuda_stream stream) {
+    ENTER;
+    NEED_CONTEXT;
+    stream = stream_of(stream);
+    NEED(is_within(to, size) && is_within(from, size), ILLEGAL);
+    NEED(stream->alive && stream->context == current(), INVALID_HANDLE);
+    stream->launched++;
+    if (!the_fake.busy)
+        stream->done = stream->launched;
+    memcpy((void *)to, (const void *)from, size);
+    return leave(CUDA_SUCCESS);
+}
+
+EXPORT cuda_result cuMemcpyDtoHAsync_v2(void *to, cuda_pointer from, size_t size, cuda_stream stream);
+EXPORT cuda_result cuMemcpyDtoHAsync_v2(void *to, cuda_pointer from, size_t size, cuda_stream stream) {
+    ENTER;
+    NEED_CONTEXT;
+    NEED(is_within(from, size), ILLEGAL);
+    NEED(stream && stream->alive && stream->context == current(), INVALID_HANDLE);
+    if (!stream->is_library || !stream->non_blocking)
+        violate("memory was copied on a stream that is not the library's own");
+    memcpy(to, (const void *)from, size);
+    return leave(CUDA_SUCCESS);
+}
+
 EXPORT cuda_result cuPointerGetAttributes(unsigned count, int *attributes, void **data, cuda_pointer pointer);
 EXPORT cuda_result cuPointerGetAttributes(unsigned count, int *attributes, void **data, cuda_pointer pointer) {
     ENTER;
@@ -721,6 +754,18 @@ EXPORT cuda_result cuEventQuery(cuda_event event) {
     NEED(event && event->alive && event->context == current(), INVALID_HANDLE);
     NEED_NO_CAPTURE;
     return leave(is_running(event->stream, event->identity, event->launch) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS);
+}
+
+/* Who waits for work that is running has it done. */
+EXPORT cuda_result cuEventSynchronize(cuda_event event);
+EXPORT cuda_result cuEventSynchronize(cuda_event event) {
+    ENTER;
+    NEED(event && event->alive && event->context == current(), INVALID_HANDLE);
+    NEED_NO_CAPTURE;
+    the_fake.waits++;
+    if (is_running(event->stream, event->identity, event->launch))
+        event->stream->done = event->launch;
+    return leave(CUDA_SUCCESS);
 }
 
 /* ---------------------------------------------------------------- launches -- */

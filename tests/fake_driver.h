@@ -55,6 +55,7 @@ typedef struct fake {
 
     /* What was asked for. */
     int32_t calls, loads, lookups, retains, pushes, synchronisations; /* loads of modules, lookups of kernels */
+    int32_t waits;                                                    /* for events */
     int32_t launches;
     fake_launch launch[FAKE_MOST_LAUNCHES]; /* the last ones, by their number modulo this */
     fake_counts counts;

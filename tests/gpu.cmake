@@ -5,7 +5,8 @@ if(ONEPASS_SANITIZE)
   return() # builds with sanitizers have no kernels
 endif()
 add_executable(test_cuda test_cuda.c test_cuda_cases.c test_cuda_sizes.c test_cuda_graphs.c test_cuda_threads.c
-  test_cuda_state.c test_cuda_rows.c test_cuda_rows_edges.c test_cuda_rows_shards.c test_cuda_vectors.c gpu.c)
+  test_cuda_state.c test_cuda_rows.c test_cuda_rows_edges.c test_cuda_rows_shards.c
+  test_cuda_slices.c test_cuda_vectors.c gpu.c)
 target_include_directories(test_cuda PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(test_cuda PRIVATE onepass_test_cases Threads::Threads ${CMAKE_DL_LIBS})
 add_test(NAME test_cuda COMMAND test_cuda)

@@ -52,6 +52,7 @@ static const section sections[] = {
     {"vectors", test_cuda_vectors, true, 180, "vector losses, every case of their list"},
     {"vectors_graphs", test_cuda_vectors_graphs, true, 60, "the same, captured"},
     {"vectors_beyond_31_bits", test_cuda_vectors_beyond, false, 120, "more than 2^31 elements in vectors"},
+    {"slices", test_cuda_slices, true, 120, "accumulators of slices, on several streams"},
     {"first_capture_global", test_cuda_first_capture_global, false, 60, "a capture before any other call"},
     {"first_capture_thread_local", test_cuda_first_capture_thread_local, false, 60, "the same, thread-local"},
     {"first_capture_relaxed", test_cuda_first_capture_relaxed, false, 60, "the same, relaxed"},

@@ -58,6 +58,9 @@ int test_cuda_rows_edges(bool reduced);
 /* test_cuda_rows_shards.c */
 int test_cuda_rows_shards(bool reduced);
 
+/* test_cuda_slices.c */
+int test_cuda_slices(bool reduced);
+
 /* test_cuda_vectors.c */
 int test_cuda_vectors(bool reduced);
 int test_cuda_vectors_graphs(bool reduced);

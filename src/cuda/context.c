@@ -89,6 +89,18 @@ onepass_status onepass_cuda_enter(int32_t device_index, cuda_scope *scope) {
     return is_ours ? ONEPASS_OK : enter_primary(scope);
 }
 
+onepass_status onepass_cuda_enter_again(const cuda_scope *former, const char *what, cuda_scope *scope) {
+    *scope = (cuda_scope){.gpu = former->gpu, .context = former->context};
+    OK(onepass_cuda_open(&scope->driver));
+    const cuda_result result = push(scope);
+    const bool is_another = scope->pushed && scope->identity != former->identity;
+    if (is_another)
+        scope->driver->cuCtxPopCurrent(&(cuda_context){NULL});
+    if (is_another || result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT)
+        return onepass_fail(ONEPASS_DEVICE_FAILED, "the context of GPU %d is gone, and %s with it", former->gpu, what);
+    return onepass_cuda_check(scope->driver, result, "entering a context of GPU %d again", former->gpu);
+}
+
 onepass_status onepass_cuda_leave(const cuda_scope *scope, onepass_status status) {
     cuda_context ours;
     const cuda_result result = scope->pushed ? scope->driver->cuCtxPopCurrent(&ours) : CUDA_SUCCESS;

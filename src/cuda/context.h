@@ -23,6 +23,9 @@ typedef struct cuda_scope {
 /* Makes the right context current: the caller's if it belongs to the GPU, else the GPU's primary one. */
 ONEPASS_INTERNAL onepass_status onepass_cuda_enter(int32_t device_index, cuda_scope *scope);
 
+/* Makes a context current that was in a scope before, and that may be gone by now: `what` says what is gone with it. */
+ONEPASS_INTERNAL onepass_status onepass_cuda_enter_again(const cuda_scope *former, const char *what, cuda_scope *scope);
+
 /* Makes the caller's current again. `status` is that of what was done in between, and comes first. */
 ONEPASS_INTERNAL onepass_status onepass_cuda_leave(const cuda_scope *scope, onepass_status status);
 

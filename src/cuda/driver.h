@@ -23,6 +23,7 @@ enum {
     CUDA_ERROR_OUT_OF_MEMORY = 2,
     CUDA_ERROR_NO_DEVICE = 100,
     CUDA_ERROR_INVALID_DEVICE = 101,
+    CUDA_ERROR_INVALID_CONTEXT = 201,
     CUDA_ERROR_NOT_READY = 600,
     CUDA_ERROR_CONTEXT_IS_DESTROYED = 709 /* or a primary context that was reset */
 };
@@ -68,6 +69,10 @@ enum {
     FUNCTION(cuMemFree, "cuMemFree_v2", (cuda_pointer memory))                                                         \
     FUNCTION(cuMemsetD8Async, "cuMemsetD8Async",                                                                       \
              (cuda_pointer memory, unsigned char byte, size_t size, cuda_stream stream))                               \
+    FUNCTION(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2",                                                                \
+             (cuda_pointer to, cuda_pointer from, size_t size, cuda_stream stream))                                    \
+    FUNCTION(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2",                                                                \
+             (void *to, cuda_pointer from, size_t size, cuda_stream stream))                                           \
     FUNCTION(cuStreamCreate, "cuStreamCreate", (cuda_stream * stream, unsigned flags))                                 \
     FUNCTION(cuStreamDestroy, "cuStreamDestroy_v2", (cuda_stream stream))                                              \
     FUNCTION(cuStreamSynchronize, "cuStreamSynchronize", (cuda_stream stream))                                         \
@@ -78,6 +83,7 @@ enum {
     FUNCTION(cuEventDestroy, "cuEventDestroy_v2", (cuda_event event))                                                  \
     FUNCTION(cuEventRecord, "cuEventRecord", (cuda_event event, cuda_stream stream))                                   \
     FUNCTION(cuEventQuery, "cuEventQuery", (cuda_event event))                                                         \
+    FUNCTION(cuEventSynchronize, "cuEventSynchronize", (cuda_event event))                                             \
     FUNCTION(cuPointerGetAttributes, "cuPointerGetAttributes",                                                         \
              (unsigned count, int *attributes, void **data, cuda_pointer pointer))                                     \
     FUNCTION(cuLaunchKernel, "cuLaunchKernel",                                                                         \

@@ -3,7 +3,7 @@
  * before anything is launched, and a job is one launch on the caller's stream, for which
  * nobody waits, or a few: what a mean is divided by may have to be found out first, and the terms of rows be added up.
  */
-#include "cuda/context.h"
+#include "cuda/launch.h"
 #include "cuda/image.h"
 #include "cuda/plan.h"
 
@@ -63,7 +63,7 @@ static int64_t elements_of_operand(const job *job, int32_t k) {
 }
 
 /* All that the kernels will touch. */
-static onepass_status check_pointers(const cuda_scope *scope, const job *job) {
+onepass_status onepass_cuda_check_pointers(const cuda_scope *scope, const job *job) {
     const int64_t reduced = job->reduction == ONEPASS_NONE ? job->count : 1;
     for (int32_t k = 0; k < job->operand_count; k++)
         OK(check_view(scope, &job->operand[k], onepass_operand_name(job, k), elements_of_operand(job, k)));
@@ -92,8 +92,8 @@ static const char *what_rows_need(const job *job) {
                : ", with 56 bytes a row more for a vector loss, and 24 for every 32768 elements of a row";
 }
 
-static onepass_status find_workspace(const job *job, const cuda_scope *scope, cuda_state *state, size_t size,
-                                     bool alone, cuda_loan *loan) {
+onepass_status onepass_cuda_find_workspace(const job *job, const cuda_scope *scope, cuda_state *state, size_t size,
+                                           bool alone, cuda_loan *loan) {
     *loan = (cuda_loan){0};
     if (size == 0)
         return ONEPASS_OK;
@@ -129,8 +129,8 @@ static onepass_status plan_steps(const job *job, const cuda_scope *scope, cuda_s
     return ONEPASS_OK;
 }
 
-static onepass_status take_step(const cuda_driver *driver, cuda_launch *launch, cuda_function kernel,
-                                cuda_pointer workspace, cuda_stream stream) {
+onepass_status onepass_cuda_take_step(const cuda_driver *driver, cuda_launch *launch, cuda_function kernel,
+                                      cuda_pointer workspace, cuda_stream stream) {
     if (launch->blocks == 0)
         return ONEPASS_OK;
     onepass_cuda_give_workspace(launch, (void *)workspace);
@@ -148,15 +148,15 @@ static onepass_status run_here(const job *job, const cuda_scope *scope) {
     steps steps;
     cuda_launch launch;
     cuda_loan loan;
-    OK(check_pointers(scope, job));
+    OK(onepass_cuda_check_pointers(scope, job));
     OK(onepass_cuda_state(scope, &state));
     OK(plan_steps(job, scope, state, &steps, &launch));
-    OK(find_workspace(job, scope, state, steps.workspace, steps.count > 1, &loan));
+    OK(onepass_cuda_find_workspace(job, scope, state, steps.workspace, steps.count > 1, &loan));
     onepass_status status = ONEPASS_OK;
     for (int i = 0; i < steps.count && status == ONEPASS_OK; i++) {
         if (steps.count > 1)
             onepass_cuda_plan_step(job, i, state->multiprocessors, &launch);
-        status = take_step(scope->driver, &launch, steps.kernel[i], loan.memory, job->stream);
+        status = onepass_cuda_take_step(scope->driver, &launch, steps.kernel[i], loan.memory, job->stream);
     }
     onepass_cuda_return(scope->driver, &state->workspaces, job->stream, &loan);
     return status;

@@ -142,6 +142,7 @@ typedef struct cuda_tiny {
 /* A tensor of a general kernel, with the dimensions of its view. */
 typedef struct cuda_view {
     int32_t ndim;
+    int64_t first; /* the element that the job begins with; 0 but in parts of a slice, of several dimensions */
     int64_t extent[ONEPASS_MAX_DIMENSIONS];
     int64_t stride[ONEPASS_MAX_DIMENSIONS];
     cuda_divisor by[ONEPASS_MAX_DIMENSIONS]; /* the extent */

@@ -31,6 +31,7 @@ static const loss *loss_of(const job *job) {
 
 void onepass_cuda_plan_view(const view *view, cuda_view *general) {
     general->ndim = view->ndim;
+    general->first = 0;
     for (int32_t d = 0; d < view->ndim; d++) {
         general->extent[d] = view->shape[d];
         general->stride[d] = view->stride[d];
@@ -51,9 +52,13 @@ static int32_t unweighted_buffers(const job *job) {
 }
 
 static void plan_general(const job *job, cuda_general *general) {
-    for (int which = 0; which < CUDA_GENERAL_TENSORS; which++)
-        if (tensor_of(job, which)->data)
-            onepass_cuda_plan_view(tensor_of(job, which), &general->view[which]);
+    for (int which = 0; which < CUDA_GENERAL_TENSORS; which++) {
+        if (!tensor_of(job, which)->data)
+            continue;
+        onepass_cuda_plan_view(tensor_of(job, which), &general->view[which]);
+        if (general->view[which].ndim > 1)
+            general->view[which].first = job->first;
+    }
     general->weight = job->weight.data;
     general->weight_dtype = job->weight.data ? job->weight.dtype : 0;
     general->weight_buffer = unweighted_buffers(job);
@@ -62,7 +67,7 @@ static void plan_general(const job *job, cuda_general *general) {
 }
 
 static void plan_total(const job *job, cuda_total *total) {
-    const double divisor = known_divisor(job);
+    const double divisor = job->sum ? 1 : known_divisor(job);
     const bool multiplies = is_product(divisor);
     total->value = job->value.data;
     total->workspace = NULL;

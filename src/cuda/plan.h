@@ -120,6 +120,9 @@ ONEPASS_INTERNAL void onepass_cuda_plan_terms(const job *job, bool of_weights, i
 ONEPASS_INTERNAL int64_t onepass_cuda_terms_at(const job *job);
 ONEPASS_INTERNAL size_t onepass_cuda_terms_size(const job *job);
 
+/* What each row of a job of FAMILY_ROW_WEIGHTS counts for, or how many rows do. */
+ONEPASS_INTERNAL void onepass_cuda_plan_row_weights(const job *job, cuda_launch *launch);
+
 /* src/cuda/vectors.c: the launches that have the rows of a vector loss, from 0 on, and how many there are. */
 ONEPASS_INTERNAL int onepass_cuda_vector_steps(const job *job);
 ONEPASS_INTERNAL void onepass_cuda_plan_vectors(const job *job, int step, cuda_launch *launch);

@@ -303,7 +303,7 @@ static int32_t lines_of_block(const job *job, int32_t multiprocessors) {
 /* Such a block adds up its rows if they are a tile. */
 static bool adds_up(const job *job, int32_t multiprocessors) {
     bool in_one_piece;
-    return job->family == FAMILY_ROWS && wants_sum(job) && tiles_of(job->count) <= CUDA_MOST_BLOCKS &&
+    return job->family == FAMILY_ROWS && wants_sum(job) && !job->terms && tiles_of(job->count) <= CUDA_MOST_BLOCKS &&
            is_few_variant(row_variant(job, &in_one_piece)) && lines_of_block(job, multiprocessors) == ORDER_LINES;
 }
 
@@ -472,8 +472,8 @@ static void plan_second_pass(const job *job, int32_t multiprocessors, cuda_launc
     }
 }
 
-static void plan_row_weights(const job *job, cuda_launch *launch) {
-    const bool counts = counts_rows(job);
+void onepass_cuda_plan_row_weights(const job *job, cuda_launch *launch) {
+    const bool counts = counts_rows(job) && !job->terms;
     const int64_t blocks = (job->count + 255) / 256;
     begin_launch(job, &onepass_cuda_rows, counts ? variant_row_count : variant_row_weights, launch);
     plan_row(job, &launch->parameter.row);
@@ -536,7 +536,7 @@ static bool plan_before(const job *job, int step, int32_t multiprocessors, cuda_
         return step == 0;
     }
     if (step == 0)
-        plan_row_weights(&weights, launch);
+        onepass_cuda_plan_row_weights(&weights, launch);
     else if (step == 1 && !counts_rows(&weights))
         onepass_cuda_plan_terms(&weights, true, multiprocessors, launch);
     else
@@ -564,7 +564,7 @@ bool onepass_cuda_plan_step(const job *job, int step, int32_t multiprocessors, c
         return plan_before(job, step, multiprocessors, launch);
     step -= before;
     const bool vectors = job->family == FAMILY_VECTORS;
-    const bool sums = (rows || vectors) && wants_sum(job) && !adds_up(job, multiprocessors);
+    const bool sums = (rows || vectors) && wants_sum(job) && !job->terms && !adds_up(job, multiprocessors);
     const int own = vectors ? onepass_cuda_vector_steps(job) : goes_twice(job) ? 2 : 1;
     if (step < own && vectors)
         onepass_cuda_plan_vectors(job, step, launch);

@@ -68,7 +68,8 @@ typedef enum layout {
     CONSTANTS /* one number of the compute type for a tile */
 } layout;
 
-static layout layout_of(const view *view, int32_t compute, cuda_rows *rows, bool *has_rows) {
+static layout layout_of(const job *job, const view *view, cuda_rows *rows, bool *has_rows) {
+    const int32_t compute = job->compute;
     if (!view->data)
         return ABSENT;
     const int inner = view->ndim - 1;
@@ -77,7 +78,8 @@ static layout layout_of(const view *view, int32_t compute, cuda_rows *rows, bool
     const int64_t alignment = constant ? size : real ? 16 : 8;
     *has_rows = constant || view->ndim == 2;
     *rows = (cuda_rows){.tile_step = constant ? 0 : ORDER_TILE, .tiles = 1};
-    if (view->ndim > 2 || (stride != 0 && stride != 1) || !(real || (half && !constant)))
+    if (view->ndim > 2 || (view->ndim == 2 && job->first != 0) || (stride != 0 && stride != 1) ||
+        !(real || (half && !constant)))
         return NOT_DIRECT;
     if (view->ndim == 2) {
         rows->row_step = view->stride[0];
@@ -108,9 +110,8 @@ static void find_layouts(const job *job, cuda_direct *direct, layout *layout) {
     direct->head.rows = 0;
     for (int which = 0; which < CUDA_TENSORS; which++) {
         bool has_rows = false;
-        layout[which] = is_one_number(job, which)
-                            ? ABSENT
-                            : layout_of(tensor_of(job, which), job->compute, &direct->rows[which], &has_rows);
+        layout[which] =
+            is_one_number(job, which) ? ABSENT : layout_of(job, tensor_of(job, which), &direct->rows[which], &has_rows);
         if (has_rows)
             direct->head.rows |= (uint8_t)(1u << which);
     }

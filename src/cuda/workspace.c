@@ -175,7 +175,7 @@ static onepass_status workspace_of_stream(const cuda_driver *driver, cuda_worksp
 
 /* -------------------------------------------------------- borrow and return -- */
 
-static onepass_status is_captured(const cuda_driver *driver, cuda_stream stream, bool *captured) {
+onepass_status onepass_cuda_is_captured(const cuda_driver *driver, cuda_stream stream, bool *captured) {
     int capture = 0;
     OK(onepass_cuda_check(driver, driver->cuStreamIsCapturing(stream, &capture),
                           "asking whether the stream is captured"));
@@ -192,7 +192,7 @@ onepass_status onepass_cuda_borrow(const cuda_driver *driver, cuda_workspaces *w
     unsigned long long identity = 0;
     stream_workspace *workspace = NULL;
     *loan = (cuda_loan){0};
-    OK(is_captured(driver, stream, &captured));
+    OK(onepass_cuda_is_captured(driver, stream, &captured));
     if (!captured)
         OK(onepass_cuda_check(driver, driver->cuStreamGetId(stream, &identity), "asking for the stream's identity"));
     pthread_mutex_lock(&workspaces->lock);

@@ -43,6 +43,9 @@ ONEPASS_INTERNAL onepass_status onepass_cuda_make_workspaces(const cuda_driver *
 ONEPASS_INTERNAL void onepass_cuda_drop_workspaces(const cuda_driver *driver, cuda_workspaces *workspaces,
                                                    bool context_is_gone);
 
+/* Whether a stream is captured into a graph; one whose capture was spoiled is an error. */
+ONEPASS_INTERNAL onepass_status onepass_cuda_is_captured(const cuda_driver *driver, cuda_stream stream, bool *captured);
+
 /* A zeroed workspace of `size` bytes for the next launches on the stream. Whoever has it launches and returns it. If
  * one launch leaves something to the next, no other call on the stream may come in between: the workspace is lent
  * alone.

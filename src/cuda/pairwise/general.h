@@ -79,9 +79,9 @@ ALWAYS_INLINE void buffered_line(const tile *tile, const outputs *outputs, const
     }
     if (outputs->sum)
         add_line(line, x, sums);
+    if (outputs->values)
+        put_result(tile, places, 0, line, x);
     if constexpr (loss::OPERANDS > 1) {
-        if (outputs->values)
-            put_result(tile, places, 0, line, x);
         if (outputs->gradients & 1)
             buffered_gradient<loss::slope_p>(tile, outputs, places, part, 0, line, &in, upstream, weight);
         if (outputs->gradients & 2)

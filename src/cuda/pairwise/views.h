@@ -123,19 +123,24 @@ ALWAYS_INLINE place place_of(const cuda_view *view, int64_t element) {
     return at;
 }
 
+/* The tile's first element. */
+ALWAYS_INLINE int64_t first_element(const cuda_view *view, const tile *tile) {
+    return view->first + tile->index * ORDER_TILE;
+}
+
 ALWAYS_INLINE void fill_buffer(const cuda_general *job, int which, const tile *tile, real *buffer) {
     const cuda_view *view = &job->view[which];
     const bool is_weight = which == CUDA_WEIGHT;
     const int dtype = is_weight ? job->weight_dtype : job->head.dtype[which], size = (int)dtype_size(dtype);
     const char *data = (const char *)(is_weight ? job->weight : job->head.data[which]);
-    const place at = place_of(view, tile->index * ORDER_TILE);
+    const place at = place_of(view, first_element(view, tile));
     if (at.left >= tile->count) {
         fill_from_row(tile, dtype, data + at.offset * size, view->stride[view->ndim - 1], buffer);
         return;
     }
 #pragma unroll 4
     for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
-        buffer[i] = (real)load_scalar(data + place_of(view, tile->index * ORDER_TILE + i).offset * size, dtype);
+        buffer[i] = (real)load_scalar(data + place_of(view, first_element(view, tile) + i).offset * size, dtype);
 }
 
 /* Where a tile can be read, or put, line by line as a direct kernel does; null if it must go through shared memory. */
@@ -159,13 +164,13 @@ ALWAYS_INLINE real *plain_output(const cuda_general *job, int which, const tile 
 
 ALWAYS_INLINE void empty_buffer(const cuda_general *job, int which, const tile *tile, const real *buffer) {
     const cuda_view *view = &job->view[which];
-    const place at = place_of(view, tile->index * ORDER_TILE);
+    const place at = place_of(view, first_element(view, tile));
     const int64_t stride = view->stride[view->ndim - 1];
     const bool one_row = at.left >= tile->count;
 #pragma unroll 1
     for (int i = tile->thread; i < tile->count; i += ORDER_WARP)
         store_one(job->head.dtype[which], job->head.data[which],
-                  one_row ? at.offset + i * stride : place_of(view, tile->index * ORDER_TILE + i).offset, buffer[i]);
+                  one_row ? at.offset + i * stride : place_of(view, first_element(view, tile) + i).offset, buffer[i]);
 }
 
 /* ------------------------------------------------------------------- mask -- */
@@ -188,7 +193,7 @@ ALWAYS_INLINE part part_of_word(uint32_t bytes) {
 ALWAYS_INLINE part read_mask(const cuda_general *job, const tile *tile) {
     const cuda_view *view = &job->view[CUDA_MASK];
     const unsigned char *mask = (const unsigned char *)job->mask;
-    const place at = place_of(view, tile->index * ORDER_TILE);
+    const place at = place_of(view, first_element(view, tile));
     const int64_t stride = view->stride[view->ndim - 1];
     const bool one_row = at.left >= tile->count;
     part part = 0;
@@ -205,7 +210,7 @@ ALWAYS_INLINE part read_mask(const cuda_general *job, const tile *tile) {
         if (element >= tile->count)
             continue;
         const int64_t offset =
-            one_row ? at.offset + element * stride : place_of(view, tile->index * ORDER_TILE + element).offset;
+            one_row ? at.offset + element * stride : place_of(view, first_element(view, tile) + element).offset;
         part |= (uint32_t)(mask[offset] != 0) << i;
     }
     return part;
