@@ -249,10 +249,10 @@ typedef struct onepass_call {
      *   tile is not there as a whole, the sums of the input's tiles are given as well. */
     int64_t first_class;               /* the input's classes are those from here on ... */
     int64_t all_classes;               /* ... of so many; 0: it has all of them */
-    const onepass_tensor *tile_sums;   /* f64, dense, of shape (rows, tiles, ONEPASS_TILE_SUMS): of a tile the largest
-                                          logit, NaN or -inf included, and the sum of the exponentials but for the
-                                          label's; with label_smoothing ONEPASS_SMOOTH_TILE_SUMS, of the class weights
-                                          and of these times (z - largest) as well */
+    const onepass_tensor *tile_sums;   /* f64, dense, of shape (rows, ONEPASS_TILE_SUMS, tiles): of each tile the
+                                          largest logit, NaN or -inf included, and the sum of the exponentials but for
+                                          the label's; with label_smoothing ONEPASS_SMOOTH_TILE_SUMS, of the class
+                                          weights and of these times (z - largest) as well */
     const onepass_tensor *label_logit; /* f64, dense, one a row; -inf where the input does not have the label's class,
                                           so that the largest of all is the label's */
 } onepass_call;

@@ -143,6 +143,12 @@ void *gpu_allocate_pinned(size_t bytes) {
     return memory;
 }
 
+void *gpu_allocate_managed(size_t bytes) {
+    uint64_t address = 0;
+    GPU(cuMemAllocManaged(&address, bytes, 1)); /* CU_MEM_ATTACH_GLOBAL */
+    return (void *)(uintptr_t)address;
+}
+
 void gpu_free_pinned(void *memory) {
     GPU(cuMemFreeHost(memory));
 }

@@ -108,6 +108,9 @@ void *gpu_allocate_host(size_t bytes);
 void *gpu_allocate_pinned(size_t bytes);
 void gpu_free_pinned(void *memory);
 
+/* Memory that the host and the GPU share; gpu_free() frees it. */
+void *gpu_allocate_managed(size_t bytes);
+
 /* On a stream, in its order. Those that touch the host's memory also wait until they are done. */
 void gpu_copy(void *to, const void *from, size_t bytes, void *stream);
 void gpu_fill(void *to, unsigned char byte, size_t bytes, void *stream);

@@ -1,6 +1,6 @@
 /*
  * Rows whose classes are shared out, on a real GPU: any shares of the classes give the bits of one call over all of
- * them on the CPU. Memory is the host's, which both see.
+ * them on the CPU. Both see the memory.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
@@ -17,7 +17,7 @@ static onepass_status run_there(const onepass_call *call, const char *what) {
 }
 
 int test_cuda_rows_shards(bool reduced) {
-    static const shard_place there = {gpu_allocate_pinned, gpu_free_pinned, run_there};
+    static const shard_place there = {gpu_allocate_managed, gpu_free, run_there};
     for (uint64_t seed = 0; seed < (reduced ? 60 : 600); seed++)
         shard_check(&there, seed, seed % 4 == 3, 0);
     for (uint64_t seed = 0; seed < 4; seed++) /* more tiles than wait in shared memory */

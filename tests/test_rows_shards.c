@@ -43,7 +43,7 @@ static void set_stage(kind kind, int64_t first, int64_t end) {
     scene *s = &stage;
     *s = (scene){.label = {7},
                  .shape = {1, kind == VALUE ? 0 : end - first},
-                 .tiles = {1, kind == VALUE ? 3 : (end - first + 1023) / 1024, ONEPASS_TILE_SUMS},
+                 .tiles = {1, ONEPASS_TILE_SUMS, kind == VALUE ? 3 : (end - first + 1023) / 1024},
                  .states = {1, ONEPASS_ROW_STATE},
                  .weights = {2100},
                  .call = ONEPASS_CALL_INIT};
@@ -104,9 +104,9 @@ static void test_refusals(void) {
     REFUSED(SUMS, 0, 1024, call->all_classes = 0, ONEPASS_INVALID_ARGUMENT, "tile_sums is set, but all_classes is 0");
     REFUSED(SUMS, 0, 1024, call->tile_sums = NULL, ONEPASS_INVALID_ARGUMENT, "tile_sums is null");
     REFUSED(SUMS, 0, 1024, call->label_logit = NULL, ONEPASS_INVALID_ARGUMENT, "label_logit is null");
-    REFUSED(SUMS, 0, 1024, stage.tiles[1] = 2, ONEPASS_INVALID_SHAPE, "shape (1, 1, 2)");
+    REFUSED(SUMS, 0, 1024, stage.tiles[2] = 2, ONEPASS_INVALID_SHAPE, "shape (1, 2, 1)");
     REFUSED(SUMS, 0, 1024, (call->parameter_count = 2, call->parameter[0] = -100, call->parameter[1] = 0.5),
-            ONEPASS_INVALID_SHAPE, "shape (1, 1, 4)");
+            ONEPASS_INVALID_SHAPE, "shape (1, 4, 1)");
     REFUSED(SUMS, 0, 1024, stage.sums_tensor.dtype = ONEPASS_F32, ONEPASS_INVALID_SHAPE, "of type f64");
     REFUSED(SUMS, 0, 1024, call->row_state = &stage.state_tensor, ONEPASS_INVALID_ARGUMENT, "row_state is set");
     REFUSED(SUMS, 0, 1024, stage.logit_tensor.data = stage.tile_sums, ONEPASS_INVALID_MEMORY, "label_logit");

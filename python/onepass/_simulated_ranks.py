@@ -25,7 +25,7 @@ def told_to_all(shares):
             waiting[rank, to].append(part)
     found = [share.tile_sums([(by, waiting[by, rank].pop(0)) for by, _ in share.received()])
              for rank, share in enumerate(shares)]
-    return torch.cat([sums for sums, _ in found], 1), torch.stack([logits for _, logits in found]).amax(0)
+    return torch.cat([sums for sums, _ in found], 2), torch.stack([logits for _, logits in found]).amax(0)
 
 
 def value_and_gradients(shares, upstream, divisor=None, dtype=None):

@@ -84,15 +84,15 @@ class Share:
         if begin < end:
             self.sum_up(begin * TILE, self.whole(begin, end), end - begin, sums, logits)
         if not sums:
-            return self.new(self.rows, 0, self.question.sums), self.new(self.rows).fill_(-torch.inf)
-        return (sums[0], logits[0]) if len(sums) == 1 else (torch.cat(sums, 1), torch.stack(logits).amax(0))
+            return self.new(self.rows, self.question.sums, 0), self.new(self.rows).fill_(-torch.inf)
+        return (sums[0], logits[0]) if len(sums) == 1 else (torch.cat(sums, 2), torch.stack(logits).amax(0))
 
     def whole(self, begin, end):
         first = begin * TILE - self.span.first
         return self.input.narrow(self.dim, first, min(end * TILE, self.all_classes) - begin * TILE)
 
     def sum_up(self, first, logits, tiles, sums, label_logits):
-        sums.append(self.new(self.rows, tiles, self.question.sums))
+        sums.append(self.new(self.rows, self.question.sums, tiles))
         label_logits.append(self.new(self.rows))
         self.run(first, logits, tile_sums=sums[-1], label_logit=label_logits[-1])
 
@@ -108,7 +108,7 @@ class Share:
 
     def torn_sums(self, tile_sums):
         """What the gradient needs of tiles that this rank has a part of: their largest logits are among it."""
-        return {piece: tile_sums[:, piece.first // TILE:piece.first // TILE + 1].contiguous()
+        return {piece: tile_sums[:, :, piece.first // TILE:piece.first // TILE + 1].contiguous()
                 for piece in pieces_of(self.span, self.all_classes) if self.is_torn(piece)}
 
     def is_torn(self, piece):
@@ -145,16 +145,16 @@ def gather_sums(group, share, sums, logits):
     if len(spans) == 1:
         return sums, logits
     counts = owned_tiles(spans)
-    most = max(counts) * share.question.sums
-    message = share.new(rows, 1 + most)
+    shape = rows, share.question.sums, max(counts)
+    message = share.new(rows, 1 + shape[1] * shape[2])
     message[:, 0] = logits
-    message[:, 1:1 + sums.shape[1] * sums.shape[2]] = sums.flatten(1)
-    message[:, 1 + sums.shape[1] * sums.shape[2]:] = 0
-    places = share.new(len(spans), rows, 1 + most)
+    numbers = message[:, 1:].view(shape)
+    numbers[:, :, :sums.shape[2]] = sums
+    numbers[:, :, sums.shape[2]:] = 0
+    places = share.new(len(spans), *message.shape)
     dist.all_gather(list(places.unbind(0)), message, group=group)
-    found = [place[:, 1:1 + count * share.question.sums].view(rows, count, share.question.sums)
-             for place, count in zip(places, counts)]
-    return torch.cat(found, 1), places[:, :, 0].amax(0)
+    found = [place[:, 1:].view(shape)[:, :, :count] for place, count in zip(places, counts)]
+    return torch.cat(found, 2), places[:, :, 0].amax(0)
 
 
 class _VocabularyLoss(torch.autograd.Function):

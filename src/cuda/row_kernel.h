@@ -11,6 +11,7 @@
 #include "cuda/rows/any.h"
 #include "cuda/rows/aside.h"
 #include "cuda/rows/picked.h"
+#include "cuda/rows/told.h"
 
 #if defined(ONEPASS_REAL_F64)
 #define ROW_KERNELS_OF(kind) PASTE(PASTE(CUDA_ROW_KERNELS_, kind), _F64)
@@ -76,6 +77,9 @@ template <typename loss> ALWAYS_INLINE void run_rows_aside(const cuda_row *job) 
 }
 template <typename loss> ALWAYS_INLINE void run_rows_any(const cuda_row *job) {
     run_any<loss>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_told(const cuda_row *job) {
+    run_told<loss>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_picked(const cuda_row *job) {
     run_picked<loss>(job);

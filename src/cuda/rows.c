@@ -253,6 +253,9 @@ static cuda_variant row_variant(const job *job, bool *in_one_piece) {
     const int64_t tiles = tiles_of(rows->classes);
     if (job->loss->kind == ROW_PICKED)
         return variant_rows_picked;
+    if (rows->shard.step == SHARD_VALUE && tiles_of(rows->shard.all_classes) <= CUDA_MOST_ROW_TILES &&
+        onepass_cuda_shape.kernels != CUDA_GENERAL_KERNELS)
+        return variant_rows_told;
     if (job->compute == ONEPASS_F64 || job->gradient[1].data || rows->scale.softcap != 0 || rows->classes == 0 ||
         onepass_cuda_shape.kernels == CUDA_GENERAL_KERNELS)
         return variant_rows_any;
@@ -334,6 +337,8 @@ typedef struct row_block {
 
 static row_block row_block_of(const job *job, cuda_variant variant, int64_t tiles) {
     switch (variant) {
+    case variant_rows_told:
+        return (row_block){CUDA_TOLD_WARPS, CUDA_TOLD_WARPS};
     case variant_rows_picked:
         return (row_block){4, least(128, most(1, 4096 / most(job->rows.classes, 1)))};
     case variant_rows_few_forward:
@@ -364,7 +369,7 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
 static void plan_row_shape(const job *job, cuda_launch *launch) {
     cuda_row *row = &launch->parameter.row;
     row_block block = row_block_of(job, launch->variant, row->tiles);
-    const bool fixed = has_row_a_thread(launch->variant);
+    const bool fixed = has_row_a_thread(launch->variant) || launch->variant == variant_rows_told;
     block.rows *= most(row->lines, 1);
     const bool one_tile_a_warp = launch->variant == variant_rows_both || launch->variant == variant_rows_both_wide ||
                                  launch->variant == variant_rows_weighed_both;

@@ -97,7 +97,7 @@ onepass_status onepass_plan_shard_numbers(const onepass_call *call, tensors *all
     if (shard->step == SHARD_SLOPES && !call->row_state)
         FAIL_ARGUMENT("row_state is null, but a gradient is set and the classes are shared out; expected a tensor");
     const int64_t classes = shard->step == SHARD_VALUE ? shard->all_classes : job->rows.classes;
-    const onepass_shape tiles = {3, {all->common.count, tiles_of(classes), shard->sums_of_tile}, 0};
+    const onepass_shape tiles = {3, {all->common.count, shard->sums_of_tile, tiles_of(classes)}, 0};
     const onepass_shape labels = {1, {all->common.count}, 0};
     if (shard->step != SHARD_SLOPES || call->tile_sums)
         OK(plan_numbers(call->tile_sums, "tile_sums", &tiles, &all->tile_sums, &shard->tile_sums));

@@ -383,7 +383,7 @@ ALWAYS_INLINE void scale_gradient(real upstream, bool calm, own_numbers x) {
 /* The label's own slope stands by itself: whoever has written its place does so again. */
 ALWAYS_INLINE void put_label(const cuda_row *job, const row *row, const tile *tile, real own) {
     const int64_t place = row->label - tile->index * ORDER_TILE;
-    if (place < 0 || place >= ORDER_TILE || (int)place % ORDER_LANES / ORDER_OWN_LANES != tile->thread)
+    if (place < 0 || place >= tile->count || (int)place % ORDER_LANES / ORDER_OWN_LANES != tile->thread)
         return;
     const real slope = row->upstream != 1 ? canonical(canonical(own) * row->upstream) : canonical(own);
     store_one(job->dtype[CUDA_ROW_GRADIENT], job->data[CUDA_ROW_GRADIENT],
