@@ -172,18 +172,18 @@ PyObject *native_accumulator_add(PyObject *module, PyObject *const *arguments, P
     const long long first = PyLong_AsLongLong(arguments[2]);
     if (PyErr_Occurred())
         return NULL;
+    if (arguments[3 + FIRST] == Py_None)
+        return PyErr_Format(PyExc_TypeError, "input is None; expected a tensor or an array");
     for (int i = 0; i < TENSORS; i++) {
         PyObject *object = arguments[3 + i];
         if (object == Py_None)
             continue;
         if (!borrow(object, names[i], kind_of(&call, i), &tensor[i], &is_tensor))
             return NULL;
-        if (tensor[i].device != ONEPASS_CPU)
-            return PyErr_Format(PyExc_NotImplementedError,
-                                "%s is in the memory of a GPU; an accumulator adds up on the CPU, so expected a copy "
-                                "there: x.cpu()",
-                                names[i]);
         given[i] = &tensor[i].tensor;
+        if (tensor[i].device != tensor[FIRST].device || tensor[i].device_index != tensor[FIRST].device_index)
+            return PyErr_Format(PyExc_ValueError, "%s is on another device than input; expected one for all of a slice",
+                                names[i]);
     }
     for (int k = 0; k <= THIRD; k++) {
         call.operand[k] = given[k];
@@ -192,7 +192,8 @@ PyObject *native_accumulator_add(PyObject *module, PyObject *const *arguments, P
     call.weight = given[WEIGHT];
     call.mask = given[SLICE_MASK];
     call.row_state = given[STATE];
-    call.threads = is_tensor ? torch_threads() : 0;
+    if (is_tensor && native_place_device(&tensor[FIRST], &call) != DONE)
+        return NULL;
     PyThreadState *state = PyEval_SaveThread();
     const onepass_status status = onepass_accumulator_add(own->accumulator, &call, first);
     PyEval_RestoreThread(state);
@@ -205,6 +206,8 @@ PyObject *native_accumulator_add(PyObject *module, PyObject *const *arguments, P
 
 /* ---------------------------------------------------------- merge, finish -- */
 
+/* All of these may wait for slices on GPUs, and others may run meanwhile. */
+
 /* accumulator_merge(into, from) */
 PyObject *native_accumulator_merge(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
     (void)module;
@@ -213,7 +216,9 @@ PyObject *native_accumulator_merge(PyObject *module, PyObject *const *arguments,
     held *into = held_by(arguments[0]), *from = into ? held_by(arguments[1]) : NULL;
     if (!from)
         return NULL;
+    PyThreadState *state = PyEval_SaveThread();
     const onepass_status status = onepass_accumulator_merge(into->accumulator, from->accumulator);
+    PyEval_RestoreThread(state);
     if (status != ONEPASS_OK) {
         native_raise(status, &into->call);
         return NULL;
@@ -232,7 +237,9 @@ PyObject *native_accumulator_finish(PyObject *module, PyObject *const *arguments
     held *own = held_by(arguments[0]);
     if (!own || (arguments[1] != Py_None && !borrow(arguments[1], "the value", MADE, &out, &is_tensor)))
         return NULL;
+    PyThreadState *state = PyEval_SaveThread();
     const onepass_status status = onepass_accumulator_finish(own->accumulator, &out.tensor);
+    PyEval_RestoreThread(state);
     if (status != ONEPASS_OK) {
         native_raise(status, &own->call);
         return NULL;
@@ -249,7 +256,9 @@ PyObject *native_accumulator_export(PyObject *module, PyObject *capsule) {
     size_t size = 0;
     if (!own)
         return NULL;
+    PyThreadState *state = PyEval_SaveThread();
     onepass_status status = onepass_accumulator_export(own->accumulator, NULL, 0, &size);
+    PyEval_RestoreThread(state);
     PyObject *bytes = status == ONEPASS_OK ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size) : NULL;
     if (bytes)
         status = onepass_accumulator_export(own->accumulator, PyBytes_AsString(bytes), size, &size);

@@ -56,8 +56,9 @@ class Accumulator:
         self._lock = threading.Lock()
 
     def add(self, input, target, third=None, *, first, weight=None, mask=None, dim=None, gradient=None):
-        """Adds a slice: the whole's elements from `first` on, in row-major order. Operands are tensors of PyTorch's on
-        the CPU or arrays of NumPy's.
+        """Adds a slice: the whole's elements from `first` on, in row-major order. Operands are tensors of PyTorch's or
+        arrays of NumPy's, all of a slice on one device. A slice on a GPU is computed on the current stream, and nobody
+        waits for it before merge, finish, bytes or pickle ask what it comes to.
 
         third: the third operand of a loss that has one; of a loss over rows the weights of the classes, if there are
             any

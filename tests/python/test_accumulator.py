@@ -162,6 +162,57 @@ def test_numbers_without_dimensions():
         assert whole.finish() == 4
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["f32", "f64"])
+@pytest.mark.parametrize("name", EVERY)
+def test_slices_of_a_gpu_are_one_call_on_the_cpu(name, dtype):
+    operands = operands_of(name, TOTAL, dtype)
+    value, gradient = onepass.value_and_grad(name, *operands, reduction="sum")
+    there = [None if one is None else one.cuda() for one in operands]
+    written = torch.full_like(there[0], 7)
+    whole = in_slices(lambda: onepass.Accumulator(name, TOTAL, reduction="sum"), (*there, None, None), TOTAL,
+                      gradient=written)
+    assert same_bits(whole.finish(dtype), value)
+    assert same_bits(written.cpu(), gradient)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["mse", *ROWS, "triplet_margin"])
+@pytest.mark.parametrize("kind", ["weight", "mask", "both"])
+def test_means_of_slices_of_a_gpu(name, kind):
+    operands = operands_of(name, TOTAL)
+    weight = torch.rand(TOTAL) if kind in ("weight", "both") else None
+    mask = torch.rand(TOTAL) < 0.6 if kind in ("mask", "both") else None
+    expected, _ = onepass.value_and_grad(name, *operands, weight=weight, mask=mask)
+    there = [None if one is None else one.cuda() for one in (*operands, weight, mask)]
+    whole = in_slices(lambda: onepass.Accumulator(name, TOTAL), there, TOTAL)
+    assert same_bits(whole.finish(torch.float32), expected)
+
+
+@pytest.mark.gpu
+def test_slices_of_a_gpu_are_not_waited_for():
+    p, t = torch.rand(2, TOTAL)
+    there, stream = (p.cuda(), t.cuda()), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    for waits in (False, True):  # the first time loads the kernels
+        whole = onepass.Accumulator("mse", TOTAL)
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(waits * 200_000_000)  # cycles: a tenth of a second
+            whole.add(*(one[:1500] for one in there), first=0)
+            whole.add(*(one[1500:] for one in there), first=1500)
+            assert whole.added == TOTAL and not (waits and stream.query())
+        assert same_bits(whole.finish(torch.float32), onepass.mse_loss(p, t)) and stream.query()
+
+
+@pytest.mark.gpu
+def test_a_slice_is_on_one_device():
+    p, t = torch.rand(2, TILE)
+    with pytest.raises(ValueError, match="target is on another device than input"):
+        onepass.Accumulator("mse", TILE).add(p.cuda(), t, first=0)
+    with pytest.raises(ValueError, match="target is on another device than input"):
+        onepass.Accumulator("mse", TILE).add(p.cuda(), t.numpy(), first=0)
+
+
 def test_nothing():
     empty = onepass.Accumulator("mse", 0)
     assert math.isnan(empty.finish()) and onepass.Accumulator("mse", 0, reduction="sum").finish() == 0
@@ -239,6 +290,7 @@ def test_incomplete():
     (lambda p, t: begun().add(p, t, first=TILE), "in all"),
     (lambda p, t: begun().add(p, t.long(), first=0), "target"),
     (lambda p, t: begun().add(p, "t", first=0), "target"),
+    (lambda p, t: begun().add(None, t, first=0), "input is None"),
     (lambda p, t: begun().add(p, t.to_sparse(), first=0), "target"),
     (lambda p, t: begun().add(p, t, first=0, mask=p), "mask"),
     (lambda p, t: begun().add(p, t, t, first=0), "3 were given"),
