@@ -275,6 +275,18 @@ ALWAYS_INLINE double order_wide_lines(const double *term, int lines) {
     return order_lanes_of(order_load_wide, sum);
 }
 
+/* The same for no more terms than half a line has: a power of two of them, which ends with +0. The lanes beyond would
+ * add +0 to these, once for all. */
+ALWAYS_INLINE double order_wide_few(const double *term, int lanes) {
+    double sum[ORDER_LANES / 2];
+    for (int lane = 0; lane < lanes; lane++)
+        sum[lane] = term[lane] + 0;
+    for (int half = lanes / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; lane++)
+            sum[lane] = sum[lane] + sum[lane + half];
+    return sum[0];
+}
+
 /* The same for terms that are `real`, in a whole tile. */
 ALWAYS_INLINE double order_stored_lines(const real *term) {
     _Alignas(64) real sum[ORDER_LANES];

@@ -49,12 +49,13 @@ ALWAYS_INLINE void sum_tile(vector_terms *terms, vector_usual *usual, int sums, 
         if (sums > 2)
             term[2][i] = term_of(terms, 2, a[i], b[i], c[i], tile.parameter);
     }
-    int lines = 1;
-    while (lines * ORDER_LANES < tile.count)
-        lines *= 2;
+    const bool is_few = tile.count <= ORDER_LANES / 2;
+    int64_t places = is_few ? 1 : ORDER_LANES;
+    while (places < tile.count)
+        places *= 2;
     for (int k = 0; k < sums; k++) {
-        memset(term[k] + tile.count, 0, (size_t)(lines * ORDER_LANES - tile.count) * sizeof(double));
-        sum[k] = order_wide_lines(term[k], lines);
+        memset(term[k] + tile.count, 0, (size_t)(places - tile.count) * sizeof(double));
+        sum[k] = is_few ? order_wide_few(term[k], (int)places) : order_wide_lines(term[k], (int)(places / ORDER_LANES));
     }
 }
 
