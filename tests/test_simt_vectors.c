@@ -10,6 +10,8 @@
 #include "steps.h"
 #include "vector_case.h"
 
+#include <math.h>
+
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 /* --------------------------------------------------------------- a case -- */
@@ -89,6 +91,36 @@ static void test_long_vectors(const char *loss, int32_t dtype) {
     }
 }
 
+/* Which a GPU cannot refuse: value and gradient of their rows, and of no others, are NaN. */
+static void test_labels_that_are_no_classes(int32_t dtype) {
+    static const int64_t lengths[] = {12, 1000, 2048, 9001};
+    for (int i = 0; i < COUNT(lengths); i++) {
+        const vector_case c = {.loss = "multi_margin",
+                               .value = dtype,
+                               .reduction = ONEPASS_NONE,
+                               .batch = 5,
+                               .elements = lengths[i],
+                               .operand = {dtype},
+                               .gradient = {dtype}};
+        const int64_t beyond = c.elements, below = -1;
+        char text[600], kernel[96] = "";
+        job job;
+        prepared_vectors *p = vector_case_prepare(&c);
+        vector_case_describe(&c, text, sizeof text);
+        memcpy(vector_address(p, &p->operand[1], 1, 0), &beyond, sizeof beyond);
+        memcpy(vector_address(p, &p->operand[1], 3, 0), &below, sizeof below);
+        if (CHECK_OK(onepass_plan(&p->call, &job), text) && run_steps(&job, 1, text, kernel, sizeof kernel))
+            for (int64_t row = 0; row < c.batch; row++) {
+                int64_t nans = isnan(vector_number(p, &p->value, row, 0)) ? 1 : 0;
+                for (int64_t k = 0; k < c.elements; k++)
+                    nans += isnan(vector_number(p, &p->gradient[0], row, k)) ? 1 : 0;
+                CHECK(nans == (row % 2 ? 1 + c.elements : 0), "%s; %s: row %d has %lld NaN", text, kernel, (int)row,
+                      (long long)nans);
+            }
+        vector_case_free(p);
+    }
+}
+
 /* Thread by thread a large case takes minutes. */
 static bool is_taken(const vector_case *c, size_t index, bool quick) {
     return vector_case_rows(c) * c->elements <= 30000 && index % (quick ? 20 : 5) == 0;
@@ -125,6 +157,7 @@ int main(int argc, char **argv) {
             if (!quick && i % 3 == 0)
                 test_long_vectors(onepass_vector_loss_at(i)->name, in_double ? ONEPASS_F64 : ONEPASS_BF16);
         }
+        test_labels_that_are_no_classes(in_double ? ONEPASS_F64 : ONEPASS_F32);
         check_launched(in_double ? ONEPASS_F64 : ONEPASS_F32);
     }
     printf("%zu cases of the list\n", taken);
