@@ -87,10 +87,10 @@ find_python() {
     done
 }
 
-# run_pytest FOLDER...: pytest on all cores.
+# run_pytest FOLDER...: pytest on all cores, files in one piece as far as may be: what their tests compile or train is done once.
 run_pytest() {
     export ONEPASS_ORACLE=$work/release/tests/oracle/libonepass_oracle.so
-    "$python" -m pytest -q -rs --durations=10 --durations-min=5 -p no:cacheprovider -n "$jobs" "$@"
+    "$python" -m pytest -q -rs --durations=10 --durations-min=5 -p no:cacheprovider -n "$jobs" --dist worksteal "$@"
 }
 
 # can_build COMMAND...: whether a compiler with these options makes a program that runs.
@@ -201,7 +201,6 @@ step_python() {
 step_tool() {
     find_python numpy hypothesis safetensors ml_dtypes
     build $work/release "onepass_tool onepass_oracle_shared" || return
-    [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1
     PYTHONPATH=$work/release/python ONEPASS_TOOL=$work/release/cli/onepass run_pytest tests/cli || return
     [ ! -x $work/sanitize/cli/onepass ] ||
         ASAN_OPTIONS=detect_leaks=0 ONEPASS_TOOL=$work/sanitize/cli/onepass run_pytest tests/cli/test_files.py \

@@ -93,8 +93,8 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("borrowing", borrowings(), indirect=True)
 
 
-# With ONEPASS_TEST_QUICK=1, of a test with so many cases or more one of three runs, each time another of every loss.
-MANY_CASES, KEPT = 48, 3
+# With ONEPASS_TEST_QUICK=1, of a test with so many cases or more one of five runs, each time another of every loss.
+MANY_CASES, KEPT = 40, 5
 
 
 def thinned(items):

@@ -262,6 +262,7 @@ def calls_of_registered_operators():
 
 
 @pytest.mark.filterwarnings("ignore:Using a target size")
+@pytest.mark.skipif(hasattr(torch.library, "opcheck"), reason="the next test has this too")
 def test_graphs_hold_our_operators_where_they_can_be_differentiated():
     assert bool(calls_of_registered_operators()) == HAS_OPERATORS
 
@@ -272,6 +273,7 @@ def test_opcheck_of_every_operator():
     """Each operator as compiled losses call it; those of forward graphs with operands that want gradients, too."""
     calls, names = calls_of_registered_operators(), registered_operators()
     assert names, "no operator is registered in the namespace onepass"
+    assert bool(calls) == HAS_OPERATORS
     seen, checked = set(), set()
     for operator, arguments, given, backward in calls:
         seen.add(operator.name().split(".")[0])

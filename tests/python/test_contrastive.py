@@ -38,8 +38,7 @@ def nt_xent(input1, input2, temperature, reduction, normalize=True):
 def supcon(input, labels, temperature, reduction):
     rows = normalized(input)
     cosines = rows @ rows.T / temperature
-    same = torch.tensor([[i != j and a == b for j, b in enumerate(labels.tolist())]
-                         for i, a in enumerate(labels.tolist())])
+    same = (labels[:, None] == labels) & ~torch.eye(len(labels), dtype=torch.bool)
     shared = same.sum(1)
     each = others(cosines).logsumexp(1) - (cosines * same).sum(1) / shared.clamp(min=1)
     return reduced(torch.where(shared > 0, each, 0), reduction, (shared > 0).sum())
