@@ -87,7 +87,8 @@ find_python() {
     done
 }
 
-# run_pytest FOLDER...: pytest on all cores, files in one piece as far as may be: what their tests compile or train is done once.
+# run_pytest FOLDER...: pytest on all cores, files in one piece as far as may be, so that what their tests compile or
+# train is done once.
 run_pytest() {
     export ONEPASS_ORACLE=$work/release/tests/oracle/libonepass_oracle.so
     "$python" -m pytest -q -rs --durations=10 --durations-min=5 -p no:cacheprovider -n "$jobs" --dist worksteal "$@"
