@@ -247,12 +247,12 @@ typedef struct onepass_call {
      * - With a value the input has no class (an extent of 0), and these numbers of all tiles are read.
      * - With a gradient row_state and label_logit are read. The input's classes are whole tiles, or within one; if a
      *   tile is not there as a whole, the sums of the input's tiles are given as well. */
-    int64_t first_class;               /* the input's classes are those from here on ... */
-    int64_t all_classes;               /* ... of so many; 0: it has all of them */
-    const onepass_tensor *tile_sums;   /* f64, dense, of shape (rows, ONEPASS_TILE_SUMS, tiles): of each tile the
-                                          largest logit, NaN or -inf included, and the sum of the exponentials but for
-                                          the label's; with label_smoothing ONEPASS_SMOOTH_TILE_SUMS, of the class
-                                          weights and of these times (z - largest) as well */
+    int64_t first_class;             /* the input's classes are those from here on ... */
+    int64_t all_classes;             /* ... of so many; 0: it has all of them */
+    const onepass_tensor *tile_sums; /* f64, of shape (rows, ONEPASS_TILE_SUMS, tiles), tiles side by side: of each the
+                                        largest logit, NaN or -inf included, and the sum of the exponentials but for
+                                        the label's; with label_smoothing ONEPASS_SMOOTH_TILE_SUMS, of the class
+                                        weights and of these times (z - largest) as well */
     const onepass_tensor *label_logit; /* f64, dense, one a row; -inf where the input does not have the label's class,
                                           so that the largest of all is the label's */
 } onepass_call;

@@ -27,6 +27,7 @@ typedef struct row_shard {
     shard_step step;
     int64_t first_class, all_classes; /* 0, and the number of classes, where they are not shared out */
     double *tile_sums;                /* or null, where tiles of gradients are whole */
+    int64_t row_step, sum_step;       /* from row to row of them, and from one number of a tile to the next */
     int64_t sums_of_tile;             /* how many numbers */
     double *label_logit;
 } row_shard;

@@ -68,33 +68,32 @@ class Share:
                         found.append((rank, self.input.new_empty(shape)))
         return found
 
-    def tile_sums(self, received):
-        """Of the tiles that this rank adds up, in their order, with the labels' logits among them."""
+    def tile_sums(self, received, into):
+        """Of the tiles that this rank adds up, in their order, into (rows, sums, tiles). Returns the labels' logits among
+        them."""
         begin, end = whole_tiles(self.question.spans, self.question.rank)
-        sums, logits, received = [], [], [part for _, part in received]
-        for torn in torn_tiles(self.question.spans):
-            if torn.owner != self.question.rank:
-                continue
-            parts = [self.classes(self.input, part) if rank == torn.owner else received.pop(0)
-                     for rank, part in torn.parts]
-            if torn.tile >= begin and begin < end:  # behind the whole ones
-                self.sum_up(begin * TILE, self.whole(begin, end), end - begin, sums, logits)
-                end = begin
-            self.sum_up(torn.tile * TILE, torch.cat(parts, self.dim), 1, sums, logits)
-        if begin < end:
-            self.sum_up(begin * TILE, self.whole(begin, end), end - begin, sums, logits)
-        if not sums:
-            return self.new(self.rows, self.question.sums, 0), self.new(self.rows).fill_(-torch.inf)
-        return (sums[0], logits[0]) if len(sums) == 1 else (torch.cat(sums, 2), torch.stack(logits).amax(0))
+        received = iter(part for _, part in received)
+        tiles = [(begin, end)] if begin < end else []
+        torn = {one.tile: one for one in torn_tiles(self.question.spans) if one.owner == self.question.rank}
+        tiles = sorted([*tiles, *((tile, tile + 1) for tile in torn)])
+        label_logits = []
+        for first, last in tiles:
+            if first in torn:
+                logits = torch.cat([self.classes(self.input, part) if rank == self.question.rank else next(received)
+                                    for rank, part in torn[first].parts], self.dim)
+            else:
+                logits = self.whole(first, last)
+            label_logits.append(self.new(self.rows))
+            place = first - tiles[0][0]
+            self.run(first * TILE, logits, tile_sums=into[:, :, place:place + last - first],
+                     label_logit=label_logits[-1])
+        if not tiles:
+            return self.new(self.rows).fill_(-torch.inf)
+        return label_logits[0] if len(label_logits) == 1 else torch.stack(label_logits).amax(0)
 
     def whole(self, begin, end):
         first = begin * TILE - self.span.first
         return self.input.narrow(self.dim, first, min(end * TILE, self.all_classes) - begin * TILE)
-
-    def sum_up(self, first, logits, tiles, sums, label_logits):
-        sums.append(self.new(self.rows, self.question.sums, tiles))
-        label_logits.append(self.new(self.rows))
-        self.run(first, logits, tile_sums=sums[-1], label_logit=label_logits[-1])
 
     # ------------------------------------------------------------- value and gradient --
 
@@ -108,7 +107,7 @@ class Share:
 
     def torn_sums(self, tile_sums):
         """What the gradient needs of tiles that this rank has a part of: their largest logits are among it."""
-        return {piece: tile_sums[:, :, piece.first // TILE:piece.first // TILE + 1].contiguous()
+        return {piece: tile_sums[:, :, piece.first // TILE:piece.first // TILE + 1].clone()
                 for piece in pieces_of(self.span, self.all_classes) if self.is_torn(piece)}
 
     def is_torn(self, piece):
@@ -139,21 +138,21 @@ def send_parts(group, share):
     return received
 
 
-def gather_sums(group, share, sums, logits):
-    """Of all tiles of all ranks, by one all_gather: as many numbers from each rank as the one has that has most."""
-    spans, rows = share.question.spans, share.rows
-    if len(spans) == 1:
-        return sums, logits
-    counts = owned_tiles(spans)
-    shape = rows, share.question.sums, max(counts)
-    message = share.new(rows, 1 + shape[1] * shape[2])
-    message[:, 0] = logits
-    numbers = message[:, 1:].view(shape)
-    numbers[:, :, :sums.shape[2]] = sums
-    numbers[:, :, sums.shape[2]:] = 0
-    places = share.new(len(spans), *message.shape)
+def told_to_all(group, share):
+    """The sums of all tiles and the labels' logits, by one all_gather: as many numbers from each rank as the one has that
+    has most."""
+    received = send_parts(group, share)
+    counts, sums, rows = owned_tiles(share.question.spans), share.question.sums, share.rows
+    message = share.new(rows, 1 + sums * max(counts))
+    numbers = message[:, 1:].view(rows, sums, max(counts))
+    own = counts[share.question.rank]
+    numbers[:, :, own:] = 0
+    message[:, 0] = share.tile_sums(received, numbers[:, :, :own])
+    if len(counts) == 1:
+        return numbers, message[:, 0].contiguous()
+    places = share.new(len(counts), *message.shape)
     dist.all_gather(list(places.unbind(0)), message, group=group)
-    found = [place[:, 1:].view(shape)[:, :, :count] for place, count in zip(places, counts)]
+    found = [place[:, 1:].view(numbers.shape)[:, :, :count] for place, count in zip(places, counts)]
     return torch.cat(found, 2), places[:, :, 0].amax(0)
 
 
@@ -161,7 +160,7 @@ class _VocabularyLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, group, question, divisor, dtype, input, target, weight):
         share = Share(question, input, target, weight)
-        sums, logits = gather_sums(group, share, *share.tile_sums(send_parts(group, share)))
+        sums, logits = told_to_all(group, share)
         value, state = share.value(sums, logits, divisor, dtype)
         ctx.save_for_backward(input, target, weight)
         ctx.question = question, divisor

@@ -217,6 +217,7 @@ typedef struct cuda_row {
     int64_t rows;
     int64_t classes;
     int64_t first_class, all_classes; /* of which these are some */
+    int64_t row_step, sum_step;       /* of tile_sums */
     int64_t tiles;                    /* of a row */
     int64_t class_stride[MOST_OPERANDS];
     int64_t gradient_stride[2];

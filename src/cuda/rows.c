@@ -139,6 +139,8 @@ static void plan_row(const job *job, cuda_row *row) {
     row->all_classes = rows->shard.all_classes;
     row->shard = (uint8_t)rows->shard.step;
     row->tile_sums = rows->shard.tile_sums;
+    row->row_step = rows->shard.row_step;
+    row->sum_step = rows->shard.sum_step;
     row->sums_of_tile = (uint8_t)rows->shard.sums_of_tile;
     row->label_logit = rows->shard.label_logit;
     row->tiles = most(tiles_of(rows->shard.step == SHARD_VALUE ? rows->shard.all_classes : rows->classes), 1);

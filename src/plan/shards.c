@@ -68,22 +68,18 @@ onepass_status onepass_plan_shard(const onepass_call *call, job *job) {
     return check_tiles(shard, classes);
 }
 
-/* Doubles without gaps, in the order of the rows. */
+/* Doubles, those of the last dimension side by side. */
 static onepass_status plan_numbers(const onepass_tensor *given, const char *name, const onepass_shape *expected,
-                                   tensor *tensor, double **numbers) {
+                                   tensor *tensor) {
     if (!given)
         FAIL_ARGUMENT("%s is null, but all_classes is set; expected a tensor", name);
     OK(onepass_read_tensor(given, name, tensor));
     if (tensor->dtype != ONEPASS_F64 || !onepass_same_shape(&tensor->shape, expected))
         return onepass_fail_rows(tensor, expected, "of type f64, it has");
-    int64_t step = 1;
-    for (int32_t d = expected->ndim - 1; d >= 0; d--) {
-        if (tensor->shape.count > 0 && tensor->shape.extent[d] > 1 && tensor->stride[d] != step)
-            FAIL_MEMORY("%s has gaps; expected dense, row-major numbers", name);
-        step *= tensor->shape.extent[d];
-    }
-    *numbers = tensor->data;
-    return ONEPASS_OK;
+    const int32_t last = expected->ndim - 1;
+    if (tensor->shape.count > 0 && tensor->shape.extent[last] > 1 && tensor->stride[last] != 1)
+        FAIL_MEMORY("%s has a last stride of %lld; expected 1", name, (long long)tensor->stride[last]);
+    return onepass_check_output(tensor);
 }
 
 onepass_status onepass_plan_shard_numbers(const onepass_call *call, tensors *all, job *job) {
@@ -99,9 +95,14 @@ onepass_status onepass_plan_shard_numbers(const onepass_call *call, tensors *all
     const int64_t classes = shard->step == SHARD_VALUE ? shard->all_classes : job->rows.classes;
     const onepass_shape tiles = {3, {all->common.count, shard->sums_of_tile, tiles_of(classes)}, 0};
     const onepass_shape labels = {1, {all->common.count}, 0};
-    if (shard->step != SHARD_SLOPES || call->tile_sums)
-        OK(plan_numbers(call->tile_sums, "tile_sums", &tiles, &all->tile_sums, &shard->tile_sums));
-    OK(plan_numbers(call->label_logit, "label_logit", &labels, &all->label_logit, &shard->label_logit));
+    if (shard->step != SHARD_SLOPES || call->tile_sums) {
+        OK(plan_numbers(call->tile_sums, "tile_sums", &tiles, &all->tile_sums));
+        shard->tile_sums = all->tile_sums.data;
+        shard->row_step = all->tile_sums.stride[0];
+        shard->sum_step = all->tile_sums.stride[1];
+    }
+    OK(plan_numbers(call->label_logit, "label_logit", &labels, &all->label_logit));
+    shard->label_logit = all->label_logit.data;
     if (shard->step == SHARD_SUMS)
         job->reduction = ONEPASS_SUM; /* of which there is nothing: no divisor is asked for */
     return ONEPASS_OK;

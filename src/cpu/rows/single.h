@@ -41,16 +41,16 @@ static int64_t tiles_of(const rows *rows) {
     return classes / ORDER_TILE + (classes % ORDER_TILE != 0);
 }
 
-/* The first number of a tile where classes are shared out; the others are as far apart as there are tiles. */
+/* The first number of a tile where classes are shared out. */
 static double *numbers_of_tile(const rows *rows, int64_t row, int64_t tile) {
     const row_shard *shard = &rows->of->shard;
-    return shard->tile_sums + row * shard->sums_of_tile * tiles_of(rows) + tile;
+    return shard->tile_sums + row * shard->row_step + tile;
 }
 
 /* Of others' tiles the label's logit alone is known. */
 static softmax_tile recall_tile(const rows *rows, row *row, int64_t index) {
     const double *number = numbers_of_tile(rows, row->index, index);
-    const int64_t apart = tiles_of(rows);
+    const int64_t apart = rows->of->shard.sum_step;
     const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, (real)number[0]);
     softmax_tile sums = {.exponent = shift.exponent, .largest = shift.largest, .others = number[apart]};
     if (rows->weighs) {
@@ -435,7 +435,7 @@ static void leave_tiles(const rows *rows, int64_t index, single_buffers *buffers
         double number[ONEPASS_SMOOTH_TILE_SUMS];
         row_numbers_of_tile(&sums, number);
         for (int64_t i = 0; i < shard->sums_of_tile; i++) /* a NaN has one face */
-            store_scalar(numbers_of_tile(rows, index, tile) + i * tiles_of(rows), ONEPASS_F64, number[i]);
+            store_scalar(numbers_of_tile(rows, index, tile) + i * shard->sum_step, ONEPASS_F64, number[i]);
     }
     store_scalar(shard->label_logit + index, ONEPASS_F64, counts ? (double)row->facts.label_logit : 0);
 }

@@ -28,9 +28,9 @@ ALWAYS_INLINE void leave_tile(const waiting *waiting, int at, int thread, bool w
 
 /* ------------------------------------------------- classes that are shared out -- */
 
-/* The first number of a tile that travels; the others are as far apart as there are tiles. */
+/* The first number of a tile that travels. */
 ALWAYS_INLINE double *numbers_of_tile(const cuda_row *job, int64_t row, int64_t tile) {
-    return job->tile_sums + row * job->sums_of_tile * job->tiles + tile;
+    return job->tile_sums + row * job->row_step + tile;
 }
 
 /* Sums of tiles that wait, from `at` on, leave as such numbers; of a row that takes no part they are 0. By all threads
@@ -53,7 +53,7 @@ ONCE_A_ROW void leave_numbers(const cuda_row *job, const row *row, const waiting
             row_numbers_of_tile(&tile, number);
         }
         for (int i = 0; i < job->sums_of_tile; i++)
-            store_scalar(numbers_of_tile(job, row->index, first + t) + i * job->tiles, ONEPASS_F64, number[i]);
+            store_scalar(numbers_of_tile(job, row->index, first + t) + i * job->sum_step, ONEPASS_F64, number[i]);
     }
     if (threadIdx.x == 0 && first == 0)
         job->label_logit[row->index] = row->part == ROW_COUNTS ? (double)row_logit(job, row) : 0;
@@ -66,10 +66,10 @@ ALWAYS_INLINE void recall_numbers(const cuda_row *job, const row *row, int64_t f
     for (int t = (int)threadIdx.x; t < tiles; t += (int)blockDim.x) {
         const double *number = numbers_of_tile(job, row->index, first + t);
         waiting->largest[t] = (real)number[0];
-        waiting->others[t] = number[job->tiles];
+        waiting->others[t] = number[job->sum_step];
         if (job->weighs) {
-            waiting->weights[t] = number[2 * job->tiles];
-            waiting->weighted[t] = number[3 * job->tiles];
+            waiting->weights[t] = number[2 * job->sum_step];
+            waiting->weighted[t] = number[3 * job->sum_step];
         }
     }
 }

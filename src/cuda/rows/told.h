@@ -22,7 +22,8 @@ template <typename loss> ALWAYS_INLINE void run_told(const cuda_row *job) {
     row_sum sum = {};
     if (row->part == ROW_COUNTS) {
         double *numbers = numbers_of_tile(job, index, 0);
-        const waiting waiting = {largest[at.warp], numbers + tiles, NULL, numbers + 2 * tiles, numbers + 3 * tiles};
+        const waiting waiting = {largest[at.warp], numbers + job->sum_step, NULL, numbers + 2 * job->sum_step,
+                                 numbers + 3 * job->sum_step};
         for (int t = at.thread; t < tiles; t += ORDER_WARP)
             waiting.largest[t] = (real)numbers[t];
         __syncwarp();
