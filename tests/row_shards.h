@@ -67,7 +67,7 @@ static inline double shard_logit(shard_case *c, double spread) {
 
 static inline void shard_parameters(shard_case *c) {
     const onepass_loss_info *info = onepass_loss_named(c->loss);
-    const double temperature[] = {1, 0.5, 3}, softcap[] = {0, 0, 20};
+    const double temperature[] = {1, 0.5, 3}, softcap[] = {0, 0, 0, 20};
     c->parameters = info->parameter_count;
     for (int32_t i = 0; i < info->parameter_count; i++) {
         const char *name = info->parameter[i].name;
@@ -79,7 +79,7 @@ static inline void shard_parameters(shard_case *c) {
         if (strcmp(name, "temperature") == 0)
             c->parameter[i] = temperature[random_below(&c->chance, 3)];
         if (strcmp(name, "softcap") == 0)
-            c->parameter[i] = softcap[random_below(&c->chance, 3)];
+            c->parameter[i] = softcap[random_below(&c->chance, 4)];
     }
 }
 
@@ -118,7 +118,7 @@ static inline void shard_begin(shard_case *c, const shard_place *place, uint64_t
     c->classes = longest ? longest : sizes[random_below(&c->chance, 9)];
     c->rows = longest ? 1 : 1 + random_below(&c->chance, 9);
     c->classes_first = random_below(&c->chance, 3) == 0;
-    c->smooth = strcmp(c->loss, "cross_entropy") == 0 && random_below(&c->chance, 2);
+    c->smooth = strcmp(c->loss, "cross_entropy") == 0 && random_below(&c->chance, 3);
     c->weighted = random_below(&c->chance, 3) == 0;
     c->sums = c->smooth ? ONEPASS_SMOOTH_TILE_SUMS : ONEPASS_TILE_SUMS;
     c->tiles = (c->classes + ONEPASS_TILE - 1) / ONEPASS_TILE;

@@ -188,7 +188,7 @@ static onepass_status run_share(const onepass_call *call, const char *what) {
 
 static void test_shards(bool in_double, bool quick) {
     static const shard_place place = {malloc, free, run_share};
-    for (uint64_t seed = 0; seed < (quick ? 40 : 200); seed++) {
+    for (uint64_t seed = 0; seed < (quick ? 120 : 400); seed++) {
         if (seed % 5 == 0)
             onepass_cuda_shape = (cuda_shape){.kernels = CUDA_GENERAL_KERNELS};
         shard_check(&place, seed, in_double, 0);

@@ -104,7 +104,7 @@ static job job_of(const rows_call *call) {
     job.parameter[0] = -100;
     job.parameter[4] = 1; /* temperature */
     job.rows.axis = 1;
-    job.rows.classes = call->classes;
+    job.rows.classes = job.rows.shard.all_classes = call->classes;
     job.rows.class_stride[0] = call->class_stride;
     job.rows.ignore_index = -100;
     job.rows.scale.factor = WIDE_LOG2_E;

@@ -258,6 +258,8 @@ static cuda_variant row_variant(const job *job, bool *in_one_piece) {
     if (rows->shard.step == SHARD_VALUE && tiles_of(rows->shard.all_classes) <= CUDA_MOST_ROW_TILES &&
         onepass_cuda_shape.kernels != CUDA_GENERAL_KERNELS)
         return variant_rows_told;
+    if (rows->shard.step == SHARD_SLOPES && rows->shard.tile_sums) /* of torn tiles, which are few */
+        return variant_rows_any;
     if (job->compute == ONEPASS_F64 || job->gradient[1].data || rows->scale.softcap != 0 || rows->classes == 0 ||
         onepass_cuda_shape.kernels == CUDA_GENERAL_KERNELS)
         return variant_rows_any;
@@ -271,6 +273,8 @@ static cuda_variant row_variant(const job *job, bool *in_one_piece) {
         return variant_rows_aside;
     if (tiles > CUDA_MOST_ROW_TILES || (!vectors && (weighs || !has_loose_rows(job))))
         return variant_rows_any;
+    if (rows->shard.step == SHARD_SUMS)
+        return !vectors ? variant_rows_loose_shared : weighs ? variant_rows_weighed_shared : variant_rows_shared;
     if (!vectors)
         return backward ? variant_rows_loose_backward : variant_rows_loose_forward;
     if (backward)
@@ -362,6 +366,7 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
     case variant_rows_loose_backward:
         return (row_block){4, most(1, 8 / tiles)};
     case variant_rows_forward:
+    case variant_rows_shared:
         return (row_block){CUDA_VALUES_WARPS, most(1, (job->operand[0].dtype == ONEPASS_F32 ? 128 : 64) / tiles)};
     default:
         return (row_block){4, most(1, 64 / tiles)};
@@ -378,9 +383,11 @@ static void plan_row_shape(const job *job, cuda_launch *launch) {
     if (onepass_cuda_shape.tiles_per_block && !fixed)
         block.rows = least(onepass_cuda_shape.tiles_per_block, CUDA_MOST_GROUP);
     if (onepass_cuda_shape.warps && !fixed && !one_tile_a_warp && launch->variant != variant_rows_picked)
-        block.warps = least(onepass_cuda_shape.warps, launch->variant == variant_rows_any       ? block.warps
-                                                      : launch->variant == variant_rows_forward ? CUDA_VALUES_WARPS
-                                                                                                : CUDA_MOST_WARPS);
+        block.warps = least(onepass_cuda_shape.warps,
+                            launch->variant == variant_rows_any ? block.warps
+                            : launch->variant == variant_rows_forward || launch->variant == variant_rows_shared
+                                ? CUDA_VALUES_WARPS
+                                : CUDA_MOST_WARPS);
     if (!fixed && launch->variant != variant_rows_any && launch->variant != variant_rows_picked)
         block.rows = most(1, least(least(block.rows, CUDA_MOST_GROUP), CUDA_MOST_ROW_TILES / row->tiles));
     launch->blocks = (uint32_t)((job->count + block.rows - 1) / block.rows);

@@ -24,7 +24,7 @@ template <row_kind kind>
 ALWAYS_INLINE void sum_span(const cuda_row *job, const row *row, int64_t first, int tiles, real *buffer,
                             const waiting *waiting) {
     const place_in_block at = here_in_block();
-    if (job->shard == SHARD_VALUE) {
+    if (kind == ROW_LABEL && job->shard == SHARD_VALUE) {
         recall_numbers(job, row, first, tiles, waiting);
         return;
     }
@@ -241,7 +241,7 @@ ALWAYS_INLINE void run_any_row(const cuda_row *job, const row *row, int64_t inde
     const int64_t target_gradient =
         job->data[CUDA_ROW_GRADIENT + 1] ? row_offset(job, CUDA_ROW_GRADIENT + 1, index) : 0;
     const real label_logit = row_logit(job, row);
-    if (job->shard == SHARD_SUMS) {
+    if (loss::KIND == ROW_LABEL && job->shard == SHARD_SUMS) {
         leave_any_row<loss::KIND>(job, row, buffer, waiting);
         return;
     }

@@ -88,8 +88,10 @@ ALWAYS_INLINE void count_group(const cuda_row *job, const row_group *group, cons
 
 /* ------------------------------------------------------------------ forward -- */
 
-/* Values alone. Tiles of all rows of a group are taken one after the other, whatever their row. */
-template <typename loss, weighing weighs, row_access access> ALWAYS_INLINE void run_forward(const cuda_row *job) {
+/* Values alone, or, where classes are shared out, the sums of tiles. Tiles of all rows of a group are taken one after
+ * the other, whatever their row. */
+template <typename loss, weighing weighs, row_access access, bool leaves_sums>
+ALWAYS_INLINE void run_forward(const cuda_row *job) {
     WAITING_TILES(CUDA_MOST_ROW_TILES, weighs != WEIGHS_NOTHING);
     __shared__ row rows[CUDA_MOST_GROUP];
     __shared__ row_sum sums_of_rows[CUDA_MOST_GROUP];
@@ -114,9 +116,11 @@ template <typename loss, weighing weighs, row_access access> ALWAYS_INLINE void 
             i++;
     }
     __syncthreads();
-    if (job->shard == SHARD_SUMS)
+    if (leaves_sums) {
         leave_group(job, &group, rows, &waiting);
-    if (at.warp != 0 || job->shard == SHARD_SUMS)
+        return;
+    }
+    if (at.warp != 0)
         return;
     finish_group<loss, weighs>(job, &group, rows, &waiting, sums_of_rows);
     if (job->counts)
@@ -125,7 +129,7 @@ template <typename loss, weighing weighs, row_access access> ALWAYS_INLINE void 
 
 /* The same of vectors and labels, which is what matters most: the sums of tiles are made some together, and little is
  * asked for a tile that is known of its row. */
-template <typename loss> ALWAYS_INLINE void run_values(const cuda_row *job) {
+template <typename loss, bool leaves_sums> ALWAYS_INLINE void run_values(const cuda_row *job) {
     WAITING_TILES(CUDA_MOST_ROW_TILES, false);
     __shared__ __align__(16) real lanes[CUDA_VALUES_WARPS][ORDER_TOGETHER * ORDER_PITCH];
     __shared__ row rows[CUDA_MOST_GROUP];
@@ -156,9 +160,11 @@ template <typename loss> ALWAYS_INLINE void run_values(const cuda_row *job) {
     if (room.tiles)
         add_up_room(&waiting, at.thread, &room);
     __syncthreads();
-    if (job->shard == SHARD_SUMS)
+    if (leaves_sums) {
         leave_group(job, &group, rows, &waiting);
-    if (at.warp != 0 || job->shard == SHARD_SUMS)
+        return;
+    }
+    if (at.warp != 0)
         return;
     finish_group<loss, WEIGHS_NOTHING>(job, &group, rows, &waiting, sums_of_rows);
     if (job->counts)
@@ -255,8 +261,7 @@ template <typename loss, weighing weighs, row_access access> ALWAYS_INLINE void 
             const own_range range = gather_logits<access>(job, row->input, &tile, x);
             if (weighs == WEIGHS_EACH)
                 gather_weights<loss::KIND, access>(job, row->target, &tile, u);
-            const real largest = largest_of_tile(job, row, &tile, warp_largest_at_once(range.largest));
-            const softmax_shift shift = shift_of(job, largest);
+            const softmax_shift shift = shift_of(job, warp_largest_at_once(range.largest));
             const row_factors factors = told[i].factors;
             const real f = row_tile_factor(&factors, shift.exponent, told[i].exponent);
             const softmax softmax = softmax_of_job(job);
