@@ -19,6 +19,10 @@ from onepass.bench.machine import facts
 WORKS = {"cuda": ((8192, 128256, "bfloat16"), (32768, 32768, "float32")), "cpu": ((512, 128256, "bfloat16"),)}
 
 
+TYPES = {"bfloat16": "bf16", "float32": "f32"}
+ONE_CALL = "one call"
+
+
 def cuts_of(classes):
     """Words and the first share's classes: at a tile's end, and in the middle of the row, which is within a tile."""
     tile, within = classes // 2 // 1024 * 1024, classes // 2 if classes // 2 % 1024 else classes // 2 - 8
@@ -43,7 +47,7 @@ def contenders_of(logits, labels, mode):
             return shares[0].value(*told_to_all(shares), None, logits.dtype)[0]
         return value_and_gradients(shares, upstream)[0]
 
-    yield Contender("one call", lambda: [whole])
+    yield Contender(ONE_CALL, lambda: [whole])
     for words, first in cuts_of(logits.shape[1]).items():
         yield Contender(words, lambda first=first: [lambda: shared(first)])
 
@@ -63,9 +67,9 @@ def measure(device, quick):
                     raise SystemExit(f"{one.name}: {one.missing}")
                 if one.value != contenders[0].value:
                     raise SystemExit(f"{one.name} is {one.value}, {contenders[0].name} {contenders[0].value}")
-            base = contenders[0].seconds()
-            rows += [{"work": f"{count} x {classes} {dtype}", "mode": mode, "how": one.name,
-                      "milliseconds": one.seconds() * 1e3, "of_one_call": one.seconds() / base} for one in contenders]
+            rows.append({"device": device, "section": "vocabulary", "loss": "cross_entropy", "mode": mode,
+                         "type": TYPES[dtype], "elements": count * classes, "variant": f"{count} x {classes}",
+                         "unit": "s", "found": {one.name: one.seconds() for one in contenders}})
     return rows
 
 
@@ -78,7 +82,9 @@ def main():
     rows = measure(options.device, options.quick)
     print(f"{'work':28}{'mode':9}{'how':28}{'ms':>10}{'of one call':>13}")
     for row in rows:
-        print(f"{row['work']:28}{row['mode']:9}{row['how']:28}{row['milliseconds']:10.3f}{row['of_one_call']:13.3f}")
+        for how, seconds in row["found"].items():
+            print(f"{row['variant'] + ' ' + row['type']:28}{row['mode']:9}{how:28}{seconds * 1e3:10.3f}"
+                  f"{seconds / row['found'][ONE_CALL]:13.3f}")
     if options.json:
         with open(options.json, "w") as file:
             json.dump(dict(facts([options.device], torch, "bench/vocabulary.py"), results=rows), file, indent=1)
