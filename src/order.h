@@ -279,7 +279,8 @@ ALWAYS_INLINE double order_wide_lines(const double *term, int lines) {
  * add +0 to these, once for all. */
 ALWAYS_INLINE double order_wide_few(const double *term, int lanes) {
     double sum[ORDER_LANES / 2];
-    for (int lane = 0; lane < lanes; lane++)
+    sum[0] = term[0] + 0;
+    for (int lane = 1; lane < lanes; lane++)
         sum[lane] = term[lane] + 0;
     for (int half = lanes / 2; half > 0; half /= 2)
         for (int lane = 0; lane < half; lane++)
