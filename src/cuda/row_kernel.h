@@ -43,13 +43,13 @@ template <typename loss> ALWAYS_INLINE void run_rows_both_wide(const cuda_row *j
     run_both<loss, WEIGHS_NOTHING, CUDA_WIDE_WARPS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_backward(const cuda_row *job) {
-    run_backward<loss, WEIGHS_NOTHING, ROW_VECTORS, false>(job);
+    run_backward<loss, WEIGHS_NOTHING, ROW_VECTORS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_loose_forward(const cuda_row *job) {
     run_forward<loss, WEIGHS_NOTHING, ROW_LOOSE, false>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_loose_backward(const cuda_row *job) {
-    run_backward<loss, WEIGHS_NOTHING, ROW_LOOSE, false>(job);
+    run_backward<loss, WEIGHS_NOTHING, ROW_LOOSE>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_weighed_forward(const cuda_row *job) {
     run_forward<loss, weighing_of<loss>::IS, ROW_VECTORS, false>(job);
@@ -58,7 +58,7 @@ template <typename loss> ALWAYS_INLINE void run_rows_weighed_both(const cuda_row
     run_both<loss, weighing_of<loss>::IS, CUDA_MOST_WARPS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_weighed_backward(const cuda_row *job) {
-    run_backward<loss, weighing_of<loss>::IS, ROW_VECTORS, false>(job);
+    run_backward<loss, weighing_of<loss>::IS, ROW_VECTORS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_shared(const cuda_row *job) {
     run_values<loss, true>(job);
@@ -68,9 +68,6 @@ template <typename loss> ALWAYS_INLINE void run_rows_loose_shared(const cuda_row
 }
 template <typename loss> ALWAYS_INLINE void run_rows_weighed_shared(const cuda_row *job) {
     run_forward<loss, weighing_of<loss>::IS, ROW_VECTORS, true>(job);
-}
-template <typename loss> ALWAYS_INLINE void run_rows_torn(const cuda_row *job) {
-    run_backward<loss, WEIGHS_NOTHING, ROW_LOOSE, true>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_few_forward(const cuda_row *job) {
     run_few<loss, false, CUDA_FEW_CLASSES>(job);

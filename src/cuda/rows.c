@@ -258,6 +258,8 @@ static cuda_variant row_variant(const job *job, bool *in_one_piece) {
     if (rows->shard.step == SHARD_VALUE && tiles_of(rows->shard.all_classes) <= CUDA_MOST_ROW_TILES &&
         onepass_cuda_shape.kernels != CUDA_GENERAL_KERNELS)
         return variant_rows_told;
+    if (rows->shard.step == SHARD_SLOPES && rows->shard.tile_sums) /* of torn tiles, which are few */
+        return variant_rows_any;
     if (job->compute == ONEPASS_F64 || job->gradient[1].data || rows->scale.softcap != 0 || rows->classes == 0 ||
         onepass_cuda_shape.kernels == CUDA_GENERAL_KERNELS)
         return variant_rows_any;
@@ -271,8 +273,6 @@ static cuda_variant row_variant(const job *job, bool *in_one_piece) {
         return variant_rows_aside;
     if (tiles > CUDA_MOST_ROW_TILES || (!vectors && (weighs || !has_loose_rows(job))))
         return variant_rows_any;
-    if (rows->shard.step == SHARD_SLOPES && rows->shard.tile_sums) /* of torn tiles, which are few */
-        return weighs || !has_loose_rows(job) ? variant_rows_any : variant_rows_torn;
     if (rows->shard.step == SHARD_SUMS)
         return !vectors ? variant_rows_loose_shared : weighs ? variant_rows_weighed_shared : variant_rows_shared;
     if (!vectors)
@@ -364,7 +364,6 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
     case variant_rows_backward: /* neighbouring blocks on neighbouring rows */
     case variant_rows_weighed_backward:
     case variant_rows_loose_backward:
-    case variant_rows_torn:
         return (row_block){4, most(1, 8 / tiles)};
     case variant_rows_forward:
     case variant_rows_shared:
@@ -400,7 +399,7 @@ static void plan_row_shape(const job *job, cuda_launch *launch) {
     if (is_few_variant(launch->variant)) /* of one line, or of this and the next */
         launch->shared_memory =
             (uint32_t)((row->lines > 1 ? 2 : 1) * ROW_THREADS * CUDA_FEW_PITCH(row->classes) * (int64_t)sizeof(float));
-    if (launch->variant == variant_rows_loose_backward || launch->variant == variant_rows_torn)
+    if (launch->variant == variant_rows_loose_backward)
         launch->shared_memory = launch->threads / WARP * ORDER_TILE * (uint32_t)sizeof(float);
 }
 

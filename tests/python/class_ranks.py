@@ -1,6 +1,5 @@
 # What the ranks do in test_vocab_parallel.py, as ranks.py has it for test_distributed.py.
 import random
-import traceback
 
 import torch
 import torch.distributed as dist
@@ -8,6 +7,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 import onepass.distributed
+from ranks import attempt
 from slices import same_bits
 
 WORLD = 8
@@ -222,14 +222,6 @@ def second_derivative(rank, group):
 
 
 # ------------------------------------------------------------------------------- work --
-
-
-def attempt(function, *arguments):
-    try:
-        function(*arguments)
-    except Exception as error:
-        return type(error).__name__, str(error), traceback.format_exc()
-    return None
 
 
 def work(rank, address, results):

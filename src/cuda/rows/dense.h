@@ -233,9 +233,8 @@ typedef struct joined_row {
     bool good;
 } joined_row;
 
-/* Gradients from the rows' states: no tile needs another. Of a torn tile the largest logit is told. */
-template <typename loss, weighing weighs, row_access access, bool is_torn>
-ALWAYS_INLINE void run_backward(const cuda_row *job) {
+/* Gradients from the rows' states: no tile needs another. */
+template <typename loss, weighing weighs, row_access access> ALWAYS_INLINE void run_backward(const cuda_row *job) {
     __shared__ row rows[CUDA_MOST_GROUP];
     __shared__ joined_row told[CUDA_MOST_GROUP];
     if (is_done_before(job))
@@ -262,8 +261,7 @@ ALWAYS_INLINE void run_backward(const cuda_row *job) {
             const own_range range = gather_logits<access>(job, row->input, &tile, x);
             if (weighs == WEIGHS_EACH)
                 gather_weights<loss::KIND, access>(job, row->target, &tile, u);
-            const softmax_shift shift =
-                shift_of(job, is_torn ? largest_of_tile(job, row, &tile, 0) : warp_largest_at_once(range.largest));
+            const softmax_shift shift = shift_of(job, warp_largest_at_once(range.largest));
             const row_factors factors = told[i].factors;
             const real f = row_tile_factor(&factors, shift.exponent, told[i].exponent);
             const softmax softmax = softmax_of_job(job);
