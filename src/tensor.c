@@ -132,11 +132,11 @@ onepass_status onepass_read_mask(const onepass_tensor *given, tensor *tensor) {
     return check_layout(given, "mask", tensor);
 }
 
-onepass_status onepass_read_labels(const onepass_tensor *given, const char *loss, tensor *tensor) {
+onepass_status onepass_read_labels(const onepass_tensor *given, const char *loss, const char *advice, tensor *tensor) {
     if (given->dtype >= ONEPASS_F16 && given->dtype <= ONEPASS_F64)
         FAIL_ARGUMENT("target has floating-point numbers; %s takes class indices, ONEPASS_I64 (6), ONEPASS_I32 (7) or "
-                      "ONEPASS_U8 (8); for class probabilities there is cross_entropy_with_probabilities",
-                      loss);
+                      "ONEPASS_U8 (8)%s",
+                      loss, advice);
     if (given->dtype < ONEPASS_I64 || given->dtype > ONEPASS_U8)
         FAIL_ARGUMENT("target has dtype %d; expected class indices: ONEPASS_I64 (6), ONEPASS_I32 (7) or ONEPASS_U8 (8)",
                       given->dtype);

@@ -26,8 +26,10 @@ ONEPASS_INTERNAL onepass_status onepass_read_tensor(const onepass_tensor *given,
 /* The same of a mask, ... */
 ONEPASS_INTERNAL onepass_status onepass_read_mask(const onepass_tensor *given, tensor *tensor);
 
-/* ... of class indices, those of a loss or any others, ... */
-ONEPASS_INTERNAL onepass_status onepass_read_labels(const onepass_tensor *given, const char *loss, tensor *tensor);
+/* ... of class indices, those of a loss (with advice for whoever has floating-point numbers, or "") or any others, ...
+ */
+ONEPASS_INTERNAL onepass_status onepass_read_labels(const onepass_tensor *given, const char *loss, const char *advice,
+                                                    tensor *tensor);
 ONEPASS_INTERNAL onepass_status onepass_read_indices(const onepass_tensor *given, const char *name, tensor *tensor);
 
 /* ... and of a tensor that must have one element. */

@@ -173,7 +173,7 @@ static const argument_case shape_cases[] = {
 
     {"a target of floats",
      ONEPASS_INVALID_ARGUMENT,
-     "target|class indices",
+     "target|class indices|cross_entropy_with_probabilities",
      {INTEGER(target.tensor.dtype, ONEPASS_F32)}},
     {"a target of a mask's type", ONEPASS_INVALID_ARGUMENT, "target|5", {INTEGER(target.tensor.dtype, ONEPASS_BOOL)}},
     {"a target of no type", ONEPASS_INVALID_ARGUMENT, "target|9", {INTEGER(target.tensor.dtype, 9)}},

@@ -394,6 +394,16 @@ static void test_overlaps(void) {
         }
 }
 
+/* ---------------------------------------------------------------- messages -- */
+
+/* Class probabilities are no advice to whoever has margins. */
+static void test_advice(void) {
+    scene *s = label_scene();
+    s->target.tensor.dtype = ONEPASS_F32;
+    expect_refusal(onepass_run(&s->call), ONEPASS_INVALID_ARGUMENT, "multi_margin|class indices", "a target of floats");
+    CHECK(!sentence_has(onepass_message(), "probabilities"), "a target of floats: \"%s\"", onepass_message());
+}
+
 /* ---------------------------------------------------------------- parameters -- */
 
 static scene *scene_of(const onepass_loss_info *info) {
@@ -457,6 +467,7 @@ int main(void) {
     run_cases(hidden_label_scene, hidden_label_cases, COUNT(hidden_label_cases), 0, "");
     run_cases(triplet_scene, triplet_cases, COUNT(triplet_cases), 0, "");
     test_overlaps();
+    test_advice();
     test_limits_of_parameters();
     return check_finish();
 }

@@ -91,8 +91,10 @@ static void view_rows(const tensor *given, int32_t axis, const onepass_shape *ro
 /* ---------------------------------------------------------------- operands -- */
 
 static onepass_status plan_labels(const onepass_call *call, tensors *all, job *job) {
+    const char *advice =
+        job->loss->kind == ROW_LABEL ? "; for class probabilities there is cross_entropy_with_probabilities" : "";
     tensor *target = &all->operand[1];
-    OK(onepass_read_labels(call->operand[1], job->loss->info.name, target));
+    OK(onepass_read_labels(call->operand[1], job->loss->info.name, advice, target));
     if (!onepass_same_shape(&target->shape, &all->common) && !(all->common.ndim == 0 && target->shape.count == 1))
         return onepass_fail_rows(target, &all->common, "class indices have");
     onepass_make_view(target, &target->shape, &job->operand[1]);

@@ -40,7 +40,7 @@ static onepass_status plan_number(const onepass_call *call, int32_t k, tensors *
     tensor *number = &all->operand[k];
     const int32_t dtype = call->operand[k]->dtype;
     if (job->loss->has_labels || (dtype >= ONEPASS_I64 && dtype <= ONEPASS_U8))
-        OK(onepass_read_labels(call->operand[k], call->loss, number));
+        OK(onepass_read_labels(call->operand[k], call->loss, "", number));
     else
         OK(onepass_read_tensor(call->operand[k], onepass_operand_name(job, k), number));
     if (!onepass_same_shape(&number->shape, &all->common))
