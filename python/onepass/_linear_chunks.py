@@ -60,7 +60,7 @@ def takes_part(question, target):
     to count them."""
     if question.request.name == WITH_PROBABILITIES:
         return None
-    is_out = target == int(named(question.request)["ignore_index"])
+    is_out = target.long() == int(named(question.request)["ignore_index"])  # which a narrow type would wrap
     if target.is_cpu:
         kept = (~is_out).nonzero().squeeze(1)
         if question.ignored is not None and question.ignored != len(target) - len(kept):

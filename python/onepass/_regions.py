@@ -44,9 +44,9 @@ def check_types(input, target, mode):
 
 def of_labels(input, target, from_logits, ignore_index):
     """Both as floats. An element that is ignored is in neither: its logit is that of the probability 0."""
-    takes_part = None if ignore_index is None else target != ignore_index
-    if not target.is_floating_point():
-        target = target.to(input.dtype)
+    is_float = target.is_floating_point()
+    takes_part = None if ignore_index is None else (target if is_float else target.long()) != ignore_index
+    target = target if is_float else target.to(input.dtype)
     if takes_part is None:
         return input, target
     return torch.where(takes_part, input, float("-inf") if from_logits else 0.0), torch.where(takes_part, target, 0.0)

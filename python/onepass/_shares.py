@@ -230,7 +230,7 @@ class Rows(Share):
     def taking_part(self):
         if not self.has_labels:
             return super().taking_part()
-        found = self.operands[1] != self.ignore_index
+        found = self.operands[1].long() != self.ignore_index  # which a narrow type would wrap
         return torch.count_nonzero(found if self.mask is None else found & (self.mask != 0))
 
     def counted(self, first, total):

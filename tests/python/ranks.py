@@ -140,6 +140,14 @@ def case_types(*where):
 
 
 @case
+def case_labels_that_wrap(*where):
+    """A uint8 would take 156 for -100, an int32 3 for 2^32 + 3."""
+    input, target = torch.randn(TOTAL, 200), torch.randint(150, 160, (TOTAL,), dtype=torch.uint8)
+    compare(*where, "cross_entropy", (input, target, None))
+    compare(*where, "cross_entropy", (input[:, :5], target.int() % 5, None), ignore_index=2**32 + 3)
+
+
+@case
 def case_long_rows(*where):
     """Whose state is kept for the way back."""
     input, target = torch.randn(300, 1500), torch.randint(0, 1500, (300,))

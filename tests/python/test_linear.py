@@ -134,6 +134,13 @@ def test_types_of_labels(dtype, device):
           lambda x, w, b: formula(x, w, target.cpu(), b, ignore_index=255))
 
 
+def test_labels_that_wrap(device):
+    """A uint8 would take 156 for -100."""
+    leaves, target = layer((30,), 200, device=device), torch.full((30,), 156, dtype=torch.uint8, device=device)
+    check(lambda x, w, b: onepass.linear_cross_entropy(x, w, target, linear_bias=b), leaves,
+          lambda x, w, b: formula(x, w, target.long().cpu(), b))
+
+
 @pytest.mark.parametrize("make", [lambda device: 77, lambda device: 77.0,
                                   lambda device: torch.tensor(77, device=device),
                                   lambda device: torch.tensor([77.0], device=device), lambda device: torch.tensor(77)],

@@ -255,6 +255,12 @@ def test_types_and_autocast(device):
         assert onepass.dice_loss(input.bfloat16(), own, mode=mode).dtype == torch.bfloat16
 
 
+def test_labels_that_wrap(device):
+    """A uint8 would take 1 for -255."""
+    input, target = torch.randn(3, 4, device=device), torch.ones(3, 4, dtype=torch.uint8, device=device)
+    assert_same_bits(onepass.dice_loss(input, target, ignore_index=-255), onepass.dice_loss(input, target))
+
+
 def test_gradients_for_the_target():
     input, target = torch.randn(3, 4), torch.rand(3, 4, requires_grad=True)
     onepass.dice_loss(input, target).backward()
