@@ -46,6 +46,16 @@ def or_tell(group):
         raise
 
 
+@contextlib.contextmanager
+def or_explain():
+    """Around what a backend does: what it says of a connection does not say what was lost by it."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise RuntimeError("the ranks could not tell each other their parts of the loss; one of them may have ended, "
+                           f"or does not take part: {error}") from error
+
+
 def exchange(group, about, told):
     """What each rank of the group tells, in their order. All tell about the same thing, a number below 256. Where a
     rank tells a Failure, or about something else, all ranks raise an error that says so."""
@@ -78,14 +88,11 @@ def gather(group, packet, room):
         own[:len(packet)] = torch.frombuffer(bytearray(packet), dtype=torch.uint8)
     own = own.to(device)
     places = torch.empty(ranks, room, dtype=torch.uint8, device=device)
-    try:
+    with or_explain():
         if has_gloo:
             dist.all_to_all_single(places.view(-1), own.repeat(ranks), group=group)
         else:
             dist.all_gather(list(places.unbind(0)), own, group=group)
-    except RuntimeError as error:
-        raise RuntimeError("the ranks could not tell each other their parts of the loss; one of them may have ended, "
-                           f"or does not take part: {error}") from error
     places = places.cpu()
     data = ctypes.string_at(places.data_ptr(), places.numel())  # without NumPy, which need not be there
     return [data[at:at + room] for at in range(0, len(data), room)]

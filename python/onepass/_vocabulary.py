@@ -6,6 +6,7 @@ bits are those of one call over all classes. Of a tile that a boundary tears, wh
 
 import contextlib
 import ctypes
+import operator
 import sys
 import zlib
 from collections import namedtuple
@@ -16,9 +17,10 @@ import torch.distributed as dist
 from . import _native
 from ._class_cuts import TILE, owned_tiles, pieces_of, spans_of, torn_tiles, whole_tiles
 from ._contract import NONE, code_of
-from ._exchange import exchange, or_tell, rank_and_size
-from ._row_request import FLOATS, LABELS, STATE_SIZE, class_axis, parameters_of, rows_shape
+from ._exchange import exchange, or_explain, or_tell, rank_and_size
+from ._row_request import FLOATS, LABELS, MOST_IGNORED, STATE_SIZE, class_axis, parameters_of, rows_shape
 from ._rows import checked_divisor, checked_type
+from ._torch_checks import TYPES
 from ._torch_state import is_in_single
 
 _COUNTS = 16  # what ranks tell each other, apart from what _distributed.py has
@@ -135,8 +137,9 @@ def send_parts(group, share):
     peer = dist.get_process_group_ranks(group or dist.group.WORLD)
     to = [dist.P2POp(dist.isend, part, peer[rank], group) for rank, part in share.sent()]
     by = [dist.P2POp(dist.irecv, room, peer[rank], group) for rank, room in received]
-    for work in dist.batch_isend_irecv(to + by) if to or by else ():
-        work.wait()
+    with or_explain():
+        for work in dist.batch_isend_irecv(to + by) if to or by else ():
+            work.wait()
     return received
 
 
@@ -153,7 +156,8 @@ def told_to_all(group, share):
     if len(counts) == 1:
         return numbers, message[:, 0].contiguous()
     places = share.new(len(counts), *message.shape)
-    dist.all_gather(list(places.unbind(0)), message, group=group)
+    with or_explain():
+        dist.all_gather(list(places.unbind(0)), message, group=group)
     found = [place[:, 1:].view(numbers.shape)[:, :, :count] for place, count in zip(places, counts)]
     return torch.cat(found, 2), places[:, :, 0].amax(0)
 
@@ -190,6 +194,9 @@ def check_tensors(input, target, weight):
             raise TypeError(f"{name} is {type(tensor).__name__}; expected a tensor")
         if tensor.dtype not in types:
             raise TypeError(f"{name} is of {tensor.dtype}; expected one of {', '.join(map(str, types))}")
+        if not is_dense(tensor) or tensor.device != input.device:
+            raise TypeError(f"{name} is a {type(tensor).__name__} of {tensor.layout} on {tensor.device}; expected "
+                            "a dense tensor of PyTorch's own, whose numbers a CPU or a GPU has, where input is")
     if input.dim() == 0 or target.shape != rows_shape(input, 0):
         raise ValueError(f"input has size {tuple(input.shape)}, target size {tuple(target.shape)}; expected a class "
                          "index for each row, and the classes along dimension 1, or 0 of a single row")
@@ -197,10 +204,24 @@ def check_tensors(input, target, weight):
         raise NotImplementedError("weight requires a gradient, which is not computed; expected weight.detach()")
 
 
+def is_dense(tensor):
+    return type(tensor) in TYPES and tensor.layout is torch.strided and not tensor.is_neg() and \
+        tensor.device.type in ("cpu", "cuda")
+
+
+def checked_ignored(numbers):
+    """By every rank, before any sends anything."""
+    ignored = numbers[0]
+    if ignored % 1 != 0 or abs(ignored) > MOST_IGNORED:
+        raise ValueError(f"ignore_index of cross_entropy is {ignored:g}; expected a whole number")
+    return int(ignored)
+
+
 def check_labels(target, ignore_index, all_classes):
     """In PyTorch's words, and on all ranks alike, before any sends anything: a rank may have none of the classes. Nobody
     waits for a GPU to tell."""
     if target.is_cpu:
+        target = target.long()  # narrow types would wrap what they are compared with
         wrong = target[((target < 0) | (target >= all_classes)) & (target != ignore_index)]
         if len(wrong):
             raise IndexError(f"Target {int(wrong[0])} is out of bounds.")
@@ -212,14 +233,22 @@ def checksum(tensor):
 
 def signature_of(input, target, weight, divisor, *rest):
     """What all ranks must have alike. On the CPU labels are looked at: those of a rank's own rows would pass for all
-    rows' else."""
-    labels = f", labels {checksum(target.contiguous()):08x}" if target.is_cpu else ""
-    return f"cross_entropy {rest} of {input.dtype}, {list(target.shape)} rows{labels}, divisor {divisor}, " \
-           f"{'without' if weight is None else 'with'} weights"
+    rows' else; and so are weights."""
+    weights = "without weights" if weight is None else f"weights{described(weight)}"
+    return f"cross_entropy {rest} of {input.dtype}, {list(target.shape)} rows, labels{described(target)}, divisor " \
+           f"{divisor}, {weights}"
+
+
+def described(tensor):
+    found = f" of {tensor.dtype} and size {tuple(tensor.shape)}"
+    return f"{found} with checksum {checksum(tensor.contiguous()):08x}" if tensor.is_cpu else found
 
 
 def check_classes(classes, input, ranks, rank):
-    counts = tuple(int(count) for count in classes)
+    try:
+        counts = tuple(operator.index(count) for count in classes)
+    except TypeError:
+        raise TypeError(f"classes is {classes!r}; expected how many classes each rank has, in their order") from None
     own = input.shape[class_axis(input, 0)]
     if len(counts) != ranks or min(counts) < 0 or counts[rank] != own:
         raise ValueError(f"classes is {list(counts)}, and rank {rank} of {ranks} has {own}; expected how many classes "
@@ -243,6 +272,7 @@ def cross_entropy(input, target, weight, reduction, parameters, divisor, dtype, 
         if code_of(reduction) is None:
             raise ValueError(f"{reduction} is not a valid value for reduction")
         numbers = parameters_of("cross_entropy", **parameters)
+        ignored = checked_ignored(numbers)
         number, tensor = checked_divisor(divisor, reduction)
         dtype = checked_type(dtype) or (torch.float32 if is_in_single(input.device.type) else input.dtype)
         if classes is None:
@@ -255,7 +285,7 @@ def cross_entropy(input, target, weight, reduction, parameters, divisor, dtype, 
     spans = spans_of(counts)
     if spans[-1].last == 0:
         raise ValueError("no rank has a class; expected at least one")
-    check_labels(target, int(parameters["ignore_index"]), spans[-1].last)
+    check_labels(target, ignored, spans[-1].last)
     if weight is not None and tuple(weight.shape) != (spans[-1].last,):
         raise ValueError(f"weight has size {tuple(weight.shape)}; expected ({spans[-1].last},): a number for each class "
                          "of all ranks, on every rank")

@@ -1,4 +1,5 @@
 # What the ranks do in test_vocab_parallel.py, as ranks.py has it for test_distributed.py.
+import os
 import random
 
 import torch
@@ -119,6 +120,10 @@ def labels_of_other_types(rank, size, group):
     logits, labels = operands_of(200, ignored=0)
     for dtype in (torch.int32, torch.uint8):
         compare(rank, size, group, cuts_of(200, size), logits, labels.to(dtype))
+    logits, labels = operands_of(2000, ignored=0)
+    labels = labels.clamp(max=255)
+    labels[:2] = torch.tensor([255, 156])  # which a uint8 would take for -1 and -100
+    compare(rank, size, group, cuts_of(2000, size), logits, labels.to(torch.uint8))
 
 
 @case
@@ -143,6 +148,11 @@ def of_dtensors(rank, mesh):
         assert same_bits(found.to_local(), expected)
         (found * 3).backward()
         assert isinstance(sharded.grad, DTensor) and same_bits(sharded.grad.full_tensor(), whole.grad)
+
+
+def without_the_last():
+    """Which has ended; the others are told by no exchange before."""
+    vocab_parallel(*operands_of(50), classes=[50] * WORLD)
 
 
 # ----------------------------------------------------------------------------- faults --
@@ -194,6 +204,43 @@ def weights_of_own_classes(rank, group):
     vocab_parallel(*operands_of(50), torch.rand(50), group=group)
 
 
+@fault("Target 156 is out of bounds")
+def label_that_wraps(rank, group):
+    """To what a uint8 makes of -100."""
+    vocab_parallel(operands_of(25)[0], torch.full((7,), 156, dtype=torch.uint8), group=group)
+
+
+@fault("expected the same on all ranks")
+def other_number_of_weights(rank, group):
+    vocab_parallel(*operands_of(50), torch.ones(200 - (rank == 2)), group=group)
+
+
+@fault("expected the same on all ranks")
+def other_weights(rank, group):
+    vocab_parallel(*operands_of(50), torch.full((200,), 1.0 + (rank == 2)), group=group)
+
+
+@fault("ignore_index of cross_entropy is 1.5; expected a whole number")
+def part_of_an_index(rank, group):
+    vocab_parallel(*operands_of(50), ignore_index=1.5, group=group)
+
+
+@fault("expected a dense tensor")
+def sparse_weights(rank, group):
+    vocab_parallel(*operands_of(50), torch.ones(200).to_sparse() if rank == 2 else torch.ones(200), group=group)
+
+
+@fault("expected a dense tensor")
+def labels_elsewhere(rank, group):
+    logits, labels = operands_of(50)
+    vocab_parallel(logits, labels.to("meta"), group=group)
+
+
+@fault(r"classes is \[50.0, 50.0, 50.0, 50.0\]; expected how many")
+def counts_that_are_none(rank, group):
+    vocab_parallel(*operands_of(50), classes=[50.0] * 4, group=group)
+
+
 @fault("expected how many classes each rank has")
 def counts_of_others(rank, group):
     vocab_parallel(*operands_of(50), classes=[1, 2, 3, 4], group=group)
@@ -240,5 +287,10 @@ def work(rank, address, results):
             results.put((name, 4, rank, attempt(function, rank, groups[4])))
     torch.manual_seed(1)
     results.put(("of_dtensors", WORLD, rank, attempt(of_dtensors, rank, init_device_mesh("cpu", (WORLD,)))))
+    if rank == WORLD - 1:
+        results.put(None)
+        results.close()
+        results.join_thread()
+        os._exit(0)
+    results.put(("without_the_last", WORLD - 1, rank, attempt(without_the_last)))
     results.put(None)
-    dist.destroy_process_group()
