@@ -26,6 +26,7 @@ def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, re
         return _multi_margin(input, target, p, margin, weight, reduction=reduction)
     if parameters is None or not are_classes(input, target, weight):
         each = _multi_margin(widened(input), indices(target), p, margin, widened(weight), reduction="none")
+        check_further(row_weight=row_weight, mask=mask, divisor=divisor)
         return reduced(each, input, reduction)
     number, tensor = _rows.checked_divisor(divisor, reduction)
     target = target if target.dim() == input.dim() - 1 else target.reshape(())
@@ -47,8 +48,17 @@ def are_classes(input, target, weight):
     return isinstance(input, torch.Tensor) and isinstance(target, torch.Tensor) and input.dtype in FLOATS and \
         not input.is_nested and input.dim() in (1, 2) and input.shape[-1] > 0 and target.dtype in LABELS and \
         (target.shape == input.shape[:-1] or (input.dim() == 1 and target.shape == (1,))) and \
+        target.device == input.device and \
         (weight is None or (isinstance(weight, torch.Tensor) and weight.dtype == input.dtype and
                             weight.shape == input.shape[-1:]))
+
+
+def check_further(**given):
+    """What PyTorch does not have must not be lost where it computes."""
+    for name, value in given.items():
+        if value is not None:
+            raise TypeError(f"{name} is given, and PyTorch would compute this without it; expected p and margin to be "
+                            "numbers, and weight to be of input's type")
 
 
 def with_class_weights(request, tensors, weight):

@@ -38,7 +38,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
 
         return _numpy_vectors.multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction,
                                                 row_weight, mask, divisor)
-    return _side(input).multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction,
+    return _side(input, target).multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction,
                                           row_weight, mask, divisor)
 
 
@@ -88,8 +88,10 @@ def _are_arrays(*operands):
 _margins = None  # the module that computes, once there were tensors
 
 
-def _side(input):
+def _side(input, target=None):
     global _margins
+    if target is not None and _are_arrays(input):
+        raise TypeError(f"target is {type(target).__name__}; expected a NumPy array, as input is")
     if not speaks_torch(input):
         raise TypeError(f"input is {type(input).__name__}; expected a PyTorch tensor")
     if _margins is None:

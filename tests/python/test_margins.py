@@ -277,6 +277,23 @@ def test_labels_that_are_no_classes_and_weights():
         onepass.multi_margin_loss(scores.numpy(), np.array([1, 0, 0]), weight=np.ones(3, np.float32))
 
 
+def test_what_pytorch_does_not_have_is_not_lost():
+    """Class weights of another type than the scores are PyTorch's to judge, which knows of no masks."""
+    scores, labels, weight = torch.randn(3, 4).bfloat16(), long(0, 1, 3), torch.rand(4)
+    for given in ({"mask": labels > 0}, {"row_weight": torch.rand(3)}, {"divisor": 2.0}):
+        with pytest.raises(TypeError, match=f"{next(iter(given))} is given, and PyTorch would compute this without it"):
+            onepass.multi_margin_loss(scores, labels, weight=weight, **given)
+    assert onepass.multi_margin_loss(scores, labels, weight=weight).dtype == torch.bfloat16
+
+
+def test_labels_elsewhere():
+    for words in ({}, {"mask": torch.ones(3, dtype=torch.bool)}):
+        with pytest.raises(RuntimeError, match="device meta"):
+            onepass.multi_margin_loss(torch.randn(3, 4), long(0, 1, 3).to("meta"), **words)
+    with pytest.raises(TypeError, match="target is int64; expected a NumPy array, as input is"):
+        onepass.multi_margin_loss(np.ones(4), np.int64(2))
+
+
 def test_a_compiled_step_has_the_same_bits():
     dynamo = pytest.importorskip("torch._dynamo")
     dynamo.reset()
