@@ -91,6 +91,7 @@ static void test_refusals(void) {
     set_stage(VALUE, 0, 0);
     CHECK_OK(onepass_run(call), "a value");
     set_stage(SLOPES, 1030, 1400);
+    call->tile_sums = &stage.sums_tensor;
     CHECK_OK(onepass_run(call), "a gradient within a tile");
     REFUSED(SUMS, 0, 1000, , ONEPASS_INVALID_SHAPE, "whole tiles");
     REFUSED(SUMS, 1, 1024, , ONEPASS_INVALID_SHAPE, "whole tiles");
@@ -119,6 +120,8 @@ static void test_refusals(void) {
     REFUSED(VALUE, 0, 0, stage.shape[1] = 5, ONEPASS_INVALID_SHAPE, "a value comes of tile_sums");
     REFUSED(VALUE, 0, 0, call->gradient[0] = &stage.gradient_tensor, ONEPASS_INVALID_ARGUMENT, "expected one of them");
     REFUSED(VALUE, 0, 0, call->predicted = &stage.label_tensor, ONEPASS_NOT_SUPPORTED, "predicted is set");
+    REFUSED(SLOPES, 1030, 1400, , ONEPASS_INVALID_ARGUMENT, "tile_sums is null");
+    REFUSED(SLOPES, 1024, 2090, , ONEPASS_INVALID_ARGUMENT, "tile_sums is null");
     REFUSED(SLOPES, 0, 2100, call->row_state = NULL, ONEPASS_INVALID_ARGUMENT, "row_state is null");
     REFUSED(SLOPES, 0, 2100, call->label_logit = NULL, ONEPASS_INVALID_ARGUMENT, "label_logit is null");
 }

@@ -27,8 +27,8 @@ static onepass_status check_unset(const onepass_call *call) {
     return ONEPASS_OK;
 }
 
-/* Sums are of whole tiles. A gradient may be of a part of one. */
-static onepass_status check_tiles(const row_shard *shard, int64_t classes) {
+/* Sums are of whole tiles. A gradient may be of a part of one, whose largest logit may then be elsewhere. */
+static onepass_status check_tiles(const onepass_call *call, const row_shard *shard, int64_t classes) {
     const int64_t first = shard->first_class, end = first + classes;
     const bool whole = classes > 0 && first % ORDER_TILE == 0 && (end % ORDER_TILE == 0 || end == shard->all_classes);
     if (shard->step == SHARD_SUMS && !whole)
@@ -39,6 +39,10 @@ static onepass_status check_tiles(const row_shard *shard, int64_t classes) {
         FAIL_SHAPE("the input has %lld classes from %lld on; expected some that begin with a tile, at a multiple of "
                    "%d, or are within one",
                    (long long)classes, (long long)first, ORDER_TILE);
+    if (shard->step == SHARD_SLOPES && classes > 0 && !whole && !call->tile_sums)
+        FAIL_ARGUMENT("tile_sums is null, but the input has %lld classes of %lld, from %lld on, which are not whole "
+                      "tiles; expected the sums of the tiles that they are of",
+                      (long long)classes, (long long)shard->all_classes, (long long)first);
     return ONEPASS_OK;
 }
 
@@ -65,7 +69,7 @@ onepass_status onepass_plan_shard(const onepass_call *call, job *job) {
         FAIL_SHAPE("value is set, and the input has %lld classes from %lld on; expected none from 0 on, since a value "
                    "comes of tile_sums",
                    (long long)classes, (long long)call->first_class);
-    return check_tiles(shard, classes);
+    return check_tiles(call, shard, classes);
 }
 
 /* Doubles, those of the last dimension side by side. */
