@@ -48,11 +48,9 @@ class Accumulator:
                              "number of elements in")
         numbers = tuple([as_number(loss, one, default_of(one) if value is None else value)
                          for one, value in zip(known["parameters"], values)])
-        total = plain_number(total)
-        if not hasattr(total, "__index__"):
-            raise TypeError(f"total is {total!r}; expected the number of elements of the whole")
+        total = _index("total", total, "the number of elements of the whole")
         self._held = _native.accumulator_begin(loss, code, numbers,
-                                               0.0 if divisor is None else checked_divisor(divisor), int(total))
+                                               0.0 if divisor is None else checked_divisor(divisor), total)
         self._lock = threading.Lock()
 
     def add(self, input, target, third=None, *, first, weight=None, mask=None, dim=None, gradient=None):
@@ -72,6 +70,7 @@ class Accumulator:
             divided by, the accumulator has to know that number beforehand, as its divisor
         """
         axis = axis_of(self._description()[0], dim)
+        first = _index("first", first, "the index of the slice's first element in the whole")
         _check_writable(gradient)
         self.add_slice((input, target, third), first, weight, mask, axis, (gradient, None, None), None)
 
@@ -132,6 +131,8 @@ class Accumulator:
     @classmethod
     def from_bytes(cls, data):
         """What bytes(accumulator) gave, here, by another process, another machine, or the library in C."""
+        if isinstance(data, (int, str)):  # of which bytes() would make zeros, or nothing
+            raise TypeError(f"data is {type(data).__name__}; expected the bytes of an accumulator")
         made = cls.__new__(cls)
         made._held, made._lock = _native.accumulator_import(bytes(data)), threading.Lock()
         return made
@@ -186,6 +187,16 @@ def axis_of(loss, dim):
     return dim + 1 if dim >= 0 else dim
 
 
+def _index(name, value, expected):
+    """A whole number that the extension takes."""
+    value = plain_number(value)
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{name} is {value!r}; expected {expected}")
+    if not -2**63 <= operator.index(value) < 2**63:
+        raise ValueError(f"{name} is {value}; expected {expected}, below 2^63")
+    return operator.index(value)
+
+
 def _plain(operand):
     """As the extension can borrow it."""
     if operand is None:
@@ -218,7 +229,13 @@ def _place(dtype):
     if torch is not None and isinstance(dtype, torch.dtype):
         from . import _torch
 
-        return _torch.torch.empty((), dtype=dtype)
-    import numpy
+        found = _torch.torch.empty((), dtype=dtype)
+        is_float = found.is_floating_point() and found.element_size() > 1
+    else:
+        import numpy
 
-    return numpy.empty((), dtype)
+        found = numpy.empty((), dtype)
+        is_float = found.dtype.kind == "f" and found.dtype.itemsize <= 8
+    if not is_float:
+        raise TypeError(f"dtype is {dtype}; expected None, or a floating point type of 16, 32 or 64 bits")
+    return found

@@ -287,7 +287,13 @@ def test_incomplete():
     (lambda p, t: onepass.Accumulator("smooth_l1", 3, beta=-1), "beta"),
     (lambda p, t: onepass.Accumulator("mse", -3), "-3"),
     (lambda p, t: onepass.Accumulator("mse", 2.5), "2.5"),
+    (lambda p, t: onepass.Accumulator("mse", 2**63), "total is 9223372036854775808"),
     (lambda p, t: begun().add(p, t, first=TILE), "in all"),
+    (lambda p, t: begun().add(p, t, first=0.0), "first is 0.0; expected the index"),
+    (lambda p, t: begun().add(p, t, first=None), "first is None; expected the index"),
+    (lambda p, t: begun().add(p, t, first=2**63), "first is 9223372036854775808; expected the index"),
+    (lambda p, t: begun().finish(torch.int32), "dtype is torch.int32; expected None, or a floating point type"),
+    (lambda p, t: begun().finish(np.longdouble), "expected None, or a floating point type"),
     (lambda p, t: begun().add(p, t.long(), first=0), "target"),
     (lambda p, t: begun().add(p, "t", first=0), "target"),
     (lambda p, t: begun().add(None, t, first=0), "input is None"),
@@ -308,6 +314,8 @@ def test_incomplete():
     (lambda p, t: onepass.Accumulator.from_bytes(b"nothing of ours"), "bytes"),
     (lambda p, t: onepass.Accumulator.from_bytes(bytes(begun())[:-1]), "bytes"),
     (lambda p, t: onepass.Accumulator.from_bytes(3.5), "float"),
+    (lambda p, t: onepass.Accumulator.from_bytes("3"), "data is str; expected the bytes of an accumulator"),
+    (lambda p, t: onepass.Accumulator.from_bytes(2**60), "data is int; expected the bytes of an accumulator"),
 ])
 def test_what_is_refused(wrong, words):
     p, t, _ = operands_of("mse", TOTAL)
