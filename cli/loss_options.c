@@ -215,8 +215,8 @@ static int complain_of_unknown(const onepass_loss_info *loss, const char *option
                         loss->name, loss->name);
     for (int i = AXIS; i <= PREDICTED_FILE; i++)
         if (!has_classes(loss) && is_called(given, options_list[i].name))
-            return complain(WRONG, "%s: is for losses over rows, such as %s; %s has no classes%s", given,
-                            onepass_row_loss_at(0)->name, loss->name, i == AXIS ? " and no vectors" : "");
+            return complain(WRONG, "%s: is for losses over rows, such as %s%s; %s is none of them", given,
+                            onepass_row_loss_at(0)->name, i == AXIS ? ", and of vectors" : "", loss->name);
     for (int32_t i = 0; (other = any_loss_at(i)) != NULL; i++)
         for (int32_t k = 0; k < other->parameter_count; k++)
             if (is_called(given, other->parameter[k].name))

@@ -184,10 +184,11 @@ static void choose_type(task *task) {
 }
 
 static purpose purpose_of(const task *task, int input, purpose numbers) {
-    return input == MASK                                      ? FOR_MASK
-           : input == ONEPASS_TARGET && task_has_labels(task) ? FOR_LABELS
-           : is_number_a_vector(task->loss, input)            ? FOR_ANY_NUMBERS
-                                                              : numbers;
+    const bool is_class = task_has_labels(task) || task->loss->over_rows == ONEPASS_CLASS_A_VECTOR;
+    return input == MASK                           ? FOR_MASK
+           : input == ONEPASS_TARGET && is_class   ? FOR_LABELS
+           : is_number_a_vector(task->loss, input) ? FOR_ANY_NUMBERS
+                                                   : numbers;
 }
 
 int open_inputs(task *task, const loss_options *options) {

@@ -323,9 +323,9 @@ def test_numbers_of_files(files):
         (["--axis", "2"], ["--axis is 2", "(6, 5)", "0 to 1"]),
         (["--axis", "-3"], ["--axis is -3", "-2 to -1"]),
         (["--axis", "x"], ["--axis"]),
-        (["--class-weight", "y.npy"], ["--class-weight", "cross_entropy", "no classes"]),
-        (["--lse", "l.npy"], ["--lse", "no classes"]),
-        (["--predicted", "l.npy"], ["--predicted", "no classes"]),
+        (["--class-weight", "y.npy"], ["--class-weight", "cross_entropy", "is none of them"]),
+        (["--lse", "l.npy"], ["--lse", "is none of them"]),
+        (["--predicted", "l.npy"], ["--predicted", "is none of them"]),
         (["--grad-target", "g.npy"], ["--grad-target", "anchor, positive and negative"]),
         (["--alpha", "1"], ["--alpha", "triplet_margin has no such parameter"]),
         (["--grad", "g.npy", "--grad-negative", "g.npy"], ["--grad", "--grad-negative"]),
@@ -338,7 +338,7 @@ def test_options(files, options, says):
 
 
 def test_the_axis_of_others(files):
-    files.refuse("mse", "a.npy", "p.npy", "--axis", "1", says=["--axis", "no vectors"])
+    files.refuse("mse", "a.npy", "p.npy", "--axis", "1", says=["--axis", "and of vectors; mse is none of them"])
 
 
 def test_shapes(files):
@@ -358,7 +358,10 @@ def test_targets_that_are_no_class(files):
     files.save("m.npy", np.array([1, 1, 0, 1, 0, 1], bool))
     assert files.run("multi_margin", "a.npy", "t.npy", "--mask", "m.npy").status == 0
     files.save("f.npy", np.ones(6, "f4"))
-    files.refuse("multi_margin", "a.npy", "f.npy", says=["class indices"])
+    files.refuse("multi_margin", "a.npy", "f.npy", says=["f.npy", "i8, i4 or u1 is expected of class indices"])
+    files.save("w.npy", np.ones(5, "f4"))
+    files.refuse("multi_margin", "a.npy", "y.npy", "--class-weight", "w.npy",
+                 says=["losses over rows, such as cross_entropy; multi_margin is none of them"])
     files.refuse("multi_margin", "a.npy", "y.npy", "--grad-target", "g.npy", says=["--grad-target", "input alone"])
 
 
