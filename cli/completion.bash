@@ -4,21 +4,22 @@
 # The losses, a line each: the name, and after it the options that are its own, a gradient for each operand but the
 # first, what only losses over rows have, and its parameters.
 _onepass_losses() {
-    local text name options
+    local text name options weight
     text=$("${1/#\~/$HOME}" list --json 2>/dev/null) || return
     while read -r text; do
         [[ $text =~ \"name\":\ *\"([^\"]*)\" ]] || continue
-        name=${BASH_REMATCH[1]} options=
+        name=${BASH_REMATCH[1]} options='' weight=''
         text=${text#*"${BASH_REMATCH[0]}"}
         if [[ $text =~ \"operands\":\ *\[\"[^\"]*\"([^]]*)\] ]]; then
             options=${BASH_REMATCH[1]//[\",]/}
+            [[ $options == *class_weight* ]] && weight=' --class-weight'
             [[ $text == *'"target": "class indices"'* ]] && options=
             [[ $text == *'"target": "a number a vector"'* ]] && options=${options% *}
             options=${options/ class_weight/}
             options=${options// / --grad-}
         fi
         if [[ $text == *'"over_rows": true'* ]]; then
-            options+=' --axis --class-weight --predicted'
+            options+=' --axis --predicted'
             [[ $text =~ \"value\":\ *\"[^\"]*lse ]] && options+=' --lse'
         fi
         [[ $text == *'"of_vectors": true'* ]] && options+=' --axis'
@@ -26,7 +27,7 @@ _onepass_losses() {
             options+=" --${BASH_REMATCH[1]}"
             text=${text#*"${BASH_REMATCH[0]}"}
         done
-        printf '%s\n' "$name${options//_/-}"
+        printf '%s\n' "$name${options//_/-}$weight"
     done <<<"$text"
 }
 

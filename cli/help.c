@@ -81,16 +81,22 @@ static void print_vector_symbols(const onepass_loss_info *loss) {
     } letters[] = {{"input1", "a"}, {"input2", "b"}, {"anchor", "a"}, {"positive", "p"}, {"negative", "n"}};
     printf("For each row, with ");
     for (int32_t k = 0; k < loss->operand_count; k++) {
-        const char *letter = k >= count_vectors(loss)   ? "y"
+        const char *letter = k > count_vectors(loss)    ? "w"
+                             : k == count_vectors(loss) ? "y"
                              : k > 0                    ? "t"
                              : strchr(loss->value, 'z') ? "z"
                                                         : "o"; /* of regions */
         for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
             if (strcmp(loss->operand[k], letters[i].operand) == 0)
                 letter = letters[i].letter;
-        printf("%s%s the %s", k == 0 ? "" : k == loss->operand_count - 1 ? " and " : ", ", letter, loss->operand[k]);
+        const bool weighs = k == ONEPASS_CLASS_WEIGHT && takes_class_weight(loss);
+        printf("%s%s the %s",
+               k == 0                         ? ""
+               : k == loss->operand_count - 1 ? " and "
+                                              : ", ",
+               letter, weighs ? "class weights (1 unless they are given)" : loss->operand[k]);
     }
-    printf("%s:\n\n", strstr(loss->value, "/C") ? ", of C classes" : "");
+    printf("%s:\n\n", takes_class_weight(loss) ? ", of C classes" : "");
 }
 
 static void print_formula(const char *name, const char *formula) {
@@ -106,7 +112,7 @@ static void print_files(const onepass_loss_info *loss, const char *first) {
                loss->over_rows == ONEPASS_CLASS_INDEX ? "labels" : "probabilities");
         return;
     }
-    for (int32_t k = 0; k < loss->operand_count; k++)
+    for (int32_t k = 0; k < file_operands(loss); k++)
         if (k == 0 && first)
             printf(" %s", first);
         else if (k > 0 && loss->over_rows == ONEPASS_CLASS_A_VECTOR)
@@ -139,7 +145,9 @@ static void print_vector_examples(const onepass_loss_info *loss) {
     else
         snprintf(option, sizeof option, " --axis -1 --grad g.npy");
     print_example(loss, "model.safetensors:out", option);
-    print_example(loss, NULL, " --weight weight.npy --reduction sum --json");
+    print_example(loss, NULL,
+                  takes_class_weight(loss) ? " --class-weight class_weight.npy --json"
+                                           : " --weight weight.npy --reduction sum --json");
 }
 
 static void print_examples(const onepass_loss_info *loss) {

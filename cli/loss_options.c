@@ -17,9 +17,9 @@ typedef enum option_name {
     GRAD,
     NONE,
     AXIS,              /* of losses over rows or of vectors */
-    CLASS_WEIGHT_FILE, /* from here ... */
+    CLASS_WEIGHT_FILE, /* of losses with classes */
     LOG_SUM_EXP_FILE,
-    PREDICTED_FILE, /* ... to here of losses over rows alone */
+    PREDICTED_FILE, /* of losses over rows */
     PART,
     STATE,
     BF16,
@@ -82,11 +82,14 @@ static const char *name_option(char text[LONGEST_NAME], const onepass_loss_info 
 static bool is_there(const onepass_loss_info *loss, int name) {
     if (name == AXIS)
         return loss->over_rows != 0;
+    if (name == CLASS_WEIGHT_FILE)
+        return takes_class_weight(loss);
     if (name == LOG_SUM_EXP_FILE)
         return has_log_sum_exp(loss);
+    if (name == PREDICTED_FILE)
+        return has_classes(loss);
     if (name < LISTED)
-        return options_list[name].name != NULL &&
-               (has_classes(loss) || name < CLASS_WEIGHT_FILE || name > PREDICTED_FILE);
+        return options_list[name].name != NULL;
     if (name < FIRST_GRADIENT)
         return name - FIRST_PARAMETER < loss->parameter_count;
     return name > FIRST_GRADIENT && name - FIRST_GRADIENT < loss->operand_count &&

@@ -32,18 +32,27 @@ static bool has_number_a_vector(const onepass_loss_info *loss) {
     return loss->over_rows == ONEPASS_NUMBER_A_VECTOR || loss->over_rows == ONEPASS_CLASS_A_VECTOR;
 }
 
+bool takes_class_weight(const onepass_loss_info *loss) {
+    return has_classes(loss) || loss->over_rows == ONEPASS_CLASS_A_VECTOR;
+}
+
 int32_t count_vectors(const onepass_loss_info *loss) {
-    return loss->over_rows == ONEPASS_VECTOR ? loss->operand_count
-           : has_number_a_vector(loss)       ? loss->operand_count - 1
-                                             : 0;
+    switch (loss->over_rows) {
+    case ONEPASS_VECTOR:
+        return loss->operand_count;
+    case ONEPASS_NUMBER_A_VECTOR:
+        return loss->operand_count - 1;
+    default:
+        return loss->over_rows == ONEPASS_CLASS_A_VECTOR;
+    }
 }
 
 bool is_number_a_vector(const onepass_loss_info *loss, int32_t operand) {
-    return has_number_a_vector(loss) && operand == loss->operand_count - 1;
+    return has_number_a_vector(loss) && operand == count_vectors(loss);
 }
 
 int32_t file_operands(const onepass_loss_info *loss) {
-    return has_classes(loss) ? ONEPASS_CLASS_WEIGHT : loss->operand_count;
+    return takes_class_weight(loss) ? ONEPASS_CLASS_WEIGHT : loss->operand_count;
 }
 
 bool has_gradient(const onepass_loss_info *loss, int32_t operand) {

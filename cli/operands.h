@@ -17,13 +17,16 @@ const onepass_loss_info *any_loss_at(int32_t index);
 /* Whether the loss is over rows of classes, ... */
 bool has_classes(const onepass_loss_info *loss);
 
+/* ... whether it takes a weight for each class, which is no file that a command names without an option, ... */
+bool takes_class_weight(const onepass_loss_info *loss);
+
 /* ... and how many operands are vectors; 0: not a loss of vectors. */
 int32_t count_vectors(const onepass_loss_info *loss);
 
 /* Whether an operand has one number for each vector, of any type, which has no say in the type of the value. */
 bool is_number_a_vector(const onepass_loss_info *loss, int32_t operand);
 
-/* Operands that a command names as files: all of them, but for the class weights of a loss over rows. */
+/* Operands that a command names as files: all of them, but for class weights. */
 int32_t file_operands(const onepass_loss_info *loss);
 
 /* Whether an operand can have a gradient: class indices and weights cannot, nor can a number for each vector. */

@@ -25,7 +25,7 @@ static bool is_wide(const task *task, int input) {
 }
 
 static bool is_class_weight(const task *task, int input) {
-    return input == ONEPASS_CLASS_WEIGHT && has_classes(task->loss);
+    return input == ONEPASS_CLASS_WEIGHT && takes_class_weight(task->loss);
 }
 
 uint64_t bytes_of_a_row(const task *task) {

@@ -69,9 +69,20 @@ static bool has_shape(const input *input, int32_t ndim, const int64_t *extent) {
     return input->layout.ndim == ndim && memcmp(input->layout.shape, extent, (size_t)ndim * sizeof *extent) == 0;
 }
 
-/* Labels and class weights are not broadcast. One label may have a dimension where there is one row without any. */
+static int check_class_weight(const task *task) {
+    const input *weight = &task->input[ONEPASS_CLASS_WEIGHT];
+    char own[256];
+    if (!takes_class_weight(task->loss) || !task_has(task, ONEPASS_CLASS_WEIGHT) ||
+        has_shape(weight, 1, &task->classes))
+        return RIGHT;
+    write_shape(own, sizeof own, weight->layout.ndim, weight->layout.shape);
+    return complain(WRONG, "%s: has shape %s; expected a weight for each class, of shape (%lld,)", weight->path, own,
+                    (long long)task->classes);
+}
+
+/* Labels are not broadcast. One label may have a dimension where there is one row without any. */
 static int check_row_shapes(const task *task) {
-    const input *target = &task->input[ONEPASS_TARGET], *weight = &task->input[ONEPASS_CLASS_WEIGHT];
+    const input *target = &task->input[ONEPASS_TARGET];
     const onepass_shape *expected = task_has_labels(task) ? &task->common : &task->full;
     const bool is_one = expected->ndim == 0 && target->layout.count == 1;
     char own[256], other[256];
@@ -87,10 +98,6 @@ static int check_row_shapes(const task *task) {
                         "%s: has shape %s; expected a probability for each class of each row, of shape %s: that "
                         "of %s",
                         target->path, own, other, task->input[ONEPASS_PREDICTION].path);
-    write_shape(own, sizeof own, weight->layout.ndim, weight->layout.shape);
-    if (task_has(task, ONEPASS_CLASS_WEIGHT) && !has_shape(weight, 1, &task->classes))
-        return complain(WRONG, "%s: has shape %s; expected a weight for each class, of shape (%lld,)", weight->path,
-                        own, (long long)task->classes);
     return RIGHT;
 }
 
@@ -117,7 +124,7 @@ static int find_vectors(task *task) {
 
 /* A number for each vector is not broadcast. */
 static int check_numbers(const task *task) {
-    const int last = task->loss->operand_count - 1;
+    const int last = count_vectors(task->loss);
     const input *number = &task->input[last];
     char own[256], expected[256];
     if (!is_number_a_vector(task->loss, last) || has_shape(number, task->common.ndim, task->common.extent))
@@ -169,6 +176,8 @@ static int join_shapes(task *task) {
         status = broadcast_operands(task, task->loss->operand_count, &task->common);
         task->full = task->common;
     }
+    if (status == RIGHT)
+        status = check_class_weight(task);
     if (status == RIGHT)
         status = check_reach(task, WEIGHT);
     return status == RIGHT ? check_reach(task, MASK) : status;

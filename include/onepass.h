@@ -129,7 +129,8 @@ enum {
     ONEPASS_PREDICTION = 0,
     ONEPASS_TARGET = 1,
     ONEPASS_THIRD = 2,
-    ONEPASS_CLASS_WEIGHT = 2 /* of a loss over rows; its weights have as many elements as there are classes */
+    ONEPASS_CLASS_WEIGHT = 2 /* of a loss over rows, or of vectors with a class index each; its weights have as many
+                                elements as there are classes */
 };
 
 /* Doubles of a row's state: see row_state of a call. */
@@ -179,10 +180,12 @@ typedef struct onepass_tensor {
  * class indices is divided by the sum of their class weights over the rows that take part. An index that is
  * no class is an error on the CPU, before anything is written; on a GPU the row's value and gradient are NaN.
  *
- * A vector loss takes two or three tensors of vectors, which are broadcast to their common shape. A vector is
+ * A vector loss takes one to three tensors of vectors, which are broadcast to their common shape. A vector is
  * everything from the axis on, all dimensions before it number the rows, and a row's vectors together have one value:
  * value, upstream gradient, weight and mask have the shape of the rows, gradients the common shape. A last operand may
  * be one number a row, of the rows' shape and of any type, which has no gradient and no say in what is computed in.
+ * If it is a class index, of one of the vector's elements, class weights may follow, one for each element: that of a
+ * row's class multiplies the row's value, and a mean is divided as if there were none.
  * Whatever is summed over a vector is summed in double.
  */
 typedef struct onepass_call {

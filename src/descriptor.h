@@ -68,10 +68,11 @@ typedef struct loss {
     struct cpu_vectors cpu_vectors;          /* of a vector loss, ... */
     vector_function *vector;                 /* ... from a row's sums to its value and slopes, ... */
     void (*vector_usual)(double *parameter); /* ... which sets parameters that choose as they usually are, ... */
-    int32_t vectors;                         /* ... how many operands are vectors; one behind them is a number a row */
+    int32_t vectors;                         /* ... how many operands are vectors; one behind them is a number a row, */
     int32_t sums;                            /* ... how many sums are made of them, ... */
     bool has_softmaxes;                      /* ... whether they are logits, of which it wants probabilities, ... */
-    bool has_labels;                         /* ... and whether the number a row is the index of an element */
+    bool has_labels;                         /* ... and whether the number a row is the index of an element; class
+                                                weights may then follow */
 } loss;
 
 /* src/catalog.c: the loss of that name, or null. */

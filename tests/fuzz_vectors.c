@@ -48,7 +48,10 @@ static void shape_of_vectors(fuzzed_vectors *f, int i) {
     t->tensor.ndim = 0;
     t->tensor.shape = t->shape;
     memcpy(t->shape, f->common.shape, sizeof t->shape);
-    if (i >= VECTOR_GRADIENT)
+    if (i == ONEPASS_CLASS_WEIGHT && f->vectors == 1) {
+        t->shape[0] = f->common.tensor.ndim > 0 ? f->common.shape[f->common.tensor.ndim - 1] : 1;
+        t->tensor.ndim = 1;
+    } else if (i >= VECTOR_GRADIENT)
         t->tensor.ndim = f->common.tensor.ndim;
     else if (!(i == VECTOR_DIVISOR || i == VECTOR_DIVIDED_BY || ((i == VECTOR_UPSTREAM || i == VECTOR_VALUE) && !none)))
         t->tensor.ndim = f->axis;
@@ -105,7 +108,8 @@ static void take_vector_tensors(source *source, fuzzed_vectors *f) {
         &call->operand[0], &call->operand[1],  &call->operand[2],     &call->weight,
         &call->mask,       &call->upstream,    &call->divisor_tensor, &call->value,
         &call->divided_by, &call->gradient[0], &call->gradient[1],    &call->gradient[2]};
-    const unsigned there = take_byte(source) | (unsigned)take_byte(source) << 8 | ((1u << f->operands) - 1);
+    const int needed = f->vectors == 1 ? ONEPASS_CLASS_WEIGHT : f->operands; /* class weights may be left out */
+    const unsigned there = take_byte(source) | (unsigned)take_byte(source) << 8 | ((1u << needed) - 1);
     const bool odd = take_byte(source) >= 240;
     for (int i = 0; i < VECTOR_TENSORS; i++) {
         const bool is_beyond = (i >= f->operands && i < VECTOR_OPERANDS) || i >= VECTOR_GRADIENT + f->vectors;
@@ -131,7 +135,9 @@ static void take_vector_call(source *source, fuzzed_vectors *f) {
     call->size = sizeof *call;
     call->loss = info->name;
     f->operands = info->operand_count;
-    f->vectors = info->over_rows > ONEPASS_VECTOR ? f->operands - 1 : f->operands;
+    f->vectors = info->over_rows == ONEPASS_CLASS_A_VECTOR ? 1
+                 : info->over_rows > ONEPASS_VECTOR        ? f->operands - 1
+                                                           : f->operands;
     call->reduction = how % 4;
     call->threads = how / 4 % 4;
     call->flags = how >= 240 ? how % 4 : 0;

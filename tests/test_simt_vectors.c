@@ -64,6 +64,7 @@ static void test_main_paths(const char *loss, bool in_double) {
                              .weight = seed % 4 == 1 ? ONEPASS_F32 : 0,
                              .mask = seed % 5 == 2,
                              .upstream = wanted && seed % 3 == 0 ? dtype : 0,
+                             .class_weight = vector_loss_has_labels(loss) && seed % 2 ? dtype : 0,
                              .batch = lengths[i] > 4096 ? 3 : 21,
                              .elements = lengths[i],
                              .in_place = wanted && seed % 7 == 3,

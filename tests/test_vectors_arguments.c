@@ -69,6 +69,14 @@ static scene *label_scene(void) {
     return s;
 }
 
+static scene *class_weight_scene(void) {
+    scene *s = label_scene();
+    place_row_tensor(&s->third, ONEPASS_F32, 1, 3, 1);
+    memcpy(s->third.memory, (float[]){1, 2, 0.5f}, 3 * sizeof(float));
+    s->call.operand[2] = &s->third.tensor;
+    return s;
+}
+
 /* Labels that are no classes, in the second row. */
 static scene *wrong_label_scene(void) {
     scene *s = label_scene();
@@ -241,7 +249,31 @@ static const argument_case label_cases[] = {
      ONEPASS_INVALID_ARGUMENT,
      "gradient[1]|target",
      {MEMBER(call.gradient[1], gradient_v.tensor)}},
-    {"a third operand", ONEPASS_NOT_SUPPORTED, "operand[2]", {MEMBER(call.operand[2], third.tensor)}},
+    {"a fourth operand", ONEPASS_NOT_SUPPORTED, "operand[3]", {MEMBER(call.operand[3], third.tensor)}},
+};
+/* A weight for each of the three classes. */
+static const argument_case class_weight_cases[] = {
+    {"the good call", ONEPASS_OK, "", {{0}}},
+    {"weights of half", ONEPASS_OK, "", {INTEGER(third.tensor.dtype, ONEPASS_F16)}},
+    {"weights of double", ONEPASS_OK, "", {INTEGER(third.tensor.dtype, ONEPASS_F64)}},
+    {"without weights of rows", ONEPASS_OK, "", {NOTHING(call.weight)}},
+    {"a weight a row", ONEPASS_INVALID_SHAPE, "class_weight|(2,)|(3,)", {SHAPE(third, 1, 2)}},
+    {"a weight an element", ONEPASS_INVALID_SHAPE, "class_weight|(2, 3)|(3,)", {SHAPE(third, 2, 2, 3)}},
+    {"one weight", ONEPASS_INVALID_SHAPE, "class_weight|()|(3,)", {SHAPE(third, 0, 1)}},
+    {"weights of labels", ONEPASS_INVALID_ARGUMENT, "class_weight|6", {INTEGER(third.tensor.dtype, ONEPASS_I64)}},
+    {"weights nowhere", ONEPASS_INVALID_ARGUMENT, "class_weight|null", {NOTHING(third.tensor.data)}},
+    {"weights that are misaligned",
+     ONEPASS_INVALID_MEMORY,
+     "class_weight|misaligned",
+     {MEMBER(third.tensor.data, third.memory[2])}},
+    {"a gradient over them",
+     ONEPASS_INVALID_MEMORY,
+     "gradient[0]|overlaps|class_weight",
+     {MEMBER(gradient_p.tensor.data, third.memory)}},
+    {"a gradient for them",
+     ONEPASS_INVALID_ARGUMENT,
+     "gradient[2]|class_weight",
+     {MEMBER(call.gradient[2], gradient_v.tensor)}},
 };
 static const argument_case wrong_label_cases[] = {
     {"a label beyond the classes", ONEPASS_OUT_OF_BOUNDS, "target|3|row 1|3 classes", {{0}}},
@@ -462,6 +494,7 @@ int main(void) {
     run_cases(overlap_scene, overlap_cases, COUNT(overlap_cases), 0, "");
     run_cases(embedding_scene, embedding_cases, COUNT(embedding_cases), 0, "");
     run_cases(label_scene, label_cases, COUNT(label_cases), 0, "");
+    run_cases(class_weight_scene, class_weight_cases, COUNT(class_weight_cases), 0, "");
     run_cases(wrong_label_scene, wrong_label_cases, COUNT(wrong_label_cases), 0, "");
     run_cases(negative_label_scene, negative_label_cases, COUNT(negative_label_cases), 0, "");
     run_cases(hidden_label_scene, hidden_label_cases, COUNT(hidden_label_cases), 0, "");

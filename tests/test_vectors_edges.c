@@ -250,8 +250,8 @@ static const edge distributions[] = {
     {"a target of -inf", "tv_distance_with_logits", 0, {0}, 2, {{3, 4}, {-INFINITY, -INFINITY}}, NAN, {NANS, NANS}},
 };
 
-/* A row of scores, and which is its own. As in PyTorch there is no slope at the margin itself, and a NaN counts for
- * nothing. */
+/* A row of scores, which is its own, and what classes weigh, if the first weighs anything. As in PyTorch there is no
+ * slope at the margin itself, and a NaN counts for nothing. */
 static const edge margins[] = {
     {"at the margin", "multi_margin", 0, {0}, 3, {{1, 2, 1.5}, {1}}, 0.5 / 3, {{0, -1.0 / 3, 1.0 / 3}}},
     {"squares", "multi_margin", 1, {2}, 4, {{1, 0, 3, 0.5}, {0}}, 2.3125, {{-1.75, 0, 1.5, 0.25}}},
@@ -269,6 +269,10 @@ static const edge margins[] = {
      {{1, INFINITY}, {0}},
      INFINITY,
      {{-INFINITY, INFINITY}}},
+    {"a class that weighs 3", "multi_margin", 1, {2}, 3, {{1, 0, 3}, {0}, {3, 5, 7}}, 9, {{-6, 0, 6}}},
+    {"a class that weighs nothing", "multi_margin", 0, {0}, 2, {{4, 1}, {1}, {5, 0}}, 0, {{0, 0}}},
+    {"an infinity that weighs nothing", "multi_margin", 0, {0}, 2, {{INFINITY, 1}, {1}, {5, 0}}, NAN, {{0, 0}}},
+    {"a weight of NaN", "multi_margin", 0, {0}, 2, {{4, 1}, {1}, {5, NAN}}, NAN, {{NAN, NAN}}},
     {"an infinity of its own", "multi_margin", 0, {0}, 3, {{1, INFINITY, INFINITY}, {1}}, 0, {{0, 0, 0}}},
     {"-inf of its own",
      "multi_margin",
@@ -349,12 +353,16 @@ static void prepare(one_row *r, const edge *e, int32_t dtype, int64_t rows) {
     memcpy(r->call.parameter, e->parameter, sizeof e->parameter);
     for (int k = 0; k < onepass_loss_named(e->loss)->operand_count; k++) {
         const int32_t ndim = k < oracle_vector_operands(e->loss) ? 2 : 1;
-        r->operand[k] = (onepass_tensor){r->memory[k], dtype, ndim, r->shape, NULL};
+        const bool has_labels = strcmp(e->loss, "multi_margin") == 0, is_of_classes = k == 2 && has_labels;
+        if (is_of_classes && e->x[k][0] == 0) {
+            continue; /* not given */
+        }
+        r->operand[k] = (onepass_tensor){r->memory[k], dtype, ndim, is_of_classes ? r->shape + 1 : r->shape, NULL};
         r->call.operand[k] = &r->operand[k];
         for (int64_t i = 0; i < MOST; i++) {
             oracle_store(dtype, (char *)r->memory[k] + (size_t)i * size, e->x[k][i]);
         }
-        if (k == 1 && strcmp(e->loss, "multi_margin") == 0) {
+        if (k == 1 && has_labels) {
             const int64_t label = (int64_t)e->x[k][0];
             r->operand[k].dtype = ONEPASS_I64;
             memcpy(r->memory[k], &label, sizeof label);

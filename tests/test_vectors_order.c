@@ -372,10 +372,12 @@ static void check_row(const prepared_vectors *p, const definition *d, int64_t in
                       double *term, const char *what) {
     const oracle_vectors *q = &p->question;
     const bool divided = q->reduction == ONEPASS_MEAN || q->reduction == ONEPASS_BATCHMEAN;
-    const double weight = q->weight ? q->weight[index] : 1, scale = divided ? weight * (1 / divisor) : weight;
     const double *numbers = q->operand[oracle_vector_operands(q->loss) % ORACLE_OPERANDS];
     r->number = onepass_loss_named(q->loss)->over_rows > ONEPASS_VECTOR ? numbers[index] : 0;
     r->own = vector_loss_has_labels(q->loss) ? (int64_t)r->number : -1;
+    const double of_class = r->own >= 0 && q->operand[2] ? q->operand[2][r->own] : 1;
+    const double weight = (q->weight ? q->weight[index] : 1) * of_class;
+    const double scale = divided ? weight * (1 / divisor) : weight;
     r->length = (double)q->elements;
     if (r->element[0]) {
         const double temperature = r->k[onepass_loss_named(q->loss)->parameter_count - 1];

@@ -27,13 +27,18 @@ int64_t vector_case_rows(const vector_case *c) {
     return c->batch * at_least_one(c->points);
 }
 
-/* Operands that are vectors; the others have a number for each row. */
+/* Operands that are vectors; the next has a number for each row, or is the only one that may have. */
 static int vectors_of(const vector_case *c) {
     return oracle_vector_operands(c->loss);
 }
 
+/* Those that are given: of a loss with labels the class weights may not be. */
 static int operands_of(const vector_case *c) {
-    return onepass_loss_named(c->loss)->operand_count;
+    return vector_loss_has_labels(c->loss) && !c->class_weight ? 2 : onepass_loss_named(c->loss)->operand_count;
+}
+
+static bool is_class_weight(const vector_case *c, int operand) {
+    return operand == ONEPASS_CLASS_WEIGHT && vector_loss_has_labels(c->loss);
 }
 
 bool vector_loss_compares_softmaxes(const char *loss) {
@@ -46,7 +51,7 @@ bool vector_loss_has_labels(const char *loss) {
 }
 
 bool vector_case_in_double(const vector_case *c) {
-    bool is_double = c->weight == ONEPASS_F64;
+    bool is_double = c->weight == ONEPASS_F64 || c->class_weight == ONEPASS_F64;
     for (int k = 0; k < vectors_of(c); k++) {
         is_double |= c->operand[k] == ONEPASS_F64;
     }
@@ -301,6 +306,20 @@ static void place_weight(const prepared_vectors *p, vector_tensor *of, int32_t d
     }
 }
 
+/* A number for each element, the same for all rows, however many dimensions a vector has. */
+static void place_class_weight(const prepared_vectors *p, vector_tensor *of, int32_t dtype) {
+    int64_t step = of->strides[0] = at_least_one(p->of.class_stride);
+    of->tensor.dtype = dtype;
+    of->tensor.ndim = 1;
+    of->rows = 1;
+    of->elements = of->shape[0] = p->of.elements;
+    place(p, of, 0);
+    for (int32_t d = p->ndim - 1; d >= 0; d--) {
+        of->steps[d] = d < p->row_dimensions ? 0 : step;
+        step *= at_least_one(p->shape[d]);
+    }
+}
+
 static void place_one(const prepared_vectors *p, vector_tensor *of, int32_t dtype) {
     of->tensor.dtype = dtype;
     of->tensor.ndim = 0;
@@ -435,6 +454,9 @@ static void fill_operands(prepared_vectors *p, const vector_case *c) {
             put_number(p, &p->operand[vectors], row, 0, target);
         }
     }
+    for (int64_t i = 0; c->class_weight && i < c->elements; i++) {
+        put_number(p, &p->operand[ONEPASS_CLASS_WEIGHT], 0, i, i % 13 == 12 ? 0 : 0.25 + uniform(&state));
+    }
 }
 
 static void fill_rows(prepared_vectors *p, const vector_case *c) {
@@ -479,7 +501,9 @@ static void ask(prepared_vectors *p, const vector_case *c) {
                           .elements = c->elements,
                           .divisor = c->divisor};
     for (int k = 0; k < operands_of(c); k++) {
-        q->operand[k] = doubles_of(p, k, &p->operand[k], p->rows, k < vectors_of(c) ? c->elements : 1);
+        const bool is_of_classes = is_class_weight(c, k);
+        q->operand[k] = doubles_of(p, k, &p->operand[k], is_of_classes ? 1 : p->rows,
+                                   is_of_classes || k < vectors_of(c) ? c->elements : 1);
     }
     if (c->divisor_tensor) {
         q->divisor = vector_number(p, &p->divisor, 0, 0);
@@ -507,6 +531,8 @@ static void place_inputs(prepared_vectors *p, const vector_case *c) {
     for (int k = 0; k < operands_of(c); k++) {
         if (k < vectors_of(c)) {
             place_elements(p, &p->operand[k], k, c->operand[k], false);
+        } else if (is_class_weight(c, k)) {
+            place_class_weight(p, &p->operand[k], c->class_weight);
         } else {
             place_rows(p, &p->operand[k], c->operand[k]);
         }

@@ -48,6 +48,8 @@ typedef struct vector_case {
     int32_t operand[ORACLE_OPERANDS];  /* types */
     int32_t gradient[ORACLE_OPERANDS]; /* types; 0: not wanted */
     int32_t value, weight, upstream;   /* the same; 0: none */
+    int32_t class_weight;              /* the same, of a loss with labels, ... */
+    int64_t class_stride;              /* ... and the step from class to class; 0: 1 */
     bool mask, in_place, divided_by;
     int32_t reduction, flags, threads;
     double divisor;

@@ -240,6 +240,30 @@ static void add_margins(const char *loss) {
     }
 }
 
+/* Weights of classes, beside those of rows or alone, side by side or with gaps, and of a type that decides. */
+static void add_class_weights(const char *loss) {
+    static const int64_t elements[] = {1, 5, 128, 1030, 9000};
+    static const int32_t types[] = {ONEPASS_F32, ONEPASS_F16, ONEPASS_F64, ONEPASS_BF16};
+    for (int i = 0; i < 5; i++) {
+        for (int k = 0; k < 6; k++) {
+            vector_case c = plain("weights", loss, types[k % 4]);
+            c.class_weight = k < 4 ? types[k] : types[(k + 1) % 4];
+            c.class_stride = k == 3 ? 3 : 1;
+            set(&c, "p", k % 2 ? 2 : 1);
+            c.elements = elements[i];
+            c.batch = i == 4 ? 3 : 15;
+            c.width = k == 5 ? elements[i] : 0;
+            c.layout = k == 5 ? VECTORS_BLOCKS : k == 3 ? VECTORS_STRIDED : VECTORS_DENSE;
+            c.mask = k == 2;
+            c.weight = k == 1 || k == 2 ? ONEPASS_F32 : 0;
+            c.reduction = (i + k) % 3;
+            c.divided_by = c.reduction == ONEPASS_MEAN;
+            c.in_place = k == 4 && i % 2;
+            add(&c);
+        }
+    }
+}
+
 static void add_reductions(const char *loss) {
     for (int32_t reduction = ONEPASS_MEAN; reduction <= ONEPASS_BATCHMEAN; reduction++) {
         for (int k = 0; k < 16; k++) {
@@ -300,6 +324,9 @@ const vector_case *vector_case_list(size_t *count) {
         }
         add_reductions(loss);
         add_outputs(loss);
+        if (vector_loss_has_labels(loss)) {
+            add_class_weights(loss);
+        }
     }
     is_made = true;
     *count = found;

@@ -1,6 +1,7 @@
 """The library through ctypes: its catalogue, and values and slopes at given points."""
 
 import ctypes
+import math
 from collections import namedtuple
 from ctypes import POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_void_p
 
@@ -9,8 +10,8 @@ Error = namedtuple("Error", "ulp of")
 Loss = namedtuple("Loss", "name meaning value slope operands parameters rounded errors")
 
 NONE = 2  # ONEPASS_NONE
-NUMBERS = 4, 5  # ONEPASS_NUMBER_A_VECTOR and _CLASS_A_VECTOR: of the last operand, which has no slope
-TYPES = {"f32": (c_float, 3), "f64": (c_double, 4)}  # and ONEPASS_F32, ONEPASS_F64
+NUMBER_A_VECTOR, CLASS_A_VECTOR = 4, 5  # which have no slope, nor have class weights
+TYPES = {"f32": (c_float, 3), "f64": (c_double, 4), "i64": (c_int64, 6)}  # and ONEPASS_F32, ONEPASS_F64, ONEPASS_I64
 
 
 class ParameterInfo(ctypes.Structure):
@@ -68,22 +69,46 @@ class Library:
 
     def evaluate(self, loss, parameters, *operands, dtype="f64"):
         """Lists of the values and of the slopes in each operand, at the points that the operands are lists of."""
-        count, (number, code) = len(operands[0]), TYPES[dtype]
-        shape = (c_int64 * 1)(count)
-        inputs = [(number * count)(*numbers) for numbers in operands]
-        results = [(number * count)() for _ in range(1 + len(operands))]
-        tensors = [Tensor(ctypes.cast(numbers, c_void_p), code, 1, shape, None) for numbers in inputs + results]
+        inputs = [Array(dtype, [len(numbers)], numbers) for numbers in operands]
+        value, *gradients = [Array(dtype, [len(operands[0])]) for _ in range(1 + len(operands))]
+        self._run(loss, parameters, inputs, value, gradients)
+        return [list(array.numbers) for array in (value, *gradients)]
+
+    def evaluate_rows(self, loss, parameters, rows):
+        """Lists of the values of a loss of vectors and of the slopes in the first element of the first of them. A row
+        has for each operand a tuple of elements, or one whole number."""
+        inputs = []
+        for numbers in zip(*rows):
+            if isinstance(numbers[0], int):
+                inputs.append(Array("i64", [len(rows)], numbers))
+            else:
+                inputs.append(Array("f64", [len(rows), len(numbers[0])], [x for one in numbers for x in one]))
+        value, gradient = Array("f64", [len(rows)]), Array("f64", inputs[0].extents)
+        self._run(loss, parameters, inputs, value, [gradient])
+        return [list(value.numbers), list(gradient.numbers)[::inputs[0].extents[1]]]
+
+    def _run(self, loss, parameters, inputs, value, gradients):
         call = Call(size=ctypes.sizeof(Call), loss=loss.name.encode(), reduction=NONE, threads=1)
         call.parameter_count = len(parameters)
         call.parameter[:len(parameters)] = parameters
-        pointers = [ctypes.pointer(tensor) for tensor in tensors]
-        for k in range(len(operands)):
-            call.operand[k] = pointers[k]
-            call.gradient[k] = pointers[len(operands) + 1 + k]
-        call.value = pointers[len(operands)]
+        for k, array in enumerate(inputs):
+            call.operand[k] = ctypes.pointer(array.tensor)
+        for k, array in enumerate(gradients):
+            call.gradient[k] = ctypes.pointer(array.tensor)
+        call.value = ctypes.pointer(value.tensor)
         if self._library.onepass_run(ctypes.byref(call)) != 0:
             raise ValueError(f"{loss.name}: {self._library.onepass_message().decode()}")
-        return [list(numbers) for numbers in results]
+
+
+class Array:
+    """Dense numbers, and the tensor that says where they are."""
+
+    def __init__(self, dtype, extents, numbers=()):
+        number, code = TYPES[dtype]
+        self.extents = extents
+        self.numbers = (number * math.prod(extents))(*numbers)
+        self._shape = (c_int64 * len(extents))(*extents)
+        self.tensor = Tensor(ctypes.cast(self.numbers, c_void_p), code, len(extents), self._shape, None)
 
 
 def listed(at):
@@ -101,6 +126,6 @@ def loss_of(info):
     words = [text.decode() for text in (info.name, info.meaning, info.value, info.slope)]
     accuracy = info.accuracy.contents
     rounded = [part for part in accuracy.rounded.decode().split("; ") if part]
-    errors = [Error(known.ulp, known.of.decode() if known.of else None)
-              for known in accuracy.error[:1 + info.operand_count - (info.over_rows in NUMBERS)]]
+    slopes = 1 if info.over_rows == CLASS_A_VECTOR else info.operand_count - (info.over_rows == NUMBER_A_VECTOR)
+    errors = [Error(known.ulp, known.of.decode() if known.of else None) for known in accuracy.error[:1 + slopes]]
     return Loss(*words, operands, parameters, rounded, errors)

@@ -17,7 +17,7 @@ typedef struct inputs {
     PyObject *object[GIVEN];
     borrowed at[GIVEN];
     bool has[GIVEN];
-    int vectors;      /* operands that are vectors: one, two or three */
+    int vectors;      /* operands that are vectors: one, two or three; with one alone class weights may come third */
     int32_t row_ndim; /* of the rows' shape, with which that of a vector begins */
     int64_t row_count, row_length;
 } inputs;
@@ -25,7 +25,9 @@ typedef struct inputs {
 /* How many operands are vectors; one behind them, if there is one, is a number for each row. */
 static int count_vectors(const onepass_call *call) {
     const onepass_loss_info *info = onepass_loss_named(call->loss);
-    return !info ? 2 : info->over_rows == ONEPASS_VECTOR ? info->operand_count : info->operand_count - 1;
+    if (!info)
+        return 2;
+    return info->over_rows == ONEPASS_CLASS_A_VECTOR ? 1 : info->operand_count - (info->over_rows != ONEPASS_VECTOR);
 }
 
 /* A tensor of floats or of whole numbers. */
@@ -65,20 +67,26 @@ static bool has_shape(const borrowed *one, int32_t ndim, const int64_t *extent) 
     return one->tensor.ndim == ndim && memcmp(one->shape, extent, (size_t)ndim * sizeof *extent) == 0;
 }
 
-/* OTHERWISE if vectors have several shapes or no elements, or there is no such axis. */
+/* Whether an operand is a vector for each row like the first, a number for each, or a number for each element. */
+static bool has_own_shape(const inputs *all, int k) {
+    const onepass_tensor *first = &all->at[0].tensor;
+    if (k > all->vectors)
+        return has_shape(&all->at[k], 1, &all->row_length);
+    return has_shape(&all->at[k], k < all->vectors ? first->ndim : all->row_ndim, first->shape);
+}
+
+/* OTHERWISE if operands do not have the shapes that belong together, or no elements, or there is no such axis. */
 static outcome find_rows(int32_t axis, inputs *all) {
     const onepass_tensor *first = &all->at[0].tensor;
     all->row_ndim = axis > 0 ? axis - 1 : first->ndim + (axis ? axis : -1);
     if (all->row_ndim < 0 || all->row_ndim >= first->ndim)
         return OTHERWISE;
-    for (int k = 1; k < MOST_OPERANDS; k++) {
-        const int32_t ndim = k < all->vectors ? first->ndim : all->row_ndim;
-        if (all->has[k] && !has_shape(&all->at[k], ndim, first->shape))
-            return OTHERWISE;
-    }
     all->row_count = all->row_length = 1;
     for (int32_t d = 0; d < first->ndim; d++)
         *(d < all->row_ndim ? &all->row_count : &all->row_length) *= first->shape[d];
+    for (int k = 1; k < MOST_OPERANDS; k++)
+        if (all->has[k] && !has_own_shape(all, k))
+            return OTHERWISE;
     return all->row_length > 0 ? DONE : OTHERWISE;
 }
 

@@ -65,13 +65,18 @@ VECTORS = {
     "tv_distance_with_logits": ["tv_distance_with_logits"],
 }
 
-#: Those whose last operand is a number for each vector: a sign, or the index of one of its elements.
+#: Those with a number for each vector: a sign, or the index of one of its elements.
 WITH_NUMBERS = {"cosine_embedding", "multi_margin"}
+
+
+def needed_operands(known):
+    """Those of a loss that cannot be left out."""
+    return [name for name in known["operands"] if name != "class_weight"]
 
 
 def vector_count(name):
     """How many operands of a vector loss are vectors."""
-    return len(VECTOR_CATALOG[name]["operands"]) - (name in WITH_NUMBERS)
+    return len(needed_operands(VECTOR_CATALOG[name])) - (name in WITH_NUMBERS)
 
 
 _FUNCTIONS = {name: function for function, losses in (WRITTEN | ROWS | VECTORS).items() for name in losses}

@@ -7,11 +7,10 @@ import torch.nn.functional as F
 from torch.nn import _reduction
 
 from . import _rows, _vectors, functional
-from ._contract import CODES, MEAN, MEAN_OF_ALL, broadcasts_to, code_of
+from ._contract import CODES, broadcasts_to, code_of
 from ._row_request import FLOATS, LABELS, Request, are_plain
 from ._torch_state import is_in_single
 from ._vector_request import Tensors, plain_parameters
-from ._vectors_fallback import count
 
 _multi_margin, _multilabel_margin = F.multi_margin_loss, F.multilabel_margin_loss
 _multilabel_soft_margin = F.multilabel_soft_margin_loss
@@ -31,10 +30,8 @@ def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, re
     number, tensor = _rows.checked_divisor(divisor, reduction)
     target = target if target.dim() == input.dim() - 1 else target.reshape(())
     _vectors.check_kinds(input=input, target=target, weight=row_weight, mask=mask)
-    tensors = Tensors(input, target, None, row_weight, mask, tensor)
+    tensors = Tensors(input, target, weight, row_weight, mask, tensor)
     request = Request("multi_margin", CODES[reduction], parameters, -1, None, number)
-    if weight is not None:
-        request, tensors = with_class_weights(request, tensors, weight)
     try:
         return _vectors.dispatch(request, tensors)
     except IndexError:  # of which PyTorch has its own to say, unless it does not know all that is given
@@ -59,18 +56,6 @@ def check_further(**given):
         if value is not None:
             raise TypeError(f"{name} is given, and PyTorch would compute this without it; expected p and margin to be "
                             "numbers, and weight to be of input's type")
-
-
-def with_class_weights(request, tensors, weight):
-    """They multiply what a row weighs, but a mean is divided as if there were none."""
-    own = weight[tensors.second.long().clamp(0, len(weight) - 1)]  # the library says which is no class
-    counts = request.code == MEAN and request.divisor is None and tensors.divisor is None
-    if tensors.weight is None:
-        return request._replace(code=MEAN_OF_ALL if counts else request.code), tensors._replace(weight=own)
-    if counts:
-        takes_part = None if tensors.mask is None else (tensors.mask != 0).expand(own.shape)
-        tensors = tensors._replace(divisor=count(own, tensors.weight, takes_part))
-    return request, tensors._replace(weight=own * tensors.weight)
 
 
 def multilabel_margin_loss(input, target, size_average, reduce, reduction):

@@ -1,5 +1,7 @@
 """Vector losses of NumPy's arrays: any strides, float16, float32 and float64."""
 
+import math
+
 import numpy
 
 from . import _contract, _native
@@ -66,22 +68,7 @@ def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, re
         raise TypeError(f"target has dtype {target.dtype}; expected class indices: int64, int32 or uint8 of this machine")
     reduction = reduction_of(size_average, reduce, reduction)
     parameters = parameters_of("multi_margin", (checked_norm(p), margin))
-    if weight is not None:
-        row_weight, divisor = class_weights(weight, input, target, reduction, row_weight, mask, divisor)
-    return loss("multi_margin", (input, target, None, row_weight, mask), parameters, -1, reduction, divisor)
-
-
-def class_weights(weight, input, target, reduction, row_weight, mask, divisor):
-    """What they and a row's own weight come to, and what a mean is divided by as if there were none."""
-    check_floats(weight, "weight")
-    if weight.shape != input.shape[-1:]:
-        raise ValueError(f"weight has shape {weight.shape}; expected {input.shape[-1:]}, one for each class")
-    if divisor is None and reduction == "mean":
-        counted = numpy.ones(target.shape) if row_weight is None else numpy.broadcast_to(row_weight, target.shape)
-        counts = counted.astype(numpy.float64) if mask is None else numpy.where(mask, counted.astype(numpy.float64), 0)
-        divisor = float(counts.sum()) or None  # of no rows at all it is their number
-    own = weight[numpy.clip(target, 0, len(weight) - 1)] if len(weight) else numpy.ones(target.shape, weight.dtype)
-    return numpy.asarray(own if row_weight is None else own * row_weight), divisor
+    return loss("multi_margin", (input, target, weight, row_weight, mask), parameters, -1, reduction, divisor)
 
 
 def loss(name, arrays, parameters, axis, reduction, divisor):
@@ -120,6 +107,12 @@ def check_target(target):
     if not isinstance(target, numpy.ndarray) or target.dtype not in _SIGNS or not target.dtype.isnative:
         raise TypeError(f"target has dtype {getattr(target, 'dtype', type(target).__name__)}; expected floats, int64, "
                         "int32 or uint8 of this machine")
+
+
+def check_class_weight(weight, classes):
+    check_floats(weight, "weight")
+    if weight.shape != (classes,):
+        raise ValueError(f"weight has shape {weight.shape}; expected ({classes},), one for each class")
 
 
 def checked_dimension(array, dim):
@@ -161,6 +154,8 @@ def checked(name, arrays, axis):
     rows = shape[:axis - 1] if axis > 0 else shape[:axis]
     if name in WITH_NUMBERS and operands[count].shape != rows:
         raise ValueError(f"target of shape {operands[count].shape}; expected {rows}, a number for each row")
+    if name == "multi_margin" and operands[2] is not None:
+        check_class_weight(operands[2], math.prod(shape[len(rows):]))
     if weight is not None:
         check_floats(weight, "weight")
         check_reach("weight", weight, rows)

@@ -7,7 +7,7 @@ import torch
 
 from . import _native, _rows, _vectors, accumulator
 from ._autograd import SCALE, gradient_time
-from ._catalog import CATALOG, ROW_CATALOG, VECTOR_CATALOG, as_number, default_of, vector_count
+from ._catalog import CATALOG, ROW_CATALOG, VECTOR_CATALOG, as_number, default_of, needed_operands, vector_count
 from ._contract import MEAN, NAMES, NONE, Given, RowGiven, check_axis, contract_of
 from ._result import IN_SINGLE, result_flags, result_type
 from ._row_request import NUMBERS, STATE, Request, Tensors, has_labels, keeps_state, rows_shape
@@ -15,7 +15,7 @@ from ._row_request import result_type as row_type
 from ._torch_checks import check_kinds, check_weight, checked_shape, checked_variance
 from ._torch_state import is_in_single
 from ._vector_request import Tensors as VectorTensors
-from ._vector_request import casts
+from ._vector_request import casts, class_weight_of
 from ._vector_request import result_type as vector_type
 from ._vector_request import rows_shape as vector_rows_shape
 from .functional import known_loss, values_of
@@ -29,7 +29,7 @@ def share_of(name, operands, weight, mask, dim, reduction, parameters):
         loss, known = known_loss("cross_entropy_with_probabilities", third, parameters)
     numbers = tuple([as_number(loss, one, default_of(one) if value is None else value)
                      for one, value in zip(known["parameters"], values_of(known, parameters))])
-    if loss not in ROW_CATALOG and (third is not None) != (len(known["operands"]) == 3):
+    if not len(needed_operands(known)) <= 2 + (third is not None) <= len(known["operands"]):
         count = 2 + (third is not None)
         raise TypeError(f"{loss} has the operands {', '.join(known['operands'])}; {count} were given")
     if reduction not in ("mean", "sum"):
@@ -38,6 +38,9 @@ def share_of(name, operands, weight, mask, dim, reduction, parameters):
         if one is not None and one.requires_grad and torch.is_grad_enabled():
             raise ValueError(f"{called} requires a gradient, which a loss over ranks does not have; expected "
                              f"{called}.detach()")
+    if "class_weight" in known["operands"] and third is not None and third.requires_grad and torch.is_grad_enabled():
+        raise ValueError("the classes' weights require a gradient, which a loss over ranks does not have; expected "
+                         "weights that were detached")
     family = Elements if loss in CATALOG else Rows if loss in ROW_CATALOG else Vectors
     code = 0 if reduction == "mean" else 1
     return family(loss, operands, weight, mask, accumulator.axis_of(loss, dim), code, numbers)
@@ -77,7 +80,9 @@ class Share:
 
     def kind(self):
         """What all ranks must have alike that their accumulators do not know, in words."""
-        return f"a value of {self.value_type()}"
+        has = "" if "class_weight" not in accumulator.known_by(self.loss)["operands"] else \
+            " without class weights" if self.operands[2] is None else " with class weights"
+        return f"a value of {self.value_type()}{has}"
 
     @property
     def count(self):
@@ -199,16 +204,10 @@ class Rows(Share):
         _rows.check_order(self.loss, Tensors(input, target, weight), self.axis)
         self.shape = rows_shape(input, self.axis)
         _rows.check_row_tensors(RowGiven(row_weight=self.weight, mask=self.mask), self.shape)
-        if weight is not None and weight.requires_grad and torch.is_grad_enabled():
-            raise ValueError("the classes' weights require a gradient, which a loss over ranks does not have; expected "
-                             "weights that were detached")
         return operands
 
     def request(self):
         return Request(self.loss, self.code, self.parameters, self.axis, None, None)
-
-    def kind(self):
-        return f"{super().kind()} with{'out' if self.operands[2] is None else ''} class weights"
 
     @property
     def has_labels(self):
@@ -301,8 +300,8 @@ class Vectors(Share):
         return operands[:vector_count(self.loss)]
 
     def compute_type(self):
-        vectors = self.vectors_of(self.operands)
-        wide = [one for one in (*vectors, self.weight) if one is not None and one.dtype == torch.float64]
+        deciding = *self.vectors_of(self.operands), class_weight_of(self.request(), VectorTensors(*self.operands))
+        wide = [one for one in (*deciding, self.weight) if one is not None and one.dtype == torch.float64]
         return torch.float64 if wide else torch.float32
 
     def request(self):

@@ -10,7 +10,8 @@ from ._torch_state import is_in_single
 
 assert Request  # which is that of losses over rows; its axis is the first of a row's dimensions
 
-#: The tensors of one, each but the first two may be None; all vectors have one shape.
+#: The tensors of one, each but the first two may be None; all vectors have one shape. The third of a loss with class
+#: indices are the classes' weights.
 Tensors = namedtuple("Tensors", "first second third weight mask divisor", defaults=(None,) * 4)
 
 #: What a cosine embedding's targets may be: a number for each row.
@@ -31,11 +32,15 @@ def target_of(request, tensors):
     return tensors[vector_count(request.name)] if request.name in WITH_NUMBERS else None
 
 
+def class_weight_of(request, tensors):
+    return tensors.third if request.name == "multi_margin" else None
+
+
 def operand_types(request):
     """That the library takes, of each operand."""
-    names = VECTOR_CATALOG[request.name]["operands"]
-    last = FLOATS if request.name not in WITH_NUMBERS else SIGNS if request.name == "cosine_embedding" else LABELS
-    return [FLOATS] * (len(names) - 1) + [last]
+    if request.name == "multi_margin":
+        return FLOATS, LABELS, FLOATS
+    return FLOATS, FLOATS, SIGNS if request.name == "cosine_embedding" else FLOATS
 
 
 def first_dimension(tensor, axis):

@@ -4,6 +4,7 @@ will be needed and the upstream gradient is likely to be 1; anything else falls 
 Operands that broadcast are expanded here, by PyTorch's views, so that autograd sums their gradients.
 """
 
+import math
 import sys
 
 import torch
@@ -15,7 +16,8 @@ from ._contract import ALL_CODES, NONE, check_axis, code_of, common_shape
 from ._row_request import FLOATS, LABELS, MASKS, NUMBERS, Request, are_plain
 from ._torch_checks import TYPES, check_reach
 from ._torch_state import is_any_autocast, is_compiling, is_plain_here
-from ._vector_request import FOR_FIRST, FOR_SECOND, FOR_THIRD, SIGNS, Tensors, casts, plain_parameters, rows_shape
+from ._vector_request import FOR_FIRST, FOR_SECOND, FOR_THIRD, SIGNS, Tensors, casts, class_weight_of
+from ._vector_request import plain_parameters, rows_shape
 from ._vectors_autograd import attach_gradients
 
 assert _torch  # which has told the extension of PyTorch
@@ -183,7 +185,7 @@ def value_and_grad(name, operands, parameters, axis, reduction, weight, mask):
 
 def check_kinds(**named):
     for called, operand in named.items():
-        if operand is None and called in ("weight", "mask"):
+        if operand is None and called in ("weight", "mask", "class_weight"):
             continue
         if not hasattr(type(operand), "__torch_function__"):
             raise TypeError(f"{called} is {type(operand).__name__}; expected a tensor, as another operand is one "
@@ -195,8 +197,15 @@ def check_target(name, operands, rows):
     target = operands[vector_count(name)] if name in WITH_NUMBERS else None
     if target is not None and target.shape != rows:
         raise ValueError(f"target has size {tuple(target.shape)}; expected {tuple(rows)}, a number for each row")
-    if name == "multi_margin" and target.dtype not in LABELS:
+    if name != "multi_margin":
+        return
+    if target.dtype not in LABELS:
         raise TypeError(f"target is of {target.dtype}; expected class indices: torch.int64, torch.int32 or torch.uint8")
+    classes = math.prod(operands[0].shape[len(rows):])
+    for weight in operands[2:]:
+        if weight is not None and (weight.dtype not in FLOATS or weight.shape != (classes,)):
+            raise ValueError(f"the classes' weights have size {tuple(weight.shape)} and type {weight.dtype}; expected "
+                             f"({classes},), a floating point number for each")
 
 
 def shape_of(*vectors):
@@ -292,7 +301,8 @@ def compute(request, tensors):
     first, second, third, weight, *_ = tensors
     needed = 0
     if _is_grad_enabled():
-        if weight is not None and weight.requires_grad:
+        of_classes = class_weight_of(request, tensors)
+        if weight is not None and weight.requires_grad or of_classes is not None and of_classes.requires_grad:
             return None
         needed = FOR_FIRST * first.requires_grad | FOR_SECOND * second.requires_grad
         if third is not None and request.name not in WITH_NUMBERS:

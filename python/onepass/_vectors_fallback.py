@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from ._contract import MEAN, MEAN_OF_ALL
 from ._rows_fallback import reduced
-from ._vector_request import Tensors, casts, first_dimension, result_type, target_of, vectors_of
+from ._vector_request import Tensors, casts, class_weight_of, first_dimension, result_type, target_of, vectors_of
 
 FUNCTIONS = {name: getattr(F, name) for name in (
     "cosine_embedding_loss", "cosine_similarity", "pairwise_distance", "triplet_margin_loss",
@@ -32,6 +32,9 @@ def loss(request, tensors):
         vectors = [torch.where(takes_part, vector, harmless) for vector, harmless in zip(vectors, _HARMLESS)]
         target = None if target is None else torch.where(takes_part.squeeze(-1), target, 0)
     each = each_row(request, *vectors, *([] if target is None else [target]))
+    of_classes = class_weight_of(request, tensors)
+    if of_classes is not None:
+        each = each * of_classes.to(wide)[target.long()]
     return reduced_rows(each, request.code, tensors.weight, tensors.mask,
                         request.divisor if tensors.divisor is None else tensors.divisor).to(dtype)
 

@@ -8,7 +8,7 @@ import torch
 from . import _native, _operators, _vectors_fallback
 from ._contract import NONE
 from ._row_request import FLOATS, MASKS, NUMBERS, Request
-from ._vector_request import Tensors, casts, operand_types, result_type, rows_shape
+from ._vector_request import Tensors, casts, class_weight_of, operand_types, result_type, rows_shape
 
 _HAS_AUTOGRAD = _operators._HAS_AUTOGRAD
 
@@ -32,7 +32,8 @@ def loss(request, tensors):
 
 def are_ours(request, tensors):
     first, _, _, weight, mask, divisor = tensors
-    if first.device.type not in ("cpu", "cuda") or (weight is not None and weight.requires_grad):
+    if first.device.type not in ("cpu", "cuda") or \
+            any(one is not None and one.requires_grad for one in (weight, class_weight_of(request, tensors))):
         return False
     types = (*zip(tensors, operand_types(request)), (weight, FLOATS), (mask, MASKS), (divisor, FLOATS))
     return all(tensor is None or (tensor.dtype in allowed and tensor.device == first.device and

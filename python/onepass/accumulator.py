@@ -5,7 +5,8 @@ import sys
 import threading
 
 from . import _native
-from ._catalog import CATALOG, ROW_CATALOG, VECTOR_CATALOG, as_number, checked_divisor, default_of, plain_number
+from ._catalog import CATALOG, ROW_CATALOG, VECTOR_CATALOG, as_number, checked_divisor, default_of
+from ._catalog import needed_operands, plain_number
 from ._contract import MEAN, NAMES, contract_of
 from .functional import known_loss, speaks_torch, values_of
 
@@ -58,8 +59,8 @@ class Accumulator:
         arrays of NumPy's, all of a slice on one device. A slice on a GPU is computed on the current stream, and nobody
         waits for it before merge, finish, bytes or pickle ask what it comes to.
 
-        third: the third operand of a loss that has one; of a loss over rows the weights of the classes, if there are
-            any
+        third: the third operand of a loss that has one; of a loss over rows, and of multi_margin, the weights of the
+            classes, if there are any
         first: the slice's first element; of a loss over rows its first row
         weight, mask: of the slice's elements or rows. Where a mean is divided by what they come to, all slices have a
             weight or none has, and the same holds for masks
@@ -81,9 +82,9 @@ class Accumulator:
         if weight is not None and code == MEAN and not divisor and loss in CATALOG and contract_of(loss).mean_of_all:
             raise ValueError(f"the slice has weights, and a weighted mean of {loss} is over the number of elements; "
                              "expected that number as the accumulator's divisor")
-        names = known_by(loss)["operands"]
-        if loss not in ROW_CATALOG and (operands[2] is not None) != (len(names) == 3):
-            raise TypeError(f"{loss} has the operands {', '.join(names)}; {2 + (operands[2] is not None)} were given")
+        known, count = known_by(loss), 2 + (operands[2] is not None)
+        if not len(needed_operands(known)) <= count <= len(known["operands"]):
+            raise TypeError(f"{loss} has the operands {', '.join(known['operands'])}; {count} were given")
         given = [_plain(one) for one in (*operands, weight, mask)]
         with self._lock:
             _native.accumulator_add(self._held, axis, first, *given, *gradients, row_state)

@@ -35,7 +35,7 @@ def loss(name, input, target, third=None, *, first=None, total=None, reduction="
     name: one of onepass.losses(), onepass.row_losses() or onepass.vector_losses(), or that of a function, with its
         parameters by name
     input, target, third: this rank's share: elements, or rows, that follow each other in the whole. third is the third
-        operand of a loss that has one; of a loss over rows the weights of the classes
+        operand of a loss that has one; of a loss over rows, and of multi_margin, the weights of the classes
     first, total: the share's first element or row in the whole, and the whole's number of them; without them shares
         follow each other in the order of the ranks, which costs one more exchange on the CPU
     reduction: 'mean' or 'sum'

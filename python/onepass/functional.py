@@ -6,7 +6,7 @@ Those that PyTorch has stand here with its signatures. The others are made out o
 import sys
 
 from ._catalog import (CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, VECTOR_CATALOG, WRITTEN, default_of,
-                       generated_name, losses_of)
+                       generated_name, losses_of, needed_operands)
 from ._contract import Given, RowGiven
 from ._documentation import documentation_of, row_documentation_of
 
@@ -255,7 +255,7 @@ def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=
     classes, if there are any, while weight and mask are over the rows. reduction is 'mean', 'sum' or 'batchmean'. The
     gradient has the shape and the type of input. Weight and mask are those of the loss's function.
     Of a loss of vectors, such as 'triplet_margin', the operands are the vectors, and third the targets of
-    'cosine_embedding'. A vector is the last dimension, or all from dim=... on; weight and mask are over the vectors.
+    'cosine_embedding', or the weights of the classes of 'multi_margin', if there are any. A vector is the last dimension, or all from dim=... on; weight and mask are over the vectors.
 
         loss, gradient = onepass.value_and_grad("smooth_l1", prediction, target, beta=0.5)
     """
@@ -268,7 +268,7 @@ def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=
     over_rows, of_vectors = loss in ROW_CATALOG, loss in VECTOR_CATALOG
     dim = parameters.pop("dim", -1) if of_vectors else None
     values = values_of(known, parameters)
-    if not over_rows and (third is not None) != (len(known["operands"]) == 3):
+    if not len(needed_operands(known)) <= 2 + (third is not None) <= len(known["operands"]):
         raise TypeError(f"{loss} has the operands {', '.join(known['operands'])}; {2 + (third is not None)} were given")
     if not isinstance(reduction, str) or reduction not in ("mean", "sum", "batchmean"):
         raise ValueError(f"reduction is {reduction!r}; value_and_grad needs 'mean', 'sum' or 'batchmean', since only a "

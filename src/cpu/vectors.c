@@ -262,6 +262,13 @@ void SUMS(const job *job, const vector_share *share, const vector_softmaxes *kno
         order_end_node(&nodes[k]);
 }
 
+/* What its class weighs is no other than its own weight. */
+static double row_weight_of(const job *job, int64_t row) {
+    const double weight = element_of(&job->weight, job->first + row, 1);
+    return job->loss->has_labels ? weight * element_of(&job->operand[ONEPASS_CLASS_WEIGHT], own_index(job, row), 1)
+                                 : weight;
+}
+
 /* What multiplies all slopes of the row is multiplied into their factors. A row that takes no part has none, which
  * nobody asks for. */
 void FINISH(const job *job, int64_t row, const double *sum, const vector_softmaxes *known, vector_slopes *slopes,
@@ -271,7 +278,7 @@ void FINISH(const job *job, int64_t row, const double *sum, const vector_softmax
     vector_sums sums = {.length = (double)job->vectors.length, .softmaxes = *known};
     double value = 0;
     if (takes_part(job, row)) {
-        const double weight = element_of(&job->weight, index, 1);
+        const double weight = row_weight_of(job, row);
         const double scale = job->reduction == ONEPASS_MEAN ? weight * (1 / job->divisor) : weight;
         memcpy(sums.sum, sum, (size_t)job->loss->sums * sizeof *sum);
         if (job->loss->vectors < job->operand_count)

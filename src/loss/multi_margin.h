@@ -35,11 +35,12 @@ VECTOR_FUNCTION multi_margin_usual(double *parameter) {
 
 #endif
 
-VECTOR_LOSS(multi_margin, (input, target), 1, 2, LABELLED,
-            "how far other classes' scores are above that of the target less a margin",
-            "sum(max(0, margin - z[y] + z)**p, but for z[y])/C",
-            "z > z[y] - margin ? p*(margin - z[y] + z)**(p - 1)/C : 0; that of z[y] is minus the sum of the others'",
-            ACCURACY("", ULP_OF(2, "sum((abs(margin) + abs(z[y]) + abs(z))**p)/C"),
-                     ULP_OF(2, "sum((abs(margin) + abs(z[y]) + abs(z))**(p - 1))/C")),
-            PARAMETERS({"p", "the power, 1 or 2", 1, BETWEEN(1, 2)},
-                       {"margin", "how far the own score is to be above the others", 1, ANY_FINITE}))
+VECTOR_LOSS(
+    multi_margin, (input, target, class_weight), 1, 2, LABELLED,
+    "how far other classes' scores are above that of the target less a margin",
+    "w[y]*sum(max(0, margin - z[y] + z)**p, but for z[y])/C",
+    "z > z[y] - margin ? w[y]*p*(margin - z[y] + z)**(p - 1)/C : 0; that of z[y] is minus the sum of the others'",
+    ACCURACY("", ULP_OF(2, "abs(w[y])*sum((abs(margin) + abs(z[y]) + abs(z))**p)/C"),
+             ULP_OF(2, "abs(w[y])*sum((abs(margin) + abs(z[y]) + abs(z))**(p - 1))/C")),
+    PARAMETERS({"p", "the power, 1 or 2", 1, BETWEEN(1, 2)},
+               {"margin", "how far the own score is to be above the others", 1, ANY_FINITE}))

@@ -12,7 +12,7 @@
  *
  *     VECTOR_LOSS(name, (operands), vectors, sums, SHORT, meaning, formula, formula of the slope, accuracy, parameters)
  *
- * vectors   how many of the operands are vectors; one behind them is a number a row
+ * vectors   how many of the operands are vectors; one behind them is a number a row, and one behind that class weights
  * sums      how many there are
  * SHORT     or LONG, where an element takes many operations, or SOFTMAX, or CARRIED, or LABELLED
  *
@@ -24,7 +24,8 @@
  * LABELLED: there is one vector, of scores of classes, and the number a row is a class index: it says which of the
  * elements is the row's own. The functions are given an element, and as second one the own. In the place of the own
  * one itself the first is -inf, so that it adds nothing, and its slope is what name_row() leaves as
- * factor[VECTOR_OWN_SLOPE]. The third factor is the engines'.
+ * factor[VECTOR_OWN_SLOPE]. The third factor is the engines'. So are the class weights, a third operand that may be
+ * left out: that of a row's class multiplies the row's own weight, but has no say in what a mean is divided by.
  *
  * Products of floats are exact in double, and nothing that floats can be squared to is lost there.
  */

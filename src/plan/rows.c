@@ -110,6 +110,13 @@ static onepass_status plan_probabilities(const onepass_call *call, tensors *all,
     return ONEPASS_OK;
 }
 
+onepass_status onepass_read_class_weight(const onepass_tensor *given, int64_t classes, tensor *weight) {
+    OK(onepass_read_tensor(given, "class_weight", weight));
+    if (weight->shape.ndim != 1 || weight->shape.extent[0] != classes)
+        return onepass_fail_rows(weight, &(onepass_shape){1, {classes}, classes}, "class weights have");
+    return ONEPASS_OK;
+}
+
 static onepass_status plan_class_weight(const onepass_call *call, tensors *all, job *job) {
     tensor *weight = &all->operand[2];
     job->operand[2].data = NULL;
@@ -117,11 +124,8 @@ static onepass_status plan_class_weight(const onepass_call *call, tensors *all, 
     weight->begin = weight->end = 0;
     if (!call->operand[2])
         return ONEPASS_OK;
-    OK(onepass_read_tensor(call->operand[2], "class_weight", weight));
     const row_shard *shard = &job->rows.shard;
-    if (weight->shape.ndim != 1 || weight->shape.extent[0] != shard->all_classes)
-        return onepass_fail_rows(weight, &(onepass_shape){1, {shard->all_classes}, shard->all_classes},
-                                 "class weights have");
+    OK(onepass_read_class_weight(call->operand[2], shard->all_classes, weight));
     const int64_t before = shard->first_class * weight->stride[0] * (int64_t)dtype_size(weight->dtype);
     job->operand[2] = (view){(char *)weight->data + before, weight->dtype, 1, {1}, {0}};
     job->rows.class_stride[2] = weight->stride[0];

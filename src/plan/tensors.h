@@ -37,6 +37,9 @@ ONEPASS_INTERNAL void onepass_plan_softmax(softmax_scale *scale, double temperat
  */
 ONEPASS_INTERNAL onepass_status onepass_count_rows(const char *name, onepass_shape *rows);
 
+/* src/plan/rows.c: a weight for each of so many classes. */
+ONEPASS_INTERNAL onepass_status onepass_read_class_weight(const onepass_tensor *given, int64_t classes, tensor *weight);
+
 /* src/plan/shards.c: where the classes are shared out, which of them the input has, and the numbers that travel. */
 ONEPASS_INTERNAL onepass_status onepass_plan_shard(const onepass_call *call, job *job);
 ONEPASS_INTERNAL onepass_status onepass_plan_shard_numbers(const onepass_call *call, tensors *all, job *job);

@@ -50,9 +50,25 @@ static onepass_status plan_number(const onepass_call *call, int32_t k, tensors *
     return ONEPASS_OK;
 }
 
+/* That of a row's class multiplies what the row weighs. */
+static onepass_status plan_class_weight(const onepass_call *call, tensors *all, job *job) {
+    const int32_t k = ONEPASS_CLASS_WEIGHT;
+    tensor *weight = &all->operand[k];
+    job->operand[k].data = NULL;
+    weight->begin = weight->end = 0;
+    if (!call->operand[k])
+        return ONEPASS_OK;
+    OK(onepass_read_class_weight(call->operand[k], job->vectors.length, weight));
+    onepass_make_view(weight, &weight->shape, &job->operand[k]);
+    if (weight->dtype == ONEPASS_F64)
+        job->compute = ONEPASS_F64;
+    return ONEPASS_OK;
+}
+
 onepass_status onepass_plan_vector_operands(const onepass_call *call, tensors *all, job *job) {
     const int32_t vectors = job->loss->vectors;
-    for (int32_t k = 0; k < job->operand_count; k++)
+    const int32_t needed = job->loss->has_labels ? ONEPASS_CLASS_WEIGHT : job->operand_count;
+    for (int32_t k = 0; k < needed; k++)
         if (!call->operand[k])
             FAIL_ARGUMENT("operand[%d], the %s, is null; expected a tensor", k, onepass_operand_name(job, k));
     for (int32_t k = 0; k < vectors; k++)
@@ -70,7 +86,7 @@ onepass_status onepass_plan_vector_operands(const onepass_call *call, tensors *a
         onepass_plan_softmax(&job->vectors.scale, onepass_named_parameter(job, "temperature", 1));
     if (vectors < job->operand_count)
         OK(plan_number(call, vectors, all, job));
-    return ONEPASS_OK;
+    return job->loss->has_labels ? plan_class_weight(call, all, job) : ONEPASS_OK;
 }
 
 onepass_status onepass_plan_vector_gradients(const onepass_call *call, tensors *all, job *job) {

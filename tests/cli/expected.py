@@ -58,12 +58,12 @@ def operand_names(loss):
 
 def file_names(loss):
     """The operands that a command names as files."""
-    return operand_names(loss)[:2] if loss in ROW_LOSSES else operand_names(loss)
+    return [name for name in operand_names(loss) if name != "class_weight"]
 
 
 def names_with_gradients(loss):
     """Operands that have a gradient, those of losses over rows left aside: a number for each vector has none."""
-    names = operand_names(loss)
+    names = file_names(loss)
     return names[:-1] if loss in VECTOR_LOSSES and INFO[loss]["target"] != "vectors" else names
 
 
@@ -71,11 +71,13 @@ def own_options(loss):
     """The options that a loss has and others need not have: its parameters, the gradients but for the first, and what
     losses over rows have."""
     own = {f"--{parameter['name'].replace('_', '-')}" for parameter in INFO[loss]["parameters"]}
+    if "class_weight" in operand_names(loss):
+        own.add("--class-weight")
     if loss in VECTOR_LOSSES:
         own.add("--axis")
     if loss not in ROW_LOSSES:
         return own | {f"--grad-{name.replace('_', '-')}" for name in names_with_gradients(loss)[1:]}
-    own |= {"--axis", "--class-weight", "--predicted"} | ({"--lse"} if loss != "nll" else set())
+    own |= {"--axis", "--predicted"} | ({"--lse"} if loss != "nll" else set())
     return own | ({"--grad-target"} if INFO[loss]["target"] == "class probabilities" else set())
 
 

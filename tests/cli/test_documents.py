@@ -6,7 +6,7 @@ import shlex
 import numpy as np
 import pytest
 
-from expected import INFO, LOSSES, ROW_LOSSES, VECTOR_LOSSES, names_with_gradients, operand_names
+from expected import INFO, LOSSES, ROW_LOSSES, VECTOR_LOSSES, file_names, names_with_gradients, operand_names
 from folder import strict_json
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir)
@@ -41,7 +41,7 @@ def files(folder):
 
 def save_vectors(files, loss):
     """Four vectors of three elements under the names of the loss's operands, which others share."""
-    for name in operand_names(loss):
+    for name in file_names(loss):
         files.save(f"{name}.npy", np.ones((4, 3) if name in names_with_gradients(loss) else 4, "f4"))
     files.save_tensors("model.safetensors", out=files.load(f"{operand_names(loss)[0]}.npy"))
 

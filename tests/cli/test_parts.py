@@ -86,6 +86,8 @@ def test_vectors(folder):
     assert loss in VECTOR_LOSSES and "cross_entropy" in ROW_LOSSES
     files = [folder.save(f"{name}.npy", numbers(i, (2100, 5))) for i, name in enumerate(operand_names(loss))]
     check(folder, [loss, *files, "--margin", 0.5])
+    folder.save("y.npy", np.arange(2100) % 5), folder.save("w.npy", np.linspace(0.5, 2, 5).astype("f4"))
+    check(folder, ["multi_margin", files[0], "y.npy", "--class-weight", "w.npy"])
 
 
 def test_json(folder):

@@ -4,7 +4,7 @@ import numpy as np
 import oracle
 import pytest
 
-from expected import INFO, VECTOR_LOSSES, booleans, eighths, exact, gradient_options, numbers, operand_names
+from expected import INFO, VECTOR_LOSSES, booleans, eighths, exact, file_names, gradient_options, numbers
 from folder import DTYPES, QUICK, bits
 
 TILE = 1024
@@ -26,7 +26,7 @@ CASES = [(loss, given) for loss in VECTOR_LOSSES for given in ({}, *OTHERS.get(l
 
 def vectors_of(loss):
     """How many operands are vectors."""
-    return len(operand_names(loss)) - (INFO[loss]["target"] != "vectors")
+    return len(file_names(loss)) - (INFO[loss]["target"] != "vectors")
 
 
 def draw(loss, seed, shape, rows, type_name="f32"):
@@ -112,6 +112,33 @@ def test_weights_and_masks(folder, loss, reduction):
     within(folder.load("n.npy") if reduction == "none" else np.float32(done.out), answer.value, "f32")
     for name, bounds in zip(gradients, answer.gradients, strict=True):
         within(folder.load(name), bounds, "f32")
+
+
+@pytest.mark.parametrize("type_name", ["f32", "f64"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_class_weights(folder, reduction, type_name):
+    """They multiply rows, and have no say in what a mean is divided by."""
+    arrays, weight, mask = draw("multi_margin", 5, (8, 5, 12), (8, 5)), eighths(6, (8, 5)), booleans(7, (8, 5))
+    classes = (1 + np.arange(12) / 4).astype(DTYPES[type_name])
+    folder.save("w.npy", weight), folder.save("m.npy", mask), folder.save("c.npy", classes)
+    how = ["--reduction", reduction, "--weight", "w.npy", "--mask", "m.npy", "--none", "n.npy", "--grad", "g.npy"]
+    done = folder.run("multi_margin", *save(folder, arrays), *how, "--class-weight", "c.npy")
+    assert done.status == 0 and done.err == ""
+    answer = oracle.answer_vectors("multi_margin", [exact(array) for array in (*arrays, classes)], reduction=reduction,
+                                   in_float=type_name == "f32", weight=exact(weight), mask=mask)
+    value = folder.load("n.npy") if reduction == "none" else np.asarray(float(done.out)).astype(DTYPES[type_name])
+    within(value, answer.value, type_name)
+    within(folder.load("g.npy"), answer.gradients[0], "f32")
+
+
+def test_wrong_class_weights(folder):
+    files = save(folder, draw("multi_margin", 5, (8, 5), (8,)))
+    folder.save("row.npy", np.ones(8, "f4")), folder.save("wide.npy", np.ones((8, 5), "f4"))
+    folder.save("whole.npy", np.ones(5, "i8"))
+    for name, shape in (("row.npy", "(8,)"), ("wide.npy", "(8, 5)")):
+        folder.refuse("multi_margin", *files, "--class-weight", name, says=[name, shape, "of shape (5,)"])
+    folder.refuse("multi_margin", *files, "--class-weight", "whole.npy", says=["whole.npy", "integers"])
+    folder.refuse("multi_margin", *files, "--lse", "l.npy", says=["--lse", "multi_margin is none of them"])
 
 
 def test_weights_are_broadcast_to_the_rows(folder):
@@ -359,9 +386,6 @@ def test_targets_that_are_no_class(files):
     assert files.run("multi_margin", "a.npy", "t.npy", "--mask", "m.npy").status == 0
     files.save("f.npy", np.ones(6, "f4"))
     files.refuse("multi_margin", "a.npy", "f.npy", says=["f.npy", "i8, i4 or u1 is expected of class indices"])
-    files.save("w.npy", np.ones(5, "f4"))
-    files.refuse("multi_margin", "a.npy", "y.npy", "--class-weight", "w.npy",
-                 says=["losses over rows, such as cross_entropy; multi_margin is none of them"])
     files.refuse("multi_margin", "a.npy", "y.npy", "--grad-target", "g.npy", says=["--grad-target", "input alone"])
 
 
@@ -399,6 +423,7 @@ def test_vectors_of_integers(files):
         ("multi_margin", [[1, 2, 2.5, 0], 1], [], 0.375, [[0, -0.25, 0.25, 0]]),
         ("multi_margin", [[1, 0, 3, 0.5], 0], ["--p", "2"], 2.3125, [[-1.75, 0, 1.5, 0.25]]),
         ("multi_margin", [[1, 4], 0], ["--margin", "-1"], 1, [[-0.5, 0.5]]),
+        ("multi_margin", [[3, 4], 0], ["--class-weight", "x0.npy"], 3, [[-1.5, 1.5]]),
         ("tversky", [[1, 0.5], [1, 0]], [], 0.2, [[-0.48, 0.32], [-0.48, -0.08]]),
         ("tversky_with_logits", [[0, 0], [1, 0]], ["--alpha", "1", "--beta", "1"], 2 / 3, [[-1 / 6, 1 / 18], [-2 / 9, -2 / 9]]),
         ("kl_div_with_logits", [[0, 0], [0, -np.inf]], [], np.log(2), [[-0.5, 0.5], [0, 0]]),

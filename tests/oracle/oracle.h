@@ -173,7 +173,8 @@ typedef struct oracle_vectors {
     int64_t rows;
     int64_t elements;
     double divisor;                         /* of a mean; 0: what the rows that take part count for */
-    const double *operand[ORACLE_OPERANDS]; /* a number for each element; a target: each row */
+    const double *operand[ORACLE_OPERANDS]; /* a number for each element; a target: each row; class weights, or null:
+                                               each element of a row */
     const double *weight;                   /* of rows; null: 1 */
     const unsigned char *mask;              /* null: none; else 0 hides a row */
     const double *upstream;                 /* null: 1; else a number, or with ONEPASS_NONE one for each row */

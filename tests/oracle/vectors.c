@@ -162,6 +162,7 @@ static int is_above(vector_row *r, bounded lacking) {
 static void multi_margin(vector_row *r) {
     const double *z = r->x[0], p = r->k[0], margin = r->k[1];
     const int64_t own = (int64_t)r->x[1][0];
+    const bounded weight = exactly(r->x[2] && r->count > 0 ? r->x[2][own] : 1);
     const bounded classes = exactly((double)r->count);
     total values = {{{0, 0}, 0}, 0}, slopes = values;
     for (int64_t i = 0; i < r->count; i++) {
@@ -172,13 +173,13 @@ static void multi_margin(vector_row *r) {
             slope = p == 1 ? exactly(1) : scaled(lacking, 2);
             add_term(&slopes, slope);
         }
-        set_slopes(r, 0, i, over(slope, classes));
+        set_slopes(r, 0, i, times(over(slope, classes), weight));
     }
     if (r->count == 0) {
         return; /* whoever asks for what a mean is divided by */
     }
-    r->value = over(sum_of(&values, r->count), classes);
-    set_slopes(r, 0, own, negative(over(sum_of(&slopes, r->count), classes)));
+    r->value = times(over(sum_of(&values, r->count), classes), weight);
+    set_slopes(r, 0, own, negative(times(over(sum_of(&slopes, r->count), classes), weight)));
 }
 
 /* ---------------------------------------------------------------- tversky -- */
@@ -242,7 +243,8 @@ static void tversky(vector_row *r) {
 
 /* ------------------------------------------------------------- the losses -- */
 
-/* The operands that are vectors; a further one has a number for each row. */
+/* The operands that are vectors; a further one has a number for each row. With one vector alone, the third has a number
+ * for each element, the same for all rows. */
 static const struct vector_loss {
     const char *name;
     void (*answer)(vector_row *);
@@ -367,7 +369,8 @@ static bounded answer_row(const oracle_vectors *q, const struct vector_loss *los
         return exactly(0);
     }
     for (int k = 0; k < ORACLE_OPERANDS; k++) {
-        r->x[k] = q->operand[k] ? q->operand[k] + row * (k < loss->vectors ? q->elements : 1) : NULL;
+        const int64_t step = k < loss->vectors ? q->elements : k == loss->vectors ? 1 : 0;
+        r->x[k] = q->operand[k] ? q->operand[k] + row * step : NULL;
     }
     r->count = q->elements;
     loss->answer(r);

@@ -32,7 +32,7 @@ def operands_of(name, total, dtype=torch.float32):
         return input, torch.where(torch.rand(total) < 0.2, IGNORED, labels), None
     third = None
     if name == "multi_margin":
-        return shares(total, LENGTH), torch.randint(0, LENGTH, (total,)), None
+        return shares(total, LENGTH), torch.randint(0, LENGTH, (total,)), shares(LENGTH)
     if name == "cosine_embedding":
         third = torch.randint(0, 2, (total,)) * 2 - 1
     elif name == "triplet_margin":

@@ -241,6 +241,44 @@ def test_gradients_with_weights_and_masks():
         torch.testing.assert_close(leaf.grad, peer.grad, rtol=1e-12, atol=1e-14)
 
 
+def test_class_weights_are_the_librarys():
+    """With the same bits by every way, a row's own weight or none beside them; none of them by the fallback."""
+    scores, labels, weight, own = torch.randn(9, 5), torch.randint(0, 5, (9,)), torch.rand(5), torch.rand(9)
+    for row_weight in (None, own):
+        leaf = scores.clone().requires_grad_()
+        value = onepass.multi_margin_loss(leaf, labels, 2, weight=weight, row_weight=row_weight)
+        assert type(value.grad_fn).__name__ == "VectorLossBackward"
+        value.backward()
+        arrays = [one if one is None else one.numpy() for one in (scores, labels, weight, row_weight)]
+        assert onepass.multi_margin_loss(*arrays[:2], 2, weight=arrays[2], row_weight=arrays[3]) == value.item()
+        for given in ((scores, labels, weight, row_weight), arrays):
+            found = onepass.value_and_grad("multi_margin", *given[:3], p=2, weight=given[3])
+            assert_same_bits(torch.as_tensor(found[0]), value.detach())
+            assert_same_bits(torch.as_tensor(found[1]), leaf.grad)
+    for wrong in (weight[:4], weight.long(), weight.expand(9, 5)):
+        with pytest.raises(ValueError, match="the classes' weights have size"):
+            onepass.value_and_grad("multi_margin", scores, labels, wrong)
+    with pytest.raises(ValueError, match="one for each class"):
+        onepass.value_and_grad("multi_margin", scores.numpy(), labels.numpy(), weight[:4].numpy())
+
+
+def test_a_gradient_for_class_weights():
+    scores, labels, mask = torch.randn(9, 5).double(), torch.randint(0, 5, (9,)), torch.rand(9) < 0.7
+    weight = torch.rand(5, dtype=torch.float64, requires_grad=True)
+    onepass.multi_margin_loss(scores, labels, weight=weight, reduction="sum", mask=mask).backward()
+    values, _ = multi_margin(scores.numpy(), labels.numpy())
+    wanted = np.bincount(labels.numpy(), np.where(mask.numpy(), values, 0), 5)
+    np.testing.assert_allclose(weight.grad, wanted, rtol=1e-12)
+
+
+def test_class_weights_under_transforms():
+    scores, labels, weight = torch.randn(4, 5).double(), long(0, 3, 1, 4), torch.rand(5).double()
+    call = lambda x: onepass.multi_margin_loss(x, labels, 2, weight=weight)
+    assert torch.autograd.gradgradcheck(call, scores.clone().requires_grad_())
+    rows = torch.func.vmap(lambda x, y: onepass.multi_margin_loss(x, y, 2, weight=weight))(scores, labels)
+    torch.testing.assert_close(rows, F.multi_margin_loss(scores, labels, 2, weight=weight, reduction="none"))
+
+
 def test_what_is_not_above_the_margin_has_no_slope():
     """As in PyTorch: neither at the margin itself nor where a score is NaN."""
     scores = torch.tensor([[1.0, 2.0, 1.5], [math.nan, 1.0, 2.0], [0.0, math.nan, 1.0], [-math.inf, 0.0, 1.0]])

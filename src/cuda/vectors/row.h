@@ -77,6 +77,14 @@ ALWAYS_INLINE vector_softmaxes *known_of_row(const cuda_vector *job, int64_t row
     return (vector_softmaxes *)in_workspace(job, job->known_at) + row;
 }
 
+/* What its class weighs is no other than its own weight. */
+template <typename loss> ALWAYS_INLINE double row_weight(const cuda_vector *job, int64_t row, const own_class *label) {
+    const double weight = row_number(job, CUDA_VECTOR_WEIGHT, row, 1);
+    if (!loss::LABELS || label->at < 0)
+        return weight;
+    return weight * row_number(job, CUDA_VECTOR_OPERAND + ONEPASS_CLASS_WEIGHT, label->at, 1);
+}
+
 /* From the row's sums to its value, which is returned, and the factors of its slopes; for a row that takes part. */
 template <typename loss>
 ALWAYS_INLINE double find_slopes(const cuda_vector *job, const double *parameter, int64_t row, const double *sum,
@@ -88,7 +96,8 @@ ALWAYS_INLINE double find_slopes(const cuda_vector *job, const double *parameter
         (double)job->length,
         {}};
     vector_slopes slopes = {0, {0, 0, 0}};
-    const double weight = row_number(job, CUDA_VECTOR_WEIGHT, row, 1);
+    const own_class label = find_own<loss>(job, row);
+    const double weight = row_weight<loss>(job, row, &label);
     const double scale = job->reduction == ONEPASS_MEAN ? weight * per_divisor_of(job) : weight;
     if (loss::VECTOR_COUNT < loss::OPERANDS)
         sums.number = load_number(row_address(job, CUDA_VECTOR_OPERAND + loss::VECTOR_COUNT, row),
@@ -96,7 +105,6 @@ ALWAYS_INLINE double find_slopes(const cuda_vector *job, const double *parameter
     if (loss::SOFTMAXES)
         sums.softmaxes = *known;
     loss::row(&sums, parameter, &slopes);
-    const own_class label = find_own<loss>(job, row);
     if (loss::LABELS && label.at < 0)
         slopes.value = slopes.factor[VECTOR_OWN_SLOPE] = WIDE_NAN;
 #pragma unroll
