@@ -324,7 +324,7 @@ def compute_with_gradients(request, tensors, needed):
     reduction each row has its own."""
     first, kind, outputs = tensors.first, None, 0
     if request.code != NONE:
-        kind = _upstream_habit.kind_of(request, first, first.shape[-1])
+        kind = _upstream_habit.kind_of(request, first, first.shape[-1] if first.dim() else 1)
         if _upstream_habit.expects_one(kind):
             outputs = needed
     computed = run(request, tensors, outputs)

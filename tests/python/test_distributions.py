@@ -109,6 +109,18 @@ def test_every_dimension(name, device):
     torch.testing.assert_close(function(z, t[0], reduction="mean"), function(z, t[:1].expand(3, 4, 5)))
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_one_number_for_all_classes(name, device):
+    z, number = logits_of(device=device)[0], torch.tensor(0.5, device=device)
+    function = getattr(onepass, name)
+    for turn in (1, -1):
+        leaves = [x.clone().requires_grad_() for x in (z, number)]
+        value = function(*leaves[::turn])
+        value.backward()
+        assert_same_bits(value.detach(), function(*(z, number.expand(z.shape))[::turn]))
+        assert leaves[1].grad.shape == () and leaves[1].grad.abs() < 1e-5  # which an offset does not change
+
+
 # ---------------------------------------------------------------------------------- edges --
 
 
