@@ -49,7 +49,7 @@ class Accumulator:
                              "number of elements in")
         numbers = tuple([as_number(loss, one, default_of(one) if value is None else value)
                          for one, value in zip(known["parameters"], values)])
-        total = _index("total", total, "the number of elements of the whole")
+        total = checked_total(total)
         self._held = _native.accumulator_begin(loss, code, numbers,
                                                0.0 if divisor is None else checked_divisor(divisor), total)
         self._lock = threading.Lock()
@@ -71,13 +71,13 @@ class Accumulator:
             divided by, the accumulator has to know that number beforehand, as its divisor
         """
         axis = axis_of(self._description()[0], dim)
-        first = _index("first", first, "the index of the slice's first element in the whole")
         _check_writable(gradient)
         self.add_slice((input, target, third), first, weight, mask, axis, (gradient, None, None), None)
 
     def add_slice(self, operands, first, weight, mask, axis, gradients, row_state):
         """The same for the package itself: with an axis as onepass_call has it, a place for the gradient of each
         operand, and for the rows' state."""
+        first = checked_first(first)
         loss, code, _, divisor, _, _ = self._description()
         if weight is not None and code == MEAN and not divisor and loss in CATALOG and contract_of(loss).mean_of_all:
             raise ValueError(f"the slice has weights, and a weighted mean of {loss} is over the number of elements; "
@@ -188,7 +188,15 @@ def axis_of(loss, dim):
     return dim + 1 if dim >= 0 else dim
 
 
-def _index(name, value, expected):
+def checked_total(total):
+    return checked_index("total", total, "the number of elements of the whole")
+
+
+def checked_first(first):
+    return checked_index("first", first, "the index of the slice's first element in the whole")
+
+
+def checked_index(name, value, expected):
     """A whole number that the extension takes."""
     value = plain_number(value)
     if not hasattr(value, "__index__"):

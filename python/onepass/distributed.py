@@ -15,7 +15,7 @@ from ._device_parts import Span
 from ._exchange import exchange, or_tell, rank_and_size
 from ._row_request import NUMBERS
 from ._shares import share_of
-from .accumulator import Accumulator
+from .accumulator import Accumulator, checked_first, checked_total
 
 __all__ = ["loss", "vocab_parallel_cross_entropy"]
 
@@ -53,7 +53,7 @@ def loss(name, input, target, third=None, *, first=None, total=None, reduction="
     """
     rank, ranks = rank_and_size(group)
     with or_tell(group):
-        check_places(first, total)
+        first, total = checked_places(first, total)
         share = share_of(name, (input, target, third), weight, mask, dim, reduction, parameters)
         by = checked(divisor, share)
         if stays_on_device(share):
@@ -120,10 +120,11 @@ def vocab_parallel_cross_entropy(input, target, weight=None, *, ignore_index=-10
 ALL, TAKING_PART, WEIGHTS = "all elements", "the elements that take part", "the weights"
 
 
-def check_places(first, total):
+def checked_places(first, total):
     if (first is None) != (total is None):
         raise ValueError(f"{'total' if first is None else 'first'} is given alone; expected both first and total, or "
                          "neither, for shares in the order of the ranks")
+    return (None, None) if first is None else (checked_first(first), checked_total(total))
 
 
 def checked(divisor, share):

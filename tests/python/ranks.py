@@ -345,6 +345,11 @@ def fault_first_alone(rank, group, is_odd):
     mse(rank, group, **({"first": 1500} if is_odd else {}))
 
 
+@fault("first is 0.5; expected the index")
+def fault_half_an_element(rank, group, is_odd):
+    mse(rank, group, first=0.5 if is_odd else 500 * rank, total=2000)
+
+
 @fault("do not make up the whole")
 def fault_gap(rank, group, is_odd):
     mse(rank, group, first=rank * 500 + is_odd, total=2001)
