@@ -22,7 +22,7 @@ sys.dont_write_bytecode = True
 
 from make_losses.library import Library
 from make_losses.notes import NOTES, note_of
-from make_losses.picture import draw
+from make_losses.picture import RowPicture, draw, draw_row
 from make_losses.shown import formulas_of, shortened
 
 DOCS = os.path.dirname(os.path.abspath(__file__))
@@ -65,12 +65,20 @@ def wrapped(words, width):
 def part_of(library, loss):
     """What the page says of a loss, but for its paragraph."""
     note = note_of(loss)
-    lines = [f"![{loss.name}: value and slope]({os.path.relpath(picture_path(loss), DOCS)})", "",
-             *laid_out(*formulas_of(library, loss))]
+    lines = [*picture_of(loss), "", *laid_out(*formulas_of(library, loss))]
     if loss.operands != ["prediction", "target"]:
         words = [f"{letter} is `{name}`" for letter, name in zip("ptv", loss.operands)]
         lines += ["", f"Operands: {', '.join(words)}."]
     return lines + [*parameters_of(loss), "", *accuracy_of(loss, note), "", *names_of(loss, note)]
+
+
+def picture_of(loss):
+    return [f"![{loss.name}: value and slope]({os.path.relpath(picture_path(loss), DOCS)})"]
+
+
+def has_row_picture(loss):
+    """A loss of vectors has one if its note says what it shows."""
+    return isinstance(note_of(loss).picture, RowPicture)
 
 
 def part_of_rows(loss):
@@ -82,6 +90,8 @@ def part_of_rows(loss):
 def part_of_vectors(loss):
     """That of a loss of vectors."""
     lines = laid_out({"value": loss.value, f"slope in {loss.operands[0]}": loss.slope}, {})
+    if has_row_picture(loss):
+        lines = [*picture_of(loss), "", *lines]
     slopes = [f"slope in {name}" for name in loss.operands]
     return lines + ["", f"Operands: {', '.join(f'`{name}`' for name in loss.operands)}.", *parameters_of(loss), "",
                     *accuracy_of(loss, note_of(loss), slopes, VECTORS_IN_DOUBLE), "", *names_of(loss, note_of(loss))]
@@ -199,6 +209,8 @@ def main():
     parts["vectors"] = table(vector_losses, "losses of vectors")
     files = {PAGE: refilled(with_sections(read(PAGE), losses + row_losses + vector_losses), parts)}
     files.update({picture_path(loss): draw(library, loss, note_of(loss).picture) for loss in losses})
+    files.update({picture_path(loss): draw_row(library, loss, note_of(loss).picture) for loss in vector_losses
+                  if has_row_picture(loss)})
     for path in set(glob.glob(os.path.join(DOCS, "pictures", "loss-*.svg"))) - set(files):
         sys.exit(f"{os.path.relpath(path, ROOT)}: there is no such loss; take it out")
     stale = [path for path, text in files.items() if read(path) != text]

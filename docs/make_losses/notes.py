@@ -4,7 +4,7 @@ the first, and what its picture shows. A loss without a note is told by the cata
 
 from collections import namedtuple
 
-from .picture import STANDARD, Picture
+from .picture import STANDARD, Picture, RowPicture, X
 
 #: python: our function and module, if they are not made of the loss's name; None for no module.
 #: torch, optax, keras: the names elsewhere, as the tables show them; "" for none.
@@ -21,6 +21,8 @@ SIGNS = [{"t": 1}, {"t": -1}]
 STIRLING = {"s": "t > 1 ? t*log(t) - t + 0.5*log(6.283185307179586*t) : 0"}
 FOCAL = {"a": "alpha < 0 ? 1 : alpha*t + (1 - alpha)*(1 - t)", "e": "(1 - t)*p + softplus(-p)",
          "q": "(1 - t)*sigmoid(p) + t*sigmoid(-p)"}
+SHARES = [{"alpha": 0.5, "beta": 0.5}, {"alpha": 0.3, "beta": 0.7}, {"alpha": 1, "beta": 1}]  # Dice, between, Jaccard
+LOGITS = {"input": (X, 0, 0), "target": (2, 0, -1)}
 
 NOTES = {
     # ----------------------------------------------------------------------------------------------------- distances --
@@ -175,25 +177,38 @@ NOTES = {
     # ----------------------------------------------------------------------------------------------------- of vectors --
     "cosine_similarity": Note(
         python=("cosine_similarity", "CosineSimilarity"), torch="`cosine_similarity`", optax="`cosine_similarity`",
-        keras="`CosineSimilarity`", better="that of parallel floats is 1; nothing overflows or vanishes"),
-    "cosine_embedding": Note(torch="`cosine_embedding_loss`", better="weights and masks; nothing overflows"),
+        keras="`CosineSimilarity`", better="that of parallel floats is 1; nothing overflows or vanishes",
+        picture=RowPicture((-4, 4), [{"input1": (X, 1), "input2": (1, 1)}])),
+    "cosine_embedding": Note(
+        torch="`cosine_embedding_loss`", better="weights and masks; nothing overflows",
+        picture=RowPicture((-4, 4), [{"input1": (X, 1), "input2": (1, 1), "target": target} for target in (1, -1)])),
     "pairwise_distance": Note(
         python=("pairwise_distance", "PairwiseDistance"), torch="`pairwise_distance`",
-        better="a gradient from the same call; nothing overflows"),
+        better="a gradient from the same call; nothing overflows",
+        picture=RowPicture((-3, 3), [{"input1": (X, 1), "input2": (0, 0), "p": p} for p in (2, 1)])),
     "triplet_margin": Note(
-        torch="`triplet_margin_loss`", optax="`triplet_margin_loss`", better="weights and masks; no temporaries"),
+        torch="`triplet_margin_loss`", optax="`triplet_margin_loss`", better="weights and masks; no temporaries",
+        picture=RowPicture((-3, 4), [{"anchor": (X, 0), "positive": (1, 0), "negative": (-1, 1), "swap": swap}
+                                     for swap in (0, 1)])),
     "multi_margin": Note(
-        torch="`multi_margin_loss`", better="16 bits on the CPU; second derivatives; weights and masks of rows"),
+        torch="`multi_margin_loss`", better="16 bits on the CPU; second derivatives; weights and masks of rows",
+        picture=RowPicture((-2, 3), [{"input": (X, 0, 1), "target": 0, "p": p} for p in (1, 2)])),
     "tversky": Note(
-        keras="`Tversky`, `Dice`", better="all digits where the regions are nearly the same"),
-    "tversky_with_logits": Note(python=("tversky_loss", "TverskyLoss"), of="tversky"),
+        keras="`Tversky`, `Dice`", better="all digits where the regions are nearly the same",
+        picture=RowPicture((0, 1), [{"input": (X, 0.5), "target": (1, 0), **shares} for shares in SHARES])),
+    "tversky_with_logits": Note(
+        python=("tversky_loss", "TverskyLoss"), of="tversky",
+        picture=RowPicture((-6, 6), [{"input": (X, 0), "target": (1, 0), **shares} for shares in SHARES])),
     "kl_div_with_logits": Note(
         python=("kl_div_with_logits", "KLDivWithLogitsLoss"),
-        torch="`kl_div` of two `log_softmax`es", better="both gradients, no temporaries; all digits of confident rows"),
+        torch="`kl_div` of two `log_softmax`es", better="both gradients, no temporaries; all digits of confident rows",
+        picture=RowPicture((-6, 6), [{**LOGITS, "temperature": temperature} for temperature in (1, 2)])),
     "js_div_with_logits": Note(
-        python=("js_div_with_logits", "JSDivWithLogitsLoss"), better="both gradients, no temporaries"),
+        python=("js_div_with_logits", "JSDivWithLogitsLoss"), better="both gradients, no temporaries",
+        picture=RowPicture((-6, 6), [{**LOGITS, "beta": beta} for beta in (0.5, 0.1)])),
     "tv_distance_with_logits": Note(
-        python=("tv_distance_with_logits", "TVDistanceWithLogitsLoss"), better="both gradients, no temporaries"),
+        python=("tv_distance_with_logits", "TVDistanceWithLogitsLoss"), better="both gradients, no temporaries",
+        picture=RowPicture((-6, 6), [{**LOGITS, "temperature": temperature} for temperature in (1, 2)])),
 }
 
 

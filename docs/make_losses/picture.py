@@ -1,4 +1,5 @@
-"""A loss's picture as SVG: on the left its value, on the right its slope in the first operand.
+"""A loss's picture as SVG: on the left its value, on the right its slope in the first operand, or in the first element of
+it.
 
 The curves are the library's own numbers, whose bits are the same on every machine, so the file's are, too. Where the
 slope jumps the curve is broken, and a dot says what it is there.
@@ -42,39 +43,82 @@ Picture = namedtuple("Picture", "p curves value slope", defaults=(None, None))
 STANDARD = Picture((-3, 3), [{"t": 1, "v": 1}])
 
 
+#: The same of a row of vectors: a curve's dictionary has the operands by their names, and X is the element that varies.
+RowPicture = namedtuple("RowPicture", "p curves value slope", defaults=(None, None))
+X = None
+
+
 def draw(library, loss, picture):
     """The text of the file."""
-    curves = [Curve(library, loss, settings, picture.p) for settings in picture.curves]
-    panels = [Panel("value", "a", LEFT, [curve.broken(0) for curve in curves], picture.p, picture.value),
-              Panel("slope in p", "b", RIGHT, [curve.broken(1) for curve in curves], picture.p, picture.slope)]
-    fixed, varied = told_apart(picture.curves, loss)
+    letters = "tv"[:len(loss.operands) - 1]
+
+    def evaluator(settings):
+        return lambda p: library.evaluate(loss, parameters_of(loss, settings), p,
+                                          *([settings[letter]] * len(p) for letter in letters))
+
+    fixed, varied = told_apart(picture.curves, {*letters, *(parameter.name for parameter in loss.parameters)})
     below = f"{loss.operands[0]} p" + (f", with {fixed}" if fixed else "")
-    height = HEIGHT + (LEGEND if len(curves) > 1 else 0)
+    return drawn(loss, picture, evaluator, "p", below, "", varied)
+
+
+def draw_row(library, loss, picture):
+    """That of a loss of vectors."""
+    def evaluator(settings):
+        given = [settings[name] for name in loss.operands if name in settings]
+        return lambda p: library.evaluate_rows(loss, parameters_of(loss, settings),
+                                               [[with_element(one, x) for one in given] for x in p])
+
+    known = {*loss.operands, *(parameter.name for parameter in loss.parameters)}
+    fixed, varied = told_apart(picture.curves, known)
+    return drawn(loss, picture, evaluator, "x", "x", f"with {fixed}", varied)
+
+
+def with_element(operand, x):
+    return operand if isinstance(operand, int) else tuple(x if element is X else element for element in operand)
+
+
+def parameters_of(loss, settings):
+    return [settings.get(parameter.name, parameter.default_value) for parameter in loss.parameters]
+
+
+def drawn(loss, picture, evaluator, variable, below, caption, varied):
+    curves = [Curve(evaluator(settings), picture.p) for settings in picture.curves]
+    panels = [Panel("value", "a", LEFT, [curve.broken(0) for curve in curves], picture.p, picture.value),
+              Panel(f"slope in {variable}", "b", RIGHT, [curve.broken(1) for curve in curves], picture.p, picture.slope)]
+    above_legend = HEIGHT + (LEGEND if caption else 0)
+    height = above_legend + (LEGEND if len(curves) > 1 else 0)
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
              f'height="{height}" role="img" aria-label="{loss.name}: value and slope">', STYLE,
              f'<rect class="ground" width="{WIDTH}" height="{height}" rx="6"/>']
     for panel in panels:
         lines += panel.drawn(below)
-    return "\n".join(lines + legend(varied) + ["</svg>", ""])
+    if caption:
+        lines.append(f'<text class="middle" x="{WIDTH // 2}" y="{above_legend - 9}">{caption}</text>')
+    return "\n".join(lines + legend(varied, above_legend) + ["</svg>", ""])
 
 
-def told_apart(settings, loss):
+def told_apart(settings, known):
     """What all curves share, in words, and what each has of its own."""
-    known = set("tv"[:len(loss.operands) - 1]) | {parameter.name for parameter in loss.parameters}
     shared = {name for name in known if all(name in one and one[name] == settings[0][name] for one in settings)}
-    own = [", ".join(f"{name} = {one[name]:g}" for name in one if name in known - shared) for one in settings]
-    return ", ".join(f"{name} = {settings[0][name]:g}" for name in settings[0] if name in shared), own
+    own = [", ".join(f"{name} = {in_words(one[name])}" for name in one if name in known - shared) for one in settings]
+    return ", ".join(f"{name} = {in_words(settings[0][name])}" for name in settings[0] if name in shared), own
 
 
-def legend(varied):
+def in_words(number):
+    if isinstance(number, tuple):
+        return f"({', '.join(map(in_words, number))})"
+    return "x" if number is X else f"{number:g}"
+
+
+def legend(varied, top):
     """A dashed sample for each of several curves, below both panels."""
     if len(varied) == 1:
         return []
     widths = [34 + 7 * len(words) for words in varied]
     x, lines = (WIDTH - sum(widths) - 24 * (len(widths) - 1)) / 2, []
     for words, width, dash in zip(varied, widths, DASHES):
-        lines.append(f'<path class="line k"{dashed(dash)} d="M{x:g} {HEIGHT + LEGEND - 13}h26"/>')
-        lines.append(f'<text x="{x + 34:g}" y="{HEIGHT + LEGEND - 9}">{words}</text>')
+        lines.append(f'<path class="line k"{dashed(dash)} d="M{x:g} {top + LEGEND - 13}h26"/>')
+        lines.append(f'<text x="{x + 34:g}" y="{top + LEGEND - 9}">{words}</text>')
         x += width + 24
     return lines
 
@@ -89,10 +133,8 @@ def dashed(dash):
 class Curve:
     """Value and slope over p, for one choice of all else."""
 
-    def __init__(self, library, loss, settings, p_range):
-        self._evaluate = lambda p: library.evaluate(
-            loss, [settings.get(parameter.name, parameter.default_value) for parameter in loss.parameters],
-            p, *([settings["tv"[k]]] * len(p) for k in range(len(loss.operands) - 1)))
+    def __init__(self, evaluate, p_range):
+        self._evaluate = evaluate
         low, high = p_range
         self.p = [low + (high - low) * i / STEPS for i in range(STEPS + 1)]
         self.results = self._evaluate(self.p)[:2]

@@ -1,4 +1,4 @@
-"""Losses of vectors: triplets, cosines and distances of embeddings, and regions of images."""
+"""Losses of vectors: triplets, cosines and distances of embeddings, margins of classes, and regions of images."""
 
 import dataclasses
 import functools
@@ -27,6 +27,9 @@ GPU = [
     Work("cosine_embedding_loss", (262144, 1024), goals={"forward": {"torch.compile": 1.0},
                                                          "step": {"torch.compile": 0.6}}),
     Work("cosine_embedding_loss", (262144, 768), "bf16"),
+    Work("multi_margin_loss", (131072, 1000)),
+    Work("multi_margin_loss", (131072, 1000), variant="p 2"),
+    Work("multi_margin_loss", (32768, 8192), variant="class weights"),
     Work("dice_loss", (64, 2048, 2048), variant="per sample", goals={"forward": {"torch.compile": 1.0},
                                                                      "step": {"torch.compile": 0.75}}),
     Work("dice_loss", (64, 2048, 2048), variant="per batch", goals={"forward": {"torch.compile": 1.0},
@@ -37,6 +40,8 @@ CPU = [Work(loss, shape, type, variant, {"forward": {"torch.compile": 0.5}, "ste
                                           ("triplet_margin_loss", (65536, 128), "f32", ""),
                                           ("cosine_embedding_loss", (16384, 1024), "f32", ""),
                                           ("cosine_embedding_loss", (16384, 768), "bf16", ""),
+                                          ("multi_margin_loss", (16384, 1000), "f32", ""),
+                                          ("multi_margin_loss", (16384, 1000), "f32", "p 2"),
                                           ("dice_loss", (16, 1024, 1024), "f32", "per sample"))]
 
 
@@ -53,6 +58,10 @@ def operands_of(torch, device, work, type):
     draw = lambda *shape: torch.empty(shape, device=device, dtype=type).normal_(generator=generator)
     if work.loss == "dice_loss":
         return [draw(*work.shape), (draw(*work.shape) > 0).to(type)]
+    if work.loss == "multi_margin_loss":
+        rows, classes = work.shape
+        weight = [draw(classes).abs()] if work.variant == "class weights" else []
+        return [draw(rows, classes), torch.randint(classes, (rows,), device=device, generator=generator), *weight]
     vectors = [draw(*work.shape) for _ in range(3 if work.loss == "triplet_margin_loss" else 2)]
     signs = [(draw(work.shape[0]) > 0).to(type) * 2 - 1] if work.loss == "cosine_embedding_loss" else []
     return vectors + signs
@@ -68,13 +77,19 @@ def dice_by_hand(torch, dims):
     return loss
 
 
+def margin(function, work):
+    p = 2 if work.variant == "p 2" else 1
+    return lambda scores, labels, weight=None: function(scores, labels, p=p, weight=weight)
+
+
 def ours(work):
     if work.loss == "dice_loss":
         return functools.partial(onepass.dice_loss, per=work.variant.split()[1])
-    return getattr(onepass, work.loss)
+    return margin(onepass.multi_margin_loss, work) if work.loss == "multi_margin_loss" else getattr(onepass, work.loss)
 
 
 def theirs(torch, work):
     if work.loss == "dice_loss":
         return dice_by_hand(torch, (1, 2) if work.variant == "per sample" else (0, 1, 2))
-    return getattr(torch.nn.functional, work.loss)
+    function = getattr(torch.nn.functional, work.loss)
+    return margin(function, work) if work.loss == "multi_margin_loss" else function
