@@ -3,7 +3,7 @@
 
 # onepass_fake_driver(NAME DEFINITION...): the fake in a folder of its own.
 function(onepass_fake_driver name)
-  add_library(${name} SHARED fake_driver.c)
+  add_library(${name} SHARED fake_driver.c fake_driver_work.c)
   target_compile_definitions(${name} PRIVATE ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${name} PRIVATE Threads::Threads)
