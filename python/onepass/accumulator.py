@@ -201,8 +201,8 @@ def checked_index(name, value, expected):
     value = plain_number(value)
     if not hasattr(value, "__index__"):
         raise TypeError(f"{name} is {value!r}; expected {expected}")
-    if not -2**63 <= operator.index(value) < 2**63:
-        raise ValueError(f"{name} is {value}; expected {expected}, below 2^63")
+    if not 0 <= operator.index(value) < 2**63:
+        raise ValueError(f"{name} is {value}; expected {expected}, from 0 to 2^63 - 1")
     return operator.index(value)
 
 

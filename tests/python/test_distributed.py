@@ -73,6 +73,13 @@ def test_a_rank_that_ends(tmp_path):
         assert error[0] == "RuntimeError" and "one of them may have ended" in error[1], error
 
 
+def test_no_place_is_before_the_first():
+    """-1 is what ranks on GPUs tell each other of shares in their order."""
+    for wrong, says in (((-1, 5), "first is -1"), ((0, -1), "total is -1"), ((0, 2**63), "total is 9223372036854775808")):
+        with pytest.raises(ValueError, match=says):
+            onepass.distributed.checked_places(*wrong)
+
+
 @pytest.mark.parametrize("total", [0, 1, 1023, 1024, 1025, 9_000, 33_333])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["f32", "f64"])
 def test_parts_on_a_device_are_the_librarys_order(total, dtype):
