@@ -92,7 +92,6 @@ typedef enum kind {
     MADE     /* an output */
 } kind;
 
-typedef outcome torch_borrower(PyObject *object, borrowed *into);
 typedef outcome numpy_borrower(PyObject *object, const char *name, borrowed *into);
 
 /* A tensor of PyTorch's, which is tried first since it costs little to see that it is none, or an array. */

@@ -76,6 +76,10 @@ bool native_read_question(PyObject *const *arguments, onepass_call *call) {
     return !PyErr_Occurred();
 }
 
+bool native_are_apart(const borrowed *one, const borrowed *other) {
+    return one->device != other->device || one->device_index != other->device_index;
+}
+
 outcome native_place_device(const borrowed *first, onepass_call *call) {
     call->device = first->device;
     call->device_index = first->device_index;

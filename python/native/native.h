@@ -51,6 +51,9 @@ outcome torch_borrow_mask(PyObject *object, borrowed *into);
 /* The same of int64, int32 or uint8. */
 outcome torch_borrow_labels(PyObject *object, borrowed *into);
 
+/* Any of these. */
+typedef outcome torch_borrower(PyObject *object, borrowed *into);
+
 /* A new dense tensor of the given shape and type, where `like` is. Fills in `into` and returns the object. */
 PyObject *torch_make(const borrowed *like, int32_t dtype, int32_t ndim, const int64_t *shape, borrowed *into);
 
@@ -91,6 +94,9 @@ bool native_read_question(PyObject *const *arguments, onepass_call *call);
 
 /* On the CPU others may run meanwhile; a short call, as one on a GPU is, is over before it would pay. */
 bool native_run(onepass_status (*function)(const onepass_call *), const onepass_call *call, bool is_short);
+
+/* Whether two tensors are on different devices. */
+bool native_are_apart(const borrowed *one, const borrowed *other);
 
 /* A call is made where its first tensor is, on the stream and with the threads that PyTorch would use. */
 outcome native_place_device(const borrowed *first, onepass_call *call);

@@ -29,10 +29,6 @@ static outcome borrow(int i, PyObject *object, borrowed *into) {
     return found == DONE ? DONE : FAILED;
 }
 
-static bool is_elsewhere(const borrowed *one, const borrowed *other) {
-    return one->device != other->device || one->device_index != other->device_index;
-}
-
 /* torch_shard(loss, reduction, parameters, axis, first_class, all_classes, input, target, class_weight, divisor,
  * upstream, value, gradient, log_sum_exp, row_state, tile_sums, label_logit): None for what is not there. The divisor
  * is a float, a tensor or None. Returns None. */
@@ -55,7 +51,7 @@ PyObject *native_torch_shard(PyObject *module, PyObject *const *arguments, Py_ss
             call.divisor = PyFloat_AsDouble(object);
         } else if (object != Py_None && borrow(i, object, &tensor[i]) == DONE) {
             given[i] = &tensor[i].tensor;
-            if (is_elsewhere(&tensor[i], &tensor[INPUT]))
+            if (native_are_apart(&tensor[i], &tensor[INPUT]))
                 PyErr_Format(PyExc_RuntimeError, "%s is on another device than the input; expected the same", names[i]);
         }
     }
