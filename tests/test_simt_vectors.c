@@ -65,6 +65,8 @@ static void test_main_paths(const char *loss, bool in_double) {
                              .mask = seed % 5 == 2,
                              .upstream = wanted && seed % 3 == 0 ? dtype : 0,
                              .class_weight = vector_loss_has_labels(loss) && seed % 2 ? dtype : 0,
+                             .parameter_count = vector_loss_has_labels(loss) && i % 2, /* of p 2 */
+                             .parameter = {2},
                              .batch = lengths[i] > 4096 ? 3 : 21,
                              .elements = lengths[i],
                              .in_place = wanted && seed % 7 == 3,

@@ -294,6 +294,7 @@ typedef struct cuda_vector {
     uint8_t has_gradient;
     uint8_t
         halves; /* vectors and gradients are of 16-bit types, and not floats; of those that lie as a kernel likes it */
+    uint8_t is_usual;     /* parameters that choose between formulas are as they usually are */
     double per_divisor;   /* one over that of a mean, unless it is what weights sum to; else 1 */
     cuda_softmax softmax; /* of a loss with softmaxes */
     double parameter[ONEPASS_MAX_PARAMETERS];

@@ -32,6 +32,14 @@
 #define MORE_BLOCKS_CARRIED  0
 #define MORE_BLOCKS_LABELLED 0
 
+/* Whoever has one vector computes little: kernels for rows of a warp or more have the formula that is not usual too,
+ * and ask once, so that the usual one stays as it is. Others would be twice as large. */
+#define BOTH_WAYS_SHORT    false
+#define BOTH_WAYS_LONG     false
+#define BOTH_WAYS_SOFTMAX  false
+#define BOTH_WAYS_CARRIED  false
+#define BOTH_WAYS_LABELLED true
+
 /* A loss as the templates take it. */
 #define VECTOR_LOSS_TYPE(name, operands, vector_count, sum_count, length)                                              \
     struct name##_vectors {                                                                                            \
@@ -42,6 +50,7 @@
             ELEMENTS = vector_count + LABELS, /* that its functions are given */                                       \
             SUMS = sum_count,                                                                                          \
             MORE_BLOCKS = MORE_BLOCKS_##length,                                                                        \
+            BOTH_WAYS = BOTH_WAYS_##length,                                                                            \
             SOFTMAXES = HAS_SOFTMAXES_##length                                                                         \
         };                                                                                                             \
         ALWAYS_INLINE void terms(const real *x, const double *parameter, double *term) {                               \
@@ -66,8 +75,8 @@ template <typename loss, bool has_softmaxes> struct vector_kernels {
     template <vector_access access, bool is_usual> ALWAYS_INLINE void slopes(const cuda_vector *job) {
         run_slopes<loss, access, is_usual>(job);
     }
-    ALWAYS_INLINE void rows_of_few_tiles(const cuda_vector *job) {
-        run_short<loss, VECTORS_DENSE>(job);
+    template <bool is_usual> ALWAYS_INLINE void rows_of_few_tiles(const cuda_vector *job) {
+        run_short<loss, VECTORS_DENSE, is_usual>(job);
     }
 };
 template <typename loss> struct vector_kernels<loss, true> {
@@ -77,7 +86,7 @@ template <typename loss> struct vector_kernels<loss, true> {
     template <vector_access access, bool is_usual> ALWAYS_INLINE void slopes(const cuda_vector *job) {
         run_softmax_slopes<loss, access>(job);
     }
-    ALWAYS_INLINE void rows_of_few_tiles(const cuda_vector *job) {
+    template <bool is_usual> ALWAYS_INLINE void rows_of_few_tiles(const cuda_vector *job) {
         run_softmax_short<loss>(job);
     }
 };
@@ -87,17 +96,29 @@ template <typename loss> using kernels_of = vector_kernels<loss, loss::SOFTMAXES
 template <typename loss> ALWAYS_INLINE void run_vectors_narrow(const cuda_vector *job) {
     run_narrow<loss>(job);
 }
+template <typename loss> ALWAYS_INLINE bool is_usual(const cuda_vector *job) {
+    return !loss::BOTH_WAYS || job->is_usual;
+}
 template <typename loss> ALWAYS_INLINE void run_vectors_short(const cuda_vector *job) {
-    kernels_of<loss>::rows_of_few_tiles(job);
+    if (is_usual<loss>(job))
+        kernels_of<loss>::template rows_of_few_tiles<true>(job);
+    else
+        kernels_of<loss>::template rows_of_few_tiles<!loss::BOTH_WAYS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_vectors_softmaxes(const cuda_vector *job) {
     run_softmaxes<loss, VECTORS_DENSE>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_vectors_sums(const cuda_vector *job) {
-    kernels_of<loss>::template sums<VECTORS_DENSE, true>(job);
+    if (is_usual<loss>(job))
+        kernels_of<loss>::template sums<VECTORS_DENSE, true>(job);
+    else
+        kernels_of<loss>::template sums<VECTORS_DENSE, !loss::BOTH_WAYS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_vectors_slopes(const cuda_vector *job) {
-    kernels_of<loss>::template slopes<VECTORS_DENSE, true>(job);
+    if (is_usual<loss>(job))
+        kernels_of<loss>::template slopes<VECTORS_DENSE, true>(job);
+    else
+        kernels_of<loss>::template slopes<VECTORS_DENSE, !loss::BOTH_WAYS>(job);
 }
 #endif
 template <typename loss> ALWAYS_INLINE void run_vectors_any_softmaxes(const cuda_vector *job) {

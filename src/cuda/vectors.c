@@ -51,7 +51,8 @@ static layout layout_of(const view *view, int64_t length) {
     return view->dtype == ONEPASS_F32 ? FLOATS : HALVES;
 }
 
-/* Whether the loss is asked for as it usually is: other ways have the kernels for any layout alone. */
+/* Whether the loss is asked for as it usually is. Other ways have the kernels for any layout alone, but where a loss's
+ * own have both. */
 static bool is_usual(const job *job) {
     double usual[ONEPASS_MAX_PARAMETERS];
     memcpy(usual, job->parameter, sizeof usual);
@@ -59,10 +60,14 @@ static bool is_usual(const job *job) {
     return memcmp(usual, job->parameter, sizeof usual) == 0;
 }
 
+static bool has_both_ways(const job *job) {
+    return job->loss->has_labels; /* as vector_kernel.h has it */
+}
+
 static layout layout_of_job(const job *job) {
     const int32_t vectors = job->loss->vectors;
     const int64_t length = job->vectors.length;
-    if (job->compute == ONEPASS_F64 || length == 0 || !is_usual(job) ||
+    if (job->compute == ONEPASS_F64 || length == 0 || !(is_usual(job) || has_both_ways(job)) ||
         onepass_cuda_shape.kernels == CUDA_GENERAL_KERNELS)
         return ANYHOW;
     const layout first = layout_of(&job->operand[0], length);
@@ -101,7 +106,7 @@ static way way_of(const job *job) {
                                                                                                              : SHORT;
     }
     const int64_t narrow = has_gradient(job) ? ORDER_TILE : ORDER_TILE / 2; /* else chunks are quicker */
-    return job->vectors.length <= narrow                           ? NARROW
+    return job->vectors.length <= narrow && is_usual(job)          ? NARROW
            : has_gradient(job) && tiles_of(job) <= CUDA_MOST_WARPS ? SHORT
                                                                    : LONG;
 }
@@ -196,6 +201,7 @@ static void plan_parameter(const job *job, cuda_vector *vector) {
     vector->skip_if_one = job->skip_if_one;
     vector->over_weights = job->over_weights;
     vector->has_gradient = has_gradient(job);
+    vector->is_usual = is_usual(job);
     vector->halves = layout_of_job(job) == HALVES;
     vector->per_divisor = job->reduction == ONEPASS_MEAN ? 1 / job->divisor : 1;
     if (job->loss->has_softmaxes)

@@ -14,7 +14,7 @@ typedef struct short_rows {
 } short_rows;
 
 /* `first` is the first of the block's rows. job->chunk, a power of two, is the number of warps that a row has. */
-template <typename loss, vector_access access>
+template <typename loss, vector_access access, bool is_usual>
 ALWAYS_INLINE void run_block_of_rows(const cuda_vector *job, int64_t first, short_rows *shared) {
     const place_in_block at = here_in_block();
     const int warps = job->chunk, own = at.warp / warps;
@@ -22,7 +22,7 @@ ALWAYS_INLINE void run_block_of_rows(const cuda_vector *job, int64_t first, shor
     const tile tile = vector_tile_at(job, at.warp % warps, at.thread, NULL);
     const bool is_there = row < job->rows && tile.index < job->tiles;
     const bool part = is_there && row_takes_part(job, row);
-    OWN_PARAMETERS(parameter, true);
+    OWN_PARAMETERS(parameter, is_usual);
     double sum[VECTOR_MOST_SUMS] = {ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
     if (part)
         sum_vectors<loss, access>(job, parameter, row, &tile, sum);
@@ -46,14 +46,14 @@ ALWAYS_INLINE void run_block_of_rows(const cuda_vector *job, int64_t first, shor
     write_slopes<loss, access>(job, parameter, row, &tile, part, factor, part ? row_upstream(job, row) : 1);
 }
 
-template <typename loss, vector_access access> ALWAYS_INLINE void run_short(const cuda_vector *job) {
+template <typename loss, vector_access access, bool is_usual> ALWAYS_INLINE void run_short(const cuda_vector *job) {
     __shared__ short_rows shared;
     if (is_done_before(job))
         return;
     const int64_t rows = blockDim.x / ORDER_WARP / job->chunk;
 #pragma unroll 1
     for (int64_t first = blockIdx.x * rows; first < job->rows; first += gridDim.x * rows) {
-        run_block_of_rows<loss, access>(job, first, &shared);
+        run_block_of_rows<loss, access, is_usual>(job, first, &shared);
         __syncthreads(); /* before the next rows' nodes */
     }
 }
