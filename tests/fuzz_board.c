@@ -351,11 +351,16 @@ void check_board(const onepass_call *call, onepass_status status) {
         mark(call->mask, INPUT);
         mark(call->upstream, INPUT);
         mark(call->divisor_tensor, INPUT);
+        const bool sums = call->value == NULL && call->gradient[0] == NULL; /* of tiles, if there are places for them */
         mark(call->value == NULL ? call->row_state : NULL, INPUT);
+        mark(sums ? NULL : call->tile_sums, INPUT);
+        mark(sums ? NULL : call->label_logit, INPUT);
         for (int k = 0; k < 3; k++)
             apart &= mark(call->gradient[k], OUTPUT);
         apart &= mark(call->value, OUTPUT);
         apart &= mark(call->value != NULL ? call->row_state : NULL, OUTPUT);
+        apart &= mark(sums ? call->tile_sums : NULL, OUTPUT);
+        apart &= mark(sums ? call->label_logit : NULL, OUTPUT);
         apart &= mark(call->log_sum_exp, OUTPUT);
         apart &= mark(call->predicted, OUTPUT);
         apart &= mark(call->divided_by, OUTPUT);
