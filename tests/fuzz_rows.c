@@ -35,7 +35,9 @@ typedef struct fuzzed_rows {
 
 /* All classes, here and elsewhere. */
 static int64_t classes_of(const fuzzed_rows *f) {
-    return f->call.all_classes != 0 ? f->call.all_classes : f->tensors[ROW_INPUT].shape[f->axis];
+    const fuzzed_tensor *input = &f->tensors[ROW_INPUT];
+    const int64_t here = input->shape[f->axis];
+    return f->call.all_classes != 0 ? f->call.all_classes : here;
 }
 
 /* The shape that a tensor of a good call has. */
