@@ -131,6 +131,7 @@ def causal_lm_loss(logits, labels, vocab_size, num_items_in_batch=None, ignore_i
     kwargs: z_loss, softcap and label_smoothing of cross_entropy; what else a model gives is not looked at
     """
     if shift_labels is None:
+        labels = labels if labels.is_floating_point() else labels.long()  # a narrow type would wrap ignore_index
         shift_labels = labels.new_full(labels.shape, ignore_index)
         shift_labels[..., :-1] = labels[..., 1:]
     shift_labels = shift_labels.reshape(-1).to(logits.device)

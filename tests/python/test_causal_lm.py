@@ -61,6 +61,13 @@ def test_options(device):
                        onepass.causal_lm_loss(logits, torch.where(labels == 7, 8, labels), VOCABULARY))
 
 
+def test_labels_of_bytes(device):
+    """Of which -100 is none: a uint8 would take it for 156, a class of 256."""
+    logits = torch.randn(2, 9, 256, device=device)
+    labels = torch.randint(150, 160, (2, 9), dtype=torch.uint8, device=device)
+    assert torch.equal(onepass.causal_lm_loss(logits, labels, 256), onepass.causal_lm_loss(logits, labels.long(), 256))
+
+
 def test_no_items(device):
     logits, labels = batch(device)
     assert onepass.causal_lm_loss(logits, torch.full_like(labels, -100), VOCABULARY).isnan()
