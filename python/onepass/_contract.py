@@ -100,8 +100,8 @@ def warn(message):
     warnings.warn(message, stacklevel=level)
 
 
-_OURS = {f"{__package__}.{name}" for name in ("_numpy", "_numpy_rows", "_numpy_vectors", "_rows", "_torch",
-                                              "functional", "patch", "vectors")}
+_OURS = {f"{__package__}.{name}" for name in ("_numpy", "_numpy_margins", "_numpy_rows", "_numpy_vectors",
+                                              "_rows", "_torch", "functional", "margins", "patch", "vectors")}
 
 
 def check_sizes(sizes, input, target, third):

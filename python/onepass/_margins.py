@@ -1,6 +1,6 @@
 """The margins of margins.py, of PyTorch's tensors. PyTorch's own functions, taken before anybody can have patched them,
 answer for what it refuses, and for the rows of multilabel_margin_loss; what is made of these here is right where theirs
-is not: in 16 bits, and of no rows at all."""
+is not: in 16 bits, of no rows at all, and compiled."""
 
 import torch
 import torch.nn.functional as F
@@ -9,7 +9,7 @@ from torch.nn import _reduction
 from . import _rows, _vectors, functional
 from ._contract import CODES, broadcasts_to, code_of
 from ._row_request import FLOATS, LABELS, Request, are_plain
-from ._torch_state import is_in_single
+from ._torch_state import is_compiling, is_in_single
 from ._vector_request import Tensors, plain_parameters
 
 _multi_margin, _multilabel_margin = F.multi_margin_loss, F.multilabel_margin_loss
@@ -62,7 +62,26 @@ def multilabel_margin_loss(input, target, size_average, reduce, reduction):
     reduction = reduction_of(size_average, reduce, reduction)
     if code_of(reduction) is None:
         return _multilabel_margin(input, target, reduction=reduction)
-    return reduced(_multilabel_margin(widened(input), indices(target), reduction="none"), input, reduction)
+    scores, target = widened(input), indices(target)
+    each = each_of_labels(scores, target) if is_compiling() and are_of_labels(scores, target) else \
+        _multilabel_margin(scores, target, reduction="none")
+    return reduced(each, input, reduction)
+
+
+def are_of_labels(scores, target):
+    return scores.is_floating_point() and scores.dim() in (1, 2) and scores.shape[-1] > 0 and \
+        target.dtype == torch.int64 and target.shape == scores.shape
+
+
+def each_of_labels(scores, target):
+    """The rows' losses by PyTorch's operations: what PyTorch 2.13 compiles for its own function counts class 0 for every
+    label that a row lacks."""
+    own = scores.gather(-1, target.clamp(min=0)).unsqueeze(-1)
+    counts = ((target < 0).cumsum(-1) == 0).unsqueeze(-1)
+    is_target = (counts & (target.unsqueeze(-1) == torch.arange(scores.shape[-1], device=scores.device))).any(-2)
+    beyond = 1 - own + scores.unsqueeze(-2)
+    counts = counts & ~is_target.unsqueeze(-2) & (beyond > 0)
+    return torch.where(counts, beyond, 0).sum((-2, -1)) / scores.shape[-1]
 
 
 def multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction):

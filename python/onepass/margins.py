@@ -1,5 +1,6 @@
 """Margins between the scores of classes, as PyTorch has them. multi_margin_loss is a vector loss of the library's,
-multilabel_soft_margin_loss its binary cross-entropy; multilabel_margin_loss is computed by PyTorch, and is not one pass.
+multilabel_soft_margin_loss its binary cross-entropy; multilabel_margin_loss is computed by PyTorch, or NumPy, and is not
+one pass.
 """
 
 import inspect
@@ -44,13 +45,13 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
 
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """How far the scores of classes that are not among the targets are above those of the targets less 1, as
-    torch.nn.functional.multilabel_margin_loss has it. PyTorch computes it, in float32 at least.
+    torch.nn.functional.multilabel_margin_loss has it. PyTorch computes it, in float32 at least; of arrays NumPy does.
 
         targets = target[:argmax(append(target, -1) < 0)]
         others = [i for i in range(len(input)) if i not in targets]
         value = sum([maximum(0, 1 - input[j] + input[i]) for j in targets for i in others])/len(input)
 
-    input: scores of classes, (N, C) or (C), a PyTorch tensor
+    input: scores of classes, (N, C) or (C), a PyTorch tensor or a NumPy array
     target: class indices (int64, int32), of the size of input; those before the first -1 count
     size_average: deprecated by PyTorch: False for reduction='sum'
     reduce: deprecated by PyTorch: False for reduction='none'
@@ -58,7 +59,11 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     """
     if _overridden(input, target) and _enabled():
         return _override(multilabel_margin_loss, input, target, size_average, reduce, reduction)
-    return _side(input).multilabel_margin_loss(input, target, size_average, reduce, reduction)
+    if _are_arrays(input, target):
+        from . import _numpy_margins
+
+        return _numpy_margins.multilabel_margin_loss(input, target, size_average, reduce, reduction)
+    return _side(input, target).multilabel_margin_loss(input, target, size_average, reduce, reduction)
 
 
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
@@ -68,7 +73,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
         each = target*log1p(exp(-input)) + (1 - target)*log1p(exp(input))
         value = sum(weight*each)/len(input)
 
-    input: logits, the classes in the last dimension, a PyTorch tensor
+    input: logits, the classes in the last dimension, a PyTorch tensor or a NumPy array
     target: what the sigmoid of the logits should be, from 0 to 1, of the same size
     weight: a weight for each class, or whatever broadcasts to the size of input
     size_average: deprecated by PyTorch: False for reduction='sum'
@@ -77,7 +82,11 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     """
     if _overridden(input, target, weight) and _enabled():
         return _override(multilabel_soft_margin_loss, input, target, weight, size_average, reduce, reduction)
-    return _side(input).multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction)
+    if _are_arrays(input, target):
+        from . import _numpy_margins
+
+        return _numpy_margins.multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction)
+    return _side(input, target).multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction)
 
 
 def _are_arrays(*operands):

@@ -22,11 +22,23 @@ def multi_margin_loss(
     weight: _Array | None = None, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
     *, row_weight: _Array | None = None, mask: _Mask | None = None, divisor: float | None = None
 ) -> Any: ...
+@overload
 def multilabel_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean"
 ) -> Tensor: ...
+@overload
+def multilabel_margin_loss(
+    input: _Array, target: NDArray[numpy.integer[Any]], size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean"
+) -> Any: ...
+@overload
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor: ...
+@overload
+def multilabel_soft_margin_loss(
+    input: _Array, target: NDArray[Any], weight: _Array | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean"
+) -> Any: ...

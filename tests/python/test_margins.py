@@ -173,9 +173,83 @@ def test_results_warnings_and_errors_are_pytorchs(name, operands, words):
     assert_same_outcome(*(Outcome(getattr(package, name), *operands, **words) for package in (onepass, F)))
 
 
-def test_arrays_are_refused():
-    with pytest.raises(TypeError, match="input is ndarray; expected a PyTorch tensor"):
-        onepass.multilabel_margin_loss(np.ones((3, 4)), np.zeros((3, 4), np.int64))
+LABELS = np.array([[0, 3, -1, 2, 2], [1, 1, -1, 0, 0], [-1, 0, 0, 0, 0], [4, 3, 2, 1, 0]])
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_arrays_of_several_labels(dtype, reduction):
+    """NaN counts for nothing, as in PyTorch."""
+    rng = np.random.default_rng(0)
+    scores = rng.standard_normal((4, 5)).astype(dtype)
+    scores[3, 0] = np.nan
+    values, slopes = multilabel_margin(scores.astype(np.float64), LABELS)
+    for kind in (np.int64, np.int32):
+        got = onepass.multilabel_margin_loss(scores, LABELS.astype(kind), reduction=reduction)
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got, reduced(values, slopes, reduction)[0].astype(dtype))
+    assert onepass.multilabel_margin_loss(scores[0], LABELS[0]) == dtype(values[0])
+
+    scores[3, 0], target, weight = 1, rng.random((4, 5)) < 0.5, rng.random(5).astype(dtype)
+    for words in ({}, {"weight": weight}):
+        values, slopes = soft_margin(scores.astype(np.float64), target, **words)
+        for own in (target, target.astype(dtype), target.astype(np.int64)):
+            got = onepass.multilabel_soft_margin_loss(scores, own, reduction=reduction, **words)
+            assert got.dtype == dtype
+            np.testing.assert_allclose(got, reduced(values, slopes, reduction)[0], rtol=4 * np.finfo(dtype).eps)
+
+
+def test_no_rows_of_arrays():
+    none = np.ones((0, 5), np.float32)
+    for function in (onepass.multilabel_margin_loss, onepass.multilabel_soft_margin_loss):
+        target = none.astype(np.int64)
+        assert np.isnan(function(none, target)) and function(none, target, reduction="sum") == 0
+        assert function(none, target, reduction="none").shape == (0,)
+
+
+@pytest.mark.parametrize("operands, error, says", [
+    ((np.ones((4, 5)), LABELS[:3]), ValueError, r"input has shape \(4, 5\) and target \(3, 5\); expected the same"),
+    ((np.ones((2, 4, 5)), np.zeros((2, 4, 5), np.int64)), ValueError, r"\(N, C\) or \(C,\)"),
+    ((np.ones(4), np.array([1, -1, 0, 9])), IndexError, "Target 9 is out of bounds"),
+    ((np.ones(4), np.array([1, -2, 0, 0])), IndexError, "Target -2 is out of bounds"),
+    ((np.ones(4), np.ones(4)), TypeError, "target has dtype float64; expected class indices"),
+    ((np.ones(4, int), np.zeros(4, int)), TypeError, "input has dtype int64"),
+    ((np.ones(4), [0, 1, 2, 3]), TypeError, "target is list; expected a NumPy array"),
+])
+def test_arrays_that_are_refused(operands, error, says):
+    with pytest.raises(error, match=says):
+        onepass.multilabel_margin_loss(*operands)
+    for name in ("multilabel_margin_loss", "multilabel_soft_margin_loss"):
+        with pytest.raises(ValueError, match="batchmean is not a valid value for reduction"):
+            getattr(onepass, name)(np.ones(4), np.zeros(4, np.int64), reduction="batchmean")
+
+
+def test_deprecated_words_of_arrays_are_the_callers():
+    with pytest.warns(UserWarning, match="reduction='sum'") as caught:
+        onepass.multilabel_margin_loss(np.ones(4), np.array([1, -1, 0, 0]), size_average=False)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64], ids=str)
+def test_several_labels_compiled(dtype, reduction):
+    """PyTorch 2.13 compiles its own function to another."""
+    dynamo = pytest.importorskip("torch._dynamo")
+    dynamo.reset()
+    compiled = torch.compile(onepass.multilabel_margin_loss, fullgraph=True, backend="aot_eager")
+    scores, labels = torch.randn(4, 5).to(dtype), torch.from_numpy(LABELS)
+    values, slopes = multilabel_margin(scores.double().numpy(), LABELS)
+    check(lambda x, reduction: compiled(x, labels, reduction=reduction), scores, values, slopes, reduction)
+    assert_near_pytorch(compiled(scores[0], labels[0]), onepass.multilabel_margin_loss(scores[0], labels[0]))
+
+
+def test_several_labels_patched():
+    """PyTorch's stays its own, which ours calls."""
+    scores, labels = torch.randn(4, 5), torch.from_numpy(LABELS)
+    own, value = F.multilabel_margin_loss, onepass.multilabel_margin_loss(scores, labels)
+    with onepass.patch_torch():
+        assert F.multilabel_margin_loss is own
+        assert_same_bits(onepass.multilabel_margin_loss(scores, labels), value)
 
 
 # ---------------------------------------------------------- multi_margin_loss, by the library --
