@@ -491,7 +491,7 @@ typedef enum onepass_target {
     ONEPASS_CLASS_PROBABILITIES = 2,
     ONEPASS_VECTOR = 3,          /* of a vector loss: all operands are vectors, ... */
     ONEPASS_NUMBER_A_VECTOR = 4, /* ... or the last one is a number for each, ... */
-    ONEPASS_CLASS_A_VECTOR = 5   /* ... or the index of one of its elements */
+    ONEPASS_CLASS_A_VECTOR = 5   /* ... or the second is the index of one of its elements; class weights may follow */
 } onepass_target;
 
 /* The losses whose every element has a value, those over rows and those of vectors, by index from 0 (null beyond the
