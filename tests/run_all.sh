@@ -7,13 +7,17 @@
 # A step whose tools are not there is left out, and the table says what would add it, as it does of tests that skipped
 # themselves. A step that fails does not stop the others. What runs on a GPU is in tests/gpu.sh.
 #
+# Several steps run in two lanes, side by side unless JOBS is 1, so that no core waits while a step configures, links or ends with its
+# longest test. What a step says is shown when it has ended, and stays in build-test/logs.
+#
 # A proof is given once: the release build has every instruction set of this machine and every test, of which those that
 # only repeat themselves with more numbers are quick; the others have the one set that the library would choose here and
 # quick tests. The shared library and the library in one file have a sixteenth of the golden file, whose rest the static
 # one has, and emulated sets too; test_rows and test_vectors take one of 3 cases of their lists; sanitizers see one of 25
 # cases of test_losses, one of 5 of rows and vectors, and leave out test_order and test_skip_if_one, which take the same
-# ways through the library as other tests and are about bits; the wheel is compiled without optimisation. TEST=full,
-# which is `make test-full`, gives them all sets, every test in full and every kernel.
+# ways through the library as other tests and are about bits; the wheel is compiled without optimisation, and what is
+# emulated of the other architecture with little. TEST=full, which is `make test-full`, gives them all sets, every test in
+# full and every kernel.
 #
 # JOBS is the number of processes; CC the C compiler of the steps that do not name their own; PYTHON the interpreter of
 # the tests in Python, else that of build-test/venv, which is made if need be.
@@ -38,7 +42,7 @@ export OMP_WAIT_POLICY=passive
 has() { command -v "$1" >/dev/null 2>&1; }
 
 # note TEXT COMMAND: something was left out, and what would add it.
-note() { echo "$1 ($2)" | tee -a $work/notes; }
+note() { echo "$1 ($2)" | tee -a "$NOTES"; }
 
 # leave_out REASON COMMAND: ends a step that cannot run here.
 leave_out() {
@@ -70,16 +74,16 @@ check() {
     status=$?
     awk '/^[0-9]+\/[0-9]+ Testing: / { name = $NF }
         /^skipped: / { sub(/^skipped: /, ""); print name " skipped itself: " $0 }' \
-        "$folder/Testing/Temporary/LastTest.log" | tee -a $work/notes
+        "$folder/Testing/Temporary/LastTest.log" | tee -a "$NOTES"
     return $status
 }
 
-# Sets `python` to an interpreter with what the tests need, making its environment if need be.
+# Sets `python` to an interpreter with what the tests need, making its environment if need be: one step at a time.
 find_python() {
     python=${PYTHON:-$work/venv/bin/python}
     if [ -z "${PYTHON:-}" ]; then
         need python3 python3-venv
-        tests/quietly.sh $work/venv.log make venv ||
+        tests/quietly.sh $work/venv.log flock $work/venv.lock make venv ||
             leave_out "the Python environment could not be made, as $work/venv.log says" "make venv"
     fi
     for module in pytest xdist "$@"; do
@@ -104,7 +108,7 @@ can_build() {
 
 step_release() {
     build $work/release all || return
-    sed -n 's/^-- onepass: \(no .*\)/\1/p' $work/release/configure.log | tee -a $work/notes
+    sed -n 's/^-- onepass: \(no .*\)/\1/p' $work/release/configure.log | tee -a "$NOTES"
     # The longest first, so that no core waits for them at the end. What the library chooses by itself is the golden
     # file of one of the sets that have tests of their own.
     long='^(test_simt_|test_stack|test_transcendental_|terms_|golden(_shared|_amalgamation)?$)'
@@ -257,9 +261,6 @@ heading() {
     esac
 }
 
-# CPU seconds of what has run so far, children included.
-cpu_seconds() { awk '{ print int(($16 + $17) / 100) }' /proc/$$/stat 2>/dev/null || echo 0; }
-
 for step in ${*:-$all_steps}; do
     case " $all_steps " in *" $step "*) ;; *)
         echo "run_all.sh: no step \"$step\"; there are: $all_steps" >&2
@@ -267,29 +268,87 @@ for step in ${*:-$all_steps}; do
         ;;
     esac
 done
-: >$work/summary
-: >$work/left_out
-for step in ${*:-$all_steps}; do
-    printf '\n=== %s: %s\n' "$step" "$(heading "$step")"
-    start=$(date +%s) cpu=$(cpu_seconds)
-    : >$work/notes
-    ("step_$step") # in a shell of its own, so that what a step exports ends with it
+steps=" ${*:-$all_steps} "
+
+# What a step needs of others, if they run at all: the release build, the package of the python step, the sanitize
+# step's tool.
+needs() {
+    case $1 in
+    python | cross) echo release ;;
+    tool) echo release sanitize python ;;
+    esac
+}
+
+# run_step STEP: the step and, in build-test/results, its line of the table. What a step exports ends with its shell.
+run_step() {
+    step=$1
+    export NOTES=$results/$step.notes
+    : >"$NOTES"
+    start=$(date +%s)
+    (trap 'times >$results/$step.times' EXIT && "step_$step")
     case $? in
     0) result=passed ;;
     77) result="left out" ;;
     *) result=FAILED ;;
     esac
-    printf '%-10s %5d s %6d CPU s   %s\n' "$step" $(($(date +%s) - start)) $(($(cpu_seconds) - cpu)) "$result" \
-        >>$work/summary
-    sort -u $work/notes | sed "s/^/$step: /" >>$work/left_out
-done
-[ "${TEST:-}" = full ] ||
-    echo "other steps than release: all instruction sets, every test, every kernel (make test-full)" >>$work/left_out
-has nvidia-smi && echo "what needs a GPU (make gpu)" >>$work/left_out ||
-    echo "what needs a GPU (make gpu, on a machine that has one)" >>$work/left_out
+    cpu=$(awk -F '[ms ]+' 'NR == 2 { print int($1 * 60 + $2 + $3 * 60 + $4) }' $results/$step.times)
+    printf '%-10s %5d s %6d CPU s   %s\n' "$step" $(($(date +%s) - start)) "$cpu" "$result" >$results/$step
+}
+
+# lane STEP...: those steps that are wanted, one after the other, each as soon as it has what it needs. Says when one
+# begins and when it has ended.
+lane() {
+    for step in "$@"; do
+        case $steps in *" $step "*) ;; *) continue ;; esac
+        for other in $(needs "$step"); do
+            case $steps in *" $other "*) ;; *) continue ;; esac
+            while [ ! -e "$results/$other" ]; do sleep 1; done
+        done
+        echo "begins $step"
+        run_step "$step" >$logs/$step.log 2>&1
+        echo "ended $step"
+    done
+}
+
+title() { printf '\n=== %s: %s\n' "$1" "$(heading "$1")"; }
+
+results=$work/results logs=$work/logs
+rm -rf $results $logs
+mkdir -p $results $logs
+case $steps in
+*[a-z]" "[a-z]*)
+    if [ "$jobs" -eq 1 ]; then
+        lane $all_steps
+    else
+        lane release python tool format &
+        lane sanitize thread clang cross wheel kernels lint &
+        wait
+    fi | while read -r what step; do
+        if [ "$what" = begins ]; then
+            printf '\n... %s\n' "$step"
+        else
+            title "$step"
+            cat $logs/$step.log
+        fi
+    done
+    ;;
+*) # one alone is watched
+    title $steps
+    run_step $steps
+    ;;
+esac
 
 printf '\n=== summary\n'
-cat $work/summary
+for step in $steps; do
+    cat $results/$step
+    sort -u $results/$step.notes | sed "s/^/$step: /" >>$results/left_out
+done
+[ "${TEST:-}" = full ] ||
+    echo "other steps than release: all instruction sets, every test, every kernel (make test-full)" >>$results/left_out
+has nvidia-smi && echo "what needs a GPU (make gpu)" >>$results/left_out ||
+    echo "what needs a GPU (make gpu, on a machine that has one)" >>$results/left_out
 printf '\nLeft out:\n'
-cat $work/left_out
-! grep -q 'FAILED$' $work/summary
+cat $results/left_out
+for step in $steps; do
+    ! grep -q 'FAILED$' $results/$step || exit 1
+done
