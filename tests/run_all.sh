@@ -7,17 +7,17 @@
 # A step whose tools are not there is left out, and the table says what would add it, as it does of tests that skipped
 # themselves. A step that fails does not stop the others. What runs on a GPU is in tests/gpu.sh.
 #
-# Several steps run in two lanes, side by side unless JOBS is 1, so that no core waits while a step configures, links or ends with its
-# longest test. What a step says is shown when it has ended, and stays in build-test/logs.
+# Several steps run in two lanes, side by side unless JOBS is 1, so that no core waits while a step configures, links or
+# ends with its longest test. What a step says is shown when it has ended, and stays in build-test/logs.
 #
 # A proof is given once: the release build has every instruction set of this machine and every test, of which those that
 # only repeat themselves with more numbers are quick; the others have the one set that the library would choose here and
 # quick tests. The shared library and the library in one file have a sixteenth of the golden file, whose rest the static
-# one has, and emulated sets too; test_rows and test_vectors take one of 3 cases of their lists; sanitizers see one of 25
-# cases of test_losses, one of 5 of rows and vectors, and leave out test_order and test_skip_if_one, which take the same
-# ways through the library as other tests and are about bits; the wheel is compiled without optimisation, and what is
-# emulated of the other architecture with little. TEST=full, which is `make test-full`, gives them all sets, every test in
-# full and every kernel.
+# one has, and emulated sets too; test_losses, test_rows and test_vectors take one of 3 cases of their lists, of which
+# the golden file has all; sanitizers see one of 25 cases of test_losses, one of 5 of rows and vectors, and the address
+# sanitizer leaves out test_order and test_skip_if_one, which take the same ways through the library as other tests and
+# are about bits; clang optimises with -O2, the other architecture's compiler with -O1, and the wheel's not at all.
+# TEST=full, which is `make test-full`, gives them all sets, every test in full and every kernel.
 #
 # JOBS is the number of processes; CC the C compiler of the steps that do not name their own; PYTHON the interpreter of
 # the tests in Python, else that of build-test/venv, which is made if need be.
@@ -111,7 +111,7 @@ step_release() {
     sed -n 's/^-- onepass: \(no .*\)/\1/p' $work/release/configure.log | tee -a "$NOTES"
     # The longest first, so that no core waits for them at the end. What the library chooses by itself is the golden
     # file of one of the sets that have tests of their own.
-    long='^(test_simt_|test_stack|test_transcendental_|terms_|golden(_shared|_amalgamation)?$)'
+    long='^(test_simt_|test_skip_if_one|test_stack|test_transcendental_|terms_|golden(_shared|_amalgamation)?$)'
     lists='^(test_rows|test_vectors)$'
     (
         [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1 ONEPASS_TEST_SHARE=2/16
@@ -119,7 +119,10 @@ step_release() {
     ) && (
         [ "${TEST:-}" = full ] || export ONEPASS_TEST_CASES=15
         check $work/release -R "$lists"
-    ) && check $work/release -E "$long|$lists"
+    ) && (
+        [ "${TEST:-}" = full ] || export ONEPASS_TEST_CASES=3
+        check $work/release -E "$long|$lists"
+    )
 }
 
 # Address and undefined-behaviour sanitizers. With clang libFuzzer is in the same build; with gcc a generator stands in
@@ -173,10 +176,11 @@ step_thread() {
 step_clang() {
     need clang clang
     programs="golden test_arguments test_tensors test_asking"
-    targets="$programs golden_shared onepass_tool"
-    [ "${TEST:-}" != full ] || targets=all
+    targets="$programs golden_shared onepass_tool" optimization=-DONEPASS_CPU_OPTIMIZATION=-O2
+    [ "${TEST:-}" != full ] || targets=all optimization=
     export ONEPASS_TEST_QUICK=1
-    build $work/clang "$targets" $native -DCMAKE_C_COMPILER=clang &&
+    # shellcheck disable=SC2086 # options or none
+    build $work/clang "$targets" $native $optimization -DCMAKE_C_COMPILER=clang &&
         check $work/clang -R "^($(echo "$programs" | tr ' ' '|'))\$" || return
     [ "${TEST:-}" = full ] || export ONEPASS_TEST_SHARE=2/16
     check $work/clang -R '^golden_shared$'

@@ -25,6 +25,7 @@ enum {
 /* The parameters, the operand that is one number, the sums, and what comes of them. */
 typedef struct row {
     const double *k;
+    int vectors; /* operands that are such */
     int64_t own; /* the element that the number is the index of, or -1 */
     double length, number, sum[SUMS], value, factor[FACTORS];
     softmaxes_model softmaxes; /* of those losses that have them, ... */
@@ -313,7 +314,7 @@ static const definition *definition_of(const char *loss) {
 /* The elements at one place. */
 static void elements_at(const oracle_vectors *q, const row *r, int64_t index, int64_t i, double x[ORACLE_OPERANDS]) {
     for (int k = 0; k < ORACLE_OPERANDS; k++) {
-        const bool is_there = r->element[k] || k < oracle_vector_operands(q->loss);
+        const bool is_there = r->element[k] || k < r->vectors;
         x[k] = !is_there ? 0 : r->element[k] ? r->element[k][i] : q->operand[k][index * q->elements + i];
     }
     if (r->own >= 0) {
@@ -352,7 +353,7 @@ static void check_gradients(const prepared_vectors *p, const definition *d, int6
     const oracle_vectors *q = &p->question;
     const real upstream = (real)(q->upstream ? q->upstream[q->reduction == ONEPASS_NONE ? index : 0] : 1);
     double x[ORACLE_OPERANDS] = {0};
-    for (int64_t at = 0; at < oracle_vector_operands(q->loss) * q->elements; at++) {
+    for (int64_t at = 0; at < r->vectors * q->elements; at++) {
         const int which = (int)(at / q->elements);
         const int64_t i = at % q->elements;
         elements_at(q, r, index, i, x);
@@ -372,7 +373,7 @@ static void check_row(const prepared_vectors *p, const definition *d, int64_t in
                       double *term, const char *what) {
     const oracle_vectors *q = &p->question;
     const bool divided = q->reduction == ONEPASS_MEAN || q->reduction == ONEPASS_BATCHMEAN;
-    const double *numbers = q->operand[oracle_vector_operands(q->loss) % ORACLE_OPERANDS];
+    const double *numbers = q->operand[r->vectors % ORACLE_OPERANDS];
     r->number = onepass_loss_named(q->loss)->over_rows > ONEPASS_VECTOR ? numbers[index] : 0;
     r->own = vector_loss_has_labels(q->loss) ? (int64_t)r->number : -1;
     const double of_class = r->own >= 0 && q->operand[2] ? q->operand[2][r->own] : 1;
@@ -432,7 +433,7 @@ static void check_case(const vector_case *given) {
     for (int32_t i = 0; i < info->parameter_count; i++) {
         k[i] = i < c.parameter_count ? c.parameter[i] : info->parameter[i].default_value;
     }
-    row r = {.k = k};
+    row r = {.k = k, .vectors = oracle_vector_operands(c.loss)};
     for (int i = 0; i < 3 && vector_loss_compares_softmaxes(c.loss); i++) {
         r.element[i] = calloc((size_t)q->elements + 1, sizeof(double));
         if (!r.element[i]) {
