@@ -34,11 +34,13 @@ template <typename loss, vector_access access, bool is_usual> ALWAYS_INLINE void
                     node[k][slot] = sum[k];
         }
         __syncthreads();
-        if ((int)threadIdx.x < chunks && first + threadIdx.x < all)
-#pragma unroll
-            for (int k = 0; k < loss::SUMS; k++)
-                in_workspace(job, job->nodes_at)[k * all + first + threadIdx.x] =
-                    order_tree(&node[k][threadIdx.x * chunk], chunk);
+#pragma unroll 1
+        for (int k = at.warp; k < loss::SUMS; k += at.warps) { /* a thread has a slot: there are no more of them */
+            const double sum = order_neighbours(at.thread < slots ? node[k][at.thread] : ORDER_NOTHING, chunk);
+            const int64_t index = first + at.thread / chunk;
+            if (at.thread % chunk == 0 && at.thread < slots && index < all)
+                in_workspace(job, job->nodes_at)[k * all + index] = sum;
+        }
         __syncthreads();
     }
 }

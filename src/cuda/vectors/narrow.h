@@ -32,36 +32,37 @@ ALWAYS_INLINE bool is_in_rows(const cuda_vector *job, const narrow_rows<LINES> *
 
 /* ------------------------------------------------------------------ sums -- */
 
-/* `COUNT` lines of an operand from `begin` on. */
-template <int LINES, int COUNT, bool FULL>
-ALWAYS_INLINE void read_lines(const cuda_vector *job, int which, const narrow_rows<LINES> *rows, int begin,
-                              real (*x)[ORDER_OWN_LANES]) {
-    const char *from = dense_address(job, which, rows->first, order_lane(rows->thread, 0));
-    const int64_t step = job->row_stride[which];
+/* `COUNT` lines of each operand from `begin` on, all in flight before the first is used. */
+template <typename four, int OPERANDS, int LINES, int COUNT, bool FULL>
+ALWAYS_INLINE void read_rows(const cuda_vector *job, const narrow_rows<LINES> *rows, int begin, four zero,
+                             four (*read)[COUNT]) {
+    constexpr int size = (int)sizeof(four) / ORDER_OWN_LANES;
+#pragma unroll
+    for (int k = 0; k < OPERANDS; k++) {
+        const char *from = dense_address(job, CUDA_VECTOR_OPERAND + k, rows->first, order_lane(rows->thread, 0));
+        const int64_t step = job->row_stride[CUDA_VECTOR_OPERAND + k];
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            const int line = begin + i;
+            read[k][i] = zero;
+            if (FULL || is_in_rows(job, rows, rows->part, line))
+                read[k][i] = *(const four *)(from + size * (line / LINES * step + line % LINES * ORDER_LANES));
+        }
+    }
+}
+
+template <int OPERANDS, int LINES, int COUNT, bool FULL>
+ALWAYS_INLINE void read_lines(const cuda_vector *job, const narrow_rows<LINES> *rows, int begin,
+                              real (*x)[COUNT][ORDER_OWN_LANES]) {
+    constexpr int operands = OPERANDS, lines = COUNT;
     if (job->halves) {
-        uint2 read[COUNT];
-#pragma unroll
-        for (int i = 0; i < COUNT; i++) {
-            const int line = begin + i;
-            read[i] = make_uint2(0, 0);
-            if (FULL || is_in_rows(job, rows, rows->part, line))
-                read[i] = *(const uint2 *)(from + 2 * (line / LINES * step + line % LINES * ORDER_LANES));
-        }
-#pragma unroll
-        for (int i = 0; i < COUNT; i++)
-            unpack_half(job->dtype[which] == ONEPASS_F16, read[i], x[i]);
+        uint2 read[OPERANDS][COUNT];
+        read_rows<uint2, OPERANDS, LINES, COUNT, FULL>(job, rows, begin, make_uint2(0, 0), read);
+        EACH_READ unpack_half(job->dtype[CUDA_VECTOR_OPERAND + j] == ONEPASS_F16, read[j][i], x[j][i]);
     } else {
-        vector read[COUNT];
-#pragma unroll
-        for (int i = 0; i < COUNT; i++) {
-            const int line = begin + i;
-            read[i] = zero_vector();
-            if (FULL || is_in_rows(job, rows, rows->part, line))
-                read[i] = *(const vector *)(from + 4 * (line / LINES * step + line % LINES * ORDER_LANES));
-        }
-#pragma unroll
-        for (int i = 0; i < COUNT; i++)
-            unpack_vector(read[i], x[i]);
+        vector read[OPERANDS][COUNT];
+        read_rows<vector, OPERANDS, LINES, COUNT, FULL>(job, rows, begin, zero_vector(), read);
+        EACH_READ unpack_vector(read[j][i], x[j][i]);
     }
 }
 
@@ -84,9 +85,7 @@ template <typename loss, int LINES, int COUNT, bool FULL>
 ALWAYS_INLINE void sum_lines(const cuda_vector *job, const double *parameter, const narrow_rows<LINES> *rows, int begin,
                              double (*lane)[ORDER_OWN_LANES]) {
     real x[loss::ELEMENTS][COUNT][ORDER_OWN_LANES];
-#pragma unroll
-    for (int k = 0; k < loss::VECTOR_COUNT; k++)
-        read_lines<LINES, COUNT, FULL>(job, CUDA_VECTOR_OPERAND + k, rows, begin, x[k]);
+    read_lines<loss::VECTOR_COUNT, LINES, COUNT, FULL>(job, rows, begin, x);
     if (loss::LABELS)
         place_own_of_lines<loss, LINES, COUNT>(rows, begin, __shfl_sync(~0u, rows->own_at, begin / LINES),
                                                __shfl_sync(~0u, rows->own_x, begin / LINES), x);
@@ -149,9 +148,7 @@ ALWAYS_INLINE void write_rows(const cuda_vector *job, const double *parameter, c
 #pragma unroll
         for (int i = 0; i < VECTOR_MOST_FACTORS; i++)
             factor[i] = __shfl_sync(~0u, factors[i], row);
-#pragma unroll
-        for (int k = 0; k < loss::VECTOR_COUNT; k++)
-            read_lines<LINES, COUNT, false>(job, CUDA_VECTOR_OPERAND + k, rows, begin, x[k]);
+        read_lines<loss::VECTOR_COUNT, LINES, COUNT, false>(job, rows, begin, x);
         place_own_of_lines<loss, LINES, COUNT>(rows, begin, own_at, (real)factor[VECTOR_OWN_ELEMENT], x);
 #pragma unroll
         for (int k = 0; k < loss::VECTOR_COUNT; k++) {

@@ -26,15 +26,6 @@ typedef struct exponentials {
 
 /* ------------------------------------------------------------ exponentials -- */
 
-template <vector_access access>
-ALWAYS_INLINE void gather_logits(const cuda_vector *job, int k, const vector_tile *own_tile, own_numbers x) {
-    const tile *tile = &own_tile->of;
-    read_half<access>(job, k, own_tile, 0, x);
-    read_half<access>(job, k, own_tile, HALF_TILE, x + HALF_TILE);
-    if (tile->count < ORDER_TILE)
-        EACH_NUMBER x[line][own] = is_in(tile, line, own) ? x[line][own] : ROW_NO_LOGIT;
-}
-
 /* Logits of the second vector become exponentials. The lanes' sums of what these carry are left. */
 template <bool CALM>
 ALWAYS_INLINE void exponentiate_and_carry(const softmax *of, const softmax_shift *given, const real *largest,
@@ -58,11 +49,13 @@ ALWAYS_INLINE void exponentiate_and_carry(const softmax *of, const softmax_shift
 template <vector_access access>
 ALWAYS_INLINE void read_logits(const cuda_vector *job, const vector_tile *own_tile, exponentials *e) {
     const softmax softmax = softmax_as_told(&job->softmax);
-    gather_logits<access>(job, 0, own_tile, e->of[0]);
-    gather_logits<access>(job, 1, own_tile, e->of[1]);
+    const tile *tile = &own_tile->of;
+    read_elements<access, 2, ORDER_LINES>(job, 0, own_tile, 0, e->of);
 #pragma unroll
     for (int k = 0; k < 2; k++) {
-        const own_range range = range_of(&own_tile->of, e->of[k]);
+        if (tile->count < ORDER_TILE)
+            EACH_NUMBER e->of[k][line][own] = is_in(tile, line, own) ? e->of[k][line][own] : ROW_NO_LOGIT;
+        const own_range range = range_of(tile, e->of[k]);
         e->largest[k] = warp_largest_or_nan(range.largest) + 0; /* -0 is 0 */
         e->shift[k] = softmax_shift_of(&softmax, &job->softmax.scale, e->largest[k]);
         e->calm[k] = is_calm_tile(&softmax, &e->shift[k], range.smallest);
@@ -148,10 +141,9 @@ template <vector_access access>
 ALWAYS_INLINE void find_apart(const cuda_vector *job, const vector_softmaxes *known, const vector_tile *own_tile,
                               int first, half_tile apart) {
     const real largest[2] = {(real)known->largest[0], (real)known->largest[1]};
-    half_tile second;
-    read_half<access>(job, 0, own_tile, first, apart);
-    read_half<access>(job, 1, own_tile, first, second);
-    EACH_HALF_LINE EACH_OWN apart[i][own] = softmaxes_apart(apart[i][own], largest[0], second[i][own], largest[1]);
+    half_tile x[2];
+    read_elements<access, 2, HALF_TILE>(job, 0, own_tile, first, x);
+    EACH_HALF_LINE EACH_OWN apart[i][own] = softmaxes_apart(x[0][i][own], largest[0], x[1][i][own], largest[1]);
 }
 
 /* The gradient of one vector, of its probabilities. Slopes that cannot be NaN need not be looked at. */

@@ -128,43 +128,46 @@ typedef real half_tile[HALF_TILE][ORDER_OWN_LANES];
 
 #define EACH_HALF_LINE _Pragma("unroll") for (int i = 0; i < HALF_TILE; i++)
 
-/* The elements of an operand; those beyond the end are 0, or anything where they lie in shared memory. */
-template <vector_access access>
-ALWAYS_INLINE void read_half(const cuda_vector *job, int k, const vector_tile *own, int first, half_tile x) {
-    const tile *tile = &own->of;
+#define EACH_OPERAND _Pragma("unroll") for (int j = 0; j < operands; j++)
+#define EACH_READ    EACH_OPERAND _Pragma("unroll") for (int i = 0; i < lines; i++)
+
+#if !defined(ONEPASS_REAL_F64)
+/* Elements beyond the end are 0. */
+template <typename four, typename number, int operands, int lines>
+ALWAYS_INLINE void read_fours(const vector_tile *own, int k, int first, four zero, four (*read)[lines]) {
+    EACH_READ {
+        read[j][i] = zero;
+        if (is_in(&own->of, first + i, 0))
+            read[j][i] = *(const four *)own_place(&own->of, (const number *)own->operand[k + j], first + i, 0);
+    }
+}
+#endif
+
+/* So many lines of so many operands, from one of each on: all are in flight before the first is used. Elements beyond
+ * the end are 0, or anything where they lie in shared memory. */
+template <vector_access access, int operands, int lines>
+ALWAYS_INLINE void read_elements(const cuda_vector *job, int k, const vector_tile *own, int first,
+                                 real (*x)[lines][ORDER_OWN_LANES]) {
     if (access == VECTORS_ANYHOW) {
-        EACH_HALF_LINE read_line(tile, (const real *)own->operand[k], first + i, x[i]);
+        EACH_READ read_line(&own->of, (const real *)own->operand[k + j], first + i, x[j][i]);
         return;
     }
 #if !defined(ONEPASS_REAL_F64)
     if (!job->halves) {
-        vector read[HALF_TILE];
-        EACH_HALF_LINE {
-            read[i] = zero_vector();
-            if (is_in(tile, first + i, 0))
-                read[i] = *(const vector *)own_place(tile, (const real *)own->operand[k], first + i, 0);
-        }
-        EACH_HALF_LINE unpack_vector(read[i], x[i]);
+        vector read[operands][lines];
+        read_fours<vector, real, operands, lines>(own, k, first, zero_vector(), read);
+        EACH_READ unpack_vector(read[j][i], x[j][i]);
         return;
     }
-    uint2 half[HALF_TILE];
-    EACH_HALF_LINE {
-        half[i] = make_uint2(0, 0);
-        if (is_in(tile, first + i, 0))
-            half[i] = *(const uint2 *)own_place(tile, (const uint16_t *)own->operand[k], first + i, 0);
+    uint2 half[operands][lines];
+    read_fours<uint2, uint16_t, operands, lines>(own, k, first, make_uint2(0, 0), half);
+    EACH_OPERAND {
+        if (job->dtype[CUDA_VECTOR_OPERAND + k + j] == ONEPASS_F16)
+            _Pragma("unroll") for (int i = 0; i < lines; i++) unpack_half(true, apart(half[j][i]), x[j][i]);
+        else
+            _Pragma("unroll") for (int i = 0; i < lines; i++) unpack_half(false, half[j][i], x[j][i]);
     }
-    if (job->dtype[CUDA_VECTOR_OPERAND + k] == ONEPASS_F16)
-        EACH_HALF_LINE unpack_half(true, apart(half[i]), x[i]);
-    else
-        EACH_HALF_LINE unpack_half(false, half[i], x[i]);
 #endif
-}
-
-template <typename loss, vector_access access>
-ALWAYS_INLINE void read_halves(const cuda_vector *job, const vector_tile *own, int first, half_tile *x) {
-#pragma unroll
-    for (int k = 0; k < loss::VECTOR_COUNT; k++)
-        read_half<access>(job, k, own, first, x[k]);
 }
 
 /* ------------------------------------------------------------------- labels -- */
@@ -252,7 +255,7 @@ ALWAYS_INLINE void sum_halves(const cuda_vector *job, const double *parameter, c
 #pragma unroll
     for (int first = 0; first < ORDER_LINES; first += HALF_TILE) {
         half_tile x[loss::ELEMENTS];
-        read_halves<loss, access>(job, own_tile, first, x);
+        read_elements<access, loss::VECTOR_COUNT, HALF_TILE>(job, 0, own_tile, first, x);
         place_own<loss>(label, &own_tile->of, first, x);
         EACH_OWN add_lane<loss, WHOLE>(parameter, &own_tile->of, x, first, own, lane);
     }
@@ -310,7 +313,7 @@ ALWAYS_INLINE void write_slopes(const cuda_vector *job, const double *parameter,
 #pragma unroll 1
     for (int first = 0; first < ORDER_LINES; first += HALF_TILE) {
         half_tile x[loss::ELEMENTS];
-        read_halves<loss, access>(job, &own_tile, first, x);
+        read_elements<access, loss::VECTOR_COUNT, HALF_TILE>(job, 0, &own_tile, first, x);
         place_own<loss>(&label, tile, first, x);
 #pragma unroll
         for (int k = 0; k < loss::VECTOR_COUNT; k++) {
