@@ -54,7 +54,7 @@ static void test_main_paths(void) {
     static const char *const losses[] = {"cross_entropy", "log_prob",
                                          "poly",          "cross_entropy_with_probabilities",
                                          "softmax_focal", "generalized_cross_entropy"};
-    static const int64_t sizes[] = {10, 21, 150, 300, 1000, 1001, 4096, 12288, 40000};
+    static const int64_t sizes[] = {10, 21, 70, 150, 300, 700, 1000, 1001, 4096, 12288, 40000};
     static const int32_t wanted[] = {ROW_VALUE, ROW_VALUE | ROW_GRADIENT, ROW_GRADIENT | ROW_FROM_STATE};
     uint64_t seed = 0;
     for (int l = 0; l < COUNT(losses); l++)
@@ -66,8 +66,7 @@ static void test_main_paths(void) {
                                   .target = ONEPASS_I64,
                                   .rows = sizes[i] > 4096 ? 3 : 19,
                                   .classes = sizes[i],
-                                  .layout =
-                                      sizes[i] == 21 || sizes[i] == 150 || sizes[i] == 300 ? ROW_IMAGES : ROW_DENSE,
+                                  .layout = sizes[i] > 10 && sizes[i] < 1000 ? ROW_IMAGES : ROW_DENSE,
                                   .wanted = wanted[w],
                                   .smoothing = smooth ? 0.1 : 0,
                                   .some_ignored = l<2, .upstream = w> 0 && seed % 3 == 0,

@@ -194,6 +194,12 @@ enum {
 /* The places of such a row in shared memory. */
 #define CUDA_FEW_PITCH(classes) ((classes) % 8 == 0 ? (classes) + 4 : (classes))
 
+/* Rows side by side: the most of a block, its warps, among which they are shared out if CUDA_WIDE_WARPS need not have
+ * them, and the classes of a row that a thread keeps. */
+#define CUDA_ASIDE_ROWS  256
+#define CUDA_ASIDE_WARPS 8
+#define CUDA_ASIDE_KEPT  32
+
 /* With so few, more warps share a multiprocessor. */
 #define CUDA_FEWER_CLASSES 16
 
@@ -238,8 +244,9 @@ typedef struct cuda_row {
     uint8_t counts;        /* of a forward kernel: it also counts the rows that take part, for the next launch */
     uint8_t simple;        /* of rows of few classes: there is nothing about them but labels, which lie side by side */
     uint8_t sums;          /* the same: a block has a tile of rows, and adds up their terms itself */
-    uint8_t lines;         /* the same: of as many rows as it has threads, which a block has */
-    int32_t group;         /* rows of a block; where threads have rows, 1: of those that lie as the kernel likes it */
+    uint8_t lines;         /* the same: of as many rows as it has threads, or as a warp has, which a block has */
+    int32_t group; /* rows of a block; where threads have rows, 1: of those that lie as the kernel likes it; where
+                      warps share them out, how many do */
     cuda_softmax softmax;
     cuda_real kept, share; /* u_c = w_c (kept q_c + share): of smoothed probabilities */
     double smoothing;

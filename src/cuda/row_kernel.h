@@ -34,40 +34,49 @@ template <typename loss> struct weighing_of {
 };
 
 template <typename loss> ALWAYS_INLINE void run_rows_forward(const cuda_row *job) {
-    run_values<loss, false>(job);
+    run_values<loss, ROW_VECTORS, false>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_both(const cuda_row *job) {
-    run_both<loss, WEIGHS_NOTHING, CUDA_MOST_WARPS>(job);
+    run_both<loss, WEIGHS_NOTHING, ROW_VECTORS, CUDA_MOST_WARPS, false>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_both_single(const cuda_row *job) {
+    run_both<loss, WEIGHS_NOTHING, ROW_VECTORS, CUDA_MOST_WARPS, true>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_both_wide(const cuda_row *job) {
-    run_both<loss, WEIGHS_NOTHING, CUDA_WIDE_WARPS>(job);
+    run_both<loss, WEIGHS_NOTHING, ROW_VECTORS, CUDA_WIDE_WARPS, false>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_backward(const cuda_row *job) {
-    run_backward<loss, WEIGHS_NOTHING, ROW_VECTORS>(job);
+    run_backward<loss, WEIGHS_NOTHING, ROW_VECTORS, false>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_loose_forward(const cuda_row *job) {
-    run_forward<loss, WEIGHS_NOTHING, ROW_LOOSE, false>(job);
+    run_values<loss, ROW_LOOSE, false>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_loose_both(const cuda_row *job) {
+    run_both<loss, WEIGHS_NOTHING, ROW_LOOSE, CUDA_MOST_WARPS, false>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_loose_backward(const cuda_row *job) {
-    run_backward<loss, WEIGHS_NOTHING, ROW_LOOSE>(job);
+    run_backward<loss, WEIGHS_NOTHING, ROW_LOOSE, false>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_weighed_forward(const cuda_row *job) {
-    run_forward<loss, weighing_of<loss>::IS, ROW_VECTORS, false>(job);
+    run_forward<loss, weighing_of<loss>::IS, false>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_weighed_both(const cuda_row *job) {
-    run_both<loss, weighing_of<loss>::IS, CUDA_MOST_WARPS>(job);
+    run_both<loss, weighing_of<loss>::IS, ROW_VECTORS, CUDA_MOST_WARPS, false>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_weighed_backward(const cuda_row *job) {
-    run_backward<loss, weighing_of<loss>::IS, ROW_VECTORS>(job);
+    run_backward<loss, weighing_of<loss>::IS, ROW_VECTORS, false>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_shared(const cuda_row *job) {
-    run_values<loss, true>(job);
+    run_values<loss, ROW_VECTORS, true>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_loose_shared(const cuda_row *job) {
-    run_forward<loss, WEIGHS_NOTHING, ROW_LOOSE, true>(job);
+    run_values<loss, ROW_LOOSE, true>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_weighed_shared(const cuda_row *job) {
-    run_forward<loss, weighing_of<loss>::IS, ROW_VECTORS, true>(job);
+    run_forward<loss, weighing_of<loss>::IS, true>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_torn(const cuda_row *job) {
+    run_backward<loss, WEIGHS_NOTHING, ROW_LOOSE, true>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_few_forward(const cuda_row *job) {
     run_few<loss, false, CUDA_FEW_CLASSES>(job);
@@ -82,7 +91,10 @@ template <typename loss> ALWAYS_INLINE void run_rows_fewer_both(const cuda_row *
     run_few<loss, true, CUDA_FEWER_CLASSES>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_aside(const cuda_row *job) {
-    run_aside<loss>(job);
+    run_aside<loss, CUDA_ASIDE_WARPS>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_aside_wide(const cuda_row *job) {
+    run_aside<loss, CUDA_WIDE_WARPS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_any(const cuda_row *job) {
     run_any<loss>(job);

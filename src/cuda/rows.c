@@ -243,10 +243,11 @@ static bool is_simple(const job *job, bool in_one_piece) {
            !rows->log_sum_exp.data && !(rows->state && !rows->reads_state) && !needs_lse(job);
 }
 
-/* Neighbouring rows are neighbours in memory. */
+/* Neighbouring rows are neighbours in memory. From class to class of a thread is a step of 32 bits. */
 static bool lies_aside(const job *job) {
     const view *input = &job->operand[0];
-    return input->ndim > 0 && input->stride[input->ndim - 1] == 1;
+    return input->ndim > 0 && input->stride[input->ndim - 1] == 1 && is_short(job->rows.class_stride[0] * WARP) &&
+           (!job->gradient[0].data || is_short(job->rows.gradient_stride[0] * WARP));
 }
 
 static cuda_variant row_variant(const job *job, bool *in_one_piece) {
@@ -258,8 +259,6 @@ static cuda_variant row_variant(const job *job, bool *in_one_piece) {
     if (rows->shard.step == SHARD_VALUE && tiles_of(rows->shard.all_classes) <= CUDA_MOST_ROW_TILES &&
         onepass_cuda_shape.kernels != CUDA_GENERAL_KERNELS)
         return variant_rows_told;
-    if (rows->shard.step == SHARD_SLOPES && rows->shard.tile_sums) /* of torn tiles, which are few */
-        return variant_rows_any;
     if (job->compute == ONEPASS_F64 || job->gradient[1].data || rows->scale.softcap != 0 || rows->classes == 0 ||
         onepass_cuda_shape.kernels == CUDA_GENERAL_KERNELS)
         return variant_rows_any;
@@ -270,31 +269,44 @@ static cuda_variant row_variant(const job *job, bool *in_one_piece) {
                                                   : variant_rows_fewer_forward;
     const bool vectors = has_vectors(job), backward = gradient && rows->state && rows->reads_state;
     if (whole && !weighs && rows->class_stride[0] != 1 && rows->classes <= ORDER_TILE && lies_aside(job))
-        return variant_rows_aside;
+        return rows->classes > CUDA_ASIDE_KEPT * CUDA_ASIDE_WARPS ? variant_rows_aside_wide : variant_rows_aside;
     if (tiles > CUDA_MOST_ROW_TILES || (!vectors && (weighs || !has_loose_rows(job))))
         return variant_rows_any;
+    if (rows->shard.step == SHARD_SLOPES && rows->shard.tile_sums) /* of torn tiles, which are few */
+        return weighs || !has_loose_rows(job) ? variant_rows_any : variant_rows_torn;
     if (rows->shard.step == SHARD_SUMS)
         return !vectors ? variant_rows_loose_shared : weighs ? variant_rows_weighed_shared : variant_rows_shared;
-    if (!vectors)
-        return backward ? variant_rows_loose_backward : variant_rows_loose_forward;
     if (backward)
-        return weighs ? variant_rows_weighed_backward : variant_rows_backward;
+        return !vectors ? variant_rows_loose_backward : weighs ? variant_rows_weighed_backward : variant_rows_backward;
     if (gradient && tiles <= CUDA_MOST_WARPS)
-        return weighs ? variant_rows_weighed_both : variant_rows_both;
+        return !vectors     ? variant_rows_loose_both
+               : weighs     ? variant_rows_weighed_both
+               : tiles == 1 ? variant_rows_both_single
+                            : variant_rows_both;
+    if (!vectors)
+        return variant_rows_loose_forward;
     if (gradient && !weighs && tiles <= CUDA_WIDE_WARPS)
         return variant_rows_both_wide;
     return weighs ? variant_rows_weighed_forward : variant_rows_forward;
 }
 
-/* Whether threads have rows of their own. */
-static bool has_row_a_thread(cuda_variant variant) {
+/* Whether a thread has all classes of a row in its registers, */
+static bool is_few_variant(cuda_variant variant) {
     return variant == variant_rows_few_forward || variant == variant_rows_few_both ||
-           variant == variant_rows_fewer_forward || variant == variant_rows_fewer_both || variant == variant_rows_aside;
+           variant == variant_rows_fewer_forward || variant == variant_rows_fewer_both;
 }
 
-/* Whether they keep all classes in registers. */
-static bool is_few_variant(cuda_variant variant) {
-    return has_row_a_thread(variant) && variant != variant_rows_aside;
+/* or so has a block, which reads them once anyway. */
+static bool keeps_rows(cuda_variant variant) {
+    return is_few_variant(variant) || variant == variant_rows_aside || variant == variant_rows_aside_wide;
+}
+
+/* How many warps, by the power of two, share out a row: all of a block, or half. */
+static int32_t log2_warps_of_row(const job *job) {
+    int32_t log2 = 2;
+    while (job->rows.classes > (int64_t)CUDA_ASIDE_KEPT << log2)
+        log2++;
+    return log2;
 }
 
 /* Of few classes: how many lines of rows a block has. While it computes one the next comes, but there are to be several
@@ -309,7 +321,15 @@ static int32_t lines_of_block(const job *job, int32_t multiprocessors) {
     return lines;
 }
 
-/* Such a block adds up its rows if they are a tile. */
+/* Of rows that are shared out: how many times 32 a block has, if that leaves some blocks to each multiprocessor. */
+static int32_t lines_aside(const job *job, int32_t multiprocessors) {
+    int32_t lines = CUDA_ASIDE_ROWS / WARP;
+    while (lines > 1 && job->count / (lines * WARP) < 4 * (int64_t)multiprocessors)
+        lines /= 2;
+    return lines;
+}
+
+/* A block of few classes adds up its rows if they are a tile. */
 static bool adds_up(const job *job, int32_t multiprocessors) {
     bool in_one_piece;
     return job->family == FAMILY_ROWS && wants_sum(job) && !job->terms && tiles_of(job->count) <= CUDA_MOST_BLOCKS &&
@@ -351,11 +371,17 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
     case variant_rows_few_both:
     case variant_rows_fewer_forward:
     case variant_rows_fewer_both:
-    case variant_rows_aside:
         return (row_block){ROW_THREADS / WARP, ROW_THREADS};
+    case variant_rows_aside:
+        return (row_block){CUDA_ASIDE_WARPS, WARP};
+    case variant_rows_aside_wide:
+        return (row_block){CUDA_WIDE_WARPS, WARP};
     case variant_rows_any:
         return (row_block){least(CUDA_ANY_WARPS((int)dtype_size(job->compute)), tiles), 1 + (job->count >> 30)};
+    case variant_rows_both_single:
+        return (row_block){CUDA_VALUES_WARPS, CUDA_MOST_GROUP};
     case variant_rows_both:
+    case variant_rows_loose_both:
         return (row_block){tiles, tiles == 1 ? 8 : 4};
     case variant_rows_weighed_both:
         return (row_block){tiles, 8};
@@ -364,30 +390,47 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
     case variant_rows_backward: /* neighbouring blocks on neighbouring rows */
     case variant_rows_weighed_backward:
     case variant_rows_loose_backward:
+    case variant_rows_torn:
         return (row_block){4, most(1, 8 / tiles)};
     case variant_rows_forward:
+    case variant_rows_loose_forward:
     case variant_rows_shared:
+    case variant_rows_loose_shared:
         return (row_block){CUDA_VALUES_WARPS, most(1, (job->operand[0].dtype == ONEPASS_F32 ? 128 : 64) / tiles)};
     default:
         return (row_block){4, most(1, 64 / tiles)};
     }
 }
 
-static void plan_row_shape(const job *job, cuda_launch *launch) {
+static bool has_four_warps(cuda_variant variant) {
+    return variant == variant_rows_forward || variant == variant_rows_loose_forward || variant == variant_rows_shared ||
+           variant == variant_rows_loose_shared || variant == variant_rows_both_single;
+}
+
+/* No more rows a block than leave some blocks to each multiprocessor, but a tile for each warp. */
+static int64_t rows_for_all(const job *job, row_block block, int64_t tiles, int32_t multiprocessors) {
+    int64_t rows = least(block.rows, CUDA_MOST_GROUP);
+    while (rows > 1 && rows * tiles > block.warps && job->count / rows < 4 * (int64_t)multiprocessors)
+        rows /= 2;
+    return rows;
+}
+
+static void plan_row_shape(const job *job, int32_t multiprocessors, cuda_launch *launch) {
     cuda_row *row = &launch->parameter.row;
     row_block block = row_block_of(job, launch->variant, row->tiles);
-    const bool fixed = has_row_a_thread(launch->variant) || launch->variant == variant_rows_told;
+    const bool fixed = keeps_rows(launch->variant) || launch->variant == variant_rows_told;
     block.rows *= most(row->lines, 1);
     const bool one_tile_a_warp = launch->variant == variant_rows_both || launch->variant == variant_rows_both_wide ||
+                                 launch->variant == variant_rows_loose_both ||
                                  launch->variant == variant_rows_weighed_both;
+    if (has_four_warps(launch->variant))
+        block.rows = rows_for_all(job, block, row->tiles, multiprocessors);
     if (onepass_cuda_shape.tiles_per_block && !fixed)
         block.rows = least(onepass_cuda_shape.tiles_per_block, CUDA_MOST_GROUP);
     if (onepass_cuda_shape.warps && !fixed && !one_tile_a_warp && launch->variant != variant_rows_picked)
-        block.warps = least(onepass_cuda_shape.warps,
-                            launch->variant == variant_rows_any ? block.warps
-                            : launch->variant == variant_rows_forward || launch->variant == variant_rows_shared
-                                ? CUDA_VALUES_WARPS
-                                : CUDA_MOST_WARPS);
+        block.warps = least(onepass_cuda_shape.warps, launch->variant == variant_rows_any ? block.warps
+                                                      : has_four_warps(launch->variant)   ? CUDA_VALUES_WARPS
+                                                                                          : CUDA_MOST_WARPS);
     if (!fixed && launch->variant != variant_rows_any && launch->variant != variant_rows_picked)
         block.rows = most(1, least(least(block.rows, CUDA_MOST_GROUP), CUDA_MOST_ROW_TILES / row->tiles));
     launch->blocks = (uint32_t)((job->count + block.rows - 1) / block.rows);
@@ -399,8 +442,6 @@ static void plan_row_shape(const job *job, cuda_launch *launch) {
     if (is_few_variant(launch->variant)) /* of one line, or of this and the next */
         launch->shared_memory =
             (uint32_t)((row->lines > 1 ? 2 : 1) * ROW_THREADS * CUDA_FEW_PITCH(row->classes) * (int64_t)sizeof(float));
-    if (launch->variant == variant_rows_loose_backward)
-        launch->shared_memory = launch->threads / WARP * ORDER_TILE * (uint32_t)sizeof(float);
 }
 
 /* -------------------------------------------------------------------- steps -- */
@@ -447,10 +488,11 @@ static void plan_rows(const job *given, int32_t multiprocessors, cuda_launch *la
     begin_launch(job, job->loss, row_variant(job, &in_one_piece), launch);
     cuda_row *row = &launch->parameter.row;
     plan_row(job, row);
-    if (has_row_a_thread(launch->variant)) {
-        row->group = in_one_piece;
+    if (keeps_rows(launch->variant)) {
+        row->group = is_few_variant(launch->variant) ? in_one_piece : log2_warps_of_row(job);
         row->simple = is_simple(job, in_one_piece);
-        row->lines = is_few_variant(launch->variant) ? (uint8_t)lines_of_block(job, multiprocessors) : 1;
+        row->lines = (uint8_t)(is_few_variant(launch->variant) ? lines_of_block(job, multiprocessors)
+                                                               : lines_aside(job, multiprocessors));
         if (job->rows.reads_state) /* the row is at hand: what it comes to is computed anew, with the same bits */
             row->state = NULL;
     }
@@ -462,7 +504,7 @@ static void plan_rows(const job *given, int32_t multiprocessors, cuda_launch *la
     row->sums = adds_up(job, multiprocessors);
     if (row->sums)
         plan_row_total(job, &row->total);
-    plan_row_shape(job, launch);
+    plan_row_shape(job, multiprocessors, launch);
     launch->workspace = row->sums           ? CUDA_WORKSPACE_HEAD + 8 * (size_t)launch->blocks
                         : row->state_at     ? workspace_with_states(job)
                         : row->terms_at     ? onepass_cuda_terms_size(job)

@@ -33,6 +33,7 @@ typedef struct tile {
     int64_t index;
     int count;    /* elements: ORDER_TILE, or fewer in a tile that the input ends in */
     int thread;   /* within the warp */
+    int ahead;    /* as in rows/loose.h, else 0 */
     real *buffer; /* in shared memory: up to five tiles */
 } tile;
 
@@ -41,6 +42,7 @@ ALWAYS_INLINE tile tile_at(int64_t index, int left, int thread, real *buffer) {
     tile.index = index;
     tile.count = left < ORDER_TILE ? left : ORDER_TILE;
     tile.thread = anew(thread);
+    tile.ahead = 0;
     tile.buffer = buffer;
     return tile;
 }
@@ -51,9 +53,14 @@ ALWAYS_INLINE real *shared_buffer(const cuda_head *head, int warp) {
     return (real *)shared_memory + warp * head->buffers * ORDER_TILE;
 }
 
-/* The place in the tile of one of a thread's own lanes. */
+/* One of a thread's own lanes, and its place in the tile. */
+ALWAYS_INLINE int own_lane(const tile *tile, int own) {
+    const int lane = order_lane(tile->thread, own);
+    return tile->ahead == 0 ? lane : (lane - tile->ahead) & (ORDER_LANES - 1);
+}
+
 ALWAYS_INLINE int own_element(const tile *tile, int line, int own) {
-    return line * ORDER_LANES + order_lane(tile->thread, own);
+    return line * ORDER_LANES + own_lane(tile, own);
 }
 
 /* The same in memory, so said that all lines share one address and differ in what an instruction adds to it. */

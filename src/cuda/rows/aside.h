@@ -1,160 +1,256 @@
 /*
- * Rows of more classes than registers hold, of one tile, which lie side by side as in images: a thread has a row and
- * walks over its classes, neighbouring threads over neighbouring numbers. It does so twice, and once more for a
- * gradient; what was read once lies in the cache.
+ * Rows of more classes than registers hold, of one tile, which lie side by side as in images: a warp has neighbouring
+ * rows, a thread each, and some of their classes, neighbouring threads neighbouring numbers. A team of warps shares out
+ * the classes, and keeps them in registers from the one time that they are read.
  */
 #ifndef ONEPASS_CUDA_ROWS_ASIDE_H
 #define ONEPASS_CUDA_ROWS_ASIDE_H
 
 #include "cuda/rows/few.h"
 
-/* Classes whose logits are in flight at the same time. */
-#define ASIDE_SOME   8
-#define EACH_OF_SOME _Pragma("unroll") for (int k = 0; k < ASIDE_SOME; k++)
+/* What a block knows of its rows, and what its warps tell each other of those that they have at a time. */
+template <int warps> struct aside_block {
+    row rows[CUDA_ASIDE_ROWS];
+    real label_logit[CUDA_ASIDE_ROWS], largest[CUDA_ASIDE_ROWS];
+    double others[CUDA_ASIDE_ROWS];
+    few_slopes slopes[CUDA_ASIDE_ROWS];
+    real largest_of_warp[warps][ORDER_WARP];
+    double sum_of_warp[warps][ORDER_WARP];
+};
 
-/* A thread's row: its first class, and what its exponentials are made with. */
-typedef struct aside_row {
-    const void *from;
-    int64_t offset, stride;
-    int classes, label;
-    softmax base;
-    softmax_shift shift;
-} aside_row;
+/* A thread's part of a row: every class that is `team` further, from that of its warp in the team on. They go by fours,
+ * as EACH_CLASS has it: what is kept of further ones is 0. */
+typedef struct aside_part {
+    int warp, team, log2_team; /* how many warps a team has */
+    int classes;
+} aside_part;
 
-template <load_function load> ALWAYS_INLINE real aside_logit(const aside_row *row, int c) {
-    return c < row->classes ? load(row->from, row->offset + c * row->stride) : -REAL_INFINITY;
+ALWAYS_INLINE aside_part aside_part_of(const cuda_row *job, bool is_there) {
+    aside_part part;
+    part.log2_team = job->group;
+    part.team = 1 << part.log2_team;
+    part.warp = (int)threadIdx.x / ORDER_WARP & (part.team - 1);
+    part.classes = is_there ? ((int)job->classes + part.team - 1 - part.warp) >> part.log2_team : 0;
+    return part;
 }
 
-/* The label's exponential is left out. */
-ALWAYS_INLINE real aside_term(const aside_row *row, int c, real z) {
-    const real term = softmax_exponential(&row->base, &row->shift, z - row->shift.anchor);
-    return c == row->label ? 0 : term;
+/* The place of a class among those that are kept, or what is none. */
+ALWAYS_INLINE int place_kept(const aside_part *part, int label) {
+    return label >= 0 && (label & (part->team - 1)) == part->warp ? label >> part->log2_team : -1;
 }
 
-template <load_function load> ALWAYS_INLINE real aside_largest(const aside_row *row) {
-    real largest = -REAL_INFINITY;
-#pragma unroll 1
-    for (int first = 0; first < row->classes; first += ASIDE_SOME) {
-        real z[ASIDE_SOME];
-        EACH_OF_SOME z[k] = aside_logit<load>(row, first + k);
-        EACH_OF_SOME largest = larger_or_nan(largest, z[k]);
-    }
-    return largest;
+/* -------------------------------------------------------------- in and out -- */
+
+/* Numbers as they are: what is made of them waits for the last. */
+template <typename number>
+ALWAYS_INLINE void read_kept(int classes, const number *from, int step, number otherwise, number *x) {
+    constexpr int most = CUDA_ASIDE_KEPT;
+    EACH_FOUR_CLASSES(x[c] = *stepped(from, step, c), x[c] = c < classes ? *stepped(from, step, c) : otherwise)
 }
 
-/* Step 3 of the order for one lane of a tile that has more than two lines. */
-template <load_function load> ONCE_A_ROW real aside_long_lane(const aside_row *row, int lane) {
-    real x[ORDER_LINES];
-    EACH_LINE x[line] = aside_logit<load>(row, line * ORDER_LANES + lane);
-    EACH_LINE x[line] = aside_term(row, line * ORDER_LANES + lane, x[line]);
-    return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
-}
-
-/* Eight lanes, 16 apart, in the order in which the tree by halves meets them. */
-template <load_function load> ALWAYS_INLINE double aside_lanes(const aside_row *row, int first) {
-    const int lane[ASIDE_SOME] = {first,      first + 64, first + 32, first + 96,
-                                  first + 16, first + 80, first + 48, first + 112};
-    real x[ASIDE_SOME], next[ASIDE_SOME];
-    if (row->classes > 2 * ORDER_LANES) {
-        const aside_row copy = *row;
-#pragma unroll 1
-        for (int k = 0; k < ASIDE_SOME; k++)
-            x[k] = aside_long_lane<load>(&copy, lane[k]);
+ALWAYS_INLINE void read_kept_halves(int classes, const uint16_t *from, int step, bool f16, real *x) {
+    constexpr int most = CUDA_ASIDE_KEPT;
+    uint16_t half[most] = {};
+    read_kept(classes, from, step, (uint16_t)(f16 ? 0xfc00u : 0xff80u), half); /* -inf */
+    if (f16) {
+        EACH_CLASS x[c] = f32_of_f16(half[c]);
     } else {
-        EACH_OF_SOME x[k] = aside_logit<load>(row, lane[k]);
-        EACH_OF_SOME next[k] = aside_logit<load>(row, lane[k] + ORDER_LANES);
-        EACH_OF_SOME x[k] = aside_term(row, lane[k], x[k]);
-        if (row->classes > ORDER_LANES)
-            EACH_OF_SOME x[k] = x[k] + aside_term(row, lane[k] + ORDER_LANES, next[k]);
+        EACH_CLASS x[c] = f32_of((uint32_t)half[c] << 16);
     }
-    return (((double)x[0] + (double)x[1]) + ((double)x[2] + (double)x[3])) +
-           (((double)x[4] + (double)x[5]) + ((double)x[6] + (double)x[7]));
 }
 
-/* The sum of a tile in the order, but for the label: its lanes by bit-reversed numbers. */
-template <load_function load> ALWAYS_INLINE double aside_sum(const aside_row *row) {
-    double sum = 0, node[4] = {};
-#pragma unroll 1
-    for (int i = 0; i < 16; i++) {
-        const int first = (i & 1) << 3 | (i & 2) << 1 | (i & 4) >> 1 | (i & 8) >> 3;
-        sum = first < row->classes ? aside_lanes<load>(row, first) : 0;
-#pragma unroll
-        for (int level = 0; level < 4; level++) {
-            if (!(i >> level & 1)) {
-                node[level] = sum;
-                break;
-            }
-            sum = node[level] + sum;
-        }
+ALWAYS_INLINE void read_aside(const cuda_row *job, const aside_part *part, int64_t offset, real *x) {
+    const int step = (int)job->class_stride[0] << part->log2_team;
+    const int64_t first = offset + part->warp * job->class_stride[0];
+    const void *from = job->data[CUDA_ROW_INPUT];
+    if (job->dtype[CUDA_ROW_INPUT] == ONEPASS_F32) /* a double would be computed with in double */
+        read_kept(part->classes, (const real *)from + first, step, -REAL_INFINITY, x);
+    else
+        read_kept_halves(part->classes, (const uint16_t *)from + first, step, job->dtype[CUDA_ROW_INPUT] == ONEPASS_F16,
+                         x);
+}
+
+template <int dtype, typename number> ALWAYS_INLINE void store_kept(int classes, number *to, int step, const real *x) {
+    constexpr int most = CUDA_ASIDE_KEPT;
+    EACH_FOUR_CLASSES(store_one(dtype, stepped(to, step, c), 0, x[c]),
+                      if (c < classes) store_one(dtype, stepped(to, step, c), 0, x[c]))
+}
+
+ALWAYS_INLINE void store_aside(const cuda_row *job, const aside_part *part, int64_t offset, const real *x) {
+    const int step = (int)job->gradient_stride[0] << part->log2_team;
+    const int64_t first = offset + part->warp * job->gradient_stride[0];
+    void *to = job->data[CUDA_ROW_GRADIENT];
+    switch (job->dtype[CUDA_ROW_GRADIENT]) {
+    case ONEPASS_F32:
+        store_kept<ONEPASS_F32>(part->classes, (float *)to + first, step, x);
+        break;
+    case ONEPASS_BF16:
+        store_kept<ONEPASS_BF16>(part->classes, (uint16_t *)to + first, step, x);
+        break;
+    case ONEPASS_F16:
+        store_kept<ONEPASS_F16>(part->classes, (uint16_t *)to + first, step, x);
+        break;
+    default:
+        store_kept<ONEPASS_F64>(part->classes, (double *)to + first, step, x);
     }
+}
+
+/* -------------------------------------------------------------------- sums -- */
+
+/* The order's tree over lanes, those from the first on that are `step` apart: loops would not be unrolled. */
+template <int count, int step> struct tree_by_halves {
+    ALWAYS_INLINE double sum(const double *lane) {
+        return tree_by_halves<count, 2 * step>::sum(lane) + tree_by_halves<count, 2 * step>::sum(lane + step);
+    }
+};
+template <int count> struct tree_by_halves<count, count> {
+    ALWAYS_INLINE double sum(const double *lane) {
+        return *lane;
+    }
+};
+
+/* A lane of the tile: neighbouring lines, and then what they come to. */
+template <int lanes, int lines> struct tree_of_lines {
+    ALWAYS_INLINE real sum(const real *x) {
+        return tree_of_lines<lanes, lines / 2>::sum(x) + tree_of_lines<lanes, lines / 2>::sum(x + lines / 2 * lanes);
+    }
+};
+template <int lanes> struct tree_of_lines<lanes, 1> {
+    ALWAYS_INLINE real sum(const real *x) {
+        return *x;
+    }
+};
+
+/* The tree over the lanes of a thread; what remains of it is over the warps of a team. */
+template <int team> ALWAYS_INLINE double sum_kept(const real *x) {
+    constexpr int lanes = ORDER_LANES / team;
+    double lane[lanes];
+#pragma unroll
+    for (int i = 0; i < lanes; i++)
+        lane[i] = (double)tree_of_lines<lanes, CUDA_ASIDE_KEPT / lanes>::sum(x + i);
+    return tree_by_halves<lanes, 1>::sum(lane);
+}
+
+template <int team> ALWAYS_INLINE double sum_of_team(const double (*of_warp)[ORDER_WARP], int thread) {
+    double sum[team];
+#pragma unroll
+    for (int w = 0; w < team; w++)
+        sum[w] = of_warp[w][thread];
+    return tree_by_halves<team, 1>::sum(sum);
+}
+
+/* From logits to exponentials, the label's 0, and their sum. */
+template <int warps>
+ALWAYS_INLINE double exponentiate_kept(const cuda_row *job, const aside_part *part, const softmax_shift *shift,
+                                       int label, real *x) {
+    constexpr int most = CUDA_ASIDE_KEPT;
+    const int own = place_kept(part, label), classes = part->classes;
+    const softmax softmax = softmax_of_job(job);
+    if (shift->anchor != 0)
+        EACH_CLASS x[c] = x[c] - shift->anchor;
+    EACH_CLASS x[c] = softmax_exponential(&softmax, shift, x[c]);
+    EACH_CLASS x[c] = c == own ? 0 : x[c];
+    return part->team == warps ? sum_kept<warps>(x) : sum_kept<warps / 2>(x);
+}
+
+/* What a row's parts come to. */
+template <int warps> ALWAYS_INLINE row_sum sum_of_row(const cuda_row *job, const aside_block<warps> *shared, int i) {
+    row_sum sum = {};
+    if (shared->rows[i].part != ROW_COUNTS)
+        return sum;
+    const softmax softmax = softmax_of_job(job);
+    const softmax_shift shift = shift_of(job, shared->largest[i]);
+    sum.exponent = shift.exponent;
+    sum.good = shift.exponent - shift.exponent == 0;
+    sum.largest = shift.largest;
+    sum.label_logit = shared->label_logit[i];
+    sum.others = shared->others[i];
+    sum.own = (double)softmax_exponential(&softmax, &shift, sum.label_logit - shift.anchor);
     return sum;
 }
 
-/* From logits to slopes. */
-template <load_function load>
-ALWAYS_INLINE void aside_gradient(const cuda_row *job, const aside_row *row, int64_t gradient,
-                                  const few_slopes *slopes) {
+/* -------------------------------------------------------------------- rows -- */
+
+/* From exponentials to slopes. */
+ALWAYS_INLINE void write_aside(const cuda_row *job, const aside_part *part, const row *row, const few_slopes *slopes,
+                               real *x) {
+    constexpr int most = CUDA_ASIDE_KEPT;
+    const int own = place_kept(part, row->part == ROW_COUNTS ? (int)row->label : -1), classes = part->classes;
+    few_gradient<most>(classes, slopes, x);
+    EACH_CLASS x[c] = c == own ? slopes->own : x[c];
+    store_aside(job, part, row->gradient, x);
+}
+
+/* One row a thread, of which the team's other warps have the rest. Warps take turns at what is done once a row. */
+template <typename loss, int warps>
+ALWAYS_INLINE void run_team(const cuda_row *job, int i, bool is_there, int turn, aside_block<warps> *shared) {
+    constexpr int most = CUDA_ASIDE_KEPT;
+    const place_in_block at = here_in_block();
+    const aside_part part = aside_part_of(job, is_there);
+    const int first_warp = at.warp - part.warp, classes = part.classes;
+    const row *row = &shared->rows[i];
+    const bool joins = is_there && (turn & (part.team - 1)) == part.warp;
+    real x[most] = {}, largest = -REAL_INFINITY;
+    read_aside(job, &part, row->input, x);
+    EACH_CLASS largest = larger_or_nan(largest, x[c]);
+    shared->largest_of_warp[at.warp][at.thread] = largest;
+    __syncthreads();
+#pragma unroll
+    for (int w = 0; w < warps; w++)
+        if (w < part.team)
+            largest = larger_or_nan(largest, shared->largest_of_warp[first_warp + w][at.thread]);
+    const softmax_shift shift = shift_of(job, largest);
+    const int label = is_there && row->part == ROW_COUNTS ? (int)row->label : -1;
+    shared->sum_of_warp[at.warp][at.thread] = exponentiate_kept<warps>(job, &part, &shift, label, x);
+    __syncthreads();
+    if (joins) {
+        shared->largest[i] = largest;
+        shared->others[i] = part.team == warps ? sum_of_team<warps>(shared->sum_of_warp, at.thread)
+                                               : sum_of_team<warps / 2>(shared->sum_of_warp + first_warp, at.thread);
+    }
+    if (!job->data[CUDA_ROW_GRADIENT])
+        return;
+    if (joins) {
+        const row_sum sum = sum_of_row(job, shared, i);
+        shared->slopes[i] = few_slopes_of<loss>(job, per_divisor_of(job), row, &sum);
+    }
+    __syncthreads();
+    if (is_there)
+        write_aside(job, &part, row, &shared->slopes[i], x);
+}
+
+template <typename loss, int warps>
+ALWAYS_INLINE void run_block_aside(const cuda_row *job, int64_t first, aside_block<warps> *shared) {
+    const int64_t left = job->rows - first;
+    const int most = job->lines * ORDER_WARP, rows = left < most ? (int)left : most, thread = (int)threadIdx.x;
+    const int at_a_time = (warps >> job->group) * ORDER_WARP;
+    const int own = (thread / ORDER_WARP >> job->group) * ORDER_WARP + thread % ORDER_WARP;
+    if (thread < rows) {
+        describe_row<ROW_LABEL>(job, first + thread, &shared->rows[thread]);
+        shared->label_logit[thread] = row_logit(job, &shared->rows[thread]);
+    }
+    __syncthreads();
 #pragma unroll 1
-    for (int first = 0; first < row->classes; first += ASIDE_SOME) {
-        real x[ASIDE_SOME];
-        EACH_OF_SOME x[k] = slopes->plain ? aside_logit<load>(row, first + k) : 0;
-        EACH_OF_SOME {
-            const real e = softmax_exponential(&row->base, &row->shift, x[k] - row->shift.anchor);
-            real slope = canonical(e * slopes->f);
-            if (slopes->upstream != 1)
-                slope = canonical(slope * slopes->upstream);
-            slope = slopes->plain ? slope : slopes->otherwise;
-            x[k] = first + k == row->label ? slopes->own : slope;
-        }
-        EACH_OF_SOME if (first + k < row->classes)
-            store_one(job->dtype[CUDA_ROW_GRADIENT], job->data[CUDA_ROW_GRADIENT],
-                      gradient + (first + k) * job->gradient_stride[0], x[k]);
+    for (int base = 0, turn = 0; base < rows; base += at_a_time, turn++) {
+        const int i = base + own;
+        run_team<loss, warps>(job, i < rows ? i : 0, i < rows, turn, shared);
+    }
+    __syncthreads();
+    if (thread < rows) {
+        const row_sum sum = sum_of_row(job, shared, thread);
+        finish_row<loss>(job, &shared->rows[thread], first + thread, &sum);
     }
 }
 
-template <typename loss, load_function load> ALWAYS_INLINE void run_aside_row(const cuda_row *job, int64_t index) {
-    const row row = describe_row_here<ROW_LABEL>(job, index);
-    const bool counts = row.part == ROW_COUNTS;
-    const real label_logit = row_logit(job, &row);
-    aside_row own = {
-        job->data[CUDA_ROW_INPUT], row.input, job->class_stride[0], (int)job->classes, counts ? (int)row.label : -1,
-        softmax_of_job(job),       {}};
-    row_sum sum = {};
-    if (counts) {
-        own.shift = shift_of(job, aside_largest<load>(&own));
-        sum.exponent = own.shift.exponent;
-        sum.good = own.shift.exponent - own.shift.exponent == 0;
-        sum.largest = own.shift.largest;
-        sum.label_logit = label_logit;
-        sum.others = aside_sum<load>(&own);
-        sum.own = (double)softmax_exponential(&own.base, &own.shift, label_logit - own.shift.anchor);
-    }
-    if (job->data[CUDA_ROW_GRADIENT]) {
-        const few_slopes slopes = few_slopes_of<loss>(job, per_divisor_of(job), &row, &sum);
-        aside_gradient<load>(job, &own, row.gradient, &slopes);
-    }
-    finish_row_here<loss>(job, &row, index, &sum);
-}
-
-template <typename loss, load_function load> ALWAYS_INLINE void run_aside_rows(const cuda_row *job) {
-#pragma unroll 1
-    for (int64_t index = (int64_t)blockIdx.x * FEW_THREADS + threadIdx.x; index < job->rows;
-         index += (int64_t)gridDim.x * FEW_THREADS)
-        run_aside_row<loss, load>(job, index);
-}
-
-template <typename loss> ALWAYS_INLINE void run_aside(const cuda_row *job) {
+template <typename loss, int warps> ALWAYS_INLINE void run_aside(const cuda_row *job) {
+    __shared__ aside_block<warps> shared;
     if (is_done_before(job))
         return;
-    switch (job->dtype[CUDA_ROW_INPUT]) {
-    case ONEPASS_F32:
-        run_aside_rows<loss, load_f32>(job);
-        break;
-    case ONEPASS_BF16:
-        run_aside_rows<loss, load_bf16>(job);
-        break;
-    default: /* a double would be computed with in double */
-        run_aside_rows<loss, load_f16>(job);
+    const int64_t rows = (int64_t)job->lines * ORDER_WARP;
+#pragma unroll 1
+    for (int64_t first = blockIdx.x * rows; first < job->rows; first += gridDim.x * rows) {
+        run_block_aside<loss, warps>(job, first, &shared);
+        __syncthreads(); /* before the next rows */
     }
 }
 

@@ -29,12 +29,6 @@ template <row_kind kind> ALWAYS_INLINE row_group describe_group(const cuda_row *
     return group;
 }
 
-/* A warp's room in shared memory: rows that are not moved as vectors are written through it. */
-ALWAYS_INLINE real *room_of_warp(int warp) {
-    extern __shared__ __align__(16) unsigned char shared_memory[];
-    return (real *)shared_memory + warp * ORDER_TILE;
-}
-
 /* Places in shared memory for the sums of tiles. */
 #define WAITING_TILES(count, weighs)                                                                                   \
     __shared__ double waiting_others[count], waiting_leading[weighs ? count : 1], waiting_weights[weighs ? count : 1], \
@@ -90,8 +84,7 @@ ALWAYS_INLINE void count_group(const cuda_row *job, const row_group *group, cons
 
 /* Values alone, or, where classes are shared out, the sums of tiles. Tiles of all rows of a group are taken one after
  * the other, whatever their row. */
-template <typename loss, weighing weighs, row_access access, bool leaves_sums>
-ALWAYS_INLINE void run_forward(const cuda_row *job) {
+template <typename loss, weighing weighs, bool leaves_sums> ALWAYS_INLINE void run_forward(const cuda_row *job) {
     WAITING_TILES(CUDA_MOST_ROW_TILES, weighs != WEIGHS_NOTHING);
     __shared__ row rows[CUDA_MOST_GROUP];
     __shared__ row_sum sums_of_rows[CUDA_MOST_GROUP];
@@ -106,9 +99,9 @@ ALWAYS_INLINE void run_forward(const cuda_row *job) {
             const tile tile = row_tile_at(t, job->classes, at.thread, NULL);
             own_numbers x, u;
             tile_sums sums;
-            const own_range range = gather_logits<access>(job, row->input, &tile, x);
+            const own_range range = gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
             if (weighs == WEIGHS_EACH)
-                gather_weights<loss::KIND, access>(job, row->target, &tile, u);
+                gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
             sum_tile<loss::KIND>(job, row->label, &tile, range, weighs, x, u, &sums);
             leave_tile<loss::KIND>(&waiting, i * tiles + t, at.thread, weighs != WEIGHS_NOTHING, &sums);
         }
@@ -127,9 +120,9 @@ ALWAYS_INLINE void run_forward(const cuda_row *job) {
         count_group(job, &group, rows);
 }
 
-/* The same of vectors and labels, which is what matters most: the sums of tiles are made some together, and little is
+/* The same of labels, which is what matters most: the sums of tiles are made some together, and little is
  * asked for a tile that is known of its row. */
-template <typename loss, bool leaves_sums> ALWAYS_INLINE void run_values(const cuda_row *job) {
+template <typename loss, row_access access, bool leaves_sums> ALWAYS_INLINE void run_values(const cuda_row *job) {
     WAITING_TILES(CUDA_MOST_ROW_TILES, false);
     __shared__ __align__(16) real lanes[CUDA_VALUES_WARPS][ORDER_TOGETHER * ORDER_PITCH];
     __shared__ row rows[CUDA_MOST_GROUP];
@@ -142,15 +135,15 @@ template <typename loss, bool leaves_sums> ALWAYS_INLINE void run_values(const c
 #pragma unroll 1
     while (i < group.count) {
         const int64_t input = rows[i].input;
-        const int label = (int)rows[i].label, part = rows[i].part;
+        const int label = (int)rows[i].label, part = rows[i].part, ahead = row_ahead<access>(job, input);
 #pragma unroll 1
         for (; t < tiles; t += at.warps) {
             if (part != ROW_COUNTS)
                 continue;
-            const tile tile = short_tile_at(t, classes, at.thread);
+            const tile tile = dense_tile_at<access>(t, classes, ahead, at.thread);
             own_numbers x;
             real lane[ORDER_OWN_LANES];
-            const own_range range = gather_logits<ROW_VECTORS>(job, input, &tile, x);
+            const own_range range = gather_logits<access>(job, input, &tile, x);
             const real largest = sum_lanes_of_tile(job, label - t * ORDER_TILE, &tile, range, x, lane);
             leave_lanes(&waiting, i * tiles + t, at.thread, largest, lane, &room);
         }
@@ -174,8 +167,10 @@ template <typename loss, bool leaves_sums> ALWAYS_INLINE void run_values(const c
 /* ----------------------------------------------------- value and gradient -- */
 
 /* A warp has a tile of each row, whose exponentials it keeps until the row's sum is known. All warps join the tiles for
- * themselves, which saves a barrier; the value is left for later. */
-template <typename loss, weighing weighs, int most_warps> ALWAYS_INLINE void run_both(const cuda_row *job) {
+ * themselves, which saves a barrier; the value is left for later. Of rows that are single tiles each warp has its own;
+ * a barrier before each keeps warps where the others' instructions are at hand. */
+template <typename loss, weighing weighs, row_access access, int most_warps, bool single>
+ALWAYS_INLINE void run_both(const cuda_row *job) {
     WAITING_TILES(2 * most_warps, weighs != WEIGHS_NOTHING);
     __shared__ row rows[CUDA_MOST_GROUP];
     __shared__ row_sum sums_of_rows[CUDA_MOST_GROUP];
@@ -183,40 +178,51 @@ template <typename loss, weighing weighs, int most_warps> ALWAYS_INLINE void run
         return;
     const place_in_block at = here_in_block();
     const row_group group = describe_group<loss::KIND>(job, rows);
-    const tile tile = row_tile_at(at.warp, job->classes, at.thread, NULL);
-    const int power = up_to_power_of_two(at.warps);
+    tile tile = row_tile_at(single ? 0 : at.warp, job->classes, at.thread, NULL);
+    const int warps = single ? 1 : at.warps, power = up_to_power_of_two(warps), step = single ? at.warps : 1;
     const double per_divisor = per_divisor_of(job);
     int turn = 0;
 #pragma unroll 1
-    for (int i = 0; i < group.count; i++) {
+    for (int first = 0; first < group.count; first += step) {
+        const int i = single ? first + at.warp : first, slot = turn + (single ? at.warp : 0);
+        if (single)
+            __syncthreads();
+        if (i >= group.count)
+            continue;
         const row *row = &rows[i];
+        tile.ahead = row_ahead<access>(job, row->input);
         if (row->part != ROW_COUNTS) {
-            fill_gradient<ROW_VECTORS>(job, row->gradient, 0, &tile, row->part == ROW_BAD ? REAL_NAN : 0);
+            fill_gradient<access>(job, row->gradient, 0, &tile, row->part == ROW_BAD ? REAL_NAN : 0);
             continue;
         }
         own_numbers x, u;
         tile_sums sums;
         row_sum joined;
-        const own_range range = gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
+        const own_range range = gather_logits<access>(job, row->input, &tile, x);
         const real label_logit = loss::KIND == ROW_LABEL ? row_logit(job, row) : -REAL_INFINITY;
         if (weighs == WEIGHS_EACH)
-            gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
+            gather_weights<loss::KIND, access>(job, row->target, &tile, u);
         sum_tile<loss::KIND>(job, row->label, &tile, range, weighs, x, u, &sums);
         leave_tile<loss::KIND>(&waiting, turn + at.warp, at.thread, weighs != WEIGHS_NOTHING, &sums);
-        __syncthreads();
-        join_few_tiles<loss::KIND>(job, &waiting, turn, at.warps, power, at.thread, weighs != WEIGHS_NOTHING, row,
+        if (single)
+            __syncwarp();
+        else
+            __syncthreads();
+        join_few_tiles<loss::KIND>(job, &waiting, slot, warps, power, at.thread, weighs != WEIGHS_NOTHING, row,
                                    label_logit, &joined);
         turn ^= most_warps;
-        if (threadIdx.x == 0)
+        if (single ? at.thread == 0 : threadIdx.x == 0)
             sums_of_rows[i] = joined;
         if (joined.good) {
             const row_factors factors = factors_of_row<loss>(job, per_divisor, row, &joined);
             const real f = row_tile_factor(&factors, shift_of(job, sums.largest).exponent, joined.exponent);
-            write_gradient<ROW_VECTORS>(job, row, &tile, &factors, f, weighs, x, u);
+            write_gradient<access>(job, row, &tile, &factors, f, weighs, x, u);
         } else {
-            fill_gradient<ROW_VECTORS>(job, row->gradient, 0, &tile, REAL_NAN);
+            fill_gradient<access>(job, row->gradient, 0, &tile, REAL_NAN);
         }
     }
+    if (single)
+        __syncthreads();
     if (at.warp != 0)
         return;
     __syncwarp();
@@ -233,8 +239,9 @@ typedef struct joined_row {
     bool good;
 } joined_row;
 
-/* Gradients from the rows' states: no tile needs another. */
-template <typename loss, weighing weighs, row_access access> ALWAYS_INLINE void run_backward(const cuda_row *job) {
+/* Gradients from the rows' states: no tile needs another. Of a torn tile the largest logit is told. */
+template <typename loss, weighing weighs, row_access access, bool is_torn>
+ALWAYS_INLINE void run_backward(const cuda_row *job) {
     __shared__ row rows[CUDA_MOST_GROUP];
     __shared__ joined_row told[CUDA_MOST_GROUP];
     if (is_done_before(job))
@@ -255,13 +262,14 @@ template <typename loss, weighing weighs, row_access access> ALWAYS_INLINE void 
 #pragma unroll 1
     while (i < group.count) {
         const row *row = &rows[i];
-        const tile tile = row_tile_at(t, job->classes, at.thread, room_of_warp(at.warp));
+        const tile tile = dense_tile_at<access>(t, (int)job->classes, row_ahead<access>(job, row->input), at.thread);
         if (row->part == ROW_COUNTS && told[i].good) {
             own_numbers x, u;
             const own_range range = gather_logits<access>(job, row->input, &tile, x);
             if (weighs == WEIGHS_EACH)
                 gather_weights<loss::KIND, access>(job, row->target, &tile, u);
-            const softmax_shift shift = shift_of(job, warp_largest_at_once(range.largest));
+            const softmax_shift shift =
+                shift_of(job, is_torn ? largest_of_tile(job, row, &tile, 0) : warp_largest_at_once(range.largest));
             const row_factors factors = told[i].factors;
             const real f = row_tile_factor(&factors, shift.exponent, told[i].exponent);
             const softmax softmax = softmax_of_job(job);

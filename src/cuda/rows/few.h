@@ -374,7 +374,8 @@ ALWAYS_INLINE void run_few_span(const cuda_row *job, const few_block *block, int
 
 /* Blocks take turns where there are fewer of them than rows ask for. One that adds up rows has a tile of them. */
 template <typename loss, bool writes, int most> ALWAYS_INLINE void run_few(const cuda_row *job) {
-    real *buffers = room_of_warp(0); /* two of as many places as CUDA_FEW_PITCH() says, or one for one line */
+    extern __shared__ __align__(16) unsigned char shared_memory[];
+    real *buffers = (real *)shared_memory; /* two of as many places as CUDA_FEW_PITCH() says, or one for one line */
     if (writes && is_done_before(job))
         return;
     const few_block block = few_block_of(job);

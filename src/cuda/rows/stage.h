@@ -133,10 +133,10 @@ ALWAYS_INLINE void empty_few(const cuda_row *job, int64_t first, bool plain, int
     }
 
 /* An address by one instruction, which compilers take two or three for. */
-ALWAYS_INLINE const real *stepped(const real *from, int stride, int steps) {
-#if defined(__CUDACC__) && !defined(ONEPASS_REAL_F64)
-    const real *to;
-    asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(to) : "r"(stride), "r"(steps * 4), "l"(from));
+template <typename number> ALWAYS_INLINE number *stepped(number *from, int stride, int steps) {
+#if defined(__CUDACC__)
+    number *to;
+    asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(to) : "r"(stride), "r"(steps * (int)sizeof(number)), "l"(from));
     return to;
 #else
     return from + (int64_t)steps * stride;

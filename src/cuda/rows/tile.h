@@ -5,12 +5,12 @@
 #ifndef ONEPASS_CUDA_ROWS_TILE_H
 #define ONEPASS_CUDA_ROWS_TILE_H
 
-#include "cuda/rows/row.h"
+#include "cuda/rows/loose.h"
 
 /* How a row's classes lie in memory. */
 typedef enum row_access {
     ROW_VECTORS, /* without gaps, four at a time at an aligned address, in float or a 16-bit type */
-    ROW_LOOSE,   /* the same without the address, or with a number of classes that four does not divide */
+    ROW_LOOSE,   /* the same at any address, with any number of classes */
     ROW_ANYHOW   /* of any type, anywhere: through shared memory */
 } row_access;
 
@@ -20,8 +20,20 @@ ALWAYS_INLINE tile row_tile_at(int64_t index, int64_t classes, int thread, real 
 }
 
 /* The same of a row that is not longer than tiles can wait, without a buffer. */
-ALWAYS_INLINE tile short_tile_at(int index, int classes, int thread) {
-    return tile_at(index, classes - index * ORDER_TILE, thread, NULL);
+template <row_access access> ALWAYS_INLINE tile dense_tile_at(int index, int classes, int ahead, int thread) {
+    tile tile = tile_at(index, classes - index * ORDER_TILE, thread, NULL);
+    if (access == ROW_LOOSE)
+        tile.ahead = ahead;
+    return tile;
+}
+
+/* What its tiles are told. */
+template <row_access access> ALWAYS_INLINE int row_ahead(const cuda_row *job, int64_t input) {
+#if !defined(ONEPASS_REAL_F64)
+    if (access == ROW_LOOSE)
+        return elements_ahead(job, CUDA_ROW_INPUT, input);
+#endif
+    return 0;
 }
 
 /* ----------------------------------------------------------------- gather -- */
@@ -34,18 +46,23 @@ ALWAYS_INLINE void unpack_rows(bool f16, const uint2 *half, own_numbers x) {
         EACH_LINE unpack_half(false, half[line], x[line]);
 }
 
-template <load_function load>
-ALWAYS_INLINE void gather_one_by_one(const tile *tile, const void *from, real otherwise, own_numbers x) {
-    EACH_NUMBER x[line][own] = is_in(tile, line, own) ? load(from, own_element(tile, line, own)) : otherwise;
+/* Those beyond the last class, which were read as 0. */
+ALWAYS_INLINE void stand_in(const tile *tile, real otherwise, own_numbers x) {
+    if (tile->count < ORDER_TILE)
+        EACH_NUMBER x[line][own] = is_in(tile, line, own) ? x[line][own] : otherwise;
 }
 
 ALWAYS_INLINE void gather_loose(const tile *tile, const void *from, int32_t dtype, real otherwise, own_numbers x) {
-    if (dtype == ONEPASS_F32)
-        gather_one_by_one<load_f32>(tile, from, otherwise, x);
-    else if (dtype == ONEPASS_BF16)
-        gather_one_by_one<load_bf16>(tile, from, otherwise, x);
-    else
-        gather_one_by_one<load_f16>(tile, from, otherwise, x);
+    if (dtype == ONEPASS_F32) {
+        vector read[ORDER_LINES];
+        read_fours(tile, (const real *)from, (real)0, read);
+        EACH_LINE unpack_vector(read[line], x[line]);
+    } else {
+        uint2 half[ORDER_LINES];
+        read_fours(tile, (const uint16_t *)from, (uint16_t)0, half);
+        unpack_rows(dtype == ONEPASS_F16, half, x);
+    }
+    stand_in(tile, otherwise, x);
 }
 
 ALWAYS_INLINE void gather_floats(const tile *tile, const real *from, real otherwise, own_numbers x) {
@@ -162,10 +179,13 @@ template <row_access access>
 ALWAYS_INLINE own_range gather_logits(const cuda_row *job, int64_t input, const tile *tile, own_numbers x) {
     const int32_t dtype = job->dtype[CUDA_ROW_INPUT];
 #if ROW_KEEPS_NAN
-    if (access == ROW_VECTORS && dtype == ONEPASS_BF16) {
+    if (access != ROW_ANYHOW && dtype == ONEPASS_BF16) {
         uint2 half[ORDER_LINES];
         const uint16_t *from = (const uint16_t *)job->data[CUDA_ROW_INPUT] + input + tile->index * ORDER_TILE;
-        gather_halves(tile, from, make_uint2(0xff80ff80u, 0xff80ff80u), half);
+        if (access == ROW_LOOSE)
+            read_fours(tile, from, (uint16_t)0xff80u, half);
+        else
+            gather_halves(tile, from, make_uint2(0xff80ff80u, 0xff80ff80u), half);
         unpack_rows(false, half, x);
         return range_of_pairs(half);
     }
@@ -188,7 +208,7 @@ ALWAYS_INLINE void leave_label_out(const tile *tile, int place, own_numbers x) {
     switch (place / ORDER_LANES) { /* one branch for all threads, and one line of four */
 #define LEAVE_OUT(line)                                                                                                \
     case line:                                                                                                         \
-        EACH_OWN x[line][own] = order_lane(tile->thread, own) == lane ? 0 : x[line][own];                              \
+        EACH_OWN x[line][own] = own_lane(tile, own) == lane ? 0 : x[line][own];                                        \
         break;
         LEAVE_OUT(0)
         LEAVE_OUT(1)
@@ -228,6 +248,14 @@ ALWAYS_INLINE void sum_weights(const tile *tile, const softmax_shift *shift, wei
     sums->weighted = sum_of_tile(tile->thread, term);
 }
 
+/* The sums of the lanes that a thread has in the order. */
+ALWAYS_INLINE void sum_lanes_in_order(const tile *tile, const own_numbers x, real *lane) {
+    sum_lanes(x, lane);
+#if !defined(ONEPASS_REAL_F64)
+    bring_lanes_home(tile, lane);
+#endif
+}
+
 /* Logits become exponentials, the label's 0, of which the lanes are added up. Returns the largest logit. */
 ALWAYS_INLINE real sum_lanes_of_tile(const cuda_row *job, int label_place, const tile *tile, own_range range,
                                      own_numbers x, real *lane) {
@@ -236,7 +264,7 @@ ALWAYS_INLINE real sum_lanes_of_tile(const cuda_row *job, int label_place, const
     const softmax softmax = softmax_of_job(job);
     exponentiate(&softmax, &shift, tile, is_calm_tile(&softmax, &shift, range.smallest), x);
     leave_label_out(tile, label_place, x);
-    sum_lanes(x, lane);
+    sum_lanes_in_order(tile, x, lane);
     return largest;
 }
 
@@ -253,8 +281,10 @@ ALWAYS_INLINE void sum_tile(const cuda_row *job, int64_t label, const tile *tile
     if (kind == ROW_PROBABILITIES) {
         sums->others = sum_without_leading(tile, row_most_of_tile(&softmax, &shift), x, &sums->leading);
     } else {
+        real lane[ORDER_OWN_LANES];
         leave_label_out(tile, place_in_tile(tile, label), x);
-        sums->others = sum_of_tile(tile->thread, x);
+        sum_lanes_in_order(tile, x, lane);
+        sums->others = order_lanes(tile->thread, lane);
         sums->leading = 0;
     }
 }
@@ -277,40 +307,32 @@ ALWAYS_INLINE uint32_t pair_of_bf16(real low, real high, bool calm) {
     return first >> 16 | (second & 0xffff0000u);
 }
 
+ALWAYS_INLINE uint2 four_bf16(bool calm, const real *x) {
+    return make_uint2(pair_of_bf16(x[0], x[1], calm), pair_of_bf16(x[2], x[3], calm));
+}
+
 ALWAYS_INLINE void scatter_bf16(const tile *tile, uint16_t *to, bool calm, const own_numbers x) {
     EACH_LINE {
         if (is_in(tile, line, 0))
-            *(uint2 *)own_place(tile, to, line, 0) =
-                make_uint2(pair_of_bf16(x[line][0], x[line][1], calm), pair_of_bf16(x[line][2], x[line][3], calm));
+            *(uint2 *)own_place(tile, to, line, 0) = four_bf16(calm, x[line]);
     }
 }
 
-/* Through the warp's room in shared memory, so that neighbouring threads write neighbouring numbers. */
-template <typename number> ALWAYS_INLINE void empty_room(const tile *tile, const number *room, number *to) {
-    number x[ORDER_TILE / ORDER_WARP];
-    __syncwarp();
-#pragma unroll
-    for (int k = 0; k < ORDER_TILE / ORDER_WARP; k++)
-        x[k] = room[tile->thread + k * ORDER_WARP];
-#pragma unroll
-    for (int k = 0; k < ORDER_TILE / ORDER_WARP; k++)
-        if (tile->thread + k * ORDER_WARP < tile->count)
-            to[tile->thread + k * ORDER_WARP] = x[k];
-    __syncwarp();
-}
-
-ALWAYS_INLINE void scatter_loose(const tile *tile, void *to, int32_t dtype, const own_numbers x) {
-    uint16_t *room = (uint16_t *)tile->buffer;
+ALWAYS_INLINE void scatter_loose(const tile *tile, void *to, int32_t dtype, bool calm, const own_numbers x) {
     if (dtype == ONEPASS_F32) {
-        EACH_LINE *(vector *)own_place(tile, tile->buffer, line, 0) = pack_vector(x[line]);
-        empty_room(tile, tile->buffer, (real *)to);
+        vector four[ORDER_LINES];
+        EACH_LINE four[line] = pack_vector(x[line]);
+        write_fours(tile, (real *)to, four);
         return;
     }
+    uint2 four[ORDER_LINES];
     if (dtype == ONEPASS_F16)
-        EACH_LINE *(uint2 *)own_place(tile, room, line, 0) = pack_half(true, x[line]);
+        EACH_LINE four[line] = pack_half(true, x[line]);
+    else if (calm)
+        EACH_LINE four[line] = four_bf16(true, x[line]);
     else
-        EACH_LINE *(uint2 *)own_place(tile, room, line, 0) = pack_half(false, x[line]);
-    empty_room(tile, room, (uint16_t *)to);
+        EACH_LINE four[line] = four_bf16(false, x[line]);
+    write_fours(tile, (uint16_t *)to, four);
 }
 
 ALWAYS_INLINE void scatter_vectors(const tile *tile, void *to, int32_t dtype, bool calm, const own_numbers x) {
@@ -344,7 +366,7 @@ ALWAYS_INLINE void scatter_row(const tile *tile, void *row, int32_t dtype, int64
         return;
     }
     if (access == ROW_LOOSE) {
-        scatter_loose(tile, to, dtype, x);
+        scatter_loose(tile, to, dtype, calm, x);
         return;
     }
 #endif
@@ -358,6 +380,15 @@ template <row_access access>
 ALWAYS_INLINE void scatter_gradient(const cuda_row *job, int64_t offset, int k, const tile *tile, bool calm,
                                     const own_numbers x) {
     const int which = CUDA_ROW_GRADIENT + k;
+#if !defined(ONEPASS_REAL_F64)
+    if (access == ROW_LOOSE &&
+        elements_ahead(job, which, offset) != tile->ahead) { /* as views of longer rows have it */
+        EACH_NUMBER if (is_in(tile, line, own))
+            store_one(job->dtype[which], job->data[which],
+                      offset + tile->index * ORDER_TILE + own_element(tile, line, own), x[line][own]);
+        return;
+    }
+#endif
     scatter_row<access>(tile, job->data[which], job->dtype[which], offset, job->gradient_stride[k], calm, x);
 }
 
@@ -383,7 +414,8 @@ ALWAYS_INLINE void scale_gradient(real upstream, bool calm, own_numbers x) {
 /* The label's own slope stands by itself: whoever has written its place does so again. */
 ALWAYS_INLINE void put_label(const cuda_row *job, const row *row, const tile *tile, real own) {
     const int64_t place = row->label - tile->index * ORDER_TILE;
-    if (place < 0 || place >= tile->count || (int)place % ORDER_LANES / ORDER_OWN_LANES != tile->thread)
+    const int lane = ((int)place + tile->ahead) % ORDER_LANES; /* as if the row were not loose */
+    if (place < 0 || place >= tile->count || lane / ORDER_OWN_LANES != tile->thread)
         return;
     const real slope = row->upstream != 1 ? canonical(canonical(own) * row->upstream) : canonical(own);
     store_one(job->dtype[CUDA_ROW_GRADIENT], job->data[CUDA_ROW_GRADIENT],
