@@ -8,14 +8,15 @@
 #include "cuda/row_kernel.h"
 #include "cuda/rows/weights.h"
 
-/* The kernels that compute the mean of floats, of the header's first loss, and no others. */
+/* The kernels that compute the mean of floats, of the header's first loss, as kernels.def has them, and no others. */
 #define ONLY_cross_entropy(name, target)                                                                               \
     ROW_LOSS_TYPE(name, target)                                                                                        \
     MAKE_ROW_KERNEL(name, rows_any, row, 4, 3)                                                                         \
-    MAKE_ROW_KERNEL(name, rows_forward, row, 8, 4)                                                                     \
-    MAKE_ROW_KERNEL(name, rows_loose_forward, row, 8, 3)                                                               \
-    MAKE_ROW_KERNEL(name, rows_aside, row, 4, 6)                                                                       \
-    MAKE_ROW_KERNEL(name, rows_few_forward, row, 4, 8)                                                                 \
+    MAKE_ROW_KERNEL(name, rows_forward, row, 4, 8)                                                                     \
+    MAKE_ROW_KERNEL(name, rows_loose_forward, row, 4, 8)                                                               \
+    MAKE_ROW_KERNEL(name, rows_aside, row, CUDA_ASIDE_WARPS, 4)                                                        \
+    MAKE_ROW_KERNEL(name, rows_aside_wide, row, 32, 1)                                                                 \
+    MAKE_ROW_KERNEL(name, rows_few_forward, row, 4, 6)                                                                 \
     MAKE_ROW_KERNEL(name, rows_fewer_forward, row, 4, 8)
 #define ONLY_cross_entropy_with_probabilities(name, target)
 #define ROW_LOSS(name, target, ...) ONLY_##name(name, target)
@@ -121,6 +122,8 @@ static const void *kernel_of(const cuda_launch *launch) {
         return (const void *)onepass_cross_entropy_rows_loose_forward;
     case variant_rows_aside:
         return (const void *)onepass_cross_entropy_rows_aside;
+    case variant_rows_aside_wide:
+        return (const void *)onepass_cross_entropy_rows_aside_wide;
     case variant_rows_few_forward:
         return (const void *)onepass_cross_entropy_rows_few_forward;
     case variant_rows_fewer_forward:
@@ -133,8 +136,10 @@ static const void *kernel_of(const cuda_launch *launch) {
         return (const void *)onepass_weights_forward;
     case variant_weighted_forward:
         return (const void *)onepass_weights_weighted_forward;
-    default:
+    case variant_general:
         return (const void *)onepass_weights_general;
+    default:
+        return NULL; /* which the launch refuses */
     }
 }
 
