@@ -194,8 +194,8 @@ enum {
 /* The places of such a row in shared memory. */
 #define CUDA_FEW_PITCH(classes) ((classes) % 8 == 0 ? (classes) + 4 : (classes))
 
-/* Rows side by side: the most of a block, its warps, among which they are shared out if CUDA_WIDE_WARPS need not have
- * them, and the classes of a row that a thread keeps. */
+/* Rows side by side: the most of a block, its warps unless it has CUDA_WIDE_WARPS, and the classes of a row that a
+ * thread keeps. */
 #define CUDA_ASIDE_ROWS  256
 #define CUDA_ASIDE_WARPS 8
 #define CUDA_ASIDE_KEPT  32
@@ -246,7 +246,7 @@ typedef struct cuda_row {
     uint8_t sums;          /* the same: a block has a tile of rows, and adds up their terms itself */
     uint8_t lines;         /* the same: of as many rows as it has threads, or as a warp has, which a block has */
     int32_t group; /* rows of a block; where threads have rows, 1: of those that lie as the kernel likes it; where
-                      warps share them out, how many do */
+                      warps share them out, log2 of how many do */
     cuda_softmax softmax;
     cuda_real kept, share; /* u_c = w_c (kept q_c + share): of smoothed probabilities */
     double smoothing;

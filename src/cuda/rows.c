@@ -243,11 +243,16 @@ static bool is_simple(const job *job, bool in_one_piece) {
            !rows->log_sum_exp.data && !(rows->state && !rows->reads_state) && !needs_lse(job);
 }
 
-/* Neighbouring rows are neighbours in memory. From class to class of a thread is a step of 32 bits. */
+/* Warps that share out a row have every 32nd of its classes at most. */
+static bool is_short_for_warps(int64_t stride) {
+    return is_short(stride) && is_short(stride * WARP);
+}
+
+/* Neighbouring rows are neighbours in memory. */
 static bool lies_aside(const job *job) {
     const view *input = &job->operand[0];
-    return input->ndim > 0 && input->stride[input->ndim - 1] == 1 && is_short(job->rows.class_stride[0] * WARP) &&
-           (!job->gradient[0].data || is_short(job->rows.gradient_stride[0] * WARP));
+    return input->ndim > 0 && input->stride[input->ndim - 1] == 1 && is_short_for_warps(job->rows.class_stride[0]) &&
+           (!job->gradient[0].data || is_short_for_warps(job->rows.gradient_stride[0]));
 }
 
 static cuda_variant row_variant(const job *job, bool *in_one_piece) {

@@ -128,8 +128,8 @@ typedef real half_tile[HALF_TILE][ORDER_OWN_LANES];
 
 #define EACH_HALF_LINE _Pragma("unroll") for (int i = 0; i < HALF_TILE; i++)
 
-#define EACH_OPERAND _Pragma("unroll") for (int j = 0; j < operands; j++)
-#define EACH_READ    EACH_OPERAND _Pragma("unroll") for (int i = 0; i < lines; i++)
+#define EACH_READ_VECTOR _Pragma("unroll") for (int j = 0; j < operands; j++)
+#define EACH_READ        EACH_READ_VECTOR _Pragma("unroll") for (int i = 0; i < lines; i++)
 
 #if !defined(ONEPASS_REAL_F64)
 /* Elements beyond the end are 0. */
@@ -161,7 +161,7 @@ ALWAYS_INLINE void read_elements(const cuda_vector *job, int k, const vector_til
     }
     uint2 half[operands][lines];
     read_fours<uint2, uint16_t, operands, lines>(own, k, first, make_uint2(0, 0), half);
-    EACH_OPERAND {
+    EACH_READ_VECTOR {
         if (job->dtype[CUDA_VECTOR_OPERAND + k + j] == ONEPASS_F16)
             _Pragma("unroll") for (int i = 0; i < lines; i++) unpack_half(true, apart(half[j][i]), x[j][i]);
         else
