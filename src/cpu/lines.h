@@ -48,10 +48,15 @@ ALWAYS_INLINE real stored_term(const tile *tile, int64_t i) {
  * but for the lines to be written. Four lines at a time leave few sums to store beside a gradient (0.44 to 0.8 of a
  * plain loop in that cache); losses that compute long gain nothing by it, and their code would be there four times.
  *
- * Arm's cores like plain streams best: one line at a time, and gradients one element after the other, which keeps their
- * write streaming (mse took twice as long on a Neoverse N1 with two lines at a time). Only losses that compute long
- * want two lines, which do not wait for each other (log_cosh 30 ms instead of 35).
+ * Arm's cores like plain streams best: one line at a time without a pause, and gradients one element after the other,
+ * which keeps their write streaming (mse took twice as long on a Neoverse N1 with two lines at a time). Only losses
+ * that compute long want two lines, which do not wait for each other (log_cosh 30 ms instead of 35), and they wait for
+ * no memory: adding in passing would only have their code there once a line.
  */
+enum {
+    IN_PASSING /* instead of a number of lines: one at a time, with nothing left to add at the end of the tile */
+};
+
 #if defined(__x86_64__)
 enum {
     CAN_PREFETCH = true,
@@ -67,9 +72,9 @@ enum {
     CAN_PREFETCH = false,
     TILES_OF_SUMS = STRIP_TILES,
     BLOCK_OF_LANES = ORDER_LANES,
-    LINES_OF_SUMS_SHORT = 1,
+    LINES_OF_SUMS_SHORT = IN_PASSING,
     LINES_OF_SUMS_LONG = 2,
-    LINES_OF_GRADIENTS_SHORT = 1,
+    LINES_OF_GRADIENTS_SHORT = IN_PASSING,
     LINES_OF_GRADIENTS_LONG = 1
 };
 #endif
@@ -105,12 +110,21 @@ ALWAYS_INLINE void prefetch_gradient(const tile *tile, int64_t element, int64_t 
 
 /* ------------------------------------------------------------------ sums -- */
 
+/* The sums of a tile's lanes. */
+ALWAYS_INLINE void lane_sums(order_term *term, order_prefetch *prefetch, const tile *tile, int lines, real *sum) {
+    _Alignas(64) real part[ORDER_LINES][ORDER_LANES];
+    if (lines == IN_PASSING)
+        order_lines_in_passing(term, tile, sum);
+    else
+        order_lines(term, prefetch, tile, lines, BLOCK_OF_LANES, part, sum);
+}
+
 ALWAYS_INLINE void each_sum(order_term *term, order_prefetch *prefetch, const strip *strip, size_t size, int lines,
                             double *sum) {
-    _Alignas(64) real part[ORDER_LINES][ORDER_LANES], lanes[ORDER_LANES];
+    _Alignas(64) real lanes[ORDER_LANES];
     for (int index = 0; index < strip->tiles; index++) {
         const tile tile = tile_of(strip, index, size);
-        order_lines(term, prefetch, &tile, lines, BLOCK_OF_LANES, part, lanes);
+        lane_sums(term, prefetch, &tile, lines, lanes);
         sum[index] = order_lanes(lanes);
     }
 }
@@ -119,10 +133,10 @@ ALWAYS_INLINE void each_sum(order_term *term, order_prefetch *prefetch, const st
  * until the end of the strip. */
 ALWAYS_INLINE void each_sum_and_gradient(order_term *term, order_prefetch *prefetch, const strip *strip, size_t size,
                                          int lines, double *sum) {
-    _Alignas(64) real part[ORDER_LINES][ORDER_LANES], lanes[TILES_OF_SUMS][ORDER_LANES];
+    _Alignas(64) real lanes[TILES_OF_SUMS][ORDER_LANES];
     for (int index = 0; index < strip->tiles; index++) {
         const tile tile = tile_of(strip, index, size);
-        order_lines(term, prefetch, &tile, lines, BLOCK_OF_LANES, part, lanes[index % TILES_OF_SUMS]);
+        lane_sums(term, prefetch, &tile, lines, lanes[index % TILES_OF_SUMS]);
         if (TILES_OF_SUMS == 1)
             sum[index] = order_lanes(lanes[0]);
     }
