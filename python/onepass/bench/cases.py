@@ -41,6 +41,13 @@ class Operands:
     sets: list
     weight: object = None
     mask: object = None
+    room: object = None  # for a gradient
+
+    def gradient(self):
+        """The same memory for whoever writes one."""
+        if self.room is None:
+            self.room = self.sets[0][0].new_empty(self.sets[0][0].shape)
+        return self.room
 
     def all_sets(self):
         """With weight and mask after the operands."""
@@ -326,7 +333,7 @@ class Cases:
         broadcast = name in ("a number per row", "a shared row")
         others = [dense]
         if not self.on_gpu and not broadcast and mode == "forward" and "f64" not in name and "bf16" not in name:
-            others.append(lambda case: self.stage.plain_contender("plain loop", "nested", case, operands().sets[0]))
+            others.append(lambda case: self.stage.plain_contender("plain loop", "nested", case))
         return Case("shapes", loss, mode, count, operands, variant=name, others=tuple(others), seconds=0.2,
                     peers=FRAMEWORKS if broadcast and self.on_gpu and loss == "hinge" else (),
                     with_limit=broadcast, goals={"limit": 0.95} if broadcast and self.on_gpu else {})

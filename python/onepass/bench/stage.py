@@ -1,5 +1,6 @@
 """Where cases are measured: one device with its clock, its memory, and who takes part."""
 
+import dataclasses
 import math
 
 import onepass
@@ -57,7 +58,7 @@ class Stage:
             if case.figure:
                 row["found"] = {name: number(figure) for name, figure in case.figure().items()}
             else:
-                self.fill(row, case, case.operands())
+                self.fill(row, *self.with_operands(case))
         except Exception as error:  # too little memory, above all; the other cases go on
             row["missing"] = {"onepass": reason_of(error)}
         for said in (*row.get("missing", {}).items(), *row.get("notes", {}).items()):
@@ -65,6 +66,13 @@ class Stage:
         if self.device == "cuda":
             self.clock.tidy()
         return row
+
+    @staticmethod
+    def with_operands(case):
+        """Made once: where arrays happen to lie is worth a third of a loop's time on some machines, so all contenders of a
+        case have the same ones."""
+        operands = case.operands()
+        return dataclasses.replace(case, operands=lambda: operands), operands
 
     def fill(self, row, case, operands):
         contenders = self.taking_part(case, operands)
@@ -92,8 +100,8 @@ class Stage:
         found += [other(case) for other in case.others]
         if case.with_limit and self.limits and "limit" in self.options.peers:
             tensors = operands.sets[0][0]
-            found.append(self.limits.contender(operands.all_sets(), None if case.mode == "forward" else
-                                               lambda: self.torch.empty_like(tensors)))
+            room = operands.gradient if len(operands.sets) == 1 else lambda: self.torch.empty_like(tensors)
+            found.append(self.limits.contender(operands.all_sets(), None if case.mode == "forward" else room))
         return found
 
     @staticmethod
@@ -130,11 +138,12 @@ class Stage:
 
         return Contender("an empty Function", make)
 
-    def plain_contender(self, name, job, case, tensors=None, who="plain", threads=None, tuned=False):
+    def plain_contender(self, name, job, case, who="plain", threads=None, tuned=False):
         """A loop in C over a case's operands."""
         def make():
-            p, t = tensors or case.operands().sets[0]
-            gradient = self.torch.empty_like(p) if job in ("both", "backward") else None
+            operands = case.operands()
+            p, t = operands.sets[0]
+            gradient = operands.gradient() if job in ("both", "backward") else None
             names = [*PARAMETERS.get(case.loss, {}).values()]
             default = [parameter["default"] for loss in onepass.losses() if loss["name"] == case.loss
                        for parameter in loss["parameters"]]
