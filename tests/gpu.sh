@@ -10,14 +10,14 @@
 #   --no-sanitizer        without compute-sanitizer
 #   --no-bench            without the benchmark
 #   --own-architecture    kernels for this GPU alone: a quicker build, but not the library that users get
-#   --only=STEP,...       some steps of: build cpu gpu python tool memcheck racecheck initcheck synccheck bench;
+#   --only=STEP,...       some steps of: build cpu gpu python fuzz tool memcheck racecheck initcheck synccheck bench;
 #                         without "build" they take what stands in build-gpu/
 #
 # A step whose tools are not there is left out, and the table says why. A step that fails does not stop the others,
 # except that nothing runs without a build. JOBS is the number of processes to build with.
 #
 # Estimates for an H200 with 16 cores, in seconds: build 60 (nvcc), cpu 20, gpu 60 (a third of it the CPU's part in 2^30
-# and more elements), python 270, tool 30, each sanitizer 20, bench 200. Most steps have a limit of several
+# and more elements), python 270, fuzz 30, tool 30, each sanitizer 20, bench 200. Most steps have a limit of several
 # times that, so that a kernel which hangs does not hold the GPU.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -26,7 +26,7 @@ jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
 folder=build-gpu
 results=bench/results
 quick= sanitizer=yes bench=yes architectures=all
-all_steps="build cpu gpu python tool memcheck racecheck initcheck synccheck bench"
+all_steps="build cpu gpu python fuzz tool memcheck racecheck initcheck synccheck bench"
 steps=$all_steps
 while [ $# -gt 0 ]; do
     case $1 in
@@ -180,6 +180,15 @@ step_python() {
     PYTHONPATH=$folder/python within 400 python3 -m pytest tests/python -q -p no:cacheprovider
 }
 
+# Random calls of the package's losses over rows and vectors: the GPU's bits against the CPU's.
+step_fuzz() {
+    has_python_headers || leave_out "python3, or its headers, are not here" || return
+    python3 -c 'import torch' >/dev/null 2>&1 || leave_out "python3 has no PyTorch" || return
+    seconds=30
+    [ -z "$quick" ] || seconds=5
+    PYTHONPATH=$folder/python within 120 python3 tests/fuzz_gpu.py --device cuda --seconds $seconds
+}
+
 # The command-line tool: its files on the GPU, and all the rest as elsewhere.
 step_tool() {
     for module in pytest numpy hypothesis safetensors ml_dtypes; do
@@ -212,6 +221,7 @@ heading() {
     racecheck) echo "racecheck: races in shared memory" ;;
     initcheck) echo "initcheck: reads of memory that nobody wrote" ;;
     synccheck) echo "synccheck: barriers that are not reached by all" ;;
+    fuzz) echo "fuzz: random losses over rows and vectors, the GPU's bits against the CPU's" ;;
     tool) echo "tool: the command-line tool's tests" ;;
     python) echo "python: the package's tests, on the CPU and on the GPU" ;;
     bench) echo "bench: onepass compared with PyTorch, JAX and the memory's limit" ;;
