@@ -19,12 +19,44 @@ ALWAYS_INLINE void run_row_weights(const cuda_row *job) {
     ((real *)((char *)job->total.workspace + job->terms_at))[row] = canonical((real)weight);
 }
 
+/* Labels that lie side by side are read four at a time, which takes a third of the time; returns the row after the last
+ * of them. */
+template <typename index> ALWAYS_INLINE int64_t count_fours(const cuda_row *job, unsigned *own) {
+    typedef struct __align__(16) {
+        index label[16 / sizeof(index)];
+    }
+    labels;
+    const labels *from = (const labels *)job->data[CUDA_ROW_TARGET];
+    const int64_t fours = job->rows / 4, threads = (int64_t)gridDim.x * blockDim.x;
+    const index ignored = (index)job->ignore_index;
+    const int loads = 4 * sizeof(index) / 16, each = 16 / sizeof(index);
+#pragma unroll 2
+    for (int64_t four = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; four < fours; four += threads) {
+        labels some[loads];
+#pragma unroll
+        for (int i = 0; i < loads; i++)
+            some[i] = from[four * loads + i];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            *own += some[i / each].label[i % each] != ignored;
+    }
+    return 4 * fours;
+}
+
 /* Rows that count as 1 are counted, in any order. The last block leaves the number to the next launch. */
 ALWAYS_INLINE void run_row_count(const cuda_row *job) {
     __shared__ unsigned of_warp[CUDA_MOST_WARPS];
     const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP, warps = blockDim.x / ORDER_WARP;
+    const cuda_view *labels = &job->view[CUDA_ROW_TARGET];
+    const bool in_fours = !job->data[CUDA_ROW_MASK] && labels->ndim == 1 && labels->stride[0] == 1 &&
+                          (uintptr_t)job->data[CUDA_ROW_TARGET] % 16 == 0;
     unsigned own = 0;
-    for (int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; row < job->rows;
+    int64_t first = 0;
+    if (in_fours && job->dtype[CUDA_ROW_TARGET] == ONEPASS_I64)
+        first = count_fours<int64_t>(job, &own);
+    else if (in_fours && job->dtype[CUDA_ROW_TARGET] == ONEPASS_I32 && job->ignore_index == (int32_t)job->ignore_index)
+        first = count_fours<int32_t>(job, &own);
+    for (int64_t row = first + (int64_t)blockIdx.x * blockDim.x + threadIdx.x; row < job->rows;
          row += (int64_t)gridDim.x * blockDim.x) {
         int64_t label;
         own += row_part_of<ROW_LABEL>(job, row, &label) != ROW_IGNORED;
