@@ -17,7 +17,7 @@
 #include <time.h>
 
 enum {
-    HEADER = 216, /* bytes: see src/accumulator_bytes.c */
+    HEADER = 224, /* bytes: see src/accumulator_bytes.c */
     COMPUTE = 96,
     DIVIDED_BY = 104,
     NODES = 200,

@@ -381,6 +381,8 @@ ONEPASS_API onepass_status onepass_merge_dimensions(onepass_shape *shape, int64_
  * slice may have log_sum_exp, predicted and row_state, of its own rows, as outputs. A
  * mean over class indices is divided by the sum of what all rows count for, so its
  * gradients too need that as the divisor; docs/rows.md says how to have it beforehand.
+ * Class weights are the same in all slices, or none has any: a fingerprint of the numbers
+ * tells other ones, which are refused. Of those in a GPU's memory nobody has one.
  *
  * A slice may be in the memory of a GPU (device = ONEPASS_CUDA), whatever the slices before: add then puts its work on
  * the call's stream and returns without waiting, as onepass_run does. What it comes to stays in memory of the GPU that
@@ -403,7 +405,7 @@ ONEPASS_API void onepass_accumulator_destroy(onepass_accumulator *accumulator); 
 
 /*
  * An accumulator as bytes, for another process or another machine, which imports and merges them: they are the same on
- * every architecture and hold no pointers. There are 224 bytes for what it began with; 24 (of a mean over weights, a
+ * every architecture and hold no pointers. There are 232 bytes for what it began with; 24 (of a mean over weights, a
  * mask or class indices 32) for each node of the order of summation, which is one for a slice of an aligned power of
  * two of tiles, and at most two for each power of two in another; and for each torn tile 136 and its terms, 4 bytes
  * each in float and 8 in double, with as many for weights.

@@ -129,6 +129,17 @@ onepass_status onepass_accumulator_check_kind(const job *before, const job *own)
     return ONEPASS_OK;
 }
 
+onepass_status onepass_accumulator_check_class_weights(uint64_t before, uint64_t own) {
+    if (before == own || before == WEIGHTS_UNKNOWN || own == WEIGHTS_UNKNOWN)
+        return ONEPASS_OK;
+    if (before == WEIGHTS_ABSENT || own == WEIGHTS_ABSENT)
+        FAIL_ARGUMENT("what is added has %s class weights, and the slices before had %s; expected the same for all",
+                      own == WEIGHTS_ABSENT ? "no" : "its own", before == WEIGHTS_ABSENT ? "none" : "some");
+    FAIL_ARGUMENT("what is added has other class weights than the slices before (their fingerprints are %016llx and "
+                  "%016llx); expected the same for all",
+                  (unsigned long long)own, (unsigned long long)before);
+}
+
 const char *onepass_accumulator_divided_by(divided_by which) {
     static const char *const text[2][4] = {{"neither weight nor mask", "a mask", "a weight", "a weight and a mask"},
                                            {"class weights", "class weights and a mask", "class weights and a weight",
@@ -255,6 +266,7 @@ ARITHMETIC onepass_status merge(onepass_accumulator *into, const onepass_accumul
                       onepass_accumulator_divided_by(into->divided_by),
                       onepass_accumulator_divided_by(from->divided_by));
     OK(onepass_accumulator_check_kind(&into->whole, &from->whole));
+    OK(onepass_accumulator_check_class_weights(into->class_weights, from->class_weights));
     OK(onepass_accumulator_wait(from));
     OK(check_apart(into, from));
     OK(onepass_accumulator_make_room(into, from->known.count + from->torn.count, 2 * from->torn.count));
@@ -266,6 +278,8 @@ ARITHMETIC onepass_status merge(onepass_accumulator *into, const onepass_accumul
         into->whole.rows.classes = from->whole.rows.classes;
         into->whole.vectors = from->whole.vectors;
     }
+    if (from->class_weights != WEIGHTS_UNKNOWN)
+        into->class_weights = from->class_weights;
     for (int64_t i = 0; i < from->known.count; i++)
         order_insert(&into->known, from->known.node[i]);
     for (int64_t i = 0; i < from->torn.count; i++)

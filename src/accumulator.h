@@ -18,11 +18,18 @@ typedef enum divided_by {
     CLASS_WEIGHTED = 16 /* which are class weights; 1 without them */
 } divided_by;
 
+/* The weights of the classes, which all slices of a whole have alike: a fingerprint of them, or one of these. */
+enum {
+    WEIGHTS_UNKNOWN = 0, /* there is no slice yet, or a GPU has them, and nobody waits for it */
+    WEIGHTS_ABSENT = 1
+};
+
 struct onepass_accumulator {
     job whole; /* loss, parameters, reduction, the divisor that the mean is divided by; compute is 0 before a slice */
     double divisor; /* as the call gave it: 0 for the total */
     int64_t total;
     divided_by divided_by;
+    uint64_t class_weights;
     order_forest known;
     int64_t room; /* for nodes */
     torn_tiles torn;
@@ -37,6 +44,11 @@ static inline bool has_weight_sums(const onepass_accumulator *accumulator) {
 /* Whether a row has a class index, which has a say in what a mean is divided by. */
 static inline bool has_labels(const job *job) {
     return job->family == FAMILY_ROWS && job->loss->kind != ROW_PROBABILITIES;
+}
+
+/* Whether its classes may have weights. */
+static inline bool has_classes(const job *job) {
+    return job->family == FAMILY_ROWS || (job->family == FAMILY_VECTORS && job->loss->has_labels);
 }
 
 /* Elements before a tile, and those of the tile. */
@@ -82,6 +94,9 @@ ONEPASS_INTERNAL onepass_status onepass_accumulator_check_place(const onepass_ca
 /* The type that slices are computed in is one, as that of a call is, and so is the number of classes; the first slice
  * that is added settles them. */
 ONEPASS_INTERNAL onepass_status onepass_accumulator_check_kind(const job *before, const job *own);
+
+/* The classes' weights are the same, as far as somebody knows. */
+ONEPASS_INTERNAL onepass_status onepass_accumulator_check_class_weights(uint64_t before, uint64_t own);
 
 /* What messages call the elements, and what a mean is divided by. */
 ONEPASS_INTERNAL const char *onepass_accumulator_unit(const onepass_accumulator *accumulator);

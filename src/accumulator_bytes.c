@@ -12,6 +12,7 @@
  *     8   elements of the whole
  *     8   classes of a row or elements of a vector
  *     16  how many nodes, how many torn tiles
+ *     8   a fingerprint of the classes' weights; 0: not known, 1: there are none
  *     24 or 32 a node: first tile, level, sum; the weights' sum, if a mean is divided by it
  *     a torn tile: index, 128 bytes that say which terms there are, those terms, zeros up to a multiple of 8; the same
  *         for weights, if a mean is divided by their sum
@@ -28,9 +29,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATE_VERSION  1
+#define STATE_VERSION  2
 #define STATE_NAME     64
-#define STATE_HEADER   216
+#define STATE_HEADER   224
 #define STATE_CHECKSUM 8
 
 static const unsigned char magic[8] = {0x89, 'o', 'n', 'e', 'p', 'a', 's', 's'};
@@ -166,6 +167,7 @@ static void put_header(const onepass_accumulator *accumulator, size_t size, walk
     put(walk, (uint64_t)length_of(whole));
     put(walk, (uint64_t)accumulator->known.count);
     put(walk, (uint64_t)accumulator->torn.count);
+    put(walk, accumulator->class_weights);
 }
 
 /* Neighbouring terms. */
@@ -272,7 +274,7 @@ static onepass_status fail_state(const char *what) {
 
 /* What the header says of slices. */
 typedef struct state {
-    uint64_t compute, divided_by, length, nodes, torn;
+    uint64_t compute, divided_by, length, class_weights, nodes, torn;
     bool has_weights;
 } state;
 
@@ -301,6 +303,7 @@ static onepass_status read_whole(reading *reading, onepass_accumulator **accumul
     state->length = get(reading);
     state->nodes = get(reading);
     state->torn = get(reading);
+    state->class_weights = get(reading);
     if (reduction != ONEPASS_MEAN && reduction != ONEPASS_SUM)
         return fail_state("its reduction is neither mean nor sum");
     if (total > INT64_MAX || state->length > INT64_MAX)
@@ -327,7 +330,8 @@ static bool can_be_divided_by(const onepass_accumulator *accumulator, uint64_t d
 static onepass_status read_kind(const state *state, onepass_accumulator *accumulator) {
     job *whole = &accumulator->whole;
     if (state->nodes == 0 && state->torn == 0) {
-        const bool unsettled = state->compute == 0 && state->divided_by == UNDECIDED && state->length == 0;
+        const bool unsettled = state->compute == 0 && state->divided_by == UNDECIDED && state->length == 0 &&
+                               state->class_weights == WEIGHTS_UNKNOWN;
         return unsettled ? ONEPASS_OK : fail_state("it has no slices, which would settle its types");
     }
     if (state->compute != ONEPASS_F32 && state->compute != ONEPASS_F64)
@@ -336,6 +340,11 @@ static onepass_status read_kind(const state *state, onepass_accumulator *accumul
         return fail_state("what its mean is divided by is not possible");
     if (whole->family == FAMILY_PAIRWISE && state->length != 0)
         return fail_state("its loss has no rows, and yet they have a length");
+    const bool is_absent = state->class_weights == WEIGHTS_ABSENT, is_known = state->class_weights != WEIGHTS_UNKNOWN;
+    const bool divides = whole->reduction == ONEPASS_MEAN && accumulator->divisor == 0 && has_labels(whole);
+    if (is_known && (!has_classes(whole) || (divides && is_absent == ((state->divided_by & CLASS_WEIGHTED) != 0))))
+        return fail_state("its classes cannot have such weights");
+    accumulator->class_weights = state->class_weights;
     whole->compute = (int32_t)state->compute;
     accumulator->divided_by = (divided_by)state->divided_by;
     if (whole->family == FAMILY_ROWS)

@@ -57,6 +57,34 @@ static onepass_status check_weight(const onepass_accumulator *accumulator, const
     return ONEPASS_OK;
 }
 
+/* Of the numbers and not of their type: a slice may have the same in another. Every step maps numbers, and what came
+ * before, one to one, so that no change of one number goes unnoticed. */
+ARITHMETIC uint64_t fingerprint_of(const void *weights, int32_t dtype, int64_t stride, int64_t count) {
+    uint64_t found = (uint64_t)count;
+    for (int64_t i = 0; i < count; i++) {
+        const double x = load_scalar((const char *)weights + i * stride * (int64_t)dtype_size(dtype), dtype);
+        uint64_t bits = UINT64_C(0x7ff8000000000000);
+        if (x == x)
+            memcpy(&bits, &x, sizeof bits);
+        found = (found ^ bits) * UINT64_C(0x9e3779b97f4a7c15);
+        found ^= found >> 32;
+    }
+    return found > WEIGHTS_ABSENT ? found : ~found;
+}
+
+static uint64_t class_weights_of(const job *job, int32_t device) {
+    const view *weight = &job->operand[ONEPASS_CLASS_WEIGHT];
+    if (!has_classes(job))
+        return WEIGHTS_UNKNOWN;
+    if (!weight->data)
+        return WEIGHTS_ABSENT;
+    if (device != ONEPASS_CPU)
+        return WEIGHTS_UNKNOWN;
+    return job->family == FAMILY_ROWS
+               ? fingerprint_of(weight->data, weight->dtype, job->rows.class_stride[2], job->rows.classes)
+               : fingerprint_of(weight->data, weight->dtype, weight->stride[weight->ndim - 1], job->vectors.length);
+}
+
 /* ----------------------------------------------------------------- what it is -- */
 
 static void add_part(slice_parts *parts, int64_t first, int64_t end, int64_t tile, int level) {
@@ -274,6 +302,8 @@ ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_ca
     const divided_by own = divided_by_of(accumulator, &job);
     OK(onepass_accumulator_check_kind(&accumulator->whole, &job));
     OK(check_weight(accumulator, &job, own));
+    const uint64_t class_weights = class_weights_of(&job, call.device);
+    OK(onepass_accumulator_check_class_weights(accumulator->class_weights, class_weights));
 
     const int64_t end = first + job.count;
     if (onepass_accumulator_first_known(accumulator, first, end) < end)
@@ -285,6 +315,8 @@ ARITHMETIC onepass_status add(onepass_accumulator *accumulator, const onepass_ca
     job.over_weights = false; /* not over those of a part */
     OK(run(accumulator, &job, call.device, first, own > COUNT));
     accumulator->divided_by = own;
+    if (class_weights != WEIGHTS_UNKNOWN)
+        accumulator->class_weights = class_weights;
     accumulator->whole.compute = job.compute;
     if (job.family == FAMILY_ROWS)
         accumulator->whole.rows.classes = job.rows.classes;

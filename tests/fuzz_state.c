@@ -18,7 +18,7 @@ long fuzz_failures;
 bool fuzz_goes_on;
 
 enum {
-    LEAST = 224, /* bytes of an accumulator without slices */
+    LEAST = 232, /* bytes of an accumulator without slices */
     MOST = 1 << 16,
     NAME = 24,
     NAME_SIZE = 64,
@@ -128,7 +128,7 @@ static const onepass_loss_info *loss_for(unsigned choice) {
 static void dress(unsigned char *bytes, size_t size, unsigned choice) {
     const onepass_loss_info *loss = loss_for(choice);
     memcpy(bytes, "\x89onepass", 8);
-    set_number(bytes + 8, 1);
+    set_number(bytes + 8, 2);
     set_number(bytes + 16, size);
     if (choice & 128 || bytes[NAME] == 0) {
         memset(bytes + NAME, 0, NAME_SIZE);
@@ -139,7 +139,9 @@ static void dress(unsigned char *bytes, size_t size, unsigned choice) {
         memset(bytes + PLAIN_NUMBERS + 24, 0, 72); /* parameters and divisor */
         for (int32_t i = 0; i < loss->parameter_count; i++)
             memcpy(bytes + PLAIN_NUMBERS + 24 + 8 * i, &loss->parameter[i].default_value, 8);
-        for (int i = 0; i < 4; i++) /* total, length, nodes, torn tiles */
+        if (choice & 64)
+            set_number(bytes + PLAIN_NUMBERS + 128, choice >> 5 & 1); /* of class weights */
+        for (int i = 0; i < 4; i++)                                   /* total, length, nodes, torn tiles */
             set_number(bytes + PLAIN_NUMBERS + 96 + 8 * i,
                        number_at(bytes + PLAIN_NUMBERS + 96 + 8 * i) >> (i ? 61 : 40));
     }

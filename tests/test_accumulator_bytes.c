@@ -6,9 +6,10 @@
 #include "check.h"
 
 enum {
-    HEADER = 216,
+    HEADER = 224,
     NODES = 200, /* where the number of nodes stands */
     TORN = 208,
+    WEIGHTS = 216, /* of classes: their fingerprint */
     WHOLE = 2500,
     MOST_BYTES = 4096
 };
@@ -132,7 +133,7 @@ static written write_example(int32_t dtype, int weighted, double last) {
     const double term[3] = {1, 4, last * last}, weight[3] = {1, 1, 1};
     written w = {.size = 0};
     write_text(&w, "\x89onepass", 8);
-    write_number(&w, 1);
+    write_number(&w, 2);
     write_number(&w, 0); /* the size, by seal */
     write_text(&w, "mse", 64);
     write_number(&w, weighted ? 0 : 1);
@@ -145,6 +146,7 @@ static written write_example(int32_t dtype, int weighted, double last) {
     write_number(&w, 0);
     write_number(&w, 1);
     write_number(&w, 1);
+    write_number(&w, 0); /* no classes, of which weights could be known */
     write_number(&w, 1); /* the node: tile 1 */
     write_number(&w, 0);
     write_double(&w, ONEPASS_TILE);
@@ -231,9 +233,13 @@ static void test_damage(void) {
     }
     refuse((const unsigned char *)"\x93NUMPY and something else", 25, ONEPASS_INVALID_ARGUMENT, "do not begin");
     bad = good;
-    bad.bytes[8] = 2;
-    seal(bad.bytes, bad.size);
-    refuse(bad.bytes, bad.size, ONEPASS_NOT_SUPPORTED, "version 2");
+    for (unsigned char version = 1; version <= 3; version += 2) {
+        char words[16];
+        bad.bytes[8] = version;
+        seal(bad.bytes, bad.size);
+        snprintf(words, sizeof words, "version %d", version);
+        refuse(bad.bytes, bad.size, ONEPASS_NOT_SUPPORTED, words);
+    }
 }
 
 /* A number changed by somebody who knows the checksum. */
@@ -269,6 +275,8 @@ static const struct {
     {TORN, UINT64_MAX, "fewer torn tiles", 0},
     {TORN, 2, "", 0},
     {TORN, 0, "lies behind", 0},
+    {WEIGHTS, 1, "such weights", 0},
+    {WEIGHTS, UINT64_MAX, "such weights", 1},
     {HEADER, 3, "not one of the tree", 0},
     {HEADER, UINT64_MAX, "not one of the tree", 0},
     {HEADER, 0, "torn tile is in a node", 0},

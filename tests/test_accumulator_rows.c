@@ -524,11 +524,84 @@ static void test_class_weights_of_some(void) {
     free_whole(&w);
 }
 
+/* Both slices come, one into each of two accumulators and both into one. */
+static void refuse_class_weights(const whole *w, const whole *changed, const char *words) {
+    onepass_accumulator *one = begin(w), *other = begin(w), *neither = begin(w);
+    CHECK_OK(add_slice(one, w, 0, 100), "rows of some class weights");
+    expect_words(ONEPASS_INVALID_ARGUMENT, add_slice(one, changed, 100, w->rows), words);
+    CHECK_OK(add_slice(other, changed, 100, w->rows), "rows of others");
+    one = through_bytes(one);
+    other = through_bytes(other);
+    expect_words(ONEPASS_INVALID_ARGUMENT, onepass_accumulator_merge(one, other), words);
+    CHECK_OK(onepass_accumulator_merge(neither, one), "into one that has no slice");
+    expect_words(ONEPASS_INVALID_ARGUMENT, onepass_accumulator_merge(neither, other), words);
+    CHECK_OK(add_slice(one, w, 100, w->rows), "the rest of the same rows");
+    onepass_accumulator_destroy(one);
+    onepass_accumulator_destroy(other);
+    onepass_accumulator_destroy(neither);
+}
+
+/* All slices have the same ones, whatever the reduction; in which type does not matter. */
+static void test_other_class_weights(void) {
+    for (int turn = 0; turn < 6; turn++) {
+        const whole like = {.loss = turn % 2 ? "cross_entropy" : "nll",
+                            .reduction = turn / 2 ? ONEPASS_SUM : ONEPASS_MEAN,
+                            .dtype = ONEPASS_F32,
+                            .label_dtype = ONEPASS_I64,
+                            .class_weighted = 1,
+                            .rows = 2 * ONEPASS_TILE + 5,
+                            .classes = 8};
+        whole w = make_whole(&like), changed = w, without = w;
+        float others[8];
+        memcpy(others, w.class_weight, sizeof others);
+        others[turn] = nextafterf(others[turn], 9);
+        changed.class_weight = others;
+        refuse_class_weights(&w, &changed, "other class weights than the slices before");
+        without.class_weighted = 0;
+        if (turn / 2) /* a mean tells what it is divided by */
+            refuse_class_weights(&w, &without, "no class weights, and the slices before had some");
+        free_whole(&w);
+    }
+}
+
+/* Of a vector loss too: its mean is not divided by them. */
+static void test_class_weights_of_margins(void) {
+    static float scores[6] = {1, 2, 3, 0, 1, 0}, weight[3] = {1, 0.5F, 2}, other[3] = {1, 0.25F, 2};
+    static double same[3] = {1, 0.5, 2};
+    static uint16_t halves[3] = {0x3c00, 0x3800, 0x4000};
+    static int64_t labels[2] = {0, 2};
+    const int64_t rows[2] = {1, 3}, one = 1, classes = 3;
+    onepass_tensor input = {scores, ONEPASS_F32, 2, rows, NULL}, target = {labels, ONEPASS_I64, 1, &one, NULL};
+    onepass_tensor weights = {weight, ONEPASS_F32, 1, &classes, NULL};
+    onepass_call call = {.size = sizeof call, .loss = "multi_margin"};
+    onepass_accumulator *accumulator = NULL;
+    CHECK_OK(onepass_accumulator_begin(&accumulator, &call, 2), "begin");
+    call.operand[0] = &input;
+    call.operand[1] = &target;
+    call.operand[ONEPASS_CLASS_WEIGHT] = &weights;
+    CHECK_OK(onepass_accumulator_add(accumulator, &call, 0), "a row");
+    accumulator = through_bytes(accumulator);
+    input.data = scores + 3;
+    target.data = labels + 1;
+    weights.data = other;
+    expect_words(ONEPASS_INVALID_ARGUMENT, onepass_accumulator_add(accumulator, &call, 1), "other class weights");
+    call.operand[ONEPASS_CLASS_WEIGHT] = NULL;
+    expect_words(ONEPASS_INVALID_ARGUMENT, onepass_accumulator_add(accumulator, &call, 1), "no class weights");
+    call.operand[ONEPASS_CLASS_WEIGHT] = &weights;
+    weights = (onepass_tensor){same, ONEPASS_F64, 1, &classes, NULL};
+    expect_words(ONEPASS_INVALID_ARGUMENT, onepass_accumulator_add(accumulator, &call, 1), "double");
+    weights = (onepass_tensor){halves, ONEPASS_F16, 1, &classes, NULL};
+    CHECK_OK(onepass_accumulator_add(accumulator, &call, 1), "the other row, with the same weights in another type");
+    onepass_accumulator_destroy(accumulator);
+}
+
 int main(void) {
     test_slicing();
     test_divisor_beforehand();
     test_probabilities();
     test_errors();
     test_class_weights_of_some();
+    test_other_class_weights();
+    test_class_weights_of_margins();
     return check_finish();
 }

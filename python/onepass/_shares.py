@@ -10,7 +10,7 @@ from ._autograd import SCALE, gradient_time
 from ._catalog import CATALOG, ROW_CATALOG, VECTOR_CATALOG, as_number, default_of, needed_operands, vector_count
 from ._contract import MEAN, NAMES, NONE, Given, RowGiven, check_axis, contract_of
 from ._result import IN_SINGLE, result_flags, result_type
-from ._row_request import NUMBERS, STATE, Request, Tensors, has_labels, keeps_state, rows_shape
+from ._row_request import NUMBERS, STATE, Request, Tensors, class_axis, has_labels, keeps_state, rows_shape
 from ._row_request import result_type as row_type
 from ._torch_checks import check_kinds, check_weight, checked_shape, checked_variance
 from ._torch_state import is_in_single
@@ -76,12 +76,19 @@ class Share:
         has = [called for called, one in (("weight", self.weight), ("mask", self.mask)) if one is not None]
         words = [NAMES[self.code], *([] if divisor is None else [f"divisor {divisor}"]), *has,
                  *(["gradients"] if any(self.needed) else [])]
-        return f"{self.loss}({parameters}) in {self.compute_type()}, {', '.join(words)}, {self.kind()}"
+        return f"{self.loss}({parameters}){self.width()} in {self.compute_type()}, {', '.join(words)}, {self.kind()}"
+
+    def width(self):
+        """How many classes a row has, or elements a vector, in words."""
+        return ""
 
     def kind(self):
-        """What all ranks must have alike that their accumulators do not know, in words."""
-        has = "" if "class_weight" not in accumulator.known_by(self.loss)["operands"] else \
-            " without class weights" if self.operands[2] is None else " with class weights"
+        """What all ranks must have alike that their accumulators do not know, in words. These have a fingerprint of the
+        classes' weights, on the CPU; nobody waits for a GPU to tell more than their type."""
+        has = ""
+        if "class_weight" in accumulator.known_by(self.loss)["operands"]:
+            has = " without class weights" if self.operands[2] is None else \
+                f" with class weights of {self.operands[2].dtype}"
         return f"a value of {self.value_type()}{has}"
 
     @property
@@ -209,6 +216,9 @@ class Rows(Share):
     def request(self):
         return Request(self.loss, self.code, self.parameters, self.axis, None, None)
 
+    def width(self):
+        return f" of {self.operands[0].shape[class_axis(self.operands[0], self.axis)]} classes"
+
     @property
     def has_labels(self):
         return has_labels(self.request())
@@ -295,6 +305,9 @@ class Vectors(Share):
         expanded += [target.detach() for target in operands[len(vectors):] if target is not None]
         _vectors.check_row_tensors(VectorTensors(None, None, None, self.weight, self.mask), self.shape)
         return (*expanded, None)[:3]
+
+    def width(self):
+        return f" of vectors of {math.prod(self.operands[0].shape[len(self.shape):])} elements"
 
     def vectors_of(self, operands):
         return operands[:vector_count(self.loss)]

@@ -17,7 +17,8 @@ SIZES = (1, 2, 3, 4, 8)
 ON_DEVICE = (4,)  # the same cases, by what serves GPUs
 SIZES_OF_EACH = 2  # of a loss without anything special, each time others: see is_asked
 FAULTS_ON_DEVICE = ("sizes", "another_loss", "another_parameter", "another_type", "another_narrow_type",
-                    "class_weights_on_one_rank", "gap", "overlap", "another_total")
+                    "class_weights_on_one_rank", "class_weights_of_another_type", "other_classes", "other_vectors",
+                    "gap", "overlap", "another_total")
 TOTAL = 3 * TILE + 77
 CASES, FAULTS = {}, {}
 
@@ -316,6 +317,36 @@ def fault_another_narrow_type(rank, group, is_odd):
 def fault_class_weights_on_one_rank(rank, group, is_odd):
     onepass.distributed.loss("cross_entropy", torch.rand(9, 5), torch.zeros(9).long(),
                              torch.rand(5) if is_odd else None, group=group)
+
+
+@fault("other class weights than the slices before")
+def fault_other_class_weights(rank, group, is_odd):
+    weights = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0 + is_odd])
+    onepass.distributed.loss("cross_entropy", torch.rand(9, 5), torch.zeros(9).long(), weights, group=group)
+
+
+@fault("other class weights than the slices before")
+def fault_other_class_weights_of_a_sum(rank, group, is_odd):
+    weights = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0 + is_odd])
+    input = torch.rand(9, 5, requires_grad=True)
+    onepass.distributed.loss("multi_margin", input, torch.zeros(9).long(), weights, group=group, reduction="sum")
+
+
+@fault("class weights of torch.(bfloat16|float32)")
+def fault_class_weights_of_another_type(rank, group, is_odd):
+    weights = torch.ones(5, dtype=torch.bfloat16 if is_odd else torch.float32)
+    onepass.distributed.loss("multi_margin", torch.rand(9, 5), torch.zeros(9).long(), weights, group=group)
+
+
+@fault("(4|5) classes")
+def fault_other_classes(rank, group, is_odd):
+    onepass.distributed.loss("cross_entropy", torch.rand(9, 5 - is_odd), torch.zeros(9).long(), group=group)
+
+
+@fault("vectors of (4|5) elements")
+def fault_other_vectors(rank, group, is_odd):
+    x1, x2 = torch.rand(2, 9, 5 - is_odd)
+    onepass.distributed.loss("cosine_similarity", x1, x2, group=group)
 
 
 @fault("Dimension out of range")
