@@ -2,6 +2,10 @@
 #include "native.h"
 
 #include <string.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 
 enum {
     MOST_DEVICES = 64 /* with a number of their own to be made like */
@@ -254,11 +258,34 @@ static PyObject *device_text(const borrowed *like) {
                                         : PyUnicode_FromString("cpu");
 }
 
+/* The system gives large tensors their memory anew each time, page by page, which takes far longer than to fill it:
+ * huge pages, which NumPy asks for too, took 64 MiB from 27 ms to 11 on a Xeon. Smaller ones come from what malloc
+ * keeps. */
+#define LEAST_HUGE ((int64_t)32 << 20)
+
+static void ask_for_huge_pages(const borrowed *made) {
+#if defined(MADV_HUGEPAGE)
+    int64_t bytes = made->device == ONEPASS_CPU ? (int64_t)onepass_dtype_size(made->tensor.dtype) : 0;
+    for (int32_t d = 0; d < made->tensor.ndim; d++)
+        bytes *= made->shape[d];
+    if (bytes < LEAST_HUGE)
+        return;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), data = (uintptr_t)made->tensor.data;
+    const uintptr_t first = (data + page - 1) & ~(page - 1), end = (data + (uintptr_t)bytes) & ~(page - 1);
+    /* Only a wish: where it is not granted, nothing is lost. */
+    (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
+#else
+    (void)made;
+#endif
+}
+
 /* Gives the reference back if that is not possible. */
 static bool borrow_made(PyObject *made, borrowed *into) {
     const outcome result = torch_borrow_made(made, into);
-    if (result == DONE)
+    if (result == DONE) {
+        ask_for_huge_pages(into);
         return true;
+    }
     if (result == OTHERWISE)
         PyErr_SetString(PyExc_RuntimeError, "PyTorch made a tensor that is not a plain one");
     Py_DECREF(made);

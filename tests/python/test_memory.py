@@ -1,6 +1,7 @@
 # Thousands of calls: neither the process, nor PyTorch's memory, nor Python's objects grow.
 import gc
 import os
+import re
 import tracemalloc
 
 import pytest
@@ -117,3 +118,26 @@ def test_operands_are_not_kept():
     onepass.value_and_grad("gaussian_nll", array, array, array, mask=flags)
     gc.collect()
     assert [sys.getrefcount(thing) for thing in things] == before
+
+
+def flags_of_memory(tensor):
+    """What the kernel notes of the pages that a tensor begins in, such as hg: huge ones are wanted."""
+    here = False
+    with open("/proc/self/smaps") as maps:
+        for line in maps:
+            span = re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line)
+            if span:
+                here = int(span[1], 16) <= tensor.data_ptr() < int(span[2], 16)
+            elif here and line.startswith("VmFlags:"):
+                return line.split()[1:]
+    return None
+
+
+@pytest.mark.skipif(not os.path.exists("/sys/kernel/mm/transparent_hugepage"), reason="this system has no huge pages")
+def test_large_gradients_ask_for_huge_pages():
+    input = torch.zeros(1 << 12, 1 << 12, requires_grad=True)
+    onepass.mse_loss(input, torch.ones_like(input)).backward()
+    flags = flags_of_memory(input.grad)
+    if flags is None:
+        pytest.skip("this system does not tell what was asked for")
+    assert "hg" in flags
