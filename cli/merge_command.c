@@ -45,6 +45,55 @@ static int compare_wholes(const part_file *one, const part_file *other) {
     return status;
 }
 
+/* "f32 of shape (3, 4)", or "not there". */
+static void describe_input(char *text, size_t size, const part_input *input) {
+    char shape[256];
+    write_shape(shape, sizeof shape, input->ndim, input->shape);
+    if (input->dtype)
+        snprintf(text, size, "%s of shape %s", dtype_name(input->dtype), shape);
+    else
+        snprintf(text, size, "not there");
+}
+
+/* The files that parts were computed from; nobody knows those of a program's parts. */
+static int compare_origins(const part_file *one, const part_file *other) {
+    const onepass_loss_info *loss = onepass_loss_named(one->info.loss);
+    if (!one->part.count || !other->part.count)
+        return RIGHT;
+    for (int k = 0; k < PART_INPUTS; k++) {
+        const part_input *a = &one->origin.input[k], *b = &other->origin.input[k];
+        char what[64], text[2][300];
+        if (a->dtype == b->dtype && a->ndim == b->ndim && memcmp(a->shape, b->shape, sizeof a->shape) == 0)
+            continue;
+        snprintf(what, sizeof what, "the %s",
+                 k < loss->operand_count     ? loss->operand[k]
+                 : k == ONEPASS_MAX_OPERANDS ? "weight"
+                                             : "mask");
+        describe_input(text[0], sizeof text[0], a);
+        describe_input(text[1], sizeof text[1], b);
+        return complain_of_whole(one, other, what, text[0], text[1]);
+    }
+    return compare_numbers(one, other, "the axis", one->origin.axis, other->origin.axis);
+}
+
+/* Where one part ends and the next one begins, both have seen the same numbers. All parts are there. */
+static int compare_places(const part_file *files, int count) {
+    const part_file **by_index = calloc((size_t)count, sizeof *by_index);
+    int status = by_index ? RIGHT : complain(FAILED, "no memory for %d parts", count);
+    for (int i = 0; i < count && by_index && files[i].part.count == count; i++)
+        by_index[files[i].part.index - 1] = &files[i];
+    for (int i = 1; i < count && status == RIGHT; i++) {
+        const part_file *one = by_index[i - 1], *other = by_index[i];
+        if (one && other && one->origin.behind != other->origin.before)
+            status = complain(WRONG,
+                              "%s and %s: are not parts of one whole: where the first ends and the second begins, the "
+                              "files that they were computed from have other numbers",
+                              one->path, other->path);
+    }
+    free(by_index);
+    return status;
+}
+
 static int compare_parts(const part_file *one, const part_file *other) {
     if (one->value_dtype && other->value_dtype && one->value_dtype != other->value_dtype)
         return complain_of_whole(one, other, "the type of the answer", dtype_name(one->value_dtype),
@@ -106,6 +155,8 @@ static int merge_all(part_file *files, int count, number *value) {
             int status = j == 0 ? compare_wholes(&files[0], &files[i]) : RIGHT;
             if (status == RIGHT)
                 status = compare_parts(&files[j], &files[i]);
+            if (status == RIGHT && j == 0)
+                status = compare_origins(&files[0], &files[i]);
             if (status != RIGHT)
                 return status;
         }
@@ -121,7 +172,7 @@ static int merge_all(part_file *files, int count, number *value) {
     const onepass_status status = onepass_accumulator_finish(files[0].accumulator, &tensor);
     if (status == ONEPASS_INCOMPLETE || (status == ONEPASS_OK && lacks_parts(files, count)))
         return complain_of_missing(files, count);
-    return status == ONEPASS_OK ? RIGHT : complain_of_library(status);
+    return status == ONEPASS_OK ? compare_places(files, count) : complain_of_library(status);
 }
 
 static int merge_files(char **paths, int count, bool as_hex, bool as_json) {

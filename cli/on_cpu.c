@@ -1,7 +1,7 @@
 /* The computation on the CPU: piece by piece through the library's accumulator, so that neither the memory nor the bits
  * depend on the files' sizes. */
 #include "divisor.h"
-#include "pass.h"
+#include "origin.h"
 #include "rows.h"
 #include "stop.h"
 #include "tool.h"
@@ -50,9 +50,12 @@ static int run_piece(pass *pass, int64_t first, const onepass_shape *piece) {
 
 /* ------------------------------------------------------------------- the pass -- */
 
-static int finish_part(const pass *pass) {
+static int finish_part(pass *pass) {
     task *task = pass->task;
-    return part_write(&task->state, &task->part, task->value_dtype, pass->accumulator);
+    part_origin origin;
+    if (!find_origin(pass, &origin))
+        return FAILED;
+    return part_write(&task->state, &task->part, task->value_dtype, &origin, pass->accumulator);
 }
 
 /* The value is the accumulator's, or that of a mean of no elements. */

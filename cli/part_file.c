@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers of 8 bytes, little-endian: the magic, the version, the type, the part and how many there are, and a checksum
- * of these; the state, which has its own, follows. */
+/* Numbers of 8 bytes, little-endian: the magic, the version, how many numbers there are, the type, the part and how
+ * many there are, the axis, the two fingerprints; for each input its type and, if that is not 0, how many dimensions it
+ * has and their extents; and a checksum of these. The state, which has its own, follows. */
 enum {
-    NUMBERS = 6,
-    HEADER = 8 * NUMBERS,
-    VERSION = 1,
+    LEAST_NUMBERS = 9 + PART_INPUTS + 1,
+    MOST_NUMBERS = LEAST_NUMBERS + PART_INPUTS * (1 + ONEPASS_MAX_DIMENSIONS),
+    VERSION = 2,
     LARGEST = 1 << 30 /* bytes of a file; those of one slice are a few thousand */
 };
 
@@ -48,34 +49,58 @@ static void put_number(unsigned char *at, uint64_t number) {
 }
 
 /* No change of one number leaves it as it was. */
-static uint64_t checksum_of(const unsigned char *header) {
+static uint64_t checksum_of(const unsigned char *bytes, uint64_t numbers) {
     uint64_t sum = 0;
-    for (int i = 0; i < NUMBERS - 1; i++)
-        sum = (sum ^ number_at(header + 8 * i)) * UINT64_C(0x9e3779b97f4a7c15);
+    for (uint64_t i = 0; i < numbers; i++)
+        sum = (sum ^ number_at(bytes + 8 * i)) * UINT64_C(0x9e3779b97f4a7c15);
     return sum;
 }
 
 /* ----------------------------------------------------------------------- writing -- */
 
-int part_write(output *output, const part *part, int32_t value_dtype, const onepass_accumulator *accumulator) {
+/* Returns how many bytes it has. */
+static size_t put_header(unsigned char *bytes, const part *part, int32_t value_dtype, const part_origin *origin) {
+    uint64_t number[MOST_NUMBERS] = {0,
+                                     VERSION,
+                                     0,
+                                     (uint64_t)value_dtype,
+                                     (uint64_t)part->index,
+                                     (uint64_t)part->count,
+                                     (uint64_t)origin->axis,
+                                     origin->before,
+                                     origin->behind};
+    size_t count = 9;
+    for (int k = 0; k < PART_INPUTS; k++) {
+        const part_input *input = &origin->input[k];
+        number[count++] = (uint64_t)input->dtype;
+        if (!input->dtype)
+            continue;
+        number[count++] = (uint64_t)input->ndim;
+        for (int32_t d = 0; d < input->ndim; d++)
+            number[count++] = (uint64_t)input->shape[d];
+    }
+    number[2] = count + 1;
+    for (size_t i = 0; i < count; i++)
+        put_number(bytes + 8 * i, number[i]);
+    memcpy(bytes, magic, sizeof magic);
+    put_number(bytes + 8 * count, checksum_of(bytes, count));
+    return 8 * (count + 1);
+}
+
+int part_write(output *output, const part *part, int32_t value_dtype, const part_origin *origin,
+               const onepass_accumulator *accumulator) {
+    unsigned char header[8 * MOST_NUMBERS];
+    const size_t header_size = put_header(header, part, value_dtype, origin);
     size_t size = 0;
     onepass_status status = onepass_accumulator_export(accumulator, NULL, 0, &size);
-    unsigned char *bytes = status == ONEPASS_OK ? malloc(HEADER + size) : NULL;
+    unsigned char *bytes = status == ONEPASS_OK ? malloc(size) : NULL;
     if (status == ONEPASS_OK && !bytes)
         return complain(FAILED, "no memory for the %zu bytes of a part", size);
     if (status == ONEPASS_OK)
-        status = onepass_accumulator_export(accumulator, bytes + HEADER, size, &size);
-    if (status != ONEPASS_OK) {
-        free(bytes);
-        return complain_of_library(status);
-    }
-    memcpy(bytes, magic, sizeof magic);
-    put_number(bytes + 8, VERSION);
-    put_number(bytes + 16, (uint64_t)value_dtype);
-    put_number(bytes + 24, (uint64_t)part->index);
-    put_number(bytes + 32, (uint64_t)part->count);
-    put_number(bytes + 40, checksum_of(bytes));
-    const int written = output_write(output, bytes, HEADER + size);
+        status = onepass_accumulator_export(accumulator, bytes, size, &size);
+    int written = status == ONEPASS_OK ? output_write(output, header, header_size) : complain_of_library(status);
+    if (written == RIGHT)
+        written = output_write(output, bytes, size);
     free(bytes);
     return written;
 }
@@ -108,20 +133,59 @@ static unsigned char *read_all(FILE *file, const char *path, size_t *size) {
     }
 }
 
-static int read_header(part_file *file, const unsigned char *bytes, size_t size) {
+/* The inputs out of numbers up to `end`; false where these are none. */
+static bool read_inputs(part_origin *origin, const unsigned char *at, const unsigned char *end) {
+    for (int k = 0; k < PART_INPUTS; k++) {
+        part_input *input = &origin->input[k];
+        const uint64_t dtype = at < end ? number_at(at) : UINT64_MAX;
+        at += 8;
+        if (dtype == 0)
+            continue;
+        const uint64_t ndim = at < end ? number_at(at) : UINT64_MAX;
+        at += 8;
+        if (dtype > INT32_MAX || onepass_dtype_size((int32_t)dtype) == 0 || ndim > ONEPASS_MAX_DIMENSIONS ||
+            ndim > (uint64_t)(end - at) / 8)
+            return false;
+        input->dtype = (int32_t)dtype;
+        input->ndim = (int32_t)ndim;
+        for (uint64_t d = 0; d < ndim; d++, at += 8) {
+            input->shape[d] = (int64_t)number_at(at);
+            if (input->shape[d] < 0)
+                return false;
+        }
+    }
+    return at == end;
+}
+
+static int read_header(part_file *file, const unsigned char *bytes, size_t size, size_t *header) {
     if (size >= 16 && number_at(bytes + 8) != VERSION)
-        return complain(WRONG, "%s: is a part of version %llu; this tool (%s) reads version %d", file->path,
-                        (unsigned long long)number_at(bytes + 8), onepass_version_text(), VERSION);
-    if (size < HEADER)
+        return complain(WRONG,
+                        "%s: is a part of version %llu; this tool (%s) reads version %d: use one version of the "
+                        "tool for all parts",
+                        file->path, (unsigned long long)number_at(bytes + 8), onepass_version_text(), VERSION);
+    if (size < 8 * LEAST_NUMBERS)
         return complain(WRONG, "%s: is truncated: it has %zu bytes, which is not even a header", file->path, size);
-    const uint64_t dtype = number_at(bytes + 16), index = number_at(bytes + 24), count = number_at(bytes + 32);
-    if (number_at(bytes + 40) != checksum_of(bytes))
+    const uint64_t numbers = number_at(bytes + 16);
+    if (numbers < LEAST_NUMBERS || numbers > MOST_NUMBERS)
+        return complain(WRONG, "%s: is damaged: its header says that it has %llu numbers", file->path,
+                        (unsigned long long)numbers);
+    if (size < 8 * numbers)
+        return complain(WRONG, "%s: is truncated: it has %zu bytes, less than its header", file->path, size);
+    const unsigned char *end = bytes + 8 * (numbers - 1);
+    if (number_at(end) != checksum_of(bytes, numbers - 1))
         return complain(WRONG, "%s: is damaged: the checksum of its header is not the one that was written",
                         file->path);
-    if (dtype < ONEPASS_F16 || dtype > ONEPASS_F64 || index < 1 || index > count || count > MOST_PARTS)
+    const uint64_t dtype = number_at(bytes + 24), index = number_at(bytes + 32), count = number_at(bytes + 40);
+    const uint64_t axis = number_at(bytes + 48);
+    if (dtype < ONEPASS_F16 || dtype > ONEPASS_F64 || index < 1 || index > count || count > MOST_PARTS ||
+        axis >= ONEPASS_MAX_DIMENSIONS || !read_inputs(&file->origin, bytes + 72, end))
         return complain(WRONG, "%s: is not a part that the tool wrote, though its checksum is right", file->path);
     file->part = (part){(int32_t)index, (int32_t)count};
     file->value_dtype = (int32_t)dtype;
+    file->origin.axis = (int32_t)axis;
+    file->origin.before = number_at(bytes + 56);
+    file->origin.behind = number_at(bytes + 64);
+    *header = 8 * numbers;
     return RIGHT;
 }
 
@@ -130,10 +194,10 @@ static int read_bytes(part_file *file, const unsigned char *bytes, size_t size) 
     if (!has_header && (size < sizeof state_magic || memcmp(bytes, state_magic, sizeof state_magic) != 0))
         return complain(WRONG, "%s: is not a part; expected a file that onepass LOSS ... --state FILE wrote",
                         file->path);
-    const int status = has_header ? read_header(file, bytes, size) : RIGHT;
+    size_t skipped = 0;
+    const int status = has_header ? read_header(file, bytes, size, &skipped) : RIGHT;
     if (status != RIGHT)
         return status;
-    const size_t skipped = has_header ? HEADER : 0;
     file->info.size = sizeof file->info;
     if (onepass_accumulator_import(&file->accumulator, bytes + skipped, size - skipped) != ONEPASS_OK ||
         onepass_accumulator_describe(file->accumulator, &file->info) != ONEPASS_OK)

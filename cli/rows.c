@@ -28,11 +28,15 @@ static bool is_class_weight(const task *task, int input) {
     return input == ONEPASS_CLASS_WEIGHT && takes_class_weight(task->loss);
 }
 
+int64_t numbers_of_a_row(const task *task, int input) {
+    return is_class_weight(task, input) ? 0 : is_wide(task, input) ? task->classes : 1;
+}
+
 uint64_t bytes_of_a_row(const task *task) {
     uint64_t bytes = 0;
     for (int k = 0; k < INPUTS; k++)
-        if (task_has(task, k) && !is_class_weight(task, k))
-            bytes += onepass_dtype_size(task->input[k].layout.dtype) * (is_wide(task, k) ? (uint64_t)task->classes : 1);
+        if (task_has(task, k))
+            bytes += onepass_dtype_size(task->input[k].layout.dtype) * (uint64_t)numbers_of_a_row(task, k);
     for (int k = 0; k < OUTPUTS; k++)
         if (task_wants(task, k))
             bytes += onepass_dtype_size(output_dtype(task, k)) * (k < LOSSES ? (uint64_t)task->classes : 1);

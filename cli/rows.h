@@ -16,6 +16,9 @@ uint64_t bytes_of_a_row(const task *task);
 /* Computes a slice and writes its outputs. */
 int run_rows(pass *pass, int64_t first, const onepass_shape *piece);
 
+/* How many numbers an input has for a row; of class weights, which no row has, 0. */
+int64_t numbers_of_a_row(const task *task, int input);
+
 /* The tensor of an input for the rows of a piece from `first` on. `shape` stays with the tensor. False: it has
  * complained. */
 bool take_rows(pass *pass, int input, int64_t first, const onepass_shape *shape, onepass_tensor *tensor);

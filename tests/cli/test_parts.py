@@ -128,6 +128,8 @@ def parts(folder):
     folder.save("p.npy", numbers(1, 3000)), folder.save("t.npy", numbers(2, 3000))
     folder.save("w.npy", np.ones(3000, "f4")), folder.save("short.npy", numbers(2, 2999))
     folder.save("wide.npy", numbers(2, 3000, "f8")), folder.save("half.npy", numbers(1, 3000, "f2"))
+    folder.save("m.npy", np.ones(3000, "u1")), folder.save("one.npy", numbers(2, 1))
+    folder.save("square.npy", numbers(2, (50, 60)))
     write_parts(folder, ["mse", "p.npy", "t.npy"], 12)
     return folder
 
@@ -168,13 +170,72 @@ def test_given_twice(parts):
         (["mse", "short.npy", "short.npy"], "of 3000 elements, the second of 2999"),
         (["mse", "p.npy", "wide.npy"], "the type of the answer is f32 in the first and f64"),
         (["mse", "half.npy", "half.npy"], "the type of the answer is f32 in the first and f16"),
-        (["mse", "p.npy", "t.npy", "--weight", "w.npy"], "a weight"),
+        (["mse", "p.npy", "t.npy", "--weight", "w.npy"], "the weight is not there in the first and f32 of shape"),
+        (["mse", "p.npy", "t.npy", "--mask", "m.npy"], "the mask is not there in the first and bool of shape (3000,)"),
+        (["mse", "p.npy", "one.npy"], "the target is f32 of shape (3000,) in the first and f32 of shape (1,)"),
+        (["mse", "square.npy", "square.npy"], "(3000,) in the first and f32 of shape (50, 60)"),
+        (["mse", "half.npy", "t.npy"], "the prediction is f32 of shape (3000,) in the first and f16"),
     ],
     ids=str,
 )
 def test_another_whole(parts, command, says):
     parts.quiet(*command, "--part", "2/12", "--state", "other.onepass")
     parts.refuse("merge", "part1.onepass", "other.onepass", says=["other.onepass", says])
+
+
+def refuse_a_foreign_part(folder, command, other, says=("foreign.onepass", "have other numbers")):
+    """Each of three parts, computed from other files than the two others."""
+    names = write_parts(folder, command, 3)
+    for i, name in enumerate(names, 1):
+        folder.quiet(*other, "--part", f"{i}/3", "--state", "foreign.onepass")
+        those = [one if one != name else "foreign.onepass" for one in names]
+        folder.refuse("merge", *those, says=says)
+        folder.refuse("merge", *those[::-1], says=says)
+    folder.hex("merge", *names)
+
+
+def test_files_of_the_same_shape(folder):
+    for name, seed in (("p", 1), ("t", 2), ("other", 3)):
+        folder.save(f"{name}.npy", numbers(seed, (50, 60)))
+    folder.save("w.npy", np.full((50, 60), 2, "f4")), folder.save("v.npy", np.full((50, 60), 3, "f4"))
+    folder.save("row.npy", numbers(4, 60)), folder.save("rows.npy", numbers(5, 60))
+    refuse_a_foreign_part(folder, ["mse", "p.npy", "t.npy"], ["mse", "other.npy", "t.npy"])
+    refuse_a_foreign_part(folder, ["mse", "p.npy", "t.npy"], ["mse", "p.npy", "other.npy"])
+    refuse_a_foreign_part(folder, ["mse", "p.npy", "row.npy"], ["mse", "p.npy", "rows.npy"])
+    command = ["l1", "p.npy", "t.npy", "--reduction", "sum"]
+    refuse_a_foreign_part(folder, [*command, "--weight", "w.npy"], [*command, "--weight", "v.npy"])
+
+
+def test_rows_of_the_same_shape(folder):
+    folder.save("l.npy", numbers(1, (9, 40, 40))), folder.save("m.npy", numbers(2, (9, 40, 40)))
+    folder.save("y.npy", np.random.default_rng(1).integers(0, 40, (9, 40)))
+    folder.save("z.npy", np.random.default_rng(2).integers(0, 40, (9, 40)))
+    command = ["cross_entropy", "l.npy", "y.npy", "--axis", 2]
+    refuse_a_foreign_part(folder, command, ["cross_entropy", "m.npy", "y.npy", "--axis", 2])
+    refuse_a_foreign_part(folder, command, ["cross_entropy", "l.npy", "z.npy", "--axis", 2])
+    refuse_a_foreign_part(folder, command, ["cross_entropy", "l.npy", "y.npy"], "the axis is")
+    command = ["kl_div_with_logits", "l.npy", "m.npy"]
+    refuse_a_foreign_part(folder, command, ["kl_div_with_logits", "l.npy", "l.npy"])
+
+
+def test_long_rows_of_the_same_shape(folder):
+    """Of which the first numbers are looked at."""
+    logits = numbers(1, (5, 20000))
+    folder.save("l.npy", logits), folder.save("y.npy", np.arange(5))
+    logits[:, 8000] += 1
+    folder.save("m.npy", logits)
+    check(folder, ["cross_entropy", "l.npy", "y.npy"])
+    refuse_a_foreign_part(folder, ["cross_entropy", "l.npy", "y.npy"], ["cross_entropy", "m.npy", "y.npy"])
+
+
+@pytest.mark.parametrize("loss, more", [("cross_entropy", []), ("nll", ["--reduction", "sum"]), ("multi_margin", [])])
+def test_other_class_weights(folder, loss, more):
+    folder.save("l.npy", numbers(1, (900, 7))), folder.save("y.npy", np.arange(900) % 7)
+    folder.save("w.npy", np.linspace(0.5, 2, 7).astype("f4")), folder.save("v.npy", np.linspace(0.5, 3, 7).astype("f4"))
+    command = [loss, "l.npy", "y.npy", *more, "--class-weight"]
+    check(folder, [*command, "w.npy"], [3])
+    refuse_a_foreign_part(folder, [*command, "w.npy"], [*command, "v.npy"], "other class weights")
+    refuse_a_foreign_part(folder, [*command, "w.npy"], command[:-1], "the class_weight is")
 
 
 def test_another_parameter_or_division(parts):
@@ -187,10 +248,10 @@ def test_another_parameter_or_division(parts):
 
 def test_damage(parts):
     good = (parts / "part2.onepass").read_bytes()
-    for size in [*range(0, 60), *range(60, len(good), 211), len(good) - 1]:
+    for size in [*range(0, 60), *range(60, 200, 3), *range(200, len(good), 211), len(good) - 1]:
         parts.write("bad", good[:size])
         parts.refuse("merge", "part1.onepass", "bad", says="bad: ")
-    for at in [*range(0, 60), *range(60, len(good), 97), len(good) - 1]:
+    for at in [*range(0, 60), *range(60, 200, 3), *range(200, len(good), 97), len(good) - 1]:
         parts.write("bad", good[:at] + bytes([good[at] ^ 4]) + good[at + 1 :])
         parts.refuse("merge", "part1.onepass", "bad", says="bad: ")
     parts.write("bad", good + b"more")
@@ -202,28 +263,52 @@ def test_damage(parts):
 def test_more_parts_than_there_can_be(parts):
     """Though the header's checksum is right."""
     good = (parts / "part2.onepass").read_bytes()
-    words, checksum = [*struct.unpack("<4Q", good[:32]), 2**31 - 1], 0
+    for place, number in ((5, 2**31 - 1), (6, 99), (9, 77), (10, 17), (11, 2**63)):
+        words = list(struct.unpack_from(f"<{header_of(good) // 8 - 1}Q", good))
+        words[place] = number
+        parts.write("bad", sealed(words) + good[header_of(good):])
+        parts.refuse("merge", "bad", says=["bad: is not a part that the tool wrote"])
+    for more in (1, -1):
+        words = list(struct.unpack_from(f"<{header_of(good) // 8 - 1}Q", good))[:more if more < 0 else None]
+        words += [0] * max(more, 0)
+        words[2] += more
+        parts.write("bad", sealed(words) + good[header_of(good):])
+        parts.refuse("merge", "bad", says=["bad: is not a part that the tool wrote"])
+
+
+def header_of(part):
+    """How many bytes the tool's own are; the library's state follows."""
+    return 8 * struct.unpack_from("<Q", part, 16)[0]
+
+
+def sealed(words):
+    """With the checksum."""
+    checksum = 0
     for word in words:
         checksum = (checksum ^ word) * 0x9E3779B97F4A7C15 % 2**64
-    parts.write("bad", struct.pack("<6Q", *words, checksum) + good[48:])
-    parts.refuse("merge", "bad", says=["bad: is not a part that the tool wrote"])
+    return struct.pack(f"<{len(words) + 1}Q", *words, checksum)
 
 
 def test_another_version(parts):
     good = (parts / "part2.onepass").read_bytes()
-    parts.write("bad", good[:8] + bytes([2]) + good[9:])
-    parts.refuse("merge", "bad", says=["bad: is a part of version 2"])
-    parts.write("bad", good[:56] + bytes([3]) + good[57:])
-    parts.refuse("merge", "bad", says=["bad: ", "version 3"])
+    for version in (1, 3):
+        parts.write("bad", good[:8] + bytes([version]) + good[9:])
+        parts.refuse("merge", "bad", says=[f"bad: is a part of version {version}"])
+        at = header_of(good) + 8
+        parts.write("bad", good[:at] + bytes([version]) + good[at + 1:])
+        parts.refuse("merge", "bad", says=["bad: ", f"version {version}"])
 
 
 def test_what_a_program_exported(parts):
     """Behind the header is the library's own state, which is a part by itself."""
     parts.quiet("mse", "half.npy", "half.npy", "--part", "1/1", "--state", "all.onepass")
-    parts.write("raw", (parts / "all.onepass").read_bytes()[48:])
+    whole, second = (parts / "all.onepass").read_bytes(), (parts / "part2.onepass").read_bytes()
+    parts.write("raw", whole[header_of(whole):])
     assert parts.json("merge", "raw")["type"] == "f32" and parts.json("merge", "all.onepass")["type"] == "f16"
-    parts.write("raw", (parts / "part2.onepass").read_bytes()[48:])
+    parts.write("raw", second[header_of(second):])
     parts.refuse("merge", "raw", says=["250 of the 3000 elements", "0 to 249"])
+    names = [f"part{i}.onepass" for i in range(1, 13)]
+    assert parts.hex("merge", *names[:1], "raw", *names[2:]) == parts.hex("mse", "p.npy", "t.npy")
 
 
 @pytest.mark.parametrize(
