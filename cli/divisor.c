@@ -127,7 +127,7 @@ int check_labels(task *task) {
     return status;
 }
 
-int find_divisor(pass *pass) {
+static int find_divisor_of_whole(pass *pass) {
     const task *task = pass->task;
     double sum, count;
     if (task_has_labels(task) && task->call.reduction == ONEPASS_NONE)
@@ -144,6 +144,11 @@ int find_divisor(pass *pass) {
     if (status != RIGHT)
         return status;
     pass->nothing_takes_part = count == 0 && can_be_none;
+    if (pass->nothing_takes_part && task->part.count)
+        return complain(WRONG,
+                        "no %s takes part, so that the gradient of a part is divided by nothing; expected "
+                        "--reduction sum, or --part without gradients",
+                        task->loss->over_rows ? "row" : "element");
     if (pass->nothing_takes_part) {
         pass->call.reduction = ONEPASS_SUM; /* the gradients are zeros, whatever they are divided by */
         return RIGHT;
@@ -152,4 +157,13 @@ int find_divisor(pass *pass) {
         return complain_of_weights(task, sum);
     pass->call.divisor = sum;
     return RIGHT;
+}
+
+/* A part's gradients are divided by what the whole's are. */
+int find_divisor(pass *pass) {
+    const int64_t end = pass->end;
+    pass->end = pass->task->common.count;
+    const int status = find_divisor_of_whole(pass);
+    pass->end = end;
+    return status;
 }

@@ -46,7 +46,7 @@ static const struct {
     [CLASS_WEIGHT_FILE] = {"class-weight", "FILE", "a weight for each class"},
     [LOG_SUM_EXP_FILE] = {"lse", "FILE", "writes the logarithm of the sum of exponentials of each row, as .npy"},
     [PREDICTED_FILE] = {"predicted", "FILE", "writes the class of the largest number of each row, as .npy"},
-    [PART] = {"part", "I/N", "computes the I-th of N parts of the elements or rows, for --state"},
+    [PART] = {"part", "I/N", "computes the I-th of N parts of the elements or rows, for --state, and their outputs"},
     [STATE] = {"state", "FILE", "writes what the part comes to, for onepass merge, and prints nothing"},
     [BF16] = {"bf16", NULL, "16-bit unsigned integers in .npy files are bfloat16 numbers"},
     [DEVICE] = {"device", "WHERE", "auto (the default: the CPU), cpu, cuda, or cuda:N for the GPU number N"},
@@ -327,24 +327,19 @@ static int check_outputs(const loss_options *options, const onepass_loss_info *l
     return RIGHT;
 }
 
-/* A part has a sum that is not finished, and nothing else. */
-static int check_part(const loss_options *options, const onepass_loss_info *loss) {
-    const char *output = options->losses ? options->losses : options->log_sum_exp;
+/* A part has a sum that is not finished, and outputs of its own elements. */
+static int check_part(const loss_options *options) {
     if (!options->part.count && !options->state)
         return RIGHT;
     if (!options->part.count || !options->state)
         return complain(WRONG, "--%s is given without --%s; a part and the file for its state belong together",
                         options->state ? "state" : "part", options->state ? "part" : "state");
     if (options->call.reduction == ONEPASS_NONE)
-        return complain(WRONG, "--part has one sum, and --reduction none has none; expected mean, sum or batchmean");
+        return complain(WRONG,
+                        "--part has a sum for onepass merge, and --reduction none has none; expected --reduction "
+                        "mean, sum or batchmean, with --none FILE for the loss of each element of the part");
     if (options->call.device == ONEPASS_CUDA)
         return complain(WRONG, "--part is computed on the CPU; expected --device cpu or auto");
-    for (int32_t k = 0; k < loss->operand_count && !output; k++)
-        output = options->gradient[k];
-    if (!output)
-        output = options->predicted;
-    if (output)
-        return complain(WRONG, "%s: a part has no outputs but its state; expected --part without them", output);
     if (options->as_hex || options->as_json)
         return complain(WRONG, "--%s is given, but a part prints nothing; expected it with onepass merge",
                         options->as_hex ? "hex" : "json");
@@ -374,9 +369,9 @@ static int take_files(loss_options *options, const onepass_loss_info *loss, int 
     }
     if (options->as_hex && options->as_json)
         return complain(WRONG, "--hex and --json are given; expected one of them (the JSON object has the bits too)");
-    int status = check_outputs(options, loss);
+    int status = check_part(options);
     if (status == RIGHT)
-        status = check_part(options, loss);
+        status = check_outputs(options, loss);
     return status == RIGHT ? check_standard_input(options) : status;
 }
 

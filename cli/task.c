@@ -54,6 +54,8 @@ int32_t output_dtype(const task *task, int output) {
 }
 
 const onepass_shape *output_shape(const task *task, int output) {
+    if (task->part.count)
+        return output < ONEPASS_MAX_OPERANDS ? &task->part_full : &task->part_common;
     return output < ONEPASS_MAX_OPERANDS ? &task->full : &task->common;
 }
 

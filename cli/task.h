@@ -31,8 +31,10 @@ typedef struct task {
     int64_t classes;        /* of a row; or elements of a vector */
     int32_t value_dtype;    /* of the answer and of the elements' losses */
 
-    part part;    /* that is to be computed, for ... */
-    output state; /* ... its state; a name of null: all is computed */
+    part part;                 /* that is to be computed, for ... */
+    output state;              /* ... its state; a name of null: all is computed */
+    onepass_shape part_common; /* of the part's outputs: its elements or rows, one behind the other, ... */
+    onepass_shape part_full;   /* ... and with the classes or the vectors' elements behind them */
 
     number value;   /* the answer, unless the reduction is none */
     uint64_t bytes; /* that the files moved */

@@ -183,6 +183,15 @@ static int join_shapes(task *task) {
     return status == RIGHT ? check_reach(task, MASK) : status;
 }
 
+/* A part may begin and end within any dimension but that of the classes, or those of a vector, so it keeps no other. */
+static void find_part_shapes(task *task) {
+    const int64_t count = task->common.count;
+    const int64_t own = part_end(&task->part, count) - part_begin(&task->part, count);
+    task->part_common = task->part_full = (onepass_shape){1, {own}, own};
+    if (task->loss->over_rows)
+        task->part_full = (onepass_shape){2, {own, task->classes}, own * task->classes};
+}
+
 /* ------------------------------------------------------------------- the inputs -- */
 
 static void choose_type(task *task) {
@@ -210,18 +219,19 @@ int open_inputs(task *task, const loss_options *options) {
             status = input_open(&task->input[k], k, path[k], purpose_of(task, k, numbers));
     if (status == RIGHT && !stop_wanted())
         status = join_shapes(task);
+    find_part_shapes(task);
     choose_type(task);
     return status;
 }
 
 /* ------------------------------------------------------------------ the outputs -- */
 
-/* Two names, links followed, may be one file's. */
-static int check_apart(const task *task, int k) {
-    for (int i = 0; i < k; i++)
-        if (task_wants(task, i) && is_one_file(task->output[i].file.name, task->output[k].file.name))
+/* Of the first `count` outputs and another one: two names, links followed, may be one file's. */
+static int check_apart(const task *task, int count, const output *other) {
+    for (int i = 0; i < count; i++)
+        if (task_wants(task, i) && is_one_file(task->output[i].file.name, other->file.name))
             return complain(WRONG, "%s and %s: are one file; expected two", task->output[i].file.name,
-                            task->output[k].file.name);
+                            other->file.name);
     return RIGHT;
 }
 
@@ -238,11 +248,11 @@ int check_outputs(task *task, const loss_options *options) {
             continue;
         status = output_check(&task->output[k], k, path[k], inputs, INPUTS);
         if (status == RIGHT)
-            status = check_apart(task, k);
+            status = check_apart(task, k, &task->output[k]);
     }
     if (options->state && status == RIGHT)
         status = output_check(&task->state, OUTPUTS, options->state, inputs, INPUTS);
-    return status;
+    return options->state && status == RIGHT ? check_apart(task, OUTPUTS, &task->state) : status;
 }
 
 int begin_outputs(task *task) {

@@ -120,6 +120,82 @@ def test_states_are_small(folder):
             assert (folder / name).stat().st_size < most
 
 
+# -------------------------------------------------------------------- outputs --
+
+
+def check_outputs(folder, command, outputs, count=3, moved=None):
+    """What the parts write, one behind the other, is what the whole call writes, bit by bit."""
+    def written(name):
+        return [option for output in outputs for option in (output, f"{name}{output}.npy")]
+
+    wanted = folder.hex(*command, *written("whole"))
+    names = [f"part{i}.onepass" for i in range(1, count + 1)]
+    for i, name in enumerate(names, 1):
+        folder.quiet(*command, *written(f"part{i}"), "--part", f"{i}/{count}", "--state", name)
+    assert folder.hex("merge", *names) == wanted
+    for output in outputs:
+        whole = folder.load(f"whole{output}.npy")
+        parts = [folder.load(f"part{i}{output}.npy") for i in range(1, count + 1)]
+        if moved is not None and output.startswith("--grad"):
+            whole = np.moveaxis(whole, moved, -1)
+            whole = whole.reshape(-1, whole.shape[-1])
+        found = np.concatenate(parts)
+        assert found.dtype == whole.dtype and found.tobytes() == whole.tobytes(), output
+        assert found.shape == (whole.shape if moved is not None and output.startswith("--grad") else (whole.size,))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "batchmean"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+def test_outputs_of_elements(folder, reduction, weighted, masked):
+    folder.save("p.npy", numbers(1, (70, 51))), folder.save("t.npy", numbers(2, (51,), "f8"))
+    folder.save("w.npy", numbers(3, (70, 51)) ** 2), folder.save("m.npy", numbers(4, (70, 1)) > 0)
+    command = ["smooth_l1", "p.npy", "t.npy", "--beta", 0.3, "--reduction", reduction]
+    command += ["--weight", "w.npy"] * weighted + ["--mask", "m.npy"] * masked
+    check_outputs(folder, command, ["--grad", "--grad-target", "--none"])
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("axis", [2, 1])
+@pytest.mark.parametrize("more", [[], ["--class-weight", "c.npy", "--weight", "w.npy"]], ids=str)
+def test_outputs_of_rows(folder, reduction, axis, more):
+    """The classes come last, and all rows one behind the other."""
+    folder.save("l.npy", numbers(1, (6, 40, 40))), folder.save("c.npy", np.linspace(0.5, 2, 40).astype("f4"))
+    folder.save("y.npy", np.random.default_rng(1).integers(0, 40, (6, 40)))
+    folder.save("w.npy", numbers(3, (6, 40)) ** 2)
+    command = ["cross_entropy", "l.npy", "y.npy", "--axis", axis, "--ignore-index", 3, "--reduction", reduction, *more]
+    check_outputs(folder, command, ["--grad", "--none", "--lse", "--predicted"], moved=axis)
+
+
+def test_outputs_of_vectors(folder):
+    folder.save("a.npy", numbers(1, (300, 7))), folder.save("b.npy", numbers(2, (300, 7)))
+    folder.save("c.npy", numbers(3, 7))
+    outputs = ["--grad", "--grad-negative", "--none"]
+    check_outputs(folder, ["triplet_margin", "a.npy", "b.npy", "c.npy"], outputs, moved=1)
+
+
+def test_outputs_of_more_parts_than_rows(folder):
+    folder.save("l.npy", numbers(1, (3, 9))), folder.save("y.npy", np.array([1, -100, 2]))
+    check_outputs(folder, ["cross_entropy", "l.npy", "y.npy"], ["--grad", "--predicted"], count=7, moved=1)
+
+
+def test_gradients_where_nothing_takes_part(folder):
+    """A mean of nothing is NaN: no divisor of its gradients says that to the other parts."""
+    folder.save("l.npy", numbers(1, (30, 9))), folder.save("y.npy", np.full(30, -100))
+    command = ["cross_entropy", "l.npy", "y.npy"]
+    folder.refuse(*command, "--part", "1/2", "--state", "s", "--grad", "g.npy", says="no row takes part")
+    assert folder.answer("merge", *write_parts(folder, command, 2)) == "nan"
+
+
+def test_gradients_of_some_parts(folder):
+    """Which know what the mean is divided by, and the others do not."""
+    folder.save("l.npy", numbers(1, (30, 9))), folder.save("y.npy", np.arange(30) % 9)
+    command = ["cross_entropy", "l.npy", "y.npy"]
+    write_parts(folder, command, 2)
+    folder.quiet(*command, "--part", "1/2", "--state", "part1.onepass", "--grad", "g.npy")
+    folder.refuse("merge", "part1.onepass", "part2.onepass", says="the divisor is 30 in the first and 0 in the second")
+
+
 # ------------------------------------------------------------------- refusals --
 
 
@@ -325,8 +401,10 @@ def test_what_a_program_exported(parts):
         (["--part", "1/2", "--state", "p.npy"], "is an input too"),
         (["--part", "1/2", "--state", "-"], "-: "),
         (["--part", "1/2", "--state", "none/s"], "cannot be written"),
-        (["--part", "1/2", "--state", "s", "--grad", "g.npy"], "g.npy: a part has no outputs"),
-        (["--part", "1/2", "--state", "s", "--reduction", "none", "--none", "n.npy"], "--reduction none"),
+        (["--part", "1/2", "--state", "s", "--grad", "s"], "s and s: are one file"),
+        (["--part", "1/2", "--state", "s", "--none", "./s"], "./s and s: are one file"),
+        (["--part", "1/2", "--state", "s", "--reduction", "none"], "expected --reduction mean, sum or batchmean, with"),
+        (["--part", "1/2", "--state", "s", "--reduction", "none", "--none", "n.npy"], "expected --reduction mean, sum"),
         (["--part", "1/2", "--state", "s", "--hex"], "--hex is given"),
         (["--part", "1/2", "--state", "s", "--json"], "--json is given"),
         (["--part", "1/2", "--state", "s", "--device", "cuda"], "on the CPU"),
