@@ -81,6 +81,13 @@ ALWAYS_INLINE real exponential_term(const tile *tile, int64_t i) {
     return softmax_exponential(&softmax, &shift, read_real(tile, 0, i) - tile->parameter[ANCHOR]);
 }
 
+/* The same, kept where the tile's gradient will be. */
+ALWAYS_INLINE real kept_term(const tile *tile, int64_t i) {
+    const real e = exponential_term(tile, i);
+    tile->gradient[i] = e;
+    return e;
+}
+
 /* The sum of a tile's exponentials without those that lead, which are all alike. Their sum is apart. */
 static double sum_without_leading(const tile *given, int count, real most, real *terms, double *leading) {
     const tile tile = *given;

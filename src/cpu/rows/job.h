@@ -18,9 +18,20 @@ typedef struct rows {
     bool weighs;      /* the value needs the sums of u_c, and the slopes need u_c */
     bool reads_state; /* which was computed before */
     bool has_gradient;
+    bool keeps;         /* exponentials, where the logits' gradient will be: it need not compute them anew */
     bool has_outputs;   /* numbers of each row */
     double per_divisor; /* one over the divisor */
 } rows;
+
+/* A row that the second-level cache has when it comes to be multiplied. */
+#define MOST_KEPT ((int64_t)131072)
+
+static bool keeps_exponentials(const job *job) {
+    const row_job *rows = &job->rows;
+    return job->gradient[0].data && job->gradient[0].dtype == REAL_DTYPE && rows->gradient_stride[0] == 1 &&
+           !job->in_place[0] && rows->classes <= MOST_KEPT && rows->scale.softcap == 0 &&
+           rows->shard.step == SHARD_NONE && job->loss->kind == ROW_LABEL && !(rows->reads_state && rows->state);
+}
 
 static rows rows_of(const job *job) {
     const bool has_labels = job->loss->kind != ROW_PROBABILITIES;
@@ -33,6 +44,7 @@ static rows rows_of(const job *job) {
                   .weighs = !has_labels || job->rows.smoothing != 0,
                   .reads_state = job->rows.reads_state && job->rows.state,
                   .has_gradient = job->gradient[0].data || job->gradient[1].data,
+                  .keeps = keeps_exponentials(job),
                   .has_outputs = job->reduction == ONEPASS_NONE || job->rows.log_sum_exp.data || job->rows.state,
                   .per_divisor = job->reduction == ONEPASS_MEAN ? 1 / job->divisor : 1};
 }

@@ -65,7 +65,45 @@ static softmax_tile recall_tile(const rows *rows, row *row, int64_t index) {
     return sums;
 }
 
+/* ---------------------------------------------------------------- outputs -- */
+
+/* Where a tile's gradient is computed: where it belongs, or in the buffer. */
+typedef struct tile_output {
+    view gradient;
+    int64_t element;
+    int count;
+    real *out;
+    bool is_direct;
+} tile_output;
+
+static tile_output output_of_tile(const rows *rows, const row *row, int k, int64_t tile, real *buffer) {
+    const view *of = &rows->job->gradient[k];
+    tile_output output = {.element = tile * ORDER_TILE, .count = tile_size(rows, tile)};
+    output.gradient =
+        classes_of(address_of(of, row->index), of->dtype, rows->of->classes, rows->of->gradient_stride[k]);
+    output.out = direct(&output.gradient, output.element, output.count);
+    output.is_direct = output.out;
+    if (!output.is_direct)
+        output.out = buffer;
+    return output;
+}
+
 /* ------------------------------------------------------------------- sums -- */
+
+/* Whether a row's exponentials wait, as its sums do, where their slopes will be. */
+static bool keeps(const rows *rows, const row *row) {
+    return rows->keeps && row->needs_sums;
+}
+
+/* A tile that the row ends in has no place beyond: it is summed line by line, and kept afterwards. */
+static double sum_and_keep_tile(const rows *rows, const row *row, int64_t index, tile *tile, tile_buffers *buffers) {
+    const tile_output output = output_of_tile(rows, row, 0, index, buffers->e);
+    tile->gradient = output.count == ORDER_TILE ? output.out : buffers->e;
+    const double sum = sum_exponentials(tile, output.count, row->label - output.element);
+    if (output.count < ORDER_TILE)
+        memcpy(output.out, buffers->e, (size_t)output.count * sizeof *output.out);
+    return sum;
+}
 
 /* The sums of a tile. The label's exponential, if it is here, goes into the row's facts, by the tile's own exponent. */
 static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buffers *buffers) {
@@ -78,7 +116,9 @@ static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buf
     let_prefetch(rows, row->first[0], index, &tile);
     const int64_t label = row->label - index * ORDER_TILE;
     softmax_tile sums = {.exponent = shift.exponent, .largest = shift.largest};
-    if (rows->has_labels)
+    if (keeps(rows, row))
+        sums.others = sum_and_keep_tile(rows, row, index, &tile, buffers);
+    else if (rows->has_labels)
         sums.others = sum_exponentials(&tile, count, label);
     else
         sums.others =
@@ -173,28 +213,7 @@ static bool join_row(const rows *rows, single_row *single, tile_buffers *buffers
     return true;
 }
 
-/* ---------------------------------------------------------------- outputs -- */
-
-/* Where a tile's gradient is computed: where it belongs, or in the buffer. */
-typedef struct tile_output {
-    view gradient;
-    int64_t element;
-    int count;
-    real *out;
-    bool is_direct;
-} tile_output;
-
-static tile_output output_of_tile(const rows *rows, const row *row, int k, int64_t tile, real *buffer) {
-    const view *of = &rows->job->gradient[k];
-    tile_output output = {.element = tile * ORDER_TILE, .count = tile_size(rows, tile)};
-    output.gradient =
-        classes_of(address_of(of, row->index), of->dtype, rows->of->classes, rows->of->gradient_stride[k]);
-    output.out = direct(&output.gradient, output.element, output.count);
-    output.is_direct = output.out;
-    if (!output.is_direct)
-        output.out = buffer;
-    return output;
-}
+/* ------------------------------------------------------------------ slopes -- */
 
 static void finish_tile(const tile_output *output, real upstream) {
     if (upstream != 1)
@@ -240,10 +259,35 @@ static void write_slopes(const tile *given, const real *u, real f, real b, const
     }
 }
 
+/* The same of exponentials that were kept in the place of their slopes. */
+static void multiply_kept(const real *u, real f, real b, const tile_output *output) {
+    real *out = output->out;
+    if (u) {
+#pragma omp simd
+        for (int64_t i = 0; i < output->count; i++)
+            out[i] = canonical(out[i] * f - u[i] * b);
+    } else {
+#pragma omp simd
+        for (int64_t i = 0; i < output->count; i++)
+            out[i] = canonical(out[i] * f);
+    }
+}
+
 static void multiply_by_cap(const real *slope, int count, real *out) {
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
         out[i] = canonical(out[i] * slope[i]);
+}
+
+/* The label's slope, and what all are multiplied by. */
+static void finish_slopes(const rows *rows, const row *row, const row_factors *factors, const tile_output *output,
+                          const tile_buffers *buffers) {
+    const int64_t label = row->label - output->element;
+    if (label >= 0 && label < output->count)
+        output->out[label] = canonical(factors->own);
+    if (rows->softmax.softcap != 0)
+        multiply_by_cap(buffers->slope, output->count, output->out);
+    finish_tile(output, row->upstream);
 }
 
 /* slope of z_c = e_c f - u_c b, but for the label's. */
@@ -254,12 +298,17 @@ static void logit_gradient(const rows *rows, const row *row, const row_factors *
     const real f = row_tile_factor(factors, shift.exponent, row->facts.exponent);
     const tile_output output = output_of_tile(rows, row, 0, index, buffers->e);
     write_slopes(&tile, rows->weighs ? buffers->u : NULL, f, factors->of_weights, &output);
-    const int64_t label = row->label - output.element;
-    if (label >= 0 && label < output.count)
-        output.out[label] = canonical(factors->own);
-    if (rows->softmax.softcap != 0)
-        multiply_by_cap(buffers->slope, output.count, output.out);
-    finish_tile(&output, row->upstream);
+    finish_slopes(rows, row, factors, &output, buffers);
+}
+
+static void kept_gradient(const rows *rows, const row *row, const row_factors *factors, int64_t index, double exponent,
+                          tile_buffers *buffers) {
+    const real f = row_tile_factor(factors, exponent, row->facts.exponent);
+    const tile_output output = output_of_tile(rows, row, 0, index, buffers->e);
+    if (rows->weighs)
+        gather_weights(rows, row->first[1], index, buffers);
+    multiply_kept(rows->weighs ? buffers->u : NULL, f, factors->of_weights, &output);
+    finish_slopes(rows, row, factors, &output, buffers);
 }
 
 /* slope of q_c = (1 - s) w_c (lse - z_c). */
@@ -284,6 +333,10 @@ static void write_gradients(const rows *rows, const single_row *single, int64_t 
     const row_factors factors = row_factors_of(&row->facts.row, &row->slopes, common);
     for (int64_t index = first; index < end; index++) {
         const softmax_tile *tile = &single->waiting[index % MOST_WAITING];
+        if (keeps(rows, row)) {
+            kept_gradient(rows, row, &factors, index, tile->exponent, buffers);
+            continue;
+        }
         const real *z = logits_of(rows, row->first[0], index, buffers);
         const real largest = rows->of->shard.tile_sums          ? (real)*numbers_of_tile(rows, row->index, index)
                              : !row->needs_sums                 ? largest_of(z, tile_size(rows, index))

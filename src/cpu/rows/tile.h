@@ -97,22 +97,38 @@ ALWAYS_INLINE void prefetch_logits(const tile *tile, int64_t element, int64_t co
 
 /* Step 3 of the order for a tile that the row ends in. Lines that are missing are +0, and so are exponentials of -inf
  * up to the end of the last line. */
-static void sum_some_lines(const tile *given, int lines, real *lanes) {
+ALWAYS_INLINE void sum_some_lines(order_term *term, const tile *given, int lines, real *lanes) {
     _Alignas(64) real part[ORDER_LINES][ORDER_LANES];
     const tile tile = *given;
     for (int line = 0; line < lines; line++) {
         prefetch_logits(&tile, line * ORDER_LANES, ORDER_LANES);
-        ORDER_EACH_LANE(part[line][lane] = exponential_term(&tile, line * ORDER_LANES + lane))
+        ORDER_EACH_LANE(part[line][lane] = term(&tile, line * ORDER_LANES + lane))
     }
     memset(part[lines], 0, (size_t)(ORDER_LINES - lines) * sizeof *part);
     ORDER_EACH_LANE(lanes[lane] = ((part[0][lane] + part[1][lane]) + (part[2][lane] + part[3][lane])) +
                                   ((part[4][lane] + part[5][lane]) + (part[6][lane] + part[7][lane])))
 }
 
-static void sum_all_lines(const tile *given, real *lanes) {
+ALWAYS_INLINE void sum_all_lines(order_term *term, const tile *given, int lines, real *lanes) {
     _Alignas(64) real part[ORDER_LINES][ORDER_LANES];
     const tile tile = *given;
-    order_lines(exponential_term, prefetch_logits, &tile, LINES_OF_SUMS_LONG, BLOCK_OF_LANES, part, lanes);
+    order_lines(term, prefetch_logits, &tile, lines, BLOCK_OF_LANES, part, lanes);
+}
+
+ALWAYS_INLINE void sum_lines(order_term *term, const tile *tile, int count, int lines, real *lanes) {
+    if (count == ORDER_TILE)
+        sum_all_lines(term, tile, lines, lanes);
+    else
+        sum_some_lines(term, tile, (count - 1) / ORDER_LANES + 1, lanes);
+}
+
+/* Those of exponentials, which are also kept if the tile has a place for them. */
+static void sum_and_forget(const tile *tile, int count, real *lanes) {
+    sum_lines(exponential_term, tile, count, LINES_OF_SUMS_LONG, lanes);
+}
+
+static void sum_and_keep(const tile *tile, int count, real *lanes) {
+    sum_lines(kept_term, tile, count, LINES_OF_GRADIENTS_LONG, lanes);
 }
 
 /* The sum of one lane without the label's term. */
@@ -126,10 +142,10 @@ static real lane_without(const tile *tile, int count, int64_t label) {
 /* The sum of a tile's exponentials; the label's, if it is one of them, is left out. */
 static double sum_exponentials(const tile *tile, int count, int64_t label) {
     _Alignas(64) real lanes[ORDER_LANES];
-    if (count == ORDER_TILE)
-        sum_all_lines(tile, lanes);
+    if (tile->gradient)
+        sum_and_keep(tile, count, lanes);
     else
-        sum_some_lines(tile, (count - 1) / ORDER_LANES + 1, lanes);
+        sum_and_forget(tile, count, lanes);
     if (label >= 0 && label < count)
         lanes[label % ORDER_LANES] = lane_without(tile, count, label);
     return order_lanes(lanes);
