@@ -7,6 +7,51 @@
 #include "cpu/buffers.h"
 #include "math/row.h"
 
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#if defined(__aarch64__)
+
+/* An instruction of Arm's has NaN win, which C has no word for: a fifth of a value's time otherwise. */
+#if defined(ONEPASS_REAL_F64)
+typedef float64x2_t reals;
+#define LARGER_REALS(a, b) vmaxq_f64(a, b)
+#define LARGEST_REAL(a)    vmaxvq_f64(a)
+#define LOAD_REALS(z)      vld1q_f64(z)
+#else
+typedef float32x4_t reals;
+#define LARGER_REALS(a, b) vmaxq_f32(a, b)
+#define LARGEST_REAL(a)    vmaxvq_f32(a)
+#define LOAD_REALS(z)      vld1q_f32(z)
+#endif
+
+#define REALS  (int64_t)(sizeof(reals) / sizeof(real)) /* of a vector */
+#define PLACES 8                                       /* vectors that do not wait for each other */
+
+/* The largest of numbers, or NaN if one is; -0 is 0. */
+static real largest_of(const real *z, int64_t count) {
+    real largest = -REAL_INFINITY;
+    int64_t first = 0;
+    if (count >= PLACES * REALS) {
+        reals place[PLACES];
+        for (int i = 0; i < PLACES; i++)
+            place[i] = LOAD_REALS(z + i * REALS);
+        for (first = PLACES * REALS; first + PLACES * REALS <= count; first += PLACES * REALS)
+            for (int i = 0; i < PLACES; i++)
+                place[i] = LARGER_REALS(place[i], LOAD_REALS(z + first + i * REALS));
+        for (int half = PLACES / 2; half > 0; half /= 2)
+            for (int i = 0; i < half; i++)
+                place[i] = LARGER_REALS(place[i], place[i + half]);
+        largest = LARGEST_REAL(place[0]);
+    }
+    for (; first < count; first++)
+        largest = z[first] > largest || z[first] != z[first] ? z[first] : largest;
+    return largest == largest ? largest + 0 : REAL_NAN;
+}
+
+#else
+
 /* Places that have a largest number of their own: enough of them that a vector does not wait for the one before. */
 #define PLACES 64
 
@@ -53,6 +98,8 @@ static real largest_of(const real *z, int64_t count) {
         fold_places(&places, half);
     return places.is_nan[0] ? REAL_NAN : places.largest[0] + 0;
 }
+
+#endif
 
 /* ------------------------------------------------------------ exponentials -- */
 

@@ -161,6 +161,9 @@ ALWAYS_INLINE real softmax_polynomial(real f) {
 ALWAYS_INLINE real softmax_larger(real z, real lowest) {
 #if defined(__CUDACC__)
     return sizeof(real) == sizeof(float) ? (real)fmaxf((float)z, (float)lowest) : (real)fmax((double)z, (double)lowest);
+#elif defined(__aarch64__)
+    return sizeof(real) == sizeof(float) ? (real)__builtin_fmaxf((float)z, (float)lowest)
+                                         : (real)__builtin_fmax((double)z, (double)lowest);
 #else
     return choose(z > lowest, z, lowest);
 #endif
