@@ -95,7 +95,8 @@ def cross_entropy(case, maker):
             case.with_gradient = maker.rng.choice((["target"], ["input", "target"]))
             case.inplace = False
     case.draw_option(20, "return_lse", True)
-    return lambda **given: named_tuple(onepass.cross_entropy(**given), "value", "further", "last")
+    names = ["value", *(name for name in ("lse", "accuracy") if f"return_{name}" in case.options)]
+    return lambda **given: named_tuple(onepass.cross_entropy(**given), *names)
 
 
 def nll(case, maker):
