@@ -175,10 +175,17 @@ static int merge_all(part_file *files, int count, number *value) {
     return status == ONEPASS_OK ? compare_places(files, count) : complain_of_library(status);
 }
 
+static int check_standard_input(char **paths, int count) {
+    int given = 0;
+    for (int i = 0; i < count; i++)
+        given += strcmp(paths[i], "-") == 0;
+    return given <= 1 ? RIGHT : complain(WRONG, "\"-\" is given %d times; standard input can be read once", given);
+}
+
 static int merge_files(char **paths, int count, bool as_hex, bool as_json) {
     part_file *files = calloc((size_t)count, sizeof *files);
     number value = {0};
-    int status = files ? RIGHT : complain(FAILED, "no memory for %d parts", count);
+    int status = files ? check_standard_input(paths, count) : complain(FAILED, "no memory for %d parts", count);
     for (int i = 0; i < count && status == RIGHT; i++)
         status = part_read(&files[i], paths[i]);
     if (status == RIGHT)

@@ -155,8 +155,13 @@ def difference(expected, found):
         if differs.any():
             place = tuple(differs.nonzero()[0].tolist())
             return f"{name}: {int(differs.sum())} of {one.numel()} differ; at {place} the CPU has " \
-                f"{one[place].item()!r}, the other {other[place].item()!r}"
+                f"{shown(one, place)}, the other {shown(other, place)}"
     return None
+
+
+def shown(tensor, place):
+    word = 2**(8 * tensor.element_size())
+    return f"{tensor[place].item()!r} (0x{bits(tensor)[place].item() % word:x})"
 
 
 def break_a_bit(found, number):

@@ -418,12 +418,14 @@ def test_options(parts, options, says):
 def test_options_of_merge(parts):
     parts.refuse("merge", "--hex", "--json", "part1.onepass", says="expected one of them")
     parts.refuse("merge", "--grad", "g.npy", says="--grad: there is no such option")
+    parts.refuse("merge", "-", "part1.onepass", "-", says='"-" is given 2 times; standard input can be read once')
 
 
 def test_killed(parts):
-    """A state is there as a whole or not at all, whenever the process dies."""
+    """A state is there as a whole or not at all, whenever the process dies, and no sooner than the gradient."""
     parts.save("long.npy", numbers(1, 1 << 21))
     command = [tool(), "mse", "long.npy", "long.npy", "--part", "1/1", "--state", "s.onepass", "--threads", "1"]
+    command += ["--grad", "g.npy"]
     found = 0
     for i in range(12):
         process = subprocess.Popen(command, cwd=parts.path)
@@ -431,8 +433,8 @@ def test_killed(parts):
         process.send_signal([signal.SIGKILL, signal.SIGTERM][i % 2])
         process.wait(timeout=60)
         if os.path.exists(parts / "s.onepass"):
-            assert parts.answer("merge", "s.onepass") == "0"
-            os.remove(parts / "s.onepass")
+            assert parts.answer("merge", "s.onepass") == "0" and not parts.load("g.npy").any()
+            os.remove(parts / "s.onepass"), os.remove(parts / "g.npy")
             found += 1
         for name in os.listdir(parts.path):
             assert not name.endswith(".part") or i % 2 == 0, "a part of a file is left where there was time to go"
