@@ -1,4 +1,5 @@
-# The library in one file, has the same bits; with less optimisation than its banner asks for, which takes a minute.
+# The library in one file has the same bits, with less optimisation than its banner asks for, which takes a minute; and
+# inlined as the compiler likes, which takes 5 seconds instead of 18.
 find_program(ONEPASS_PYTHON3 python3)
 if(NOT ONEPASS_PYTHON3 OR ONEPASS_SANITIZE OR CMAKE_CROSSCOMPILING)
   return() # one build that has it is enough
@@ -11,6 +12,7 @@ add_custom_command(OUTPUT ${amalgamation}/onepass.c ${amalgamation}/onepass.h
   COMMENT "Writing the library in one file" VERBATIM)
 add_executable(golden_amalgamation golden.c ${amalgamation}/onepass.c)
 target_include_directories(golden_amalgamation PRIVATE ${amalgamation})
+target_compile_definitions(golden_amalgamation PRIVATE ONEPASS_FREE_INLINE)
 target_compile_options(golden_amalgamation PRIVATE -Og -ffp-contract=off)
 target_link_libraries(golden_amalgamation PRIVATE onepass_cases Threads::Threads m)
 if(OpenMP_C_FOUND)

@@ -21,7 +21,7 @@ add_library(onepass_grown OBJECT ${grown_sources})
 target_compile_definitions(onepass_grown PRIVATE _POSIX_C_SOURCE=200809L ONEPASS_STATIC
   $<TARGET_PROPERTY:onepass_objects,COMPILE_DEFINITIONS>)
 target_include_directories(onepass_grown PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/grown ${PROJECT_SOURCE_DIR}/src)
-target_compile_options(onepass_grown PRIVATE $<TARGET_PROPERTY:onepass_objects,COMPILE_OPTIONS>)
+target_compile_options(onepass_grown PRIVATE $<TARGET_PROPERTY:onepass_objects,COMPILE_OPTIONS> -O0)
 add_executable(test_grown_library test_grown_library.c $<TARGET_OBJECTS:onepass_grown>)
 target_link_libraries(test_grown_library PRIVATE onepass_static Threads::Threads) # for the rest
 add_test(NAME test_grown_library COMMAND test_grown_library)

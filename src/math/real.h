@@ -51,6 +51,8 @@ typedef uint32_t real_bits;
 
 #if defined(__CUDACC__)
 #define ALWAYS_INLINE static __device__ __forceinline__
+#elif defined(ONEPASS_FREE_INLINE) /* as the compiler likes: the same bits, slower, compiled in a third of the time */
+#define ALWAYS_INLINE static inline __attribute__((unused))
 #else
 #define ALWAYS_INLINE static inline __attribute__((always_inline, unused))
 #endif
