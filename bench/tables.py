@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.join(ROOT, "python", "onepass", "bench"))
 import record  # noqa: E402: the package itself would have to be built
 
 LOSSES = ("mse", "smooth_l1", "hinge")
-XEON, N1, H200 = "intel-xeon-16", "neoverse-n1-2", "nvidia-h200"
+XEON, XEON_2, N1, H200 = "intel-xeon-16", "intel-xeon-2", "neoverse-n1-2", "nvidia-h200"
 LARGE = 1 << 30  # elements of the GPU's arrays that no cache holds
 
 # ------------------------------------------------------------------- the records --
@@ -204,6 +204,22 @@ def distributions_gpu():
     return over_rows(H200, "distributions", ROW_MODES[:2], [*ROW_PEERS, ("rate of the memory's limit", "limit")])
 
 
+def rows_cpu():
+    """Losses over rows and of vectors; those machines that were measured share a cell."""
+    machines = {name: machine for name, machine in (("Xeon", XEON_2), ("Neoverse N1", N1)) if row_works(machine, "rows")}
+    works = dict.fromkeys((section, *work) for section in ("rows", "vectors", "distributions")
+                          for machine in machines.values() for work in row_works(machine, section))
+    lines = []
+    for section, loss, type, variant in works:
+        found = [[find(machine, "torch.compile", section=section, loss=loss, type=type, variant=variant, mode=mode)
+                  for machine in machines.values()] for mode in ("forward", "step")]
+        goals = [next((f"{row['goals']['torch.compile']:g}" for row in cell if row and row.get("goals")), "")
+                 for cell in found]
+        lines.append([f"{loss} {type} {variant}"] + [text for cell, goal in zip(found, goals) for text in (
+            ", ".join(filter(None, (judged(row, "torch.compile", 2) for row in cell))), goal)])
+    return table([f"two cores: {', '.join(machines)}", "forward", "goal", "step", "goal"], lines)
+
+
 # -------------------------------------------------------------- the package --
 
 
@@ -232,7 +248,7 @@ def package():
                                        ("torch eager", "0.4", "torch eager"))]
     host = [("a call without gradient", "0.6", "onepass", "forward"), ("forward and backward", "0.95", "onepass", "step"),
             ("a Function that does nothing", "", "an empty Function", "step")]
-    for machine, name in (H200, "H200"), (N1, "2 N1 cores"), ("intel-xeon-2", "2 Xeon cores"):
+    for machine, name in (H200, "H200"), (N1, "2 N1 cores"), (XEON_2, "2 Xeon cores"):
         for called, goal, mode in (("forward", "0.5", "forward"), ("forward and backward", "0.6", "step")):
             rows.append([f"{called}, {name}", "torch eager", goal, ratio(
                 machine, "torch eager", 3, section="sizes", loss="mse", mode=mode, variant="8192 x 8192"), "", ""])
@@ -318,8 +334,8 @@ def compare_gpu():
 # ------------------------------------------------------------- the documents --
 
 TABLES = {function.__name__: function
-          for function in (cpu, gpu, gpu_short, gpu_small, gpu_layouts, rows_gpu, vectors_gpu, distributions_gpu, training_step, package, family_gpu,
-                           family_cpu, compare_cpu, compare_gpu)}
+          for function in (cpu, gpu, gpu_short, gpu_small, gpu_layouts, rows_gpu, vectors_gpu, distributions_gpu, rows_cpu,
+                           training_step, package, family_gpu, family_cpu, compare_cpu, compare_gpu)}
 MARKED = re.compile(r"(<!-- bench/tables\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
