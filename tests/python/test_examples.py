@@ -17,6 +17,8 @@ def test_example(example):
         pytest.importorskip("torch")
     if "load_inline" in example.read_text():
         pytest.skip("compiles CUDA code; another test holds it up to date")
-    done = subprocess.run([sys.executable, os.fspath(example)], capture_output=True, text=True, timeout=300)
+    # With one thread: their tensors are small, and two threads took twice the CPU seconds.
+    done = subprocess.run([sys.executable, os.fspath(example)], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip(), "it prints nothing"

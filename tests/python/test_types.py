@@ -59,9 +59,22 @@ def test_they_are_installed(name):
     assert (INSTALLED / name).read_bytes() == (HERE.parents[1] / "python" / "onepass" / name).read_bytes()
 
 
+# What mypy reads of PyTorch in a quick run: what the declarations name, 5 CPU seconds instead of 30.
+PARTS_OF_TORCH = """[mypy-torch.*]
+follow_imports = skip
+[mypy-torch,torch._tensor,torch._C,torch.types,torch.nn,torch.nn.modules,torch.nn.modules.module,torch.nn.modules.loss]
+follow_imports = silent
+[mypy-torch.distributed,torch._C._distributed_c10d]
+follow_imports = silent
+"""
+
+
 def test_mypy_finds_them(tmp_path):
     pytest.importorskip("mypy", reason="mypy is not here, which reads the types")
+    settings = tmp_path / "mypy.ini"
+    settings.write_text("[mypy]\n" + (PARTS_OF_TORCH if os.environ.get("ONEPASS_TEST_QUICK") == "1" else ""))
     found = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--cache-dir", os.devnull, HERE / "typed_use.py"],
+        [sys.executable, "-m", "mypy", "--config-file", settings, "--strict", "--no-incremental", "--cache-dir", os.devnull,
+         HERE / "typed_use.py"],
         capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "MYPYPATH": str(INSTALLED.parent)})
     assert found.returncode == 0, found.stdout + found.stderr
