@@ -13,7 +13,7 @@ _onepass_losses() {
         if [[ $text =~ \"operands\":\ *\[\"[^\"]*\"([^]]*)\] ]]; then
             options=${BASH_REMATCH[1]//[\",]/}
             [[ $options == *class_weight* ]] && weight=' --class-weight'
-            [[ $text == *'"target": "class indices"'* ]] && options=
+            [[ $text == *'"target": '*'class indices"'* ]] && options=
             [[ $text == *'"target": "a number a vector"'* ]] && options=${options% *}
             options=${options/ class_weight/}
             options=${options// / --grad-}

@@ -96,7 +96,7 @@ static void print_vector_symbols(const onepass_loss_info *loss) {
                                               : ", ",
                letter, weighs ? "class weights (1 unless they are given)" : loss->operand[k]);
     }
-    printf("%s:\n\n", takes_class_weight(loss) ? ", of C classes" : "");
+    printf("%s:\n\n", takes_class_weight(loss) || has_label_lists(loss) ? ", of C classes" : "");
 }
 
 static void print_formula(const char *name, const char *formula) {
@@ -115,7 +115,7 @@ static void print_files(const onepass_loss_info *loss, const char *first) {
     for (int32_t k = 0; k < file_operands(loss); k++)
         if (k == 0 && first)
             printf(" %s", first);
-        else if (k > 0 && loss->over_rows == ONEPASS_CLASS_A_VECTOR)
+        else if (k > 0 && (loss->over_rows == ONEPASS_CLASS_A_VECTOR || has_label_lists(loss)))
             printf(" labels.npy");
         else
             printf(" %s.npy", strcmp(loss->operand[k], "prediction") == 0 ? "pred" : loss->operand[k]);
@@ -184,6 +184,9 @@ void print_loss_help(const onepass_loss_info *loss) {
            "(file.safetensors:name); - is standard input. ");
     if (loss->over_rows == ONEPASS_CLASS_INDEX || loss->over_rows == ONEPASS_CLASS_A_VECTOR)
         puts("The target has a class index (i8, i4 or u1) for each row.");
+    else if (has_label_lists(loss))
+        puts("The target has the shape of the input:\nin each row class indices (i8, i4 or u1), of which those before "
+             "the first -1 count.");
     else if (has_classes(loss))
         puts("The target has the shape of the input.");
     else if (loss->over_rows == ONEPASS_NUMBER_A_VECTOR)

@@ -33,7 +33,8 @@ static const char *target_of(const onepass_loss_info *loss) {
                                         [ONEPASS_CLASS_PROBABILITIES] = "class probabilities",
                                         [ONEPASS_VECTOR] = "vectors",
                                         [ONEPASS_NUMBER_A_VECTOR] = "a number a vector",
-                                        [ONEPASS_CLASS_A_VECTOR] = "class indices"};
+                                        [ONEPASS_CLASS_A_VECTOR] = "class indices",
+                                        [ONEPASS_CLASSES_A_VECTOR] = "lists of class indices"};
     return loss->over_rows ? names[loss->over_rows] : "numbers";
 }
 

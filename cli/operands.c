@@ -36,6 +36,10 @@ bool takes_class_weight(const onepass_loss_info *loss) {
     return has_classes(loss) || loss->over_rows == ONEPASS_CLASS_A_VECTOR;
 }
 
+bool has_label_lists(const onepass_loss_info *loss) {
+    return loss->over_rows == ONEPASS_CLASSES_A_VECTOR;
+}
+
 int32_t count_vectors(const onepass_loss_info *loss) {
     switch (loss->over_rows) {
     case ONEPASS_VECTOR:
@@ -43,7 +47,7 @@ int32_t count_vectors(const onepass_loss_info *loss) {
     case ONEPASS_NUMBER_A_VECTOR:
         return loss->operand_count - 1;
     default:
-        return loss->over_rows == ONEPASS_CLASS_A_VECTOR;
+        return loss->over_rows == ONEPASS_CLASS_A_VECTOR || has_label_lists(loss);
     }
 }
 

@@ -26,6 +26,9 @@ int32_t count_vectors(const onepass_loss_info *loss);
 /* Whether an operand has one number for each vector, of any type, which has no say in the type of the value. */
 bool is_number_a_vector(const onepass_loss_info *loss, int32_t operand);
 
+/* Whether the second operand has a list of class indices for each vector, of the first one's shape. */
+bool has_label_lists(const onepass_loss_info *loss);
+
 /* Operands that a command names as files: all of them, but for class weights. */
 int32_t file_operands(const onepass_loss_info *loss);
 

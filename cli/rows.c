@@ -20,7 +20,7 @@
 /* Whether an input has a number for each class of each row, or for each element of each vector. */
 static bool is_wide(const task *task, int input) {
     if (count_vectors(task->loss) > 0)
-        return input < count_vectors(task->loss);
+        return input < count_vectors(task->loss) || (input == ONEPASS_TARGET && has_label_lists(task->loss));
     return input == ONEPASS_PREDICTION || (input == ONEPASS_TARGET && !task_has_labels(task));
 }
 

@@ -135,6 +135,18 @@ static int check_numbers(const task *task) {
                     expected);
 }
 
+/* Nor are lists of class indices. */
+static int check_label_lists(const task *task) {
+    const input *target = &task->input[ONEPASS_TARGET];
+    char own[256], expected[256];
+    if (!has_label_lists(task->loss) || has_shape(target, task->full.ndim, task->full.extent))
+        return RIGHT;
+    write_shape(own, sizeof own, target->layout.ndim, target->layout.shape);
+    write_shape(expected, sizeof expected, task->full.ndim, task->full.extent);
+    return complain(WRONG, "%s: has shape %s; expected a list of class indices for each row, of shape %s: that of %s",
+                    target->path, own, expected, task->input[ONEPASS_PREDICTION].path);
+}
+
 /* Of a weight or a mask, which have no say in the common shape. */
 static int check_reach(const task *task, int k) {
     const onepass_tensor tensor = layout_tensor(&task->input[k].layout);
@@ -172,6 +184,8 @@ static int join_shapes(task *task) {
             status = find_vectors(task);
         if (status == RIGHT)
             status = check_numbers(task);
+        if (status == RIGHT)
+            status = check_label_lists(task);
     } else {
         status = broadcast_operands(task, task->loss->operand_count, &task->common);
         task->full = task->common;
@@ -202,7 +216,8 @@ static void choose_type(task *task) {
 }
 
 static purpose purpose_of(const task *task, int input, purpose numbers) {
-    const bool is_class = task_has_labels(task) || task->loss->over_rows == ONEPASS_CLASS_A_VECTOR;
+    const bool is_class =
+        task_has_labels(task) || task->loss->over_rows == ONEPASS_CLASS_A_VECTOR || has_label_lists(task->loss);
     return input == MASK                           ? FOR_MASK
            : input == ONEPASS_TARGET && is_class   ? FOR_LABELS
            : is_number_a_vector(task->loss, input) ? FOR_ANY_NUMBERS

@@ -185,7 +185,9 @@ typedef struct onepass_tensor {
  * value, upstream gradient, weight and mask have the shape of the rows, gradients the common shape. A last operand may
  * be one number a row, of the rows' shape and of any type, which has no gradient and no say in what is computed in.
  * If it is a class index, of one of the vector's elements, class weights may follow, one for each element: that of a
- * row's class multiplies the row's value, and a mean is divided as if there were none.
+ * row's class multiplies the row's value, and a mean is divided as if there were none. Or it has the first operand's
+ * shape, and begins with the indices of as many of the vector's elements as it likes, up to the first -1; the gradient
+ * of such a loss has memory of its own.
  * Whatever is summed over a vector is summed in double.
  */
 typedef struct onepass_call {
@@ -493,7 +495,8 @@ typedef enum onepass_target {
     ONEPASS_CLASS_PROBABILITIES = 2,
     ONEPASS_VECTOR = 3,          /* of a vector loss: all operands are vectors, ... */
     ONEPASS_NUMBER_A_VECTOR = 4, /* ... or the last one is a number for each, ... */
-    ONEPASS_CLASS_A_VECTOR = 5   /* ... or the second is the index of one of its elements; class weights may follow */
+    ONEPASS_CLASS_A_VECTOR = 5,  /* ... or the second is the index of one of its elements; class weights may follow */
+    ONEPASS_CLASSES_A_VECTOR = 6 /* ... or the second has the indices of some of them, and -1 behind the last */
 } onepass_target;
 
 /* The losses whose every element has a value, those over rows and those of vectors, by index from 0 (null beyond the

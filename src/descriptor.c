@@ -127,7 +127,8 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
                                                name##_parameters, name##_operands, &name##_accuracy,                   \
                                                OPERANDS_OF operands == (vector_count) ? ONEPASS_VECTOR                 \
                                                : HAS_LABELS_##length                  ? ONEPASS_CLASS_A_VECTOR         \
-                                                                                      : ONEPASS_NUMBER_A_VECTOR},                       \
+                                               : HAS_LABEL_LISTS_##length             ? ONEPASS_CLASSES_A_VECTOR       \
+                                                                                      : ONEPASS_NUMBER_A_VECTOR},                  \
                                       .family = FAMILY_VECTORS,                                                        \
                                       .cuda = &CUDA_IMAGES,                                                            \
                                       .cpu_vectors = {EACH_INSTRUCTION_SET(FUNCTIONS, name)},                          \
@@ -136,7 +137,8 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
                                       .vectors = vector_count,                                                         \
                                       .sums = sum_count,                                                               \
                                       .has_softmaxes = HAS_SOFTMAXES_##length,                                         \
-                                      .has_labels = HAS_LABELS_##length};
+                                      .has_labels = HAS_LABELS_##length,                                               \
+                                      .has_label_lists = HAS_LABEL_LISTS_##length};
 
 #include ONEPASS_UNIT_HEADER
 #undef VECTOR_LOSS

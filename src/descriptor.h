@@ -71,8 +71,9 @@ typedef struct loss {
     int32_t vectors;                         /* ... how many operands are vectors; one behind them is a number a row, */
     int32_t sums;                            /* ... how many sums are made of them, ... */
     bool has_softmaxes;                      /* ... whether they are logits, of which it wants probabilities, ... */
-    bool has_labels;                         /* ... and whether the number a row is the index of an element; class
-                                                weights may then follow */
+    bool has_labels;                         /* ... whether the number a row is the index of an element; class weights
+                                                may then follow; ... */
+    bool has_label_lists;                    /* ... and whether there is an index an element instead */
 } loss;
 
 /* src/catalog.c: the loss of that name, or null. */

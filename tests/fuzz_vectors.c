@@ -48,10 +48,11 @@ static void shape_of_vectors(fuzzed_vectors *f, int i) {
     t->tensor.ndim = 0;
     t->tensor.shape = t->shape;
     memcpy(t->shape, f->common.shape, sizeof t->shape);
+    const onepass_loss_info *info = onepass_loss_named(f->call.loss);
     if (i == ONEPASS_CLASS_WEIGHT && f->vectors == 1) {
         t->shape[0] = f->common.tensor.ndim > 0 ? f->common.shape[f->common.tensor.ndim - 1] : 1;
         t->tensor.ndim = 1;
-    } else if (i >= VECTOR_GRADIENT)
+    } else if (i >= VECTOR_GRADIENT || (i == ONEPASS_TARGET && info->over_rows == ONEPASS_CLASSES_A_VECTOR))
         t->tensor.ndim = f->common.tensor.ndim;
     else if (!(i == VECTOR_DIVISOR || i == VECTOR_DIVIDED_BY || ((i == VECTOR_UPSTREAM || i == VECTOR_VALUE) && !none)))
         t->tensor.ndim = f->axis;

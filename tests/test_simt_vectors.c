@@ -98,17 +98,17 @@ static void test_long_vectors(const char *loss, int32_t dtype) {
 }
 
 /* Which a GPU cannot refuse: value and gradient of their rows, and of no others, are NaN. */
-static void test_labels_that_are_no_classes(int32_t dtype) {
+static void test_labels_that_are_no_classes(const char *loss, int32_t dtype) {
     static const int64_t lengths[] = {12, 1000, 2048, 9001};
     for (int i = 0; i < COUNT(lengths); i++) {
-        const vector_case c = {.loss = "multi_margin",
+        const vector_case c = {.loss = loss,
                                .value = dtype,
                                .reduction = ONEPASS_NONE,
                                .batch = 5,
                                .elements = lengths[i],
                                .operand = {dtype},
                                .gradient = {dtype}};
-        const int64_t beyond = c.elements, below = -1;
+        const int64_t beyond = c.elements, below = -2;
         char text[600], kernel[96] = "";
         job job;
         prepared_vectors *p = vector_case_prepare(&c);
@@ -163,7 +163,8 @@ int main(int argc, char **argv) {
             if (!quick && i % 3 == 0)
                 test_long_vectors(onepass_vector_loss_at(i)->name, in_double ? ONEPASS_F64 : ONEPASS_BF16);
         }
-        test_labels_that_are_no_classes(in_double ? ONEPASS_F64 : ONEPASS_F32);
+        test_labels_that_are_no_classes("multi_margin", in_double ? ONEPASS_F64 : ONEPASS_F32);
+        test_labels_that_are_no_classes("multilabel_margin", in_double ? ONEPASS_F64 : ONEPASS_F32);
         check_launched(in_double ? ONEPASS_F64 : ONEPASS_F32);
     }
     printf("%zu cases of the list\n", taken);

@@ -77,6 +77,29 @@ static scene *class_weight_scene(void) {
     return s;
 }
 
+/* Lists of labels: the second of the classes, and the last and the first. */
+static scene *label_list_scene(void) {
+    scene *s = pair_scene();
+    s->call.loss = "multilabel_margin";
+    place_row_tensor(&s->target, ONEPASS_I32, 2, 2, 3);
+    memcpy(s->target.memory, (int32_t[]){1, -1, 2, 2, 0, -1}, 6 * sizeof(int32_t));
+    s->call.gradient[1] = NULL;
+    return s;
+}
+
+/* Beyond the classes, behind the last label of the second row. */
+static scene *wrong_label_list_scene(void) {
+    scene *s = label_list_scene();
+    memcpy(s->target.memory, (int32_t[]){1, -1, 2, 2, -1, 3}, 6 * sizeof(int32_t));
+    return s;
+}
+
+static scene *hidden_label_list_scene(void) {
+    scene *s = wrong_label_list_scene();
+    memcpy(s->mask.memory, (char[]){1, 0}, 2);
+    return s;
+}
+
 /* Labels that are no classes, in the second row. */
 static scene *wrong_label_scene(void) {
     scene *s = label_scene();
@@ -285,6 +308,23 @@ static const argument_case hidden_label_cases[] = {
     {"a label beyond the classes that the mask hides", ONEPASS_OK, "", {{0}}},
 };
 
+static const argument_case label_list_cases[] = {
+    {"the good call", ONEPASS_OK, "", {{0}}},
+    {"in place", ONEPASS_INVALID_MEMORY, "gradient[0]|input|overlaps", {MEMBER(call.gradient[0], prediction.tensor)}},
+    {"no target", ONEPASS_INVALID_ARGUMENT, "operand[1]|target|null", {NOTHING(call.operand[1])}},
+    {"a label a row", ONEPASS_INVALID_SHAPE, "target|(2,)|(2, 3)", {SHAPE(target, 1, 2)}},
+    {"a target of numbers", ONEPASS_INVALID_ARGUMENT, "target|class ind", {INTEGER(target.tensor.dtype, ONEPASS_F32)}},
+    {"a gradient for the target",
+     ONEPASS_INVALID_ARGUMENT,
+     "gradient[1]|target",
+     {MEMBER(call.gradient[1], gradient_v.tensor)}},
+    {"class weights", ONEPASS_NOT_SUPPORTED, "operand[2]", {MEMBER(call.operand[2], third.tensor)}},
+    {"a parameter", ONEPASS_INVALID_ARGUMENT, "parameter_count|1", {PARAMETER(0, 1)}},
+};
+static const argument_case wrong_label_list_cases[] = {
+    {"a label beyond the classes behind the last", ONEPASS_OUT_OF_BOUNDS, "target 3|row 1|0 to 2|-1", {{0}}},
+};
+
 static const argument_case triplet_cases[] = {
     {"the good call", ONEPASS_OK, "", {{0}}},
     {"all in place",
@@ -439,10 +479,11 @@ static void test_advice(void) {
 /* ---------------------------------------------------------------- parameters -- */
 
 static scene *scene_of(const onepass_loss_info *info) {
-    scene *s = strcmp(info->name, "multi_margin") == 0       ? label_scene()
-               : info->operand_count == 2                    ? pair_scene()
-               : strcmp(info->name, "cosine_embedding") == 0 ? embedding_scene()
-                                                             : triplet_scene();
+    scene *s = strcmp(info->name, "multi_margin") == 0        ? label_scene()
+               : strcmp(info->name, "multilabel_margin") == 0 ? label_list_scene()
+               : info->operand_count == 2                     ? pair_scene()
+               : strcmp(info->name, "cosine_embedding") == 0  ? embedding_scene()
+                                                              : triplet_scene();
     s->call.loss = info->name;
     return s;
 }
@@ -495,6 +536,9 @@ int main(void) {
     run_cases(embedding_scene, embedding_cases, COUNT(embedding_cases), 0, "");
     run_cases(label_scene, label_cases, COUNT(label_cases), 0, "");
     run_cases(class_weight_scene, class_weight_cases, COUNT(class_weight_cases), 0, "");
+    run_cases(label_list_scene, label_list_cases, COUNT(label_list_cases), 0, "");
+    run_cases(wrong_label_list_scene, wrong_label_list_cases, COUNT(wrong_label_list_cases), 0, "");
+    run_cases(hidden_label_list_scene, hidden_label_cases, COUNT(hidden_label_cases), 0, "");
     run_cases(wrong_label_scene, wrong_label_cases, COUNT(wrong_label_cases), 0, "");
     run_cases(negative_label_scene, negative_label_cases, COUNT(negative_label_cases), 0, "");
     run_cases(hidden_label_scene, hidden_label_cases, COUNT(hidden_label_cases), 0, "");

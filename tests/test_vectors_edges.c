@@ -254,6 +254,35 @@ static const edge distributions[] = {
  * slope at the margin itself, and a NaN counts for nothing. */
 static const edge margins[] = {
     {"at the margin", "multi_margin", 0, {0}, 3, {{1, 2, 1.5}, {1}}, 0.5 / 3, {{0, -1.0 / 3, 1.0 / 3}}},
+    {"labels 1 and 2 of 0 to 3",
+     "multilabel_margin",
+     0,
+     {0},
+     4,
+     {{1, 2, 0, 1.5}, {1, 2, -1, 0}},
+     1.25,
+     {{0.25, -0.25, -0.5, 0.5}}},
+    {"a label twice", "multilabel_margin", 0, {0}, 2, {{1, 3}, {0, 0}}, 3, {{-1, 1}}},
+    {"no labels", "multilabel_margin", 0, {0}, 2, {{1, 3}, {-1, 1}}, 0, {{0, 0}}},
+    {"nothing but labels", "multilabel_margin", 0, {0}, 2, {{1, 3}, {1, 0}}, 0, {{0, 0}}},
+    {"a NaN beside labels",
+     "multilabel_margin",
+     0,
+     {0},
+     4,
+     {{1, NAN, 2, 0}, {0, -1, -1, -1}},
+     0.5,
+     {{-0.25, 0, 0.25, 0}}},
+    {"a label of NaN", "multilabel_margin", 0, {0}, 2, {{NAN, 1}, {0, -1}}, 0, {{0, 0}}},
+    {"a label of -inf",
+     "multilabel_margin",
+     0,
+     {0},
+     3,
+     {{-INFINITY, 1, 2}, {0, 1, -1}},
+     INFINITY,
+     {{-1.0 / 3, -1.0 / 3, 2.0 / 3}}},
+    {"an infinity above labels", "multilabel_margin", 0, {0}, 2, {{1, INFINITY}, {0, -1}}, INFINITY, {{-0.5, 0.5}}},
     {"squares", "multi_margin", 1, {2}, 4, {{1, 0, 3, 0.5}, {0}}, 2.3125, {{-1.75, 0, 1.5, 0.25}}},
     {"one class", "multi_margin", 0, {0}, 1, {{3}, {0}}, 0, {{0}}},
     {"nobody within the margin", "multi_margin", 0, {0}, 2, {{5, 3}, {0}}, 0, {{0, 0}}},
@@ -352,7 +381,8 @@ static void prepare(one_row *r, const edge *e, int32_t dtype, int64_t rows) {
         .size = sizeof r->call, .loss = e->loss, .reduction = ONEPASS_SUM, .parameter_count = e->parameter_count};
     memcpy(r->call.parameter, e->parameter, sizeof e->parameter);
     for (int k = 0; k < onepass_loss_named(e->loss)->operand_count; k++) {
-        const int32_t ndim = k < oracle_vector_operands(e->loss) ? 2 : 1;
+        const bool is_list = k == 1 && strcmp(e->loss, "multilabel_margin") == 0;
+        const int32_t ndim = k < oracle_vector_operands(e->loss) || is_list ? 2 : 1;
         const bool has_labels = strcmp(e->loss, "multi_margin") == 0, is_of_classes = k == 2 && has_labels;
         if (is_of_classes && e->x[k][0] == 0) {
             continue; /* not given */
@@ -367,7 +397,12 @@ static void prepare(one_row *r, const edge *e, int32_t dtype, int64_t rows) {
             r->operand[k].dtype = ONEPASS_I64;
             memcpy(r->memory[k], &label, sizeof label);
         }
-        if (ndim == 2) {
+        for (int64_t i = 0; is_list && i < MOST; i++) {
+            const int64_t label = (int64_t)e->x[k][i];
+            r->operand[k].dtype = ONEPASS_I64;
+            memcpy((char *)r->memory[k] + (size_t)i * sizeof label, &label, sizeof label);
+        }
+        if (k < oracle_vector_operands(e->loss)) {
             r->gradient[k] = (onepass_tensor){r->memory[ORACLE_OPERANDS + k], dtype, 2, r->shape, NULL};
             r->call.gradient[k] = &r->gradient[k];
         }

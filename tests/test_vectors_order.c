@@ -170,6 +170,26 @@ static double margin_slope(int which, const double *x, const row *r) {
     return !(z > 0) ? 0 : r->k[0] == 1 ? r->factor[0] : r->factor[0] * z;
 }
 
+/* ------------------------------------------------------ multilabel_margin -- */
+
+/* Whose element is the number of pairs that it has slopes in, as sum_pairs() leaves it. */
+
+static void no_pairs(const double *x, const row *r, double *term) {
+    (void)x;
+    (void)r;
+    (void)term;
+}
+
+static void finish_pairs(row *r) {
+    r->value = r->sum[0] / r->length;
+    r->factor[0] = 1 / r->length;
+}
+
+static double pair_slope(int which, const double *x, const row *r) {
+    (void)which;
+    return x[0] * r->factor[0];
+}
+
 /* ---------------------------------------------------------------- tversky -- */
 
 static void add_overlap(double o, double rest, double t, double *term) {
@@ -293,6 +313,7 @@ static const definition definitions[] = {
     {"pairwise_distance", distance_terms, finish_distance, distance_slope},
     {"triplet_margin", triplet_terms, finish_triplet, triplet_slope},
     {"multi_margin", margin_terms, finish_margin, margin_slope},
+    {"multilabel_margin", no_pairs, finish_pairs, pair_slope},
     {"tversky", overlap_terms, finish_overlap, overlap_slope},
     {"tversky_with_logits", logit_terms, finish_overlap, logit_slope},
     {"kl_div_with_logits", no_terms, finish_kl, kl_slope},
@@ -344,6 +365,42 @@ static void sum_row(const oracle_vectors *q, const definition *d, int64_t index,
     }
 }
 
+/* Steps 3 and 4 for each label by itself, one label after the other, and step 5 over what these come to. */
+static void sum_pairs(const oracle_vectors *q, int64_t index, row *r) {
+    const double *z = q->operand[0] + index * q->elements, *list = q->operand[1] + index * q->elements;
+    const int64_t n = q->elements, tiles = (n + 1023) / 1024;
+    double *node = calloc((size_t)tiles + 1, sizeof *node), *number = r->element[0], term[1024];
+    bool *is_label = calloc((size_t)n + 1, sizeof *is_label);
+    if (!node || !is_label) {
+        abort();
+    }
+    memset(number, 0, (size_t)n * sizeof *number);
+    for (int64_t k = 0; k < n && list[k] >= 0; k++) {
+        is_label[(int64_t)list[k]] = true;
+    }
+    for (int64_t k = 0; k < n && list[k] >= 0; k++) {
+        const int64_t own = (int64_t)list[k];
+        for (int64_t i = 0; i < n; i++) {
+            const double lacking = (1 - z[own]) + z[i];
+            const bool is_above = !is_label[i] && lacking > 0;
+            term[i % 1024] = is_above ? lacking : 0;
+            number[i] += is_above;
+            number[own] -= is_above;
+            if (i % 1024 == 1023 || i == n - 1) {
+                node[i / 1024] += oracle_sum(term, i % 1024 + 1, 0);
+            }
+        }
+    }
+    for (int64_t apart = 1; apart < tiles; apart *= 2) {
+        for (int64_t i = 0; i + apart < tiles; i += 2 * apart) {
+            node[i] += node[i + apart];
+        }
+    }
+    r->sum[0] = node[0];
+    free(node);
+    free(is_label);
+}
+
 static bool same_bits(double a, double b) {
     return oracle_double_bits(a) == oracle_double_bits(b) || (isnan(a) && isnan(b));
 }
@@ -374,18 +431,23 @@ static void check_row(const prepared_vectors *p, const definition *d, int64_t in
     const oracle_vectors *q = &p->question;
     const bool divided = q->reduction == ONEPASS_MEAN || q->reduction == ONEPASS_BATCHMEAN;
     const double *numbers = q->operand[r->vectors % ORACLE_OPERANDS];
-    r->number = onepass_loss_named(q->loss)->over_rows > ONEPASS_VECTOR ? numbers[index] : 0;
+    const bool has_lists = vector_loss_has_label_lists(q->loss);
+    r->number = onepass_loss_named(q->loss)->over_rows > ONEPASS_VECTOR && !has_lists ? numbers[index] : 0;
     r->own = vector_loss_has_labels(q->loss) ? (int64_t)r->number : -1;
     const double of_class = r->own >= 0 && q->operand[2] ? q->operand[2][r->own] : 1;
     const double weight = (q->weight ? q->weight[index] : 1) * of_class;
     const double scale = divided ? weight * (1 / divisor) : weight;
     r->length = (double)q->elements;
-    if (r->element[0]) {
+    if (vector_loss_compares_softmaxes(q->loss)) {
         const double temperature = r->k[onepass_loss_named(q->loss)->parameter_count - 1];
         r->softmaxes = model_softmaxes(q->operand[0] + index * q->elements, q->operand[1] + index * q->elements,
                                        q->elements, temperature, r->element);
     }
-    sum_row(q, d, index, r);
+    if (has_lists) {
+        sum_pairs(q, index, r);
+    } else {
+        sum_row(q, d, index, r);
+    }
     memset(r->factor, 0, sizeof r->factor);
     d->finish(r);
     const double value = r->value * weight;
@@ -434,7 +496,8 @@ static void check_case(const vector_case *given) {
         k[i] = i < c.parameter_count ? c.parameter[i] : info->parameter[i].default_value;
     }
     row r = {.k = k, .vectors = oracle_vector_operands(c.loss)};
-    for (int i = 0; i < 3 && vector_loss_compares_softmaxes(c.loss); i++) {
+    const int made = vector_loss_compares_softmaxes(c.loss) ? 3 : vector_loss_has_label_lists(c.loss) ? 1 : 0;
+    for (int i = 0; i < made; i++) {
         r.element[i] = calloc((size_t)q->elements + 1, sizeof(double));
         if (!r.element[i]) {
             abort();

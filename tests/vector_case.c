@@ -50,6 +50,15 @@ bool vector_loss_has_labels(const char *loss) {
     return strcmp(loss, "multi_margin") == 0;
 }
 
+bool vector_loss_has_label_lists(const char *loss) {
+    return strcmp(loss, "multilabel_margin") == 0;
+}
+
+/* Whether an operand has a number for each element. */
+static bool has_elements(const vector_case *c, int operand) {
+    return operand < vectors_of(c) || vector_loss_has_label_lists(c->loss);
+}
+
 bool vector_case_in_double(const vector_case *c) {
     bool is_double = c->weight == ONEPASS_F64 || c->class_weight == ONEPASS_F64;
     for (int k = 0; k < vectors_of(c); k++) {
@@ -429,6 +438,19 @@ static double label_of(const vector_case *c, int64_t row, bool out) {
     return out ? -5 : (double)(row % 3 == 0 ? most - 1 - row / 3 % most : row * 7919 % most);
 }
 
+/* The i-th of a list: of three labels, of none, of one that comes again, of six or, if there are fewer classes, all.
+ * Behind the first -1 stands what is of no account; u8 has no -1, and so all count. */
+static double listed_label_of(const vector_case *c, int64_t row, int64_t i, bool out) {
+    const int64_t n = c->elements, count = row % 4 == 1 ? 0 : row % 4 == 3 ? 6 : 3, step = n / (count ? count : 1) + 1;
+    if (out) {
+        return -5;
+    }
+    if (c->operand[1] == ONEPASS_U8) {
+        return (double)((row + i * (row % 3)) % n);
+    }
+    return i == count ? -1 : (double)(row % 4 == 3 ? n - 1 - i * step % n : (row * 7919 + i % 2 * step) % n);
+}
+
 static bool is_hidden(const vector_case *c, int64_t row) {
     return c->mask && (c->layout == VECTORS_OUTER ? row % at_least_one(c->points) % 7 == 1 : row % 7 == 3);
 }
@@ -449,7 +471,10 @@ static void fill_operands(prepared_vectors *p, const vector_case *c) {
                 put_number(p, &p->operand[k], row, i, spoiled ? (i % 3 ? NAN : INFINITY) : number);
             }
         }
-        if (operands_of(c) > vectors) {
+        for (int64_t i = 0; i < c->elements && vector_loss_has_label_lists(c->loss); i++) {
+            put_number(p, &p->operand[1], row, i, listed_label_of(c, row, i, out));
+        }
+        if (operands_of(c) > vectors && !vector_loss_has_label_lists(c->loss)) {
             const double target = vector_loss_has_labels(c->loss) ? label_of(c, row, out) : out ? 77 : target_of(row);
             put_number(p, &p->operand[vectors], row, 0, target);
         }
@@ -503,7 +528,7 @@ static void ask(prepared_vectors *p, const vector_case *c) {
     for (int k = 0; k < operands_of(c); k++) {
         const bool is_of_classes = is_class_weight(c, k);
         q->operand[k] = doubles_of(p, k, &p->operand[k], is_of_classes ? 1 : p->rows,
-                                   is_of_classes || k < vectors_of(c) ? c->elements : 1);
+                                   is_of_classes || has_elements(c, k) ? c->elements : 1);
     }
     if (c->divisor_tensor) {
         q->divisor = vector_number(p, &p->divisor, 0, 0);
@@ -529,7 +554,7 @@ static void ask(prepared_vectors *p, const vector_case *c) {
 
 static void place_inputs(prepared_vectors *p, const vector_case *c) {
     for (int k = 0; k < operands_of(c); k++) {
-        if (k < vectors_of(c)) {
+        if (has_elements(c, k)) {
             place_elements(p, &p->operand[k], k, c->operand[k], false);
         } else if (is_class_weight(c, k)) {
             place_class_weight(p, &p->operand[k], c->class_weight);
@@ -608,10 +633,13 @@ static int32_t axis_of(vector_layout layout) {
     }
 }
 
-/* Of a loss with labels: these are whole numbers, and there is no second vector to broadcast to. */
+/* Of a loss with labels: these are whole numbers, and there is no second vector to broadcast to. Where there are lists
+ * of them, gradients have memory of their own; all of u8 count, so that they are short. */
 static vector_case with_labels(vector_case c) {
     static const int32_t types[] = {ONEPASS_I64, ONEPASS_I32, ONEPASS_U8};
-    c.operand[vectors_of(&c)] = types[c.seed % 3];
+    const bool has_lists = vector_loss_has_label_lists(c.loss);
+    c.operand[vectors_of(&c)] = types[c.seed % (has_lists && c.elements > 12 ? 2 : 3)];
+    c.in_place &= !has_lists;
     c.layout = c.layout == VECTORS_OUTER                                       ? VECTORS_BLOCKS
                : c.layout == VECTORS_ONE_ROW || c.layout == VECTORS_ONE_COLUMN ? VECTORS_DENSE
                                                                                : c.layout;
@@ -619,7 +647,8 @@ static vector_case with_labels(vector_case c) {
 }
 
 prepared_vectors *vector_case_prepare(const vector_case *given) {
-    const vector_case own = vector_loss_has_labels(given->loss) ? with_labels(*given) : *given, *c = &own;
+    const bool has_labels = vector_loss_has_labels(given->loss) || vector_loss_has_label_lists(given->loss);
+    const vector_case own = has_labels ? with_labels(*given) : *given, *c = &own;
     prepared_vectors *p = allocate(sizeof *p);
     memset(p, 0, sizeof *p);
     p->of = *c;

@@ -99,6 +99,9 @@ bool vector_loss_compares_softmaxes(const char *loss);
 /* Whether the last operand has a class index for each row, which names one of its elements. */
 bool vector_loss_has_labels(const char *loss);
 
+/* Whether it has a list of them for each row, as long as the row, of which those before the first -1 count. */
+bool vector_loss_has_label_lists(const char *loss);
+
 /* Whether computing is in double, in which the numbers of rows have no say. */
 bool vector_case_in_double(const vector_case *c);
 void vector_case_describe(const vector_case *c, char *text, size_t size);

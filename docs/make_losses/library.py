@@ -10,7 +10,7 @@ Error = namedtuple("Error", "ulp of")
 Loss = namedtuple("Loss", "name meaning value slope operands parameters rounded errors")
 
 NONE = 2  # ONEPASS_NONE
-NUMBER_A_VECTOR, CLASS_A_VECTOR = 4, 5  # which have no slope, nor have class weights
+NUMBER_A_VECTOR, CLASS_A_VECTOR, CLASSES_A_VECTOR = 4, 5, 6  # which have no slope, nor have class weights
 TYPES = {"f32": (c_float, 3), "f64": (c_double, 4), "i64": (c_int64, 6)}  # and ONEPASS_F32, ONEPASS_F64, ONEPASS_I64
 
 
@@ -76,13 +76,14 @@ class Library:
 
     def evaluate_rows(self, loss, parameters, rows):
         """Lists of the values of a loss of vectors and of the slopes in the first element of the first of them. A row
-        has for each operand a tuple of elements, or one whole number."""
+        has for each operand a tuple of elements, or one whole number, or a list of them."""
         inputs = []
         for numbers in zip(*rows):
             if isinstance(numbers[0], int):
                 inputs.append(Array("i64", [len(rows)], numbers))
             else:
-                inputs.append(Array("f64", [len(rows), len(numbers[0])], [x for one in numbers for x in one]))
+                dtype = "i64" if isinstance(numbers[0], list) else "f64"
+                inputs.append(Array(dtype, [len(rows), len(numbers[0])], [x for one in numbers for x in one]))
         value, gradient = Array("f64", [len(rows)]), Array("f64", inputs[0].extents)
         self._run(loss, parameters, inputs, value, [gradient])
         return [list(value.numbers), list(gradient.numbers)[::inputs[0].extents[1]]]
@@ -126,6 +127,6 @@ def loss_of(info):
     words = [text.decode() for text in (info.name, info.meaning, info.value, info.slope)]
     accuracy = info.accuracy.contents
     rounded = [part for part in accuracy.rounded.decode().split("; ") if part]
-    slopes = 1 if info.over_rows == CLASS_A_VECTOR else info.operand_count - (info.over_rows == NUMBER_A_VECTOR)
+    slopes = 1 if info.over_rows in (CLASS_A_VECTOR, CLASSES_A_VECTOR) else info.operand_count - (info.over_rows == NUMBER_A_VECTOR)
     errors = [Error(known.ulp, known.of.decode() if known.of else None) for known in accuracy.error[:1 + slopes]]
     return Loss(*words, operands, parameters, rounded, errors)

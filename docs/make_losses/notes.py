@@ -193,6 +193,10 @@ NOTES = {
     "multi_margin": Note(
         torch="`multi_margin_loss`", better="16 bits on the CPU; second derivatives; weights and masks of rows",
         picture=RowPicture((-2, 3), [{"input": (X, 0, 1), "target": 0, "p": p} for p in (1, 2)])),
+    "multilabel_margin": Note(
+        python=("multilabel_margin_loss", "MultiLabelMarginLoss"), torch="`multilabel_margin_loss`",
+        better="16 bits on the CPU; compiled right; weights and masks of rows",
+        picture=RowPicture((-2, 3), [{"input": (X, 0, 1, 0.5), "target": [0, 3, -1, -1]}])),
     "tversky": Note(
         keras="`Tversky`, `Dice`", better="all digits where the regions are nearly the same",
         picture=RowPicture((0, 1), [{"input": (X, 0.5), "target": (1, 0), **shares} for shares in SHARES])),

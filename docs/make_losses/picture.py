@@ -74,7 +74,7 @@ def draw_row(library, loss, picture):
 
 
 def with_element(operand, x):
-    return operand if isinstance(operand, int) else tuple(x if element is X else element for element in operand)
+    return operand if isinstance(operand, (int, list)) else tuple(x if element is X else element for element in operand)
 
 
 def parameters_of(loss, settings):
@@ -105,7 +105,7 @@ def told_apart(settings, known):
 
 
 def in_words(number):
-    if isinstance(number, tuple):
+    if isinstance(number, (tuple, list)):
         return f"({', '.join(map(in_words, number))})"
     return "x" if number is X else f"{number:g}"
 

@@ -143,7 +143,8 @@ enum {
 /* By the catalogue: what the target of a loss is, and what its third operand. */
 static kind kind_of(const onepass_call *call, int i) {
     const onepass_loss_info *info = onepass_loss_named(call->loss);
-    if (i == SECOND && (info->over_rows == ONEPASS_CLASS_INDEX || info->over_rows == ONEPASS_CLASS_A_VECTOR))
+    if (i == SECOND && (info->over_rows == ONEPASS_CLASS_INDEX || info->over_rows == ONEPASS_CLASS_A_VECTOR ||
+                        info->over_rows == ONEPASS_CLASSES_A_VECTOR))
         return LABELS;
     if (i == THIRD && info->over_rows == ONEPASS_NUMBER_A_VECTOR)
         return NUMBERS;

@@ -11,6 +11,7 @@ enum {
 typedef struct vectors {
     inputs given;
     int count;        /* operands that are vectors: one, two or three; with one alone class weights may come third */
+    bool has_lists;   /* of labels: the operand behind the vectors has their shape */
     int32_t row_ndim; /* of the rows' shape, with which that of a vector begins */
     int64_t rows, length;
 } vectors;
@@ -50,7 +51,7 @@ static bool has_own_shape(const vectors *all, int k) {
     const onepass_tensor *first = &at[0].tensor;
     if (k > all->count)
         return has_shape(&at[k], 1, &all->length);
-    return has_shape(&at[k], k < all->count ? first->ndim : all->row_ndim, first->shape);
+    return has_shape(&at[k], k < all->count || all->has_lists ? first->ndim : all->row_ndim, first->shape);
 }
 
 /* OTHERWISE if operands do not have the shapes that belong together, or no elements, or there is no such axis. */
@@ -69,7 +70,9 @@ static outcome find_rows(int32_t axis, vectors *all) {
 }
 
 static outcome borrow_vectors(PyObject *const *arguments, vectors *all, onepass_call *call) {
+    const onepass_loss_info *info = onepass_loss_named(call->loss);
     all->count = count_vectors(call);
+    all->has_lists = info && info->over_rows == ONEPASS_CLASSES_A_VECTOR;
     torch_borrower *const operands[] = {torch_borrow, all->count == 1 ? borrow_numbers : torch_borrow,
                                         all->count == 2 ? borrow_numbers : torch_borrow};
     const outcome result = native_borrow_inputs(arguments, operands, &all->given, call);

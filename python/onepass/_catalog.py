@@ -59,14 +59,17 @@ VECTORS = {
     "pairwise_distance": ["pairwise_distance"],
     "triplet_margin_loss": ["triplet_margin"],
     "multi_margin_loss": ["multi_margin"],
+    "multilabel_margin_loss": ["multilabel_margin"],
     "tversky_loss": ["tversky", "tversky_with_logits"],
     "kl_div_with_logits": ["kl_div_with_logits"],
     "js_div_with_logits": ["js_div_with_logits"],
     "tv_distance_with_logits": ["tv_distance_with_logits"],
 }
 
-#: Those with a number for each vector: a sign, or the index of one of its elements.
-WITH_NUMBERS = {"cosine_embedding", "multi_margin"}
+#: Those with a number for each vector: a sign, or the index of one of its elements; or with a list of such indices.
+WITH_NUMBERS = {"cosine_embedding", "multi_margin", "multilabel_margin"}
+WITH_LABELS = {"multi_margin", "multilabel_margin"}
+WITH_LISTS = {"multilabel_margin"}
 
 
 def needed_operands(known):

@@ -1,6 +1,5 @@
 """The margins of margins.py, of PyTorch's tensors. PyTorch's own functions, taken before anybody can have patched them,
-answer for what it refuses, and for the rows of multilabel_margin_loss; what is made of these here is right where theirs
-is not: in 16 bits, of no rows at all, and compiled."""
+answer for what it refuses."""
 
 import torch
 import torch.nn.functional as F
@@ -42,46 +41,48 @@ def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, re
 
 def are_classes(input, target, weight):
     """Whether they are scores and classes as the library has them; PyTorch says what is wrong with others."""
-    return isinstance(input, torch.Tensor) and isinstance(target, torch.Tensor) and input.dtype in FLOATS and \
-        not input.is_nested and input.dim() in (1, 2) and input.shape[-1] > 0 and target.dtype in LABELS and \
+    return are_scores(input, target) and \
         (target.shape == input.shape[:-1] or (input.dim() == 1 and target.shape == (1,))) and \
-        target.device == input.device and \
         (weight is None or (isinstance(weight, torch.Tensor) and weight.dtype == input.dtype and
                             weight.shape == input.shape[-1:]))
+
+
+def are_scores(input, target):
+    return isinstance(input, torch.Tensor) and isinstance(target, torch.Tensor) and input.dtype in FLOATS and \
+        not input.is_nested and input.dim() in (1, 2) and input.shape[-1] > 0 and target.dtype in LABELS and \
+        target.device == input.device
 
 
 def check_further(**given):
     """What PyTorch does not have must not be lost where it computes."""
     for name, value in given.items():
         if value is not None:
-            raise TypeError(f"{name} is given, and PyTorch would compute this without it; expected p and margin to be "
-                            "numbers, and weight to be of input's type")
+            raise TypeError(f"{name} is given, and PyTorch would compute this without it; expected numbers for parameters, "
+                            "and tensors that belong together")
 
 
-def multilabel_margin_loss(input, target, size_average, reduce, reduction):
+def multilabel_margin_loss(input, target, size_average, reduce, reduction, weight, mask, divisor):
     reduction = reduction_of(size_average, reduce, reduction)
     if code_of(reduction) is None:
         return _multilabel_margin(input, target, reduction=reduction)
-    scores, target = widened(input), indices(target)
-    each = each_of_labels(scores, target) if is_compiling() and are_of_labels(scores, target) else \
-        _multilabel_margin(scores, target, reduction="none")
-    return reduced(each, input, reduction)
+    if not are_lists(input, target):
+        each = _multilabel_margin(widened(input), indices(target), reduction="none")
+        check_further(weight=weight, mask=mask, divisor=divisor)
+        return reduced(each, input, reduction)
+    number, tensor = _rows.checked_divisor(divisor, reduction)
+    _vectors.check_kinds(input=input, target=target, weight=weight, mask=mask)
+    request = Request("multilabel_margin", CODES[reduction], (), -1, None, number)
+    try:
+        return _vectors.dispatch(request, Tensors(input, target, None, weight, mask, tensor))
+    except IndexError:
+        if weight is None and mask is None:
+            _multilabel_margin(widened(input), indices(target), reduction=reduction)
+        raise
 
 
-def are_of_labels(scores, target):
-    return scores.is_floating_point() and scores.dim() in (1, 2) and scores.shape[-1] > 0 and \
-        target.dtype == torch.int64 and target.shape == scores.shape
-
-
-def each_of_labels(scores, target):
-    """The rows' losses by PyTorch's operations: what PyTorch 2.13 compiles for its own function counts class 0 for every
-    label that a row lacks."""
-    own = scores.gather(-1, target.clamp(min=0)).unsqueeze(-1)
-    counts = ((target < 0).cumsum(-1) == 0).unsqueeze(-1)
-    is_target = (counts & (target.unsqueeze(-1) == torch.arange(scores.shape[-1], device=scores.device))).any(-2)
-    beyond = 1 - own + scores.unsqueeze(-2)
-    counts = counts & ~is_target.unsqueeze(-2) & (beyond > 0)
-    return torch.where(counts, beyond, 0).sum((-2, -1)) / scores.shape[-1]
+def are_lists(input, target):
+    """Whether they are scores and lists of labels as the library has them."""
+    return are_scores(input, target) and target.shape == input.shape
 
 
 def multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction):

@@ -5,7 +5,7 @@ import math
 import numpy
 
 from . import _contract, _native
-from ._catalog import VECTOR_CATALOG, WITH_NUMBERS, as_number, check_range, plain_number, vector_count
+from ._catalog import VECTOR_CATALOG, WITH_LISTS, WITH_NUMBERS, as_number, check_range, plain_number, vector_count
 from ._contract import ALL_CODES
 from ._numpy import aligned, check_floats, check_mask, check_reach, summed_to
 from ._numpy_rows import divisor_number, reduction_of
@@ -64,11 +64,20 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, distance_funct
 
 def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction, row_weight, mask, divisor):
     checked_floats(input=input)
-    if target.dtype not in _LABELS or not target.dtype.isnative:
-        raise TypeError(f"target has dtype {target.dtype}; expected class indices: int64, int32 or uint8 of this machine")
+    check_labels(target)
     reduction = reduction_of(size_average, reduce, reduction)
     parameters = parameters_of("multi_margin", (checked_norm(p), margin))
     return loss("multi_margin", (input, target, weight, row_weight, mask), parameters, -1, reduction, divisor)
+
+
+def multilabel_margin_loss(input, target, size_average, reduce, reduction, weight, mask, divisor):
+    checked_floats(input=input)
+    check_labels(target)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    if input.ndim not in (1, 2) or input.shape[-1] == 0 or target.shape != input.shape:
+        raise ValueError(f"input has shape {input.shape} and target {target.shape}; expected the same for both, (N, C) "
+                         "or (C,)")
+    return loss("multilabel_margin", (input, target, None, weight, mask), (), -1, reduction, divisor)
 
 
 def loss(name, arrays, parameters, axis, reduction, divisor):
@@ -109,10 +118,22 @@ def check_target(target):
                         "int32 or uint8 of this machine")
 
 
+def check_labels(target):
+    if target.dtype not in _LABELS or not target.dtype.isnative:
+        raise TypeError(f"target has dtype {target.dtype}; expected class indices: int64, int32 or uint8 of this machine")
+
+
 def check_class_weight(weight, classes):
     check_floats(weight, "weight")
     if weight.shape != (classes,):
         raise ValueError(f"weight has shape {weight.shape}; expected ({classes},), one for each class")
+
+
+def checked_reduction(size_average, reduce, reduction):
+    reduction = reduction_of(size_average, reduce, reduction)
+    if reduction == "batchmean":  # which PyTorch's do not have
+        raise ValueError("batchmean is not a valid value for reduction")
+    return reduction
 
 
 def checked_dimension(array, dim):
@@ -152,7 +173,9 @@ def checked(name, arrays, axis):
     _contract.check_axis(len(shape), axis)
     vectors = [numpy.broadcast_to(operand, shape) for operand in operands[:count]]
     rows = shape[:axis - 1] if axis > 0 else shape[:axis]
-    if name in WITH_NUMBERS and operands[count].shape != rows:
+    if name in WITH_LISTS and operands[count].shape != shape:
+        raise ValueError(f"target of shape {operands[count].shape}; expected {shape}, that of input")
+    if name in WITH_NUMBERS - WITH_LISTS and operands[count].shape != rows:
         raise ValueError(f"target of shape {operands[count].shape}; expected {rows}, a number for each row")
     if name == "multi_margin" and operands[2] is not None:
         check_class_weight(operands[2], math.prod(shape[len(rows):]))

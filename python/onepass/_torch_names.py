@@ -37,5 +37,5 @@ TORCH_NAMES = {
 ROW_NAMES = {"cross_entropy", "nll_loss"}
 
 #: The same of vector losses.
-VECTOR_NAMES = {"cosine_embedding_loss", "cosine_similarity", "multi_margin_loss", "pairwise_distance",
-                "triplet_margin_loss"}
+VECTOR_NAMES = {"cosine_embedding_loss", "cosine_similarity", "multi_margin_loss",
+                "multilabel_margin_loss", "pairwise_distance", "triplet_margin_loss"}

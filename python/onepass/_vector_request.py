@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import torch
 
-from ._catalog import VECTOR_CATALOG, WITH_NUMBERS, is_number, vector_count
+from ._catalog import VECTOR_CATALOG, WITH_LABELS, WITH_NUMBERS, is_number, vector_count
 from ._row_request import FLOATS, LABELS, Request
 from ._torch_state import is_in_single
 
@@ -28,7 +28,7 @@ def vectors_of(request, tensors):
 
 
 def target_of(request, tensors):
-    """The operand that is a number for each row, rather than a vector; None if there is none."""
+    """The operand that is a number for each row, or a list of labels, rather than a vector; None if there is none."""
     return tensors[vector_count(request.name)] if request.name in WITH_NUMBERS else None
 
 
@@ -38,7 +38,7 @@ def class_weight_of(request, tensors):
 
 def operand_types(request):
     """That the library takes, of each operand."""
-    if request.name == "multi_margin":
+    if request.name in WITH_LABELS:
         return FLOATS, LABELS, FLOATS
     return FLOATS, FLOATS, SIGNS if request.name == "cosine_embedding" else FLOATS
 

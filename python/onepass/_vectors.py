@@ -11,7 +11,7 @@ import torch
 from torch.nn import _reduction
 
 from . import _native, _rows, _torch, _upstream_habit, _vectors_fallback, _vectors_operators
-from ._catalog import VECTOR_CATALOG, WITH_NUMBERS, as_number, check_range, vector_count
+from ._catalog import VECTOR_CATALOG, WITH_LABELS, WITH_LISTS, WITH_NUMBERS, as_number, check_range, vector_count
 from ._contract import ALL_CODES, NONE, check_axis, code_of, common_shape
 from ._row_request import FLOATS, LABELS, MASKS, NUMBERS, Request, are_plain
 from ._torch_checks import TYPES, check_reach
@@ -193,11 +193,13 @@ def check_kinds(**named):
 
 
 def check_target(name, operands, rows):
-    """Of a loss that has a number for each row."""
+    """Of a loss that has a number for each row, or a list of labels."""
     target = operands[vector_count(name)] if name in WITH_NUMBERS else None
-    if target is not None and target.shape != rows:
+    if name in WITH_LISTS and target.shape != operands[0].shape:
+        raise ValueError(f"target has size {tuple(target.shape)}; expected {tuple(operands[0].shape)}, that of input")
+    if target is not None and name not in WITH_LISTS and target.shape != rows:
         raise ValueError(f"target has size {tuple(target.shape)}; expected {tuple(rows)}, a number for each row")
-    if name != "multi_margin":
+    if name not in WITH_LABELS:
         return
     if target.dtype not in LABELS:
         raise TypeError(f"target is of {target.dtype}; expected class indices: torch.int64, torch.int32 or torch.uint8")

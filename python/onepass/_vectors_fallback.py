@@ -7,6 +7,7 @@ for all that PyTorch refuses, and for every p but 1 and 2.
 import torch
 import torch.nn.functional as F
 
+from ._catalog import WITH_LISTS
 from ._contract import MEAN, MEAN_OF_ALL
 from ._rows_fallback import reduced
 from ._vector_request import Tensors, casts, class_weight_of, first_dimension, result_type, target_of, vectors_of
@@ -27,10 +28,13 @@ def loss(request, tensors):
     place = first_dimension(tensors.first, request.axis)
     vectors = [vector.to(wide).flatten(place) for vector in vectors_of(request, tensors)]
     target = target_of(request, tensors)
+    has_list = request.name in WITH_LISTS
+    target = target.flatten(place) if has_list else target
     if tensors.mask is not None:
         takes_part = (tensors.mask != 0).expand(vectors[0].shape[:-1]).unsqueeze(-1)
         vectors = [torch.where(takes_part, vector, harmless) for vector, harmless in zip(vectors, _HARMLESS)]
-        target = None if target is None else torch.where(takes_part.squeeze(-1), target, 0)
+        target = None if target is None else torch.where(takes_part if has_list else takes_part.squeeze(-1),
+                                                               target, 0)
     each = each_row(request, *vectors, *([] if target is None else [target]))
     of_classes = class_weight_of(request, tensors)
     if of_classes is not None:
@@ -77,6 +81,8 @@ def each_row(request, *operands):
         return torch.triplet_margin_loss(*operands, margin, p, eps, bool(swap), 0)
     if request.name == "multi_margin":
         return multi_margin(*operands, *given)
+    if request.name == "multilabel_margin":
+        return multilabel_margin(*operands)
     if request.name in _DISTRIBUTIONS:
         each = _DISTRIBUTIONS[request.name](*operands, *given)
         return each if operands[0].shape[-1] != 0 else each + float("nan")  # no distribution
@@ -89,6 +95,18 @@ def multi_margin(scores, target, p, margin):
     lacking = margin - scores.gather(-1, own) + scores
     counts = (lacking > 0).scatter(-1, own, False)
     return torch.where(counts, lacking, 0).pow(p).sum(-1) / scores.shape[-1]
+
+
+def multilabel_margin(scores, target):
+    """With a table of labels and classes for each row: PyTorch's own has no second derivatives, and PyTorch 2.13 compiles
+    it to something that counts class 0 for every label that a row lacks."""
+    target = target.long()
+    own = scores.gather(-1, target.clamp(min=0)).unsqueeze(-1)
+    counts = ((target < 0).cumsum(-1) == 0).unsqueeze(-1)
+    is_target = (counts & (target.unsqueeze(-1) == torch.arange(scores.shape[-1], device=scores.device))).any(-2)
+    lacking = 1 - own + scores.unsqueeze(-2)
+    counts = counts & ~is_target.unsqueeze(-2) & (lacking > 0)
+    return torch.where(counts, lacking, 0).sum((-2, -1)) / scores.shape[-1]
 
 
 def tversky(request, input, target, alpha, beta, smooth, eps):

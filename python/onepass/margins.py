@@ -1,6 +1,5 @@
-"""Margins between the scores of classes, as PyTorch has them. multi_margin_loss is a vector loss of the library's,
-multilabel_soft_margin_loss its binary cross-entropy; multilabel_margin_loss is computed by PyTorch, or NumPy, and is not
-one pass.
+"""Margins between the scores of classes, as PyTorch has them. multi_margin_loss and multilabel_margin_loss are vector
+losses of the library's, multilabel_soft_margin_loss its binary cross-entropy.
 """
 
 import inspect
@@ -43,27 +42,33 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
                                           row_weight, mask, divisor)
 
 
-def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean", *, weight=None, mask=None,
+                           divisor=None):
     """How far the scores of classes that are not among the targets are above those of the targets less 1, as
-    torch.nn.functional.multilabel_margin_loss has it. PyTorch computes it, in float32 at least; of arrays NumPy does.
+    torch.nn.functional.multilabel_margin_loss has it.
 
         targets = target[:argmax(append(target, -1) < 0)]
         others = [i for i in range(len(input)) if i not in targets]
         value = sum([maximum(0, 1 - input[j] + input[i]) for j in targets for i in others])/len(input)
 
     input: scores of classes, (N, C) or (C), a PyTorch tensor or a NumPy array
-    target: class indices (int64, int32), of the size of input; those before the first -1 count
+    target: class indices (int64, int32 or uint8), of the size of input; those before the first -1 count
     size_average: deprecated by PyTorch: False for reduction='sum'
     reduce: deprecated by PyTorch: False for reduction='none'
     reduction: 'mean', 'sum' or 'none'; 'mean' if not given
+    weight: multiplies each row's loss; broadcasts to the rows; a mean is over the sum of these weights
+    mask: which rows take part, of bool or uint8; broadcasts to the rows
+    divisor: what a mean is divided by instead: a number, or a tensor of one element on the device
     """
-    if _overridden(input, target) and _enabled():
-        return _override(multilabel_margin_loss, input, target, size_average, reduce, reduction)
+    if _overridden(input, target, weight, mask, divisor) and _enabled():
+        return _override(multilabel_margin_loss, input, target, size_average, reduce, reduction, weight, mask, divisor)
     if _are_arrays(input, target):
-        from . import _numpy_margins
+        from . import _numpy_vectors
 
-        return _numpy_margins.multilabel_margin_loss(input, target, size_average, reduce, reduction)
-    return _side(input, target).multilabel_margin_loss(input, target, size_average, reduce, reduction)
+        return _numpy_vectors.multilabel_margin_loss(input, target, size_average, reduce, reduction, weight, mask,
+                                                     divisor)
+    return _side(input, target).multilabel_margin_loss(input, target, size_average, reduce, reduction, weight, mask,
+                                                       divisor)
 
 
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):

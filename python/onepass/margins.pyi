@@ -25,12 +25,13 @@ def multi_margin_loss(
 @overload
 def multilabel_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean"
+    reduction: str = "mean", *, weight: Tensor | None = None, mask: Tensor | None = None,
+    divisor: Tensor | float | None = None
 ) -> Tensor: ...
 @overload
 def multilabel_margin_loss(
     input: _Array, target: NDArray[numpy.integer[Any]], size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean"
+    reduction: str = "mean", *, weight: _Array | None = None, mask: _Mask | None = None, divisor: float | None = None
 ) -> Any: ...
 @overload
 def multilabel_soft_margin_loss(

@@ -10,6 +10,11 @@
 #include "engine.h"
 #include "message.h"
 
+/* How many class indices a row has. */
+static int64_t labels_a_row(const job *job) {
+    return job->family == FAMILY_VECTORS && job->loss->has_label_lists ? job->vectors.length : 1;
+}
+
 /* What a scan of all class indices finds. */
 typedef struct label_scan {
     int64_t wrong;   /* neither a class nor ignored, hidden ones included */
@@ -24,7 +29,7 @@ typedef struct label_range {
 
 static label_range label_range_of(const job *job) {
     if (job->family == FAMILY_VECTORS)
-        return (label_range){(uint64_t)job->vectors.length, 0, false};
+        return (label_range){(uint64_t)job->vectors.length, -1, job->loss->has_label_lists};
     return (label_range){(uint64_t)job->rows.shard.all_classes, job->rows.ignore_index, true};
 }
 
@@ -48,12 +53,12 @@ static void scan_labels(const void *data, int32_t dtype, int64_t stride, int64_t
     *scan = found;
 }
 
-/* Those of the rows from `first` to `end` of the job's own. */
+/* Those from `first` to `end` of the job's own. */
 static label_scan scan_some_labels(const job *job, int64_t first, int64_t end) {
     const view *labels = &job->operand[1];
     const label_range range = label_range_of(job);
     label_scan scan = {0, 0};
-    cursor at = cursor_at(labels, job->first + first);
+    cursor at = cursor_at(labels, job->first * labels_a_row(job) + first);
     for (int64_t done = first; done < end;) {
         const int64_t count = least(at.left, end - done);
         const char *data = (const char *)labels->data + at.offset * (int64_t)dtype_size(labels->dtype);
@@ -68,15 +73,15 @@ static label_scan scan_some_labels(const job *job, int64_t first, int64_t end) {
 #define LABELS_WORTH_A_THREAD 65536
 
 static label_scan scan_all_labels(const job *job, int64_t most_threads) {
-    const int64_t threads = least(most_threads, job->count / LABELS_WORTH_A_THREAD + 1);
+    const int64_t count = job->count * labels_a_row(job);
+    const int64_t threads = least(most_threads, count / LABELS_WORTH_A_THREAD + 1);
     int64_t wrong = 0, ignored = 0;
 #if defined(_OPENMP)
 #pragma omp parallel for num_threads((int)threads) if (threads > 1) reduction(+ : wrong, ignored)
 #endif
     for (int64_t thread = 0; thread < threads; thread++) {
-        const label_scan scan =
-            scan_some_labels(job, job->count / threads * thread,
-                             thread == threads - 1 ? job->count : job->count / threads * (thread + 1));
+        const label_scan scan = scan_some_labels(job, count / threads * thread,
+                                                 thread == threads - 1 ? count : count / threads * (thread + 1));
         wrong += scan.wrong;
         ignored += scan.ignored;
     }
@@ -84,6 +89,11 @@ static label_scan scan_all_labels(const job *job, int64_t most_threads) {
 }
 
 static onepass_status fail_label(const job *job, int64_t index, int64_t row) {
+    if (job->family == FAMILY_VECTORS && job->loss->has_label_lists)
+        return onepass_fail(ONEPASS_OUT_OF_BOUNDS,
+                            "target %lld in row %lld is out of bounds; expected a class from 0 to %lld, or -1 behind "
+                            "the last",
+                            (long long)index, (long long)row, (long long)job->vectors.length - 1);
     if (job->family == FAMILY_VECTORS)
         return onepass_fail(ONEPASS_OUT_OF_BOUNDS,
                             "target %lld in row %lld is out of bounds: there are %lld classes; expected one of them, "
@@ -105,8 +115,10 @@ static onepass_status fail_label(const job *job, int64_t index, int64_t row) {
 static onepass_status find_wrong_label(const job *job, int64_t rows_before) {
     const view *labels = &job->operand[1], *mask = &job->mask;
     const label_range range = label_range_of(job);
-    cursor label = cursor_at(labels, job->first);
-    for (int64_t row = job->first; row < job->first + job->count; row++) {
+    const int64_t a_row = labels_a_row(job), first = job->first * a_row;
+    cursor label = cursor_at(labels, first);
+    for (int64_t i = first; i < first + job->count * a_row; i++) {
+        const int64_t row = i / a_row;
         const int64_t index = load_index(labels->data, labels->dtype, label.offset);
         const bool good = (uint64_t)index < range.classes || (range.ignores && index == range.ignore_index);
         if (!good && (!mask->data || ((const unsigned char *)mask->data)[cursor_at(mask, row).offset]))
@@ -118,7 +130,7 @@ static onepass_status find_wrong_label(const job *job, int64_t rows_before) {
 
 static bool has_class_indices(const job *job) {
     return (job->family == FAMILY_ROWS && job->loss->kind != ROW_PROBABILITIES) ||
-           (job->family == FAMILY_VECTORS && job->loss->has_labels);
+           (job->family == FAMILY_VECTORS && (job->loss->has_labels || job->loss->has_label_lists));
 }
 
 /* Every class index that will be looked at is that of a class. `counted` rows take part, if nothing but the index says

@@ -6,6 +6,7 @@
 #include "cpu/vectors.h"
 
 #include "cpu/exponentials.h"
+#include "cpu/label_lists.h"
 #include "cpu/row_numbers.h"
 #include "cpu/vector_tile.h"
 #include "math/softmaxes.h"
@@ -241,7 +242,8 @@ static void gather_elements(const job *job, const vector_softmaxes *known, const
         gather_tile(job, element, count, must_copy, tile, buffers);
 }
 
-void SUMS(const job *job, const vector_share *share, const vector_softmaxes *known) {
+static __attribute__((noinline)) void sum_elements(const job *job, const vector_share *share,
+                                                   const vector_softmaxes *known) {
     const cpu_vector *loss = job->loss->cpu_vectors.ONEPASS_VARIANT;
     const int64_t end = end_of(job, share), first = first_of(job, share);
     const own_element own = own_element_of(job, share->row);
@@ -260,6 +262,13 @@ void SUMS(const job *job, const vector_share *share, const vector_softmaxes *kno
     }
     for (int k = 0; k < job->loss->sums; k++)
         order_end_node(&nodes[k]);
+}
+
+void SUMS(const job *job, const vector_share *share, const vector_softmaxes *known) {
+    if (job->loss->has_label_lists && takes_part(job, share->row))
+        sum_lists(job, job->loss->cpu_vectors.ONEPASS_VARIANT, share, end_of(job, share));
+    else
+        sum_elements(job, share, known);
 }
 
 /* What its class weighs is no other than its own weight. */
@@ -281,7 +290,7 @@ void FINISH(const job *job, int64_t row, const double *sum, const vector_softmax
         const double weight = row_weight_of(job, row);
         const double scale = job->reduction == ONEPASS_MEAN ? weight * (1 / job->divisor) : weight;
         memcpy(sums.sum, sum, (size_t)job->loss->sums * sizeof *sum);
-        if (job->loss->vectors < job->operand_count)
+        if (job->loss->vectors < job->operand_count && !job->loss->has_label_lists)
             sums.number = load_number(address_of(number, index), number->dtype);
         job->loss->vector(&sums, job->parameter, slopes);
         value = slopes->value * weight;
@@ -296,7 +305,8 @@ void FINISH(const job *job, int64_t row, const double *sum, const vector_softmax
 }
 
 /* The upstream gradient comes last, so that gradients may also be scaled later with the same bits. */
-void SLOPES(const job *job, const vector_share *share, const vector_softmaxes *known, const vector_slopes *slopes) {
+static __attribute__((noinline)) void write_vector_slopes(const job *job, const vector_share *share,
+                                                          const vector_softmaxes *known, const vector_slopes *slopes) {
     const cpu_vector *loss = job->loss->cpu_vectors.ONEPASS_VARIANT;
     const int64_t end = end_of(job, share), first = first_of(job, share);
     const bool part = takes_part(job, share->row), must_copy = gradient_count(job) > 1;
@@ -325,6 +335,13 @@ void SLOPES(const job *job, const vector_share *share, const vector_softmaxes *k
                 scatter(&job->gradient[k], first + i, count, gradient);
         }
     }
+}
+
+void SLOPES(const job *job, const vector_share *share, const vector_softmaxes *known, const vector_slopes *slopes) {
+    if (job->loss->has_label_lists && takes_part(job, share->row))
+        write_list_slopes(job, job->loss->cpu_vectors.ONEPASS_VARIANT, share, end_of(job, share), slopes->factor[0]);
+    else
+        write_vector_slopes(job, share, known, slopes);
 }
 
 /* -------------------------------------------------------------------- rows -- */

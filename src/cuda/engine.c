@@ -54,7 +54,7 @@ static int64_t elements_of(const job *job) {
 
 static int64_t elements_of_operand(const job *job, int32_t k) {
     if (job->family == FAMILY_VECTORS)
-        return k < job->loss->vectors                               ? elements_of(job)
+        return k < job->loss->vectors || job->loss->has_label_lists ? elements_of(job)
                : k == ONEPASS_CLASS_WEIGHT && job->loss->has_labels ? job->vectors.length
                                                                     : job->count;
     if (job->family != FAMILY_ROWS || k == 0)

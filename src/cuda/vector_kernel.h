@@ -24,21 +24,25 @@
 #endif
 #define VECTOR_KERNELS_LONG     VECTOR_KERNELS_SHORT
 #define VECTOR_KERNELS_LABELLED VECTOR_KERNELS_SHORT
+/* Pairs of elements are work enough to hide how they lie. */
+#define VECTOR_KERNELS_MULTILABEL CUDA_VECTOR_KERNELS_F64
 
 /* Whoever computes long hides it behind more warps. */
-#define MORE_BLOCKS_SHORT    0
-#define MORE_BLOCKS_LONG     1
-#define MORE_BLOCKS_SOFTMAX  0
-#define MORE_BLOCKS_CARRIED  0
-#define MORE_BLOCKS_LABELLED 0
+#define MORE_BLOCKS_SHORT      0
+#define MORE_BLOCKS_LONG       1
+#define MORE_BLOCKS_SOFTMAX    0
+#define MORE_BLOCKS_CARRIED    0
+#define MORE_BLOCKS_LABELLED   0
+#define MORE_BLOCKS_MULTILABEL 0
 
 /* Whoever has one vector computes little: kernels for rows of a warp or more have the formula that is not usual too,
  * and ask once, so that the usual one stays as it is. Others would be twice as large. */
-#define BOTH_WAYS_SHORT    false
-#define BOTH_WAYS_LONG     false
-#define BOTH_WAYS_SOFTMAX  false
-#define BOTH_WAYS_CARRIED  false
-#define BOTH_WAYS_LABELLED true
+#define BOTH_WAYS_SHORT      false
+#define BOTH_WAYS_LONG       false
+#define BOTH_WAYS_SOFTMAX    false
+#define BOTH_WAYS_CARRIED    false
+#define BOTH_WAYS_LABELLED   true
+#define BOTH_WAYS_MULTILABEL false
 
 /* A loss as the templates take it. */
 #define VECTOR_LOSS_TYPE(name, operands, vector_count, sum_count, length)                                              \
@@ -47,7 +51,8 @@
             OPERANDS = OPERANDS_OF operands,                                                                           \
             VECTOR_COUNT = vector_count,                                                                               \
             LABELS = HAS_LABELS_##length,                                                                              \
-            ELEMENTS = vector_count + LABELS, /* that its functions are given */                                       \
+            LABEL_LISTS = HAS_LABEL_LISTS_##length,                                                                    \
+            ELEMENTS = vector_count + LABELS + LABEL_LISTS, /* that its functions are given */                         \
             SUMS = sum_count,                                                                                          \
             MORE_BLOCKS = MORE_BLOCKS_##length,                                                                        \
             BOTH_WAYS = BOTH_WAYS_##length,                                                                            \

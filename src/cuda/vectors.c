@@ -67,8 +67,8 @@ static bool has_both_ways(const job *job) {
 static layout layout_of_job(const job *job) {
     const int32_t vectors = job->loss->vectors;
     const int64_t length = job->vectors.length;
-    if (job->compute == ONEPASS_F64 || length == 0 || !(is_usual(job) || has_both_ways(job)) ||
-        onepass_cuda_shape.kernels == CUDA_GENERAL_KERNELS)
+    if (job->compute == ONEPASS_F64 || length == 0 || job->loss->has_label_lists ||
+        !(is_usual(job) || has_both_ways(job)) || onepass_cuda_shape.kernels == CUDA_GENERAL_KERNELS)
         return ANYHOW;
     const layout first = layout_of(&job->operand[0], length);
     for (int32_t k = 0; k < vectors; k++)
@@ -219,6 +219,7 @@ static int64_t blocks_for(int64_t work, int64_t a_block) {
 static void plan_launch(const job *job, cuda_variant variant, int64_t warps, int64_t blocks, cuda_launch *launch) {
     const bool goes_through = variant == variant_vectors_any_softmaxes || variant == variant_vectors_any_sums ||
                               variant == variant_vectors_any_slopes;
+    const int64_t buffers = job->loss->vectors + job->loss->has_label_lists; /* as vectors/row.h has them */
     launch->loss = job->loss;
     launch->variant = variant;
     launch->compute = job->compute;
@@ -226,7 +227,7 @@ static void plan_launch(const job *job, cuda_variant variant, int64_t warps, int
     launch->threads = (uint32_t)(warps * WARP);
     launch->blocks = (uint32_t)blocks;
     launch->shared_memory =
-        goes_through ? (uint32_t)(warps * job->loss->vectors * ORDER_TILE) * (uint32_t)dtype_size(job->compute) : 0;
+        goes_through ? (uint32_t)(warps * buffers * ORDER_TILE) * (uint32_t)dtype_size(job->compute) : 0;
     launch->workspace = workspace_of(job);
     plan_parameter(job, &launch->parameter.vector);
 }

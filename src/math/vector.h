@@ -14,7 +14,7 @@
  *
  * vectors   how many of the operands are vectors; one behind them is a number a row, and one behind that class weights
  * sums      how many there are
- * SHORT     or LONG, where an element takes many operations, or SOFTMAX, or CARRIED, or LABELLED
+ * SHORT     or LONG, where an element takes many operations, or SOFTMAX, or CARRIED, or LABELLED, or MULTILABEL
  *
  * SOFTMAX: the two vectors are logits. The elements that the functions are given are the probabilities of their
  * softmaxes, and name_row() has row->softmaxes. CARRIED: the same of a loss that needs no sums beside what softmaxes
@@ -26,6 +26,11 @@
  * one itself the first is -inf, so that it adds nothing, and its slope is what name_row() leaves as
  * factor[VECTOR_OWN_SLOPE]. The third factor is the engines'. So are the class weights, a third operand that may be
  * left out: that of a row's class multiplies the row's own weight, but has no say in what a mean is divided by.
+ *
+ * MULTILABEL: there is one vector, of scores, and as many class indices a row, of which those before the first -1 are
+ * its labels. The functions are given an element that is no label's, and as second one a label's; what they say of
+ * each such pair is added up: terms of a tile for one label after the other, slopes as counts, which name_slope() has
+ * for factors of 1. The first factor multiplies them. A label's slope is minus the sum over all elements.
  *
  * Products of floats are exact in double, and nothing that floats can be squared to is lost there.
  */
@@ -45,16 +50,25 @@
 #define VECTOR_TERMS_SOFTMAX                           VECTOR_TERMS_SHORT
 #define VECTOR_TERMS_CARRIED(name, x, parameter, term) ((void)(x), (void)(parameter), (void)(term))
 #define VECTOR_TERMS_LABELLED                          VECTOR_TERMS_SHORT
+#define VECTOR_TERMS_MULTILABEL                        VECTOR_TERMS_SHORT
 #define HAS_SOFTMAXES_SHORT                            false
 #define HAS_SOFTMAXES_LONG                             false
 #define HAS_SOFTMAXES_SOFTMAX                          true
 #define HAS_SOFTMAXES_CARRIED                          true
 #define HAS_SOFTMAXES_LABELLED                         false
+#define HAS_SOFTMAXES_MULTILABEL                       false
 #define HAS_LABELS_SHORT                               false
 #define HAS_LABELS_LONG                                false
 #define HAS_LABELS_SOFTMAX                             false
 #define HAS_LABELS_CARRIED                             false
 #define HAS_LABELS_LABELLED                            true
+#define HAS_LABELS_MULTILABEL                          false
+#define HAS_LABEL_LISTS_SHORT                          false
+#define HAS_LABEL_LISTS_LONG                           false
+#define HAS_LABEL_LISTS_SOFTMAX                        false
+#define HAS_LABEL_LISTS_CARRIED                        false
+#define HAS_LABEL_LISTS_LABELLED                       false
+#define HAS_LABEL_LISTS_MULTILABEL                     true
 
 ALWAYS_INLINE double wide_magnitude(double x) {
     return __builtin_fabs(x);

@@ -35,6 +35,15 @@ static onepass_status cut_into_rows(const onepass_call *call, tensors *all, job 
     return ONEPASS_OK;
 }
 
+/* As many class indices as there are elements. */
+static onepass_status plan_label_lists(const onepass_call *call, tensors *all, job *job) {
+    tensor *labels = &all->operand[ONEPASS_TARGET];
+    OK(onepass_read_labels(call->operand[ONEPASS_TARGET], call->loss, "", labels));
+    OK(onepass_check_shape(labels, &all->elements, "lists of class indices"));
+    onepass_make_view(labels, &all->elements, &job->operand[ONEPASS_TARGET]);
+    return ONEPASS_OK;
+}
+
 /* One number a row, of any type, unless it is a class index. */
 static onepass_status plan_number(const onepass_call *call, int32_t k, tensors *all, job *job) {
     tensor *number = &all->operand[k];
@@ -84,6 +93,8 @@ onepass_status onepass_plan_vector_operands(const onepass_call *call, tensors *a
     job->vectors.scale.softcap = 0;
     if (job->loss->has_softmaxes)
         onepass_plan_softmax(&job->vectors.scale, onepass_named_parameter(job, "temperature", 1));
+    if (job->loss->has_label_lists)
+        return plan_label_lists(call, all, job);
     if (vectors < job->operand_count)
         OK(plan_number(call, vectors, all, job));
     return job->loss->has_labels ? plan_class_weight(call, all, job) : ONEPASS_OK;
@@ -101,7 +112,8 @@ onepass_status onepass_plan_vector_gradients(const onepass_call *call, tensors *
         OK(onepass_check_shape(gradient, &all->elements, "a gradient"));
         OK(onepass_check_output(gradient));
         onepass_make_view(gradient, &all->elements, &job->gradient[k]);
-        job->in_place[k] = all->elements.count > 0 && onepass_same_place(gradient, &all->operand[k]);
+        job->in_place[k] = !job->loss->has_label_lists && all->elements.count > 0 &&
+                           onepass_same_place(gradient, &all->operand[k]); /* lists are gone through for every tile */
     }
     return ONEPASS_OK;
 }

@@ -88,6 +88,8 @@ def test_vectors(folder):
     check(folder, [loss, *files, "--margin", 0.5])
     folder.save("y.npy", np.arange(2100) % 5), folder.save("w.npy", np.linspace(0.5, 2, 5).astype("f4"))
     check(folder, ["multi_margin", files[0], "y.npy", "--class-weight", "w.npy"])
+    folder.save("lists.npy", np.arange(2100 * 5).reshape(2100, 5) % 7 % 6 - 1)
+    check(folder, ["multilabel_margin", files[0], "lists.npy"])
 
 
 def test_json(folder):

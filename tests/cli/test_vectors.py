@@ -40,6 +40,9 @@ def draw(loss, seed, shape, rows, type_name="f32"):
         arrays.append(np.random.default_rng(seed).choice([1, -1, 0], rows, p=[0.45, 0.45, 0.1]))
     if loss == "multi_margin":
         arrays.append(np.random.default_rng(seed).integers(0, shape[-1], rows))
+    if loss == "multilabel_margin":
+        rng = np.random.default_rng(seed)
+        arrays.append(np.where(rng.random(shape) < 0.3, -1, rng.integers(0, shape[-1], shape)))
     return arrays
 
 
@@ -184,8 +187,8 @@ def test_the_axis(folder, loss, shape, axis):
     """All from the axis on is one vector, whatever its dimensions."""
     arrays = draw(loss, 1, shape, shape[:axis])
     files = save(folder, arrays)
-    flat = [array.reshape(*shape[:axis], -1) for array in arrays[: vectors_of(loss)]]
-    wanted = outputs_of(folder, loss, save(folder, [*flat, *arrays[vectors_of(loss) :]], "flat"))
+    flat = [array.reshape(*shape[:axis], -1) if array.shape == shape else array for array in arrays]
+    wanted = outputs_of(folder, loss, save(folder, flat, "flat"))
     assert wanted[1][-1].shape == shape[:axis]
     for given in {axis, axis - len(shape)}:
         got = outputs_of(folder, loss, files, "--axis", given)
@@ -389,6 +392,21 @@ def test_targets_that_are_no_class(files):
     files.refuse("multi_margin", "a.npy", "y.npy", "--grad-target", "g.npy", says=["--grad-target", "input alone"])
 
 
+def test_lists_of_labels(files):
+    """What stands behind the first -1 is looked at as well."""
+    lists = np.full((6, 5), -1)
+    files.save("t.npy", lists[:, :4])
+    files.refuse("multilabel_margin", "a.npy", "t.npy", says=["t.npy", "(6, 4)", "of shape (6, 5)"])
+    for label in (5, -2):
+        lists[2, 3] = label
+        files.save("t.npy", lists)
+        files.refuse("multilabel_margin", "a.npy", "t.npy", says=[f"target {label} in row 2", "0 to 4", "-1"])
+    files.save("m.npy", np.array([1, 1, 0, 1, 0, 1], bool))
+    assert files.run("multilabel_margin", "a.npy", "t.npy", "--mask", "m.npy").status == 0
+    files.save("f.npy", np.ones((6, 5), "f4"))
+    files.refuse("multilabel_margin", "a.npy", "f.npy", says=["f.npy", "i8, i4 or u1 is expected of class indices"])
+
+
 @pytest.mark.parametrize("dtype, word", [("?", "booleans"), ("i2", "integers of another size"), ("c8", "complex")])
 def test_targets_of_another_type(files, dtype, word):
     files.save("t.npy", np.ones(6, dtype))
@@ -424,6 +442,8 @@ def test_vectors_of_integers(files):
         ("multi_margin", [[1, 0, 3, 0.5], 0], ["--p", "2"], 2.3125, [[-1.75, 0, 1.5, 0.25]]),
         ("multi_margin", [[1, 4], 0], ["--margin", "-1"], 1, [[-0.5, 0.5]]),
         ("multi_margin", [[3, 4], 0], ["--class-weight", "x0.npy"], 3, [[-1.5, 1.5]]),
+        ("multilabel_margin", [[1, 2, 0, 1.5], (1, 2, -1, 0)], [], 1.25, [[0.25, -0.25, -0.5, 0.5]]),
+        ("multilabel_margin", [[1, 3], (0, 0)], [], 3, [[-1, 1]]),
         ("tversky", [[1, 0.5], [1, 0]], [], 0.2, [[-0.48, 0.32], [-0.48, -0.08]]),
         ("tversky_with_logits", [[0, 0], [1, 0]], ["--alpha", "1", "--beta", "1"], 2 / 3, [[-1 / 6, 1 / 18], [-2 / 9, -2 / 9]]),
         ("kl_div_with_logits", [[0, 0], [0, -np.inf]], [], np.log(2), [[-0.5, 0.5], [0, 0]]),
@@ -436,7 +456,7 @@ def test_vectors_of_integers(files):
 )
 def test_known_results(folder, loss, arrays, options, value, gradients):
     """Worked out by hand."""
-    files = save(folder, [np.array(array, "i8" if isinstance(array, int) else "f8") for array in arrays])
+    files = save(folder, [np.array(array, "i8" if isinstance(array, (int, tuple)) else "f8") for array in arrays])
     more, names = gradient_options(loss)
     assert float(folder.answer(loss, *files, *options, *more)) == pytest.approx(value, rel=1e-10, abs=1e-10)
     for name, wanted in zip(names, gradients, strict=True):

@@ -129,7 +129,8 @@ def test_list(folder):
         info, (operands, defaults) = found[name], oracle.VECTOR_LOSSES[name]
         assert info["operands"] == operands and info["over_rows"] is False
         assert {parameter["name"]: parameter["default"] for parameter in info["parameters"]} == defaults
-        assert info["target"] == ({"cosine_embedding": "a number a vector", "multi_margin": "class indices"}.get(name, "vectors"))
+        assert info["target"] == {"cosine_embedding": "a number a vector", "multi_margin": "class indices",
+                                  "multilabel_margin": "lists of class indices"}.get(name, "vectors")
     (beta,) = found["smooth_l1"]["parameters"]
     assert beta["default"] == 1 and beta["minimum"] == 0 and beta["minimum_excluded"] is False
     assert beta["maximum"] is None and beta["maximum_excluded"] is False

@@ -236,13 +236,14 @@ def answer_rows(loss, input, target, axis=None, reduction="mean", class_weight=N
 # --------------------------------------------------------------- vector losses --
 
 #: Their operands, of which the target of cosine_embedding and of multi_margin has a number a row and class_weight, which
-#: may be left out, a number a class, and parameters with defaults.
+#: may be left out, a number a class, and that of multilabel_margin the shape of the input; and parameters with defaults.
 VECTOR_LOSSES = {
     "cosine_similarity": (["input1", "input2"], {"eps": 1e-8}),
     "cosine_embedding": (["input1", "input2", "target"], {"margin": 0}),
     "pairwise_distance": (["input1", "input2"], {"p": 2, "eps": 1e-6}),
     "triplet_margin": (["anchor", "positive", "negative"], {"margin": 1, "p": 2, "eps": 1e-6, "swap": 0}),
     "multi_margin": (["input", "target", "class_weight"], {"p": 1, "margin": 1}),
+    "multilabel_margin": (["input", "target"], {}),
     "tversky": (["input", "target"], {"alpha": 0.5, "beta": 0.5, "smooth": 0, "eps": 1e-7}),
     "tversky_with_logits": (["input", "target"], {"alpha": 0.5, "beta": 0.5, "smooth": 0, "eps": 1e-7}),
     "kl_div_with_logits": (["input", "target"], {"temperature": 1}),
@@ -276,7 +277,7 @@ def answer_vectors(loss, operands, axis=-1, in_float=True, reduction="mean", wei
         loss.encode(), (ctypes.c_double * len(given))(*given), len(given), REDUCTIONS[reduction], False, in_float,
         math.prod(rows), math.prod(shape[axis:]),
         0.0 if reduction != "batchmean" else float(rows[0]) if rows else 1.0,
-        (DOUBLES * OPERANDS)(*(pointer(array, shape if k < count else rows if k == count else np.shape(array))
+        (DOUBLES * OPERANDS)(*(pointer(array, shape if k < count or loss == "multilabel_margin" else rows if k == count else np.shape(array))
                                for k, array in enumerate(operands))),
         pointer(weight, rows), pointer(None if mask is None else np.asarray(mask) != 0, rows, np.uint8), None,
         value.ctypes.data_as(RANGES), (RANGES * OPERANDS)(*(array.ctypes.data_as(RANGES) for array in gradients)), None,

@@ -182,6 +182,48 @@ static void multi_margin(vector_row *r) {
     set_slopes(r, 0, own, negative(times(over(sum_of(&slopes, r->count), classes), weight)));
 }
 
+/* ------------------------------------------------------ multilabel_margin -- */
+
+static int is_listed(const double *list, int64_t labels, int64_t class) {
+    for (int64_t k = 0; k < labels; k++) {
+        if (list[k] == (double)class) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Slopes are numbers of pairs, each pair being of a label and of a class that is none, over the number of classes. */
+static void multilabel_margin(vector_row *r) {
+    const double *z = r->x[0], *list = r->x[1];
+    const bounded classes = exactly((double)r->count);
+    bounded value = exactly(0);
+    int64_t labels = 0;
+    while (labels < r->count && list[labels] != -1) {
+        labels++;
+    }
+    for (int64_t i = 0; i < r->count; i++) {
+        set_slopes(r, 0, i, exactly(0));
+    }
+    for (int64_t k = 0; k < labels; k++) {
+        const int64_t own = (int64_t)list[k];
+        total values = {{{0, 0}, 0}, 0};
+        for (int64_t i = 0; i < r->count; i++) {
+            const bounded lacking = plus(minus(exactly(1), exactly(z[own])), exactly(z[i]));
+            if (!is_listed(list, labels, i) && is_above(r, lacking)) {
+                add_term(&values, lacking);
+                set_slopes(r, 0, i, exactly(r->slope[0][i].is.high + 1));
+                set_slopes(r, 0, own, exactly(r->slope[0][own].is.high - 1));
+            }
+        }
+        value = plus(value, sum_of(&values, r->count));
+    }
+    r->value = over(value, classes);
+    for (int64_t i = 0; i < r->count; i++) {
+        set_slopes(r, 0, i, over(r->slope[0][i], classes));
+    }
+}
+
 /* ---------------------------------------------------------------- tversky -- */
 
 /* A probability and the opposite one. Those of a logit are within 3 units of the compute type. */
@@ -243,8 +285,8 @@ static void tversky(vector_row *r) {
 
 /* ------------------------------------------------------------- the losses -- */
 
-/* The operands that are vectors; a further one has a number for each row. With one vector alone, the third has a number
- * for each element, the same for all rows. */
+/* The operands that are vectors; a further one has a number for each row, or a list of the row's length. With one
+ * vector alone, the third has a number for each element, the same for all rows. */
 static const struct vector_loss {
     const char *name;
     void (*answer)(vector_row *);
@@ -256,6 +298,7 @@ static const struct vector_loss {
     {"pairwise_distance", pairwise_distance, 2, {2, 1e-6}},
     {"triplet_margin", triplet_margin, 3, {1, 2, 1e-6, 0}},
     {"multi_margin", multi_margin, 1, {1, 1}},
+    {"multilabel_margin", multilabel_margin, 1, {0}},
     {"tversky", tversky, 2, {0.5, 0.5, 0, 1e-7}},
     {"tversky_with_logits", tversky, 2, {0.5, 0.5, 0, 1e-7}},
     {"kl_div_with_logits", kl_div_with_logits, 2, {1}},
@@ -369,7 +412,9 @@ static bounded answer_row(const oracle_vectors *q, const struct vector_loss *los
         return exactly(0);
     }
     for (int k = 0; k < ORACLE_OPERANDS; k++) {
-        const int64_t step = k < loss->vectors ? q->elements : k == loss->vectors ? 1 : 0;
+        const int64_t step = k < loss->vectors || loss->answer == multilabel_margin ? q->elements
+                             : k == loss->vectors                                   ? 1
+                                                                                    : 0;
         r->x[k] = q->operand[k] ? q->operand[k] + row * step : NULL;
     }
     r->count = q->elements;

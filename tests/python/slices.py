@@ -33,6 +33,8 @@ def operands_of(name, total, dtype=torch.float32):
     third = None
     if name == "multi_margin":
         return shares(total, LENGTH), torch.randint(0, LENGTH, (total,)), shares(LENGTH)
+    if name == "multilabel_margin":
+        return shares(total, LENGTH), torch.randint(-1, LENGTH, (total, LENGTH)), None
     if name == "cosine_embedding":
         third = torch.randint(0, 2, (total,)) * 2 - 1
     elif name == "triplet_margin":

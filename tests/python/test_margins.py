@@ -184,6 +184,8 @@ def test_arrays_of_several_labels(dtype, reduction):
     scores = rng.standard_normal((4, 5)).astype(dtype)
     scores[3, 0] = np.nan
     values, slopes = multilabel_margin(scores.astype(np.float64), LABELS)
+    if reduction != "none":  # rows are added up in the type that is computed in
+        values = values.astype(np.promote_types(dtype, np.float32)).astype(np.float64)
     for kind in (np.int64, np.int32):
         got = onepass.multilabel_margin_loss(scores, LABELS.astype(kind), reduction=reduction)
         assert got.dtype == dtype
@@ -243,13 +245,60 @@ def test_several_labels_compiled(dtype, reduction):
     assert_near_pytorch(compiled(scores[0], labels[0]), onepass.multilabel_margin_loss(scores[0], labels[0]))
 
 
-def test_several_labels_patched():
-    """PyTorch's stays its own, which ours calls."""
-    scores, labels = torch.randn(4, 5), torch.from_numpy(LABELS)
-    own, value = F.multilabel_margin_loss, onepass.multilabel_margin_loss(scores, labels)
+def test_several_labels_have_the_same_bits():
+    """With a gradient and without, of tensors and arrays, compiled, and as PyTorch's function."""
+    dynamo = pytest.importorskip("torch._dynamo")
+    dynamo.reset()
+    scores, labels = torch.randn(3, 2500), torch.where(torch.rand(3, 2500) < 0.05, -1, torch.randint(0, 2500, (3, 2500)))
+    leaf, other = scores.clone().requires_grad_(), scores.clone().requires_grad_()
+    value = onepass.multilabel_margin_loss(leaf, labels)
+    value.backward(torch.tensor(3.0))
+    torch.compile(onepass.multilabel_margin_loss, fullgraph=True, backend="aot_eager")(other, labels).mul(3).backward()
+    assert_same_bits(leaf.grad, other.grad)
+    assert type(value.grad_fn).__name__ == "VectorLossBackward"
+    values, slopes = multilabel_margin(scores.double().numpy(), labels.numpy())
+    check(lambda x, reduction: onepass.multilabel_margin_loss(x, labels.int(), reduction=reduction), scores, values, slopes, "sum")
+    assert onepass.multilabel_margin_loss(scores.numpy(), labels.numpy()) == value.item()
+    for name in ("multilabel_margin", "multilabel_margin_loss"):
+        for operands in ((scores, labels), (scores.numpy(), labels.numpy())):
+            found, gradient = onepass.value_and_grad(name, *operands)
+            assert found == value.item()
+            assert_same_bits(torch.as_tensor(gradient) * 3, leaf.grad)
     with onepass.patch_torch():
-        assert F.multilabel_margin_loss is own
-        assert_same_bits(onepass.multilabel_margin_loss(scores, labels), value)
+        assert_same_bits(F.multilabel_margin_loss(scores, labels), value.detach())
+    with pytest.raises(ValueError, match="target has size"):
+        onepass.value_and_grad("multilabel_margin", scores, labels[:2])
+
+
+def test_weights_and_masks_of_several_labels():
+    """Of rows that the mask hides the labels are not looked at; nor by what falls back to PyTorch."""
+    scores, labels = torch.randn(4, 5), torch.from_numpy(LABELS).clone()
+    values, slopes = multilabel_margin(scores.double().numpy(), LABELS)
+    weight, mask = torch.tensor([2.0, 3, 5, 7]), torch.tensor([True, True, False, True])
+    labels[2] = 99
+    for kind in ("tensors", "arrays", "weight that has a gradient"):
+        given = dict(weight=weight.clone().requires_grad_(len(kind) > 7), mask=mask)
+        if kind == "arrays":
+            given = {key: one.detach().numpy() for key, one in given.items()}
+        operands = [one.numpy() if kind == "arrays" else one for one in (scores, labels)]
+        wanted = (values * weight.numpy() * mask.numpy()).sum() / 12
+        assert float(onepass.multilabel_margin_loss(*operands, **given)) == pytest.approx(wanted, rel=1e-6)
+        assert float(onepass.multilabel_margin_loss(*operands, **given, divisor=3)) == pytest.approx(wanted * 4, rel=1e-6)
+    leaf = scores.clone().requires_grad_()
+    onepass.multilabel_margin_loss(leaf, labels, reduction="sum", weight=weight, mask=mask).backward()
+    torch.testing.assert_close(leaf.grad.double(), torch.from_numpy(slopes * (weight * mask).numpy()[:, None]))
+    with pytest.raises(IndexError, match="Target 99 is out of bounds"):
+        onepass.multilabel_margin_loss(scores, labels, weight=weight)
+    with pytest.raises(TypeError, match="mask is given"):
+        onepass.multilabel_margin_loss(scores[0, 0], labels[0, :1] * 0, mask=torch.tensor(True))
+
+
+def test_derivatives_and_transforms_of_several_labels():
+    scores, labels = torch.randn(4, 5, dtype=torch.float64, requires_grad=True), torch.from_numpy(LABELS)
+    call = lambda x: onepass.multilabel_margin_loss(x, labels, reduction="sum")
+    assert torch.autograd.gradcheck(call, (scores,)) and torch.autograd.gradgradcheck(lambda x: call(x) ** 2, (scores,))
+    rows = torch.func.vmap(onepass.multilabel_margin_loss)(scores.detach(), labels)
+    torch.testing.assert_close(rows, F.multilabel_margin_loss(scores.detach(), labels, reduction="none"))
 
 
 # ---------------------------------------------------------- multi_margin_loss, by the library --

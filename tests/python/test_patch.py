@@ -30,8 +30,9 @@ NAMES = {
     "pairwise_distance": "PairwiseDistance",
     "triplet_margin_loss": "TripletMarginLoss",
     "multi_margin_loss": "MultiMarginLoss",
+    "multilabel_margin_loss": "MultiLabelMarginLoss",
 }
-OF_VECTORS = [*NAMES][-5:]
+OF_VECTORS = [*NAMES][-6:]
 ORIGINAL = {name: getattr(F, name) for name in NAMES}
 
 
@@ -80,6 +81,8 @@ def test_every_function_and_its_module(name):
     over_rows = name in ("cross_entropy", "nll_loss")
     if over_rows or name == "multi_margin_loss":
         operands[1] = torch.tensor([0, 3, 2])
+    if name == "multilabel_margin_loss":
+        operands[1] = torch.tensor([[0, -1, 1, 2], [3, 1, -1, -1], [-1, 0, 0, 0]])
     if name == "cosine_embedding_loss":
         operands.append(torch.tensor([1, -1, 1]))
     wanted = ORIGINAL[name](*operands)

@@ -5,6 +5,7 @@
 #ifndef ONEPASS_CUDA_VECTORS_LONG_H
 #define ONEPASS_CUDA_VECTORS_LONG_H
 
+#include "cuda/vectors/label_lists.h"
 #include "cuda/vectors/row.h"
 
 /* ------------------------------------------------------------------ sums -- */
@@ -27,7 +28,7 @@ template <typename loss, vector_access access, bool is_usual> ALWAYS_INLINE void
                                              vector_buffer<loss, access>(at.warp));
             double sum[VECTOR_MOST_SUMS] = {ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
             if (index < all && tile.index < job->tiles && row_takes_part(job, row))
-                sum_vectors<loss, access>(job, parameter, row, &tile, sum);
+                tile_work<loss, access>::sum(job, parameter, row, &tile, sum);
             if (at.thread == 0)
 #pragma unroll
                 for (int k = 0; k < loss::SUMS; k++)
@@ -99,7 +100,7 @@ template <typename loss, vector_access access, bool is_usual> ALWAYS_INLINE void
         const bool part = row_takes_part(job, row);
         const double *from = in_workspace(job, job->factors_at) + row * VECTOR_MOST_FACTORS;
         const double factor[VECTOR_MOST_FACTORS] = {from[0], from[1], from[2]};
-        write_slopes<loss, access>(job, parameter, row, &tile, part, factor, part ? row_upstream(job, row) : 1);
+        tile_work<loss, access>::slopes(job, parameter, row, &tile, part, factor, part ? row_upstream(job, row) : 1);
     }
 }
 

@@ -45,10 +45,13 @@ ALWAYS_INLINE int64_t divide_by_chunks(const cuda_vector *job, int64_t chunk) {
     return job->chunks == 1 ? chunk : divide(chunk, &job->by_chunks);
 }
 
-/* A warp's own shared memory, a tile an operand, which only those that go through it have. */
+/* A warp's own shared memory, a tile a vector, which only those that go through it have. With lists of labels there is
+ * one more, for another tile. */
 template <typename loss, vector_access access> ALWAYS_INLINE real *vector_buffer(int warp) {
     extern __shared__ __align__(16) unsigned char shared_memory[];
-    return access == VECTORS_ANYHOW ? (real *)shared_memory + warp * loss::VECTOR_COUNT * ORDER_TILE : NULL;
+    return access == VECTORS_ANYHOW
+               ? (real *)shared_memory + warp * (loss::VECTOR_COUNT + loss::LABEL_LISTS) * ORDER_TILE
+               : NULL;
 }
 
 /* The sum of a row's nodes in the workspace by all warps of a block; the first thread has it. Missing ones are nothing.
@@ -99,7 +102,7 @@ ALWAYS_INLINE double find_slopes(const cuda_vector *job, const double *parameter
     const own_class label = find_own<loss>(job, row);
     const double weight = row_weight<loss>(job, row, &label);
     const double scale = job->reduction == ONEPASS_MEAN ? weight * per_divisor_of(job) : weight;
-    if (loss::VECTOR_COUNT < loss::OPERANDS)
+    if (loss::VECTOR_COUNT < loss::OPERANDS && !loss::LABEL_LISTS)
         sums.number = load_number(row_address(job, CUDA_VECTOR_OPERAND + loss::VECTOR_COUNT, row),
                                   job->dtype[CUDA_VECTOR_OPERAND + loss::VECTOR_COUNT]);
     if (loss::SOFTMAXES)

@@ -207,7 +207,7 @@ ALWAYS_INLINE int own_in_tile(const own_class *label, const tile *tile) {
 /* Beside each element the own one, in whose place there is none. */
 template <typename loss>
 ALWAYS_INLINE void place_own(const own_class *label, const tile *tile, int first, half_tile *x) {
-    if (!loss::LABELS)
+    if (!loss::LABELS && !loss::LABEL_LISTS)
         return;
     const int at = own_in_tile(label, tile);
     EACH_HALF_LINE EACH_OWN {
