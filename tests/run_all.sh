@@ -168,7 +168,7 @@ step_thread() {
     ! $work/planted_race race >$work/probe.log 2>&1 && grep -q "data race" $work/probe.log ||
         { echo "a planted race was not found" && return 1; }
     programs="losses order rows accumulator arguments tensors asking cuda_host_preparation cuda_host_launches cuda_host_rows"
-    programs="$programs cuda_host_workspaces cuda_host_threads cuda_host_failures"
+    programs="$programs cuda_host_workspaces cuda_host_threads"
     [ "${TEST:-}" = full ] || export ONEPASS_TEST_CASES=25
     build $work/thread "$(echo " $programs" | sed 's/ / test_/g')" $native $instrumented -DCMAKE_C_COMPILER=clang \
         -DONEPASS_SANITIZE=thread &&
@@ -204,7 +204,8 @@ step_python() {
         leave_out "Python.h is not here" "apt-get install python3-dev"
     build $work/release "onepass_python onepass_oracle_shared" -DONEPASS_PYTHON=ON \
         -DPython3_EXECUTABLE="$(realpath -s "$python")" || return
-    [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1
+    # Tests that are about threads ask for so many; small tensors took a quarter more CPU seconds with two than with one.
+    [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1 OMP_NUM_THREADS=1
     PYTHONPATH=$work/release/python run_pytest tests/python
 }
 
