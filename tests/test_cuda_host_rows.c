@@ -74,6 +74,34 @@ static const char *sequence(const char *before, const char *rows, bool twice, co
     return names;
 }
 
+/* Warps that share out a row's classes step over 32 of them by 32-bit numbers: classes that lie further apart have
+ * another kernel. */
+static void test_far_classes(void *unused) {
+    (void)unused;
+    static const struct {
+        int64_t stride;
+        const char *kernel;
+    } cases[] = {{300, "rows_aside"},
+                 {((int64_t)1 << 26) - 1, "rows_aside"},
+                 {(int64_t)1 << 26, "rows_any"},
+                 {(int64_t)1 << 31, "rows_any"}};
+    static cuda_launch plan;
+    static job job;
+    row_scene s;
+    make_rows(find_fake(), 300, 40, &s);
+    s.call.gradient[0] = NULL;
+    s.call.divisor = 7; /* the first step has the rows */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t strides[] = {1, cases[i].stride};
+        s.input.strides = strides;
+        HOLDS(onepass_plan(&s.call, &job) == ONEPASS_OK);
+        HOLDS(onepass_cuda_plan_step(&job, 0, FAKE_MULTIPROCESSORS, &plan));
+        CHECK(strcmp(onepass_cuda_variant[plan.variant].name, cases[i].kernel) == 0,
+              "classes %lld apart: planned %s; expected %s", (long long)cases[i].stride,
+              onepass_cuda_variant[plan.variant].name, cases[i].kernel);
+    }
+}
+
 /* A mean over labels is divided by what its rows count for: that comes before, unless the rows' own launch counts, as
  * the first of two over rows that are gone through twice does. */
 static void test_sequences(void *unused) {
@@ -401,6 +429,7 @@ static void test_failed_launches(void *unused) {
 
 static const host_test tests[] = {
     {"sequences", test_sequences},
+    {"far classes", test_far_classes},
     {"counting", test_counting},
     {"pointers of rows", test_row_pointers},
     {"memory", test_memory},

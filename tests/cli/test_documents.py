@@ -43,6 +43,8 @@ def save_vectors(files, loss):
     """Four vectors of three elements under the names of the loss's operands, which others share."""
     for name in file_names(loss):
         files.save(f"{name}.npy", np.ones((4, 3) if name in names_with_gradients(loss) else 4, "f4"))
+    if INFO[loss]["target"] == "lists of class indices":
+        files.save("labels.npy", np.array([[0, -1, -1], [2, 0, -1], [-1, -1, -1], [1, 2, 0]]))
     files.save_tensors("model.safetensors", out=files.load(f"{operand_names(loss)[0]}.npy"))
 
 
