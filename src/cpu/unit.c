@@ -23,6 +23,13 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
 #define SIZE_f16     2
 #define SIZE_bf16    2
 
+/* In passing where nothing but the memory takes time; elsewhere it would only have the code there once a line. */
+#define IS_PLAIN_real        true
+#define IS_PLAIN_strided     false
+#define IS_PLAIN_f16         false
+#define IS_PLAIN_bf16        false
+#define LINES(lines, access) ((int)(lines) == (int)IN_PASSING && !IS_PLAIN_##access ? 1 : (int)(lines))
+
 /* The arguments of a loss's functions, by the list of its operands. */
 #define ARGUMENTS_2(access) read_##access(tile, 0, i), read_##access(tile, 1, i), tile->parameter
 #define ARGUMENTS_3(access)                                                                                            \
@@ -47,11 +54,12 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
         prefetch_gradient(tile, element, count);                                                                       \
     }                                                                                                                  \
     static void name##_sums_##access(const strip *strip, double *sum) {                                                \
-        each_sum(name##_term_##access, name##_prefetch_##access, strip, SIZE_##access, LINES_OF_SUMS_##length, sum);   \
+        each_sum(name##_term_##access, name##_prefetch_##access, strip, SIZE_##access,                                 \
+                 LINES(LINES_OF_SUMS_##length, access), sum);                                                          \
     }                                                                                                                  \
     static void name##_sums_and_gradient_##access(const strip *strip, double *sum) {                                   \
         each_sum_and_gradient(name##_term_and_gradient_##access, name##_prefetch_all_##access, strip, SIZE_##access,   \
-                              LINES_OF_GRADIENTS_##length, sum);                                                       \
+                              LINES(LINES_OF_GRADIENTS_##length, access), sum);                                        \
     }
 
 /* ... for each operand, ... */

@@ -69,17 +69,15 @@ ALWAYS_INLINE bool has_pairs(int sums, const vector_tile *tile) {
 
 ALWAYS_INLINE void sum_pairs(vector_terms *terms, int sums, const vector_tile *tile, double *sum) {
     _Alignas(64) lane_sums half[2];
-    const int64_t middle = ORDER_TILE / 2;
-    if (tile->count >= middle)
-        sum_half(terms, sums, tile, 0, 4, half[0]);
-    else
-        sum_half(terms, sums, tile, 0, 2, half[0]);
-    if (tile->count == ORDER_TILE)
-        sum_half(terms, sums, tile, middle, 4, half[1]);
-    else if (tile->count > middle)
-        sum_half(terms, sums, tile, middle, 2, half[1]);
-    else
-        memset(half[1], 0, sizeof half[1]);
+    for (int i = 0; i < 2; i++) {
+        const int64_t first = i * ORDER_TILE / 2, left = tile->count - first;
+        if (left >= ORDER_TILE / 2)
+            sum_half(terms, sums, tile, first, 4, half[i]);
+        else if (left > 0)
+            sum_half(terms, sums, tile, first, 2, half[i]);
+        else
+            memset(half[i], 0, sizeof half[i]);
+    }
     for (int k = 0; k < sums; k++) {
         ORDER_EACH_LANE(half[0][k][lane] = half[0][k][lane] + half[1][k][lane])
         sum[k] = order_lanes_of(order_load_wide, half[0][k]);
@@ -92,7 +90,7 @@ ALWAYS_INLINE void sum_tile(vector_terms *terms, vector_usual *usual, int sums, 
     vector_tile tile = *given;
     if (usual)
         usual(tile.parameter);
-    if (has_pairs(sums, &tile)) {
+    if (usual && has_pairs(sums, &tile)) {
         sum_pairs(terms, sums, &tile, sum);
         return;
     }
