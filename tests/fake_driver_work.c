@@ -276,7 +276,8 @@ static void use_weights(const fake_launch *launch) {
     const cuda_general *general = strstr(launch->kernel, "general") ? &launch->general : NULL;
     const cuda_weighted *weighted = strstr(launch->kernel, "weighted") ? &launch->weighted : NULL;
     const int32_t over_weights = general ? general->over_weights : weighted ? weighted->over_weights : 0;
-    if (strstr(launch->kernel, "_divided_by") || strstr(launch->kernel, "_row_predicted"))
+    if (strstr(launch->kernel, "_divided_by") || strstr(launch->kernel, "_row_predicted") ||
+        strstr(launch->kernel, "ed_mean")) /* which finds its weights itself */
         return;
     if (strstr(launch->kernel, "_row"))
         use_rows(launch, &launch->row);

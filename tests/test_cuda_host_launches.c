@@ -184,6 +184,30 @@ static void test_weights(void *unused) {
     HOLDS(fake->launches == 11 && last_launch(fake)->blocks == 1);
 }
 
+/* Without a gradient the mean over dense weights or a mask is one launch; a divisor that is a tensor comes first. */
+static void test_mean_in_one_pass(void *unused) {
+    (void)unused;
+    fake *fake = find_fake();
+    scene s;
+    job job;
+    make_scene(fake, 0, MANY, &s);
+    s.call.gradient[0] = s.call.gradient[1] = s.call.upstream = NULL;
+    fake->set_current(fake->make_context(0));
+    cuda_stream stream = fake->make_stream();
+    make_masked(fake, &s);
+    CHECK_OK(run_on(&s, stream), "a masked mean");
+    HOLDS(fake->launches == 1 && strcmp(last_launch(fake)->kernel, "onepass_mse_masked_mean") == 0);
+    make_weighted(fake, &s);
+    CHECK_OK(run_on(&s, stream), "a mean over weights and a mask");
+    HOLDS(fake->launches == 2 && strcmp(last_launch(fake)->kernel, "onepass_mse_weighted_mean") == 0);
+    s.call.divisor_tensor = &s.upstream;
+    HOLDS(onepass_plan(&s.call, &job) == ONEPASS_OK && job.over_weights && !onepass_cuda_weighs_itself(&job));
+    s.call.divisor_tensor = NULL;
+    s.call.gradient[0] = &s.gradient[0];
+    CHECK_OK(run_on(&s, stream), "one with a gradient");
+    HOLDS(fake->launches == 4 && strcmp(last_launch(fake)->kernel, "onepass_mse_weighted_both") == 0);
+}
+
 /* One tile needs no partial sums, but the sum of its weights a place; and where gradients alone are wanted it is the
  * launch before that has partial sums. */
 static void test_weights_in_callers_workspace(void *unused) {
@@ -367,6 +391,7 @@ static const host_test tests[] = {
     {"empty", test_empty},
     {"launch", test_launch},
     {"weights", test_weights},
+    {"a mean in one pass", test_mean_in_one_pass},
     {"weights in the caller's workspace", test_weights_in_callers_workspace},
     {"wide strides", test_wide_strides},
     {"scale", test_scale},

@@ -115,7 +115,7 @@ static void plan_before(const job *job, cuda_launch *launch) {
 /* Says whether it could be launched. */
 static bool plan_and_run(const job *job, uint64_t seed, const char *what, cuda_launch *launch) {
     poison_weights();
-    if (job->over_weights) {
+    if (job->over_weights && !onepass_cuda_weighs_itself(job)) {
         plan_before(job, launch);
         if (!run_blocks(launch, seed, 0, 0, what)) {
             return false;
@@ -153,7 +153,7 @@ static int32_t kernels_for(const onepass_call *call, const char *what) {
     cuda_launch launch = {.variant = 0}, before = {.variant = 0};
     if (CHECK_OK(onepass_plan(call, &job), what)) {
         onepass_cuda_plan(&job, MULTIPROCESSORS, &launch);
-        if (job.over_weights) {
+        if (job.over_weights && !onepass_cuda_weighs_itself(&job)) {
             plan_before(&job, &before);
         }
     }

@@ -54,11 +54,13 @@ ALWAYS_INLINE double group_sum(const double *partial, int64_t first, int64_t cou
     return order_shares(thread, share);
 }
 
-/* Leaves the block's sum in the workspace and tells if all others have done so before. By one warp. */
-ALWAYS_INLINE bool leave_sum(unsigned *counter, double *partial, double sum, int thread) {
+/* Leaves the block's sums in the workspace and tells if all others have done so before. By one warp. */
+template <int sums> ALWAYS_INLINE bool leave_sums(unsigned *counter, double *partial, const double *sum, int thread) {
     unsigned number = 0;
     if (thread == 0) {
-        __stcg(partial + blockIdx.x, sum);
+#pragma unroll
+        for (int i = 0; i < sums; i++)
+            __stcg(partial + i * (int64_t)gridDim.x + blockIdx.x, sum[i]);
         number = take_ticket(counter);
     }
     return __shfl_sync(~0u, number, 0) == gridDim.x - 1;
@@ -73,36 +75,43 @@ ALWAYS_INLINE bool tell_block(bool known, bool *shared) {
 }
 
 /* The last block to come here adds up the partial sums of all; returns whether this
- * thread has the sum. Those of few blocks are added up by the warp that brings the last
+ * thread has the sums. Those of few blocks are added up by the warp that brings the last
  * one, which need not wait for its block (0.8 us), and by a shorter code if they are
  * fewer still (0.15 us). */
-ALWAYS_INLINE bool combine_blocks(void *workspace, double *node, double *sum) {
+template <int sums> ALWAYS_INLINE bool combine_blocks(void *workspace, double *node, double *sum) {
     __shared__ bool is_last;
     const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP, warps = blockDim.x / ORDER_WARP;
     unsigned *counter = (unsigned *)workspace;
     double *partial = (double *)workspace + CUDA_WORKSPACE_HEAD / sizeof(double);
     const int64_t blocks = gridDim.x;
-    const bool last = warp == 0 && leave_sum(counter, partial, *sum, thread);
+    const bool last = warp == 0 && leave_sums<sums>(counter, partial, sum, thread);
     const bool by_one_warp = blocks <= GROUP;
     if (by_one_warp ? !last : !tell_block(last, &is_last))
         return false;
     if (blocks <= 2 * ORDER_WARP) {
-        *sum = order_neighbours(pair_sum(partial, 2 * thread, blocks), ORDER_WARP);
+#pragma unroll
+        for (int i = 0; i < sums; i++)
+            sum[i] = order_neighbours(pair_sum(partial + i * blocks, 2 * thread, blocks), ORDER_WARP);
     } else {
         int groups = 1;
         while (groups * GROUP < blocks)
             groups *= 2;
 #pragma unroll 1
         for (int group = warp; group < groups; group += warps) {
-            *sum = group_sum(partial, (int64_t)group * GROUP, blocks, thread);
-            if (thread == 0)
-                node[group] = *sum;
+#pragma unroll
+            for (int i = 0; i < sums; i++) {
+                sum[i] = group_sum(partial + i * blocks, (int64_t)group * GROUP, blocks, thread);
+                if (thread == 0)
+                    node[i * groups + group] = sum[i];
+            }
         }
         if (!by_one_warp) {
             __syncthreads();
             if (warp != 0)
                 return false;
-            *sum = tree_of(thread, node, groups);
+#pragma unroll
+            for (int i = 0; i < sums; i++)
+                sum[i] = tree_of(thread, node + i * groups, groups);
         }
     }
     if (thread == 0)
@@ -110,9 +119,13 @@ ALWAYS_INLINE bool combine_blocks(void *workspace, double *node, double *sum) {
     return thread == 0;
 }
 
-/* A block's sum, known to its first warp, becomes part of that of all; returns whether this thread has the latter. */
+/* A block's sums, known to its first warp, become part of those of all; returns whether this thread has the latter. */
+template <int sums> ALWAYS_INLINE bool has_totals(const cuda_total *total, double *node, double *sum) {
+    return gridDim.x == 1 ? threadIdx.x == 0 : combine_blocks<sums>(total->workspace, node, sum);
+}
+
 ALWAYS_INLINE bool has_total(const cuda_total *total, double *node, double *sum) {
-    return gridDim.x == 1 ? threadIdx.x == 0 : combine_blocks(total->workspace, node, sum);
+    return has_totals<1>(total, node, sum);
 }
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "cuda/kernels.def"
 #include "cuda/pairwise/block.h"
+#include "cuda/pairwise/mean.h"
 #include "cuda/pairwise/scale.h"
 #include "cuda/pairwise/small.h"
 #include "cuda/pairwise/tiny.h"

@@ -36,6 +36,8 @@
 /* What a kernel is made for. */
 typedef enum direction {
     FORWARD,    /* the value of a mean or sum */
+    MEAN,       /* that of a mean over weights, whose sum is found in the same pass */
+    MASK_MEAN,  /* the same over a mask, without weights */
     BOTH,       /* the same with the gradient for the prediction */
     BACKWARD,   /* that gradient alone */
     ANY_OUTPUT, /* whatever outputs there are */
@@ -115,8 +117,9 @@ typedef struct cuda_direct {
 /* Dense tensors with a weight of the compute type, a mask, or both. */
 typedef struct cuda_weighted {
     cuda_head head;
-    void *weight, *mask;  /* null: absent */
-    int32_t over_weights; /* as below */
+    void *weight, *mask;   /* null: absent */
+    int32_t over_weights;  /* as below */
+    int32_t over_elements; /* of a mean: weights do not count in what it is divided by */
 } cuda_weighted;
 
 /* Dense tensors of few elements. */

@@ -111,6 +111,7 @@ static void plan_weighted(const job *job, cuda_weighted *weighted) {
     weighted->weight = job->weight.data;
     weighted->mask = job->mask.data;
     weighted->over_weights = job->over_weights;
+    weighted->over_elements = job->over_elements;
     if (counts_mask(job)) {
         weighted->mask = job->operand[0].data;
         weighted->head.data[CUDA_PREDICTION] = NULL; /* ones */

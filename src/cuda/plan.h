@@ -51,6 +51,9 @@ ONEPASS_INTERNAL bool onepass_cuda_has_vector_variant(const loss *loss, int32_t 
 /* The fastest that can do the job. Fills in what only a direct one is told. */
 ONEPASS_INTERNAL cuda_variant onepass_cuda_choose_variant(const job *job, cuda_direct *direct);
 
+/* Whether the launch that has the elements finds out what their mean is divided by, so that none comes before it. */
+ONEPASS_INTERNAL bool onepass_cuda_weighs_itself(const job *job);
+
 /* src/cuda/plan.c: those whose kernels serve every loss. */
 ONEPASS_INTERNAL extern const loss onepass_cuda_weights, onepass_cuda_gradient;
 

@@ -606,7 +606,7 @@ static bool plan_before(const job *job, int step, int32_t multiprocessors, cuda_
 }
 
 static int steps_before(const job *job, int32_t multiprocessors) {
-    if (!job->over_weights || counts_itself(job, multiprocessors))
+    if (!job->over_weights || counts_itself(job, multiprocessors) || onepass_cuda_weighs_itself(job))
         return 0;
     const bool by_rows =
         job->family == FAMILY_ROWS && job->loss->kind != ROW_PROBABILITIES && !job->divisor_tensor.data;

@@ -38,12 +38,17 @@ static block small_block(int64_t tiles) {
     return (block){taken, taken};
 }
 
+static bool is_mean(direction direction) {
+    return direction == MEAN || direction == MASK_MEAN;
+}
+
 /* A wave is what 16 warps a multiprocessor take at a time. A value alone wants few blocks, of up to 8 tiles a warp, or
- * 32 where half of a tile comes from a cache (3 % of the rate); with a gradient neighbouring blocks had better work on
- * neighbouring tiles. */
+ * 32 where half of a tile comes from a cache (3 % of the rate) or blocks have two sums to leave room for; with a
+ * gradient neighbouring blocks had better work on neighbouring tiles. */
 static block direct_block(direction direction, bool has_rows, int64_t tiles, int32_t multiprocessors) {
     const bool writes = direction == BOTH || direction == BACKWARD;
-    const int64_t most_tiles = writes ? 4 : has_rows ? 32 : 8;
+    const bool many = is_mean(direction) && tiles > (int64_t)CUDA_MOST_BLOCKS / 2 * CUDA_MOST_WARPS * 8;
+    const int64_t most_tiles = writes ? 4 : has_rows || many ? 32 : 8;
     const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
     const int64_t tiles_a_warp = up_to_power_of_two(least(waves, most_tiles));
     const int64_t usual = least(CUDA_MOST_WARPS, up_to_power_of_two(tiles));
@@ -75,7 +80,8 @@ void onepass_cuda_plan_shape(const job *job, int32_t multiprocessors, cuda_launc
                         : general ? general_block(job, head, tiles, multiprocessors)
                                   : direct_block(variant->direction, head->rows != 0, tiles, multiprocessors);
     const int64_t forced = onepass_cuda_shape.most_blocks;
-    const int64_t most_blocks = forced && !small ? forced : CUDA_MOST_BLOCKS;
+    const bool mean = is_mean(variant->direction); /* which has two sums, and takes its tiles in one go */
+    const int64_t most_blocks = forced && !small && !mean ? forced : CUDA_MOST_BLOCKS / (mean ? 2 : 1);
     int64_t span = block.tiles;
     while ((tiles - 1) / span >= most_blocks)
         span *= 2;
@@ -90,8 +96,9 @@ void onepass_cuda_plan_shape(const job *job, int32_t multiprocessors, cuda_launc
     launch->threads = (uint32_t)(block.warps * WARP);
     const int32_t elements = general ? block.warps * head->buffers * ORDER_TILE : 0;
     launch->shared_memory = (uint32_t)elements * (uint32_t)dtype_size(job->compute);
+    const size_t left = mean ? 2 * sizeof(double) : sizeof(double); /* by a block */
     const bool passes_weights = job->over_weights || job->family == FAMILY_WEIGHTS;
-    launch->workspace = wants_sum(job) && blocks > 1 ? CUDA_WORKSPACE_HEAD + (size_t)blocks * sizeof(double)
+    launch->workspace = wants_sum(job) && blocks > 1 ? CUDA_WORKSPACE_HEAD + (size_t)blocks * left
                         : passes_weights             ? CUDA_WORKSPACE_HEAD
                                                      : 0;
 }

@@ -11,6 +11,9 @@
 #define MOST_SMALL_FORWARD (1 << 22)
 #define MOST_SMALL_BOTH    (1 << 21)
 
+/* Beyond so many there is no room for two partial sums of each block. */
+#define MOST_IN_ONE_PASS ((int64_t)CUDA_MOST_BLOCKS / 2 * CUDA_MOST_NODES * ORDER_TILE)
+
 /* ----------------------------------------------------------------- kernels -- */
 
 #define VARIANT(loss, variant, parameter, direction, ...) {#variant, kind_##parameter, direction},
@@ -189,10 +192,22 @@ static cuda_variant weighted_variant(const job *job) {
     const bool weight = !job->weight.data || (is_dense(&job->weight, ONEPASS_F32) && is_aligned(&job->weight, 16));
     if (!sums || !weight || (mask->data && !(is_dense(mask, ONEPASS_BOOL) && is_aligned(mask, 4))))
         return variant_general;
-    return job->gradient[0].data ? variant_weighted_both : variant_weighted_forward;
+    if (job->gradient[0].data)
+        return variant_weighted_both;
+    const bool in_one_pass = job->over_weights && !job->divisor_tensor.data && (job->weight.data || mask->data) &&
+                             job->count <= MOST_IN_ONE_PASS && has_variant(job, variant_weighted_mean);
+    return !in_one_pass ? variant_weighted_forward : job->weight.data ? variant_weighted_mean : variant_masked_mean;
 }
 
 /* ----------------------------------------------------------------- choice -- */
+
+bool onepass_cuda_weighs_itself(const job *job) {
+    cuda_direct unused;
+    if (job->family != FAMILY_PAIRWISE || !job->over_weights)
+        return false;
+    const cuda_variant variant = onepass_cuda_choose_variant(job, &unused);
+    return variant == variant_weighted_mean || variant == variant_masked_mean;
+}
 
 cuda_variant onepass_cuda_choose_variant(const job *job, cuda_direct *direct) {
     const int32_t kernels = onepass_cuda_shape.kernels;

@@ -115,7 +115,7 @@ def test_holds_one_loss_and_all_sources(file, folder):
     assert losses - {"cross_entropy_with_probabilities"} == {FILES[file]}  # which shares its header
     assert not re.search(r'^#include "|^#include [A-Z]|/\*|^\s*//', source, flags=re.MULTILINE)
     assert "scale_tile" not in source
-    assert "run_half" not in source or file not in PAIRS  # weights
+    assert "weighted_lines" not in source or file not in PAIRS  # weights
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -22,7 +22,8 @@ typedef struct outputs {
 template <direction direction> ALWAYS_INLINE outputs outputs_of(const cuda_head *head) {
     const bool any = direction == ANY_OUTPUT, none = any && head->reduction == ONEPASS_NONE;
     outputs outputs;
-    outputs.sum = direction == FORWARD || direction == BOTH || (any && !none && head->total.value);
+    const bool forward = direction == FORWARD || direction == MEAN || direction == MASK_MEAN;
+    outputs.sum = forward || direction == BOTH || (any && !none && head->total.value);
     outputs.values = none && head->data[CUDA_VALUE];
     outputs.gradients = direction == BOTH || direction == BACKWARD;
     for (int k = 0; k < MOST_OPERANDS && any; k++)
@@ -31,7 +32,7 @@ template <direction direction> ALWAYS_INLINE outputs outputs_of(const cuda_head 
     outputs.scale = REAL(head->scale);
     outputs.parameter = REAL(head->parameter);
     outputs.upstream = 1;
-    if (direction != FORWARD && !none && head->data[CUDA_UPSTREAM])
+    if (!forward && !none && head->data[CUDA_UPSTREAM])
         outputs.upstream = (real)load_scalar(head->data[CUDA_UPSTREAM], head->dtype[CUDA_UPSTREAM]);
     return outputs;
 }

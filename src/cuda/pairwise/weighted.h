@@ -8,54 +8,71 @@
 
 /* Half a tile at a time: as much as registers have room for with two operands and a weight. */
 #define WEIGHTED_LINES (ORDER_LINES / 2)
-#define EACH_WEIGHTED  _Pragma("unroll") for (int line = 0; line < WEIGHTED_LINES; line++)
+
+#define EACH_OF(lines) _Pragma("unroll") for (int line = 0; line < (lines); line++)
+
+/* Some lines of a tile. */
+template <typename loss, int lines> struct weighted_lines {
+    numbers in[lines][loss::OPERANDS], weight[lines];
+    uint32_t mask[lines]; /* a byte for each of a thread's own lanes */
+};
 
 /* Numbers of some lines of a dense tensor; 1 where there is no such tensor. */
+template <int lines>
 ALWAYS_INLINE void prefetch_weighted(const tile *tile, const void *data, int first, numbers *into, int apart) {
     const real one = 1, *from = (const real *)data + tile->index * ORDER_TILE;
     if (!data)
-        EACH_WEIGHTED prefetch_constant(&one, &into[line * apart]);
+        EACH_OF(lines) prefetch_constant(&one, &into[line * apart]);
     else if (tile->count == ORDER_TILE)
-        EACH_WEIGHTED prefetch_line<ACCESS_REAL, KEEP_LEAST>(tile, from, first + line, &into[line * apart]);
+        EACH_OF(lines) prefetch_line<ACCESS_REAL, KEEP_LEAST>(tile, from, first + line, &into[line * apart]);
     else
-        EACH_WEIGHTED prefetch_last_line<ACCESS_REAL>(tile, from, first + line, &into[line * apart]);
+        EACH_OF(lines) prefetch_last_line<ACCESS_REAL>(tile, from, first + line, &into[line * apart]);
 }
 
-/* The bytes of a mask for a thread's own lanes. */
+/* The bytes of a mask for a thread's own lanes. What lies beyond the end takes no part, whether there is one or not. */
 ALWAYS_INLINE uint32_t mask_word(const tile *tile, const unsigned char *mask, int line) {
-    const unsigned char *at = mask + own_element(tile, line, 0);
+    const unsigned char *at = mask + tile->index * ORDER_TILE + own_element(tile, line, 0);
     if (tile->count == ORDER_TILE)
-        return __ldcs((const uint32_t *)at);
+        return mask ? __ldcs((const uint32_t *)at) : ~0u;
     uint32_t word = 0;
-    EACH_OWN if (own_element(tile, line, own) < tile->count) word |= (uint32_t)at[own] << 8 * own;
+    EACH_OWN if (own_element(tile, line, own) < tile->count) word |= (uint32_t)(mask ? at[own] : 1) << 8 * own;
     return word;
 }
 
-template <typename loss, direction direction>
-ALWAYS_INLINE void run_half(const cuda_weighted *job, const outputs *outputs, const tile *tile, int first,
-                            lane_sums *sums) {
-    numbers in[WEIGHTED_LINES][loss::OPERANDS], weight[WEIGHTED_LINES];
-    uint32_t mask[WEIGHTED_LINES];
-    const unsigned char *mask_tile = (const unsigned char *)job->mask + tile->index * ORDER_TILE;
-    EACH_OPERAND prefetch_weighted(tile, job->head.data[CUDA_PREDICTION + k], first, &in[0][k], loss::OPERANDS);
-    prefetch_weighted(tile, job->weight, first, weight, 1);
-    EACH_WEIGHTED mask[line] = job->mask ? mask_word(tile, mask_tile, first + line) : ~0u;
+template <direction direction, typename loss, int lines>
+ALWAYS_INLINE void prefetch_weighted_lines(const cuda_weighted *job, const tile *tile, int first,
+                                           weighted_lines<loss, lines> *into) {
+    EACH_OPERAND prefetch_weighted<lines>(tile, job->head.data[CUDA_PREDICTION + k], first, &into->in[0][k],
+                                          loss::OPERANDS);
+    prefetch_weighted<lines>(tile, direction == MASK_MEAN ? NULL : job->weight, first, into->weight, 1);
+    EACH_OF(lines) into->mask[line] = mask_word(tile, (const unsigned char *)job->mask, first + line);
+}
+
+/* Of a mean over them, what the elements count for is added up, too. */
+template <direction direction, typename loss, int lines>
+ALWAYS_INLINE void compute_weighted_lines(const cuda_weighted *job, const outputs *outputs, const tile *tile, int first,
+                                          const weighted_lines<loss, lines> *from, lane_sums *sums,
+                                          lane_sums *weights) {
+    constexpr bool is_mean = direction == MEAN || direction == MASK_MEAN;
     real *gradient = (real *)job->head.data[CUDA_GRADIENT] + tile->index * ORDER_TILE;
-    EACH_WEIGHTED {
+    EACH_OF(lines) {
         own_line x;
-        real w[ORDER_OWN_LANES], value[ORDER_OWN_LANES], slope[ORDER_OWN_LANES];
-        unpack_line<loss, ACCESS_REAL>(false, in[line], &x);
-        unpack<ACCESS_REAL>(false, &weight[line], w);
+        real w[ORDER_OWN_LANES], value[ORDER_OWN_LANES], slope[ORDER_OWN_LANES], counted[ORDER_OWN_LANES];
+        unpack_line<loss, ACCESS_REAL>(false, from->in[line], &x);
+        unpack<ACCESS_REAL>(false, &from->weight[line], w);
         EACH_OWN {
-            const bool takes_part = mask[line] >> 8 * own & 0xff;
+            const bool takes_part = from->mask[line] >> 8 * own & 0xff;
             value[own] = takes_part ? canonical(loss::value(x.x[own], outputs->parameter) * w[own]) : 0;
+            if constexpr (is_mean)
+                counted[own] = !takes_part ? 0 : direction == MASK_MEAN || job->over_elements ? 1 : w[own];
             if constexpr (direction == BOTH) {
                 const real weighted = loss::slope_p(x.x[own], outputs->parameter) * w[own];
                 slope[own] = takes_part ? gradient_of(outputs, weighted, outputs->upstream) : 0;
             }
         }
-        end_line(tile, first + line, value);
         add_line(first + line, value, sums);
+        if constexpr (is_mean)
+            add_line(first + line, counted, weights);
         if constexpr (direction == BOTH) {
             if (tile->count == ORDER_TILE)
                 put_line<ACCESS_REAL>(tile, false, gradient, first + line, slope);
@@ -77,8 +94,11 @@ ALWAYS_INLINE double run_tiles(const cuda_weighted *job, const outputs *outputs,
         lane_sums sums = {};
         if (tile.count > 0)
 #pragma unroll
-            for (int half = 0; half < ORDER_LINES; half += WEIGHTED_LINES)
-                run_half<loss, direction>(job, outputs, &tile, half, &sums);
+            for (int half = 0; half < ORDER_LINES; half += WEIGHTED_LINES) {
+                weighted_lines<loss, WEIGHTED_LINES> lines;
+                prefetch_weighted_lines<direction>(job, &tile, half, &lines);
+                compute_weighted_lines<direction>(job, outputs, &tile, half, &lines, &sums, NULL);
+            }
         sum = tile.count > 0 ? order_lanes(tile.thread, sums.sum) : ORDER_NOTHING;
         if (at.thread == 0)
             node[i] = sum;

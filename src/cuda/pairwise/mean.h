@@ -1,0 +1,100 @@
+/*
+ * The mean over weights, a mask or both: the terms and what they count for are added up in the same pass.
+ * With a gradient that is not possible, since each of its elements is divided by the latter's sum.
+ */
+#ifndef ONEPASS_CUDA_PAIRWISE_MEAN_H
+#define ONEPASS_CUDA_PAIRWISE_MEAN_H
+
+#include "cuda/combine.h"
+#include "cuda/pairwise/block.h"
+#include "cuda/pairwise/weighted.h"
+
+typedef enum mean_sum {
+    OF_TERMS,
+    OF_WEIGHTS,
+    MEAN_SUMS
+} mean_sum;
+
+#define EACH_SUM _Pragma("unroll") for (int of = OF_TERMS; of < MEAN_SUMS; of++)
+
+/* Lines that are prefetched while as many are computed: two stages fit into the registers. */
+template <typename loss, direction direction> struct mean_stage {
+    enum {
+        LINES = direction == MASK_MEAN && loss::OPERANDS == 2 ? ORDER_LINES / 2 : ORDER_LINES / 4
+    };
+    weighted_lines<loss, LINES> of;
+};
+
+template <direction direction, typename loss>
+ALWAYS_INLINE void begin_mean(const cuda_weighted *job, const tile *tile, int first,
+                              mean_stage<loss, direction> *stage) {
+    if (tile->count > 0)
+        prefetch_weighted_lines<direction>(job, tile, first, &stage->of);
+}
+
+/* A tile whose first lines are in `even`, which has those of the next one afterwards. */
+template <direction direction, typename loss>
+ALWAYS_INLINE void run_mean_tile(const cuda_weighted *job, const outputs *outputs, const tile *now, const tile *next,
+                                 mean_stage<loss, direction> *even, lane_sums *sums) {
+    constexpr int lines = mean_stage<loss, direction>::LINES;
+    mean_stage<loss, direction> odd;
+#pragma unroll
+    for (int first = 0; first < ORDER_LINES; first += 2 * lines) {
+        const int after = first + 2 * lines;
+        begin_mean(job, now, first + lines, &odd);
+        compute_weighted_lines<direction>(job, outputs, now, first, &even->of, &sums[OF_TERMS], &sums[OF_WEIGHTS]);
+        if (after < ORDER_LINES)
+            begin_mean(job, now, after, even);
+        else
+            begin_mean(job, next, 0, even);
+        compute_weighted_lines<direction>(job, outputs, now, first + lines, &odd.of, &sums[OF_TERMS],
+                                          &sums[OF_WEIGHTS]);
+    }
+}
+
+/* A block takes an aligned span of tiles; their sums meet in shared memory. */
+template <typename loss, direction direction> ALWAYS_INLINE void run_mean(const cuda_weighted *job) {
+    __shared__ double node[MEAN_SUMS][CUDA_MOST_NODES];
+    const cuda_head *head = &job->head;
+    const place_in_block at = here_in_block();
+    const int tiles = head->tiles_per_block;
+    const int64_t first = (int64_t)blockIdx.x * tiles, left = head->count - first * ORDER_TILE;
+    const int count = left < tiles * ORDER_TILE ? (int)left : tiles * ORDER_TILE;
+    const outputs outputs = outputs_of<direction>(head);
+    double sum[MEAN_SUMS] = {ORDER_NOTHING, ORDER_NOTHING};
+    tile now = tile_at(first + at.warp, count - at.warp * ORDER_TILE, at.thread, NULL);
+    mean_stage<loss, direction> stage;
+    begin_mean(job, &now, 0, &stage);
+#pragma unroll 1
+    for (int i = at.warp; i < tiles; i += at.warps) {
+        const int further = i + at.warps, beyond = further < tiles ? count - further * ORDER_TILE : 0;
+        const tile next = tile_at(first + further, beyond, at.thread, NULL);
+        lane_sums sums[MEAN_SUMS] = {};
+        if (now.count > 0)
+            run_mean_tile(job, &outputs, &now, &next, &stage, sums);
+        EACH_SUM {
+            sum[of] = now.count > 0 ? order_lanes(at.thread, sums[of].sum) : ORDER_NOTHING;
+            if (at.thread == 0)
+                node[of][i] = sum[of];
+        }
+        now = next;
+    }
+    if (tiles > 1) {
+        __syncthreads();
+        if (at.warp == 0)
+            EACH_SUM sum[of] = tree_of(at.thread, node[of], tiles);
+    }
+    if (!has_totals<MEAN_SUMS>(&head->total, node[0], sum))
+        return;
+    *(double *)((char *)head->total.workspace + CUDA_WEIGHTS_AT) = sum[OF_WEIGHTS]; /* for who is told what it was */
+    write_value(&head->total, sum[OF_TERMS] / sum[OF_WEIGHTS]);
+}
+
+template <typename loss, direction direction, access access> ALWAYS_INLINE void run_kernel(const cuda_weighted *job) {
+    if constexpr (direction == MEAN || direction == MASK_MEAN)
+        run_mean<loss, direction>(job);
+    else
+        run_block<loss, direction, access>(job);
+}
+
+#endif
