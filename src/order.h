@@ -132,6 +132,35 @@ ALWAYS_INLINE double order_pairs(int thread, const real (*pair)[ORDER_LANES]) {
     return sum;
 }
 
+/* Steps 4 and 5 for a few tiles whose lane sums lie in memory: the first two halvings, of lanes 64 and 32 apart, by the
+ * warp that has a tile, and the rest for all tiles by one warp, of which four threads have a tile. A thread adds up its
+ * own first. The pitch keeps the tiles in different banks of shared memory. */
+#define ORDER_FEW       8
+#define ORDER_FEW_PITCH (ORDER_WARP + 4)
+
+ALWAYS_INLINE double order_far_lanes(int thread, const real *lane) {
+    const double l0 = lane[thread], l1 = lane[thread + 32], l2 = lane[thread + 64], l3 = lane[thread + 96];
+    return (l0 + l2) + (l1 + l3);
+}
+
+ALWAYS_INLINE double order_few(int thread, const double (*node)[ORDER_FEW_PITCH], int tiles) {
+    const double *own = node[thread / 4] + thread % 4;
+    double sum[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        sum[i] = own[4 * i];
+#pragma unroll
+    for (int i = 0; i < 4; i++) /* lanes 16 apart */
+        sum[i] = sum[i] + sum[i + 4];
+    double total = (sum[0] + sum[2]) + (sum[1] + sum[3]); /* 8, 4 */
+    total = total + order_swap(total, 2);
+    total = total + order_swap(total, 1);
+    total = thread / 4 < tiles ? total : ORDER_NOTHING;
+    for (int distance = 4; distance < ORDER_WARP; distance *= 2)
+        total = total + order_swap(total, distance);
+    return total;
+}
+
 /* Step 4 for four tiles together, ORDER_PITCH apart: eight threads have a tile, and get its sum. A thread adds up all
  * lanes that are a multiple of 8 apart, which are the first four steps, by itself; so four tiles cost little more than
  * one does by order_lanes(). The pitch keeps the tiles in different banks of shared memory. */

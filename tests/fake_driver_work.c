@@ -320,7 +320,7 @@ EXPORT cuda_result cuLaunchKernel(cuda_function kernel, unsigned blocks_x, unsig
     memcpy((char *)launch + offsetof(fake_launch, head), parameters[0], sizeof *launch - offsetof(fake_launch, head));
     if (!launch->captured)
         stream->launched++;
-    if (!strstr(kernel->name, "_tiny_") && launch->head.total.workspace)
+    if (!strstr(kernel->name, "_tiny_") && !strstr(kernel->name, "_few_tiles_") && launch->head.total.workspace)
         use_workspace(&launch->head, stream);
     use_weights(launch);
     if (!the_fake.busy)

@@ -281,10 +281,10 @@ static void sweep_weighted(const char *loss, int32_t dtype, int64_t columns) {
     }
 }
 
-/* What the kernel for tiny inputs takes, of every loss: pairs of lines up to a tile; as a mean what needs no division.
- */
+/* What the kernels for tiny inputs take, of every loss: pairs of lines up to a tile, and a few whole tiles; as a mean
+ * what needs no division. */
 static void sweep_tiny(const char *loss, int32_t dtype) {
-    static const int64_t columns[] = {256, 1024, 512, 768};
+    static const int64_t columns[] = {256, 1024, 512, 768, 8192, 2048, 3072};
     for (int turn = 0; turn < COUNT(columns); turn++) {
         const test_case c = {.group = "tiny",
                              .loss = loss,
@@ -294,7 +294,7 @@ static void sweep_tiny(const char *loss, int32_t dtype) {
                              .value = dtype,
                              .upstream_dtype = dtype,
                              .reduction = turn % 3 ? ONEPASS_MEAN : ONEPASS_SUM,
-                             .wanted = WANT_VALUE,
+                             .wanted = turn % 2 && turn < 5 ? WANT_VALUE | WANT_PREDICTION : WANT_VALUE,
                              .layout = LAYOUT_DENSE,
                              .rows = 1,
                              .columns = columns[turn],

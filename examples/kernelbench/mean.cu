@@ -10,7 +10,8 @@
 #define LOSS(name, operands, ...)                                                                                      \
     LOSS_TYPE(name, operands)                                                                                          \
     CUDA_KERNELS_1_F64(MAKE_KERNEL, name)                                                                              \
-    MAKE_KERNEL(name, small_forward, small, FORWARD, REAL, USUAL)                                                      \
+    MAKE_KERNEL(name, small_forward, small, FORWARD, REAL, SEVERAL)                                                    \
+    MAKE_KERNEL(name, few_tiles_forward, few, FORWARD, REAL, ONE)                                                      \
     MAKE_KERNEL(name, tiny_forward, tiny, FORWARD, REAL, ONE)
 #include ONEPASS_UNIT_HEADER
 #undef LOSS
@@ -40,6 +41,8 @@ static_assert(MEAN_MOST_DIMENSIONS == ONEPASS_MAX_DIMENSIONS, "those that a view
             return (const void *)onepass_##name##_forward;                                                             \
         if (variant == variant_tiny_forward)                                                                           \
             return (const void *)onepass_##name##_tiny_forward;                                                        \
+        if (variant == variant_few_tiles_forward)                                                                      \
+            return (const void *)onepass_##name##_few_tiles_forward;                                                   \
         if (variant == variant_small_forward)                                                                          \
             return (const void *)onepass_##name##_small_forward;                                                       \
         return (const void *)onepass_##name##_general;                                                                 \

@@ -19,6 +19,43 @@ ALWAYS_INLINE unsigned take_ticket(unsigned *counter) {
 #endif
 }
 
+/* Takes a number from 0 to `last`, and says nothing about what was written before; after the last one comes 0 again.
+ * Nobody waits for it until it is looked at: of atomic additions ptxas makes one for a warp, and waits at once. */
+ALWAYS_INLINE unsigned take_number(unsigned *counter, unsigned last) {
+    unsigned number;
+#if defined(__CUDACC__)
+    asm volatile("atom.relaxed.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(number) : "l"(counter), "r"(last) : "memory");
+#else
+    number = atomicAdd(counter, 1u);
+    if (number == last)
+        *counter = 0;
+#endif
+    return number;
+}
+
+/* 16 bytes that another block may write at the same time, as one access: from where all blocks see the same. */
+ALWAYS_INLINE ulonglong2 load_anew(const ulonglong2 *address) {
+#if defined(__CUDACC__)
+    ulonglong2 found;
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(found.x), "=l"(found.y)
+                 : "l"(address)
+                 : "memory");
+    return found;
+#else
+    simt_atomic();
+    return *address;
+#endif
+}
+
+ALWAYS_INLINE void store_whole(ulonglong2 *address, ulonglong2 x) {
+#if defined(__CUDACC__)
+    asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(address), "l"(x.x), "l"(x.y) : "memory");
+#else
+    *address = x;
+#endif
+}
+
 /* The same number, but the compiler does not know that. What is computed of it is computed
  * anew each time, instead of kept in registers that a tile needs for its numbers. */
 ALWAYS_INLINE int anew(int x) {

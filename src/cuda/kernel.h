@@ -10,17 +10,20 @@
 
 #include "cuda/kernels.def"
 #include "cuda/pairwise/block.h"
+#include "cuda/pairwise/few.h"
 #include "cuda/pairwise/mean.h"
 #include "cuda/pairwise/scale.h"
 #include "cuda/pairwise/small.h"
 #include "cuda/pairwise/tiny.h"
 
 /* The most warps of a block, by the kind of the parameter. */
-#define WARPS_direct   CUDA_MOST_WARPS
-#define WARPS_weighted CUDA_MOST_WARPS
-#define WARPS_small    CUDA_MOST_WARPS
-#define WARPS_general  CUDA_MOST_WARPS
-#define WARPS_tiny     ORDER_PAIRS
+#define WARPS_direct    CUDA_MOST_WARPS
+#define WARPS_weighted  CUDA_MOST_WARPS
+#define WARPS_small     CUDA_MOST_WARPS
+#define WARPS_general   CUDA_MOST_WARPS
+#define WARPS_few       ORDER_FEW
+#define WARPS_tiny      ORDER_PAIRS
+#define WARPS_tiny_both ORDER_PAIRS
 
 #define BLOCKS_ONE 1
 #if defined(ONEPASS_REAL_F64)
@@ -29,6 +32,7 @@
 #define KERNELS_OF(operands) PASTE(PASTE(CUDA_KERNELS_, operands), _F64)
 #else
 #define BLOCKS_USUAL         2 /* ... or 128; */
+#define BLOCKS_SEVERAL       3 /* ... a small kernel 80, so that 2^22 elements are little more than a wave; */
 #define BLOCKS_MANY          4 /* with half of that twice as many warps fit */
 #define KERNELS_OF(operands) PASTE(PASTE(CUDA_KERNELS_, operands), _F32)
 #endif
@@ -57,7 +61,15 @@ template <typename loss, direction direction, access access> ALWAYS_INLINE void 
     run_small<loss, direction>(job);
 }
 
+template <typename loss, direction direction, access access> ALWAYS_INLINE void run_kernel(const cuda_few *job) {
+    run_few<loss>(&job->tiny);
+}
+
 template <typename loss, direction direction, access access> ALWAYS_INLINE void run_kernel(const cuda_tiny *job) {
+    run_tiny<loss>(job);
+}
+
+template <typename loss, direction direction, access access> ALWAYS_INLINE void run_kernel(const cuda_tiny_both *job) {
     run_tiny<loss>(job);
 }
 

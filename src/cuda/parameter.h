@@ -6,8 +6,8 @@
  * aligned, or is one number: registers are loaded from there. There is one for the value
  * alone, one for value and gradient of the prediction and one for that gradient alone,
  * since these are what evaluation and training need; the first two there are also for dense
- * tensors with a weight or a mask, and for dense ones that are small, with another for those that are
- * tiny. The general kernel serves
+ * tensors with a weight or a mask, whose means have one more, and for dense ones that are small or
+ * tiny, with another for those of a few tiles. The general kernel serves
  * all outputs, types, strides and shapes and goes through shared memory.
  */
 #ifndef ONEPASS_CUDA_PARAMETER_H
@@ -16,11 +16,16 @@
 #include "engine.h"
 
 /* A workspace: a counter, alone on its cache line, then the sum of the weights, which one launch leaves to the next,
- * and behind this head a double for each block; for losses over rows also a count of rows and, last, a term a row. */
+ * and behind this head a double for each block, two of a mean over weights, or one and its mark (await.h); for losses
+ * over rows also a count of rows and, last, a term a row. */
 #define CUDA_WORKSPACE_HEAD 256
 #define CUDA_WEIGHTS_AT     128
 #define CUDA_COUNT_AT       192
 #define CUDA_MOST_BLOCKS    ((ONEPASS_WORKSPACE_SIZE - CUDA_WORKSPACE_HEAD) / 8)
+
+/* So many blocks of a small kernel, at most, leave 16 bytes each: see await.h. */
+#define CUDA_MOST_AWAITED  512
+#define CUDA_AWAITED_BYTES 16
 
 /* The first workspace is part of a module: a driver hands out memory in steps of 2 MiB, and the kernels
  * leave room for it in theirs. */
@@ -141,6 +146,23 @@ typedef struct cuda_tiny {
     int32_t count;
     cuda_reals parameter;
 } cuda_tiny;
+
+/* The same of a few whole tiles. */
+typedef struct cuda_few {
+    cuda_tiny tiny;
+} cuda_few;
+
+/* As a tiny one, with the gradient for the prediction. Where the parameters of a loss are looked at lies behind the
+ * first cache line. */
+typedef struct cuda_tiny_both {
+    void *value;
+    void *operand[2];
+    double factor;
+    void *gradient;
+    int32_t count;
+    cuda_real scale;
+    cuda_reals parameter;
+} cuda_tiny_both;
 
 /* A tensor of a general kernel, with the dimensions of its view. */
 typedef struct cuda_view {

@@ -139,6 +139,16 @@ static void plan_tiny(const job *job, cuda_tiny *tiny) {
     plan_numbers(job, &unused, &tiny->parameter);
 }
 
+static void plan_tiny_both(const job *job, cuda_tiny_both *tiny) {
+    tiny->value = job->value.data;
+    for (int k = 0; k < 2; k++)
+        tiny->operand[k] = job->operand[k].data;
+    tiny->factor = 1 / known_divisor(job);
+    tiny->gradient = job->gradient[0].data;
+    tiny->count = (int32_t)job->count;
+    plan_numbers(job, &tiny->scale, &tiny->parameter);
+}
+
 /* --------------------------------------------------------------------- plan -- */
 
 void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *launch) {
@@ -146,11 +156,18 @@ void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *lau
     launch->compute = job->compute;
     launch->sums_terms = false;
     launch->variant = onepass_cuda_choose_variant(job, &launch->parameter.direct);
-    if (onepass_cuda_variant[launch->variant].kind != kind_tiny)
+    const cuda_kind kind = onepass_cuda_variant[launch->variant].kind;
+    if (kind != kind_few && kind != kind_tiny && kind != kind_tiny_both)
         plan_total(job, &launch->parameter.total);
-    switch (onepass_cuda_variant[launch->variant].kind) {
+    switch (kind) {
+    case kind_few:
+        plan_tiny(job, &launch->parameter.few.tiny);
+        break;
     case kind_tiny:
         plan_tiny(job, &launch->parameter.tiny);
+        break;
+    case kind_tiny_both:
+        plan_tiny_both(job, &launch->parameter.tiny_both);
         break;
     case kind_small:
         plan_small(job, &launch->parameter.small);

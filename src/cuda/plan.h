@@ -14,7 +14,9 @@ typedef enum cuda_kind {
     kind_direct,
     kind_weighted,
     kind_small,
+    kind_few,
     kind_tiny,
+    kind_tiny_both,
     kind_general,
     kind_row,
     kind_vector,
@@ -73,7 +75,9 @@ typedef struct cuda_launch {
         cuda_direct direct;
         cuda_weighted weighted;
         cuda_small small;
+        cuda_few few;
         cuda_tiny tiny;
+        cuda_tiny_both tiny_both;
         cuda_general general;
         cuda_row row;
         cuda_vector vector;

@@ -34,7 +34,9 @@ static block small_block(int64_t tiles) {
                           : tiles <= 512           ? 4
                                                    : 8;
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
-    const int32_t taken = (int32_t)least(forced ? forced : usual, CUDA_MOST_WARPS);
+    int32_t taken = (int32_t)least(forced ? forced : usual, CUDA_MOST_WARPS);
+    while ((tiles - 1) / taken >= CUDA_MOST_AWAITED)
+        taken *= 2;
     return (block){taken, taken};
 }
 
@@ -73,9 +75,10 @@ void onepass_cuda_plan_shape(const job *job, int32_t multiprocessors, cuda_launc
     cuda_head *head = &launch->parameter.head;
     const cuda_variant_info *variant = &onepass_cuda_variant[launch->variant];
     const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
-    const bool tiny = variant->kind == kind_tiny, general = variant->kind == kind_general;
-    const bool small = tiny || variant->kind == kind_small;
+    const bool tiny = variant->kind == kind_tiny || variant->kind == kind_tiny_both, few = variant->kind == kind_few;
+    const bool small = tiny || few || variant->kind == kind_small, general = variant->kind == kind_general;
     const block block = tiny      ? (struct block){ORDER_LINES / 2, 1} /* four warps, a tile */
+                        : few     ? (struct block){(int32_t)tiles, (int32_t)tiles}
                         : small   ? small_block(tiles)
                         : general ? general_block(job, head, tiles, multiprocessors)
                                   : direct_block(variant->direction, head->rows != 0, tiles, multiprocessors);
@@ -96,7 +99,7 @@ void onepass_cuda_plan_shape(const job *job, int32_t multiprocessors, cuda_launc
     launch->threads = (uint32_t)(block.warps * WARP);
     const int32_t elements = general ? block.warps * head->buffers * ORDER_TILE : 0;
     launch->shared_memory = (uint32_t)elements * (uint32_t)dtype_size(job->compute);
-    const size_t left = mean ? 2 * sizeof(double) : sizeof(double); /* by a block */
+    const size_t left = small ? CUDA_AWAITED_BYTES : mean ? 2 * sizeof(double) : sizeof(double); /* by a block */
     const bool passes_weights = job->over_weights || job->family == FAMILY_WEIGHTS;
     launch->workspace = wants_sum(job) && blocks > 1 ? CUDA_WORKSPACE_HEAD + (size_t)blocks * left
                         : passes_weights             ? CUDA_WORKSPACE_HEAD

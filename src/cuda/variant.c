@@ -8,6 +8,7 @@
 #include "order.h"
 
 /* Beyond so many elements these kernels are not faster. */
+#define MOST_FEW           (8 * ORDER_TILE)
 #define MOST_SMALL_FORWARD (1 << 22)
 #define MOST_SMALL_BOTH    (1 << 21)
 
@@ -170,11 +171,20 @@ static bool is_dense_sum(const job *job) {
     return !job->gradient[0].data || is_dense(&job->gradient[0], ONEPASS_F32);
 }
 
-/* Whether one block can do it without asking anything. */
-static bool is_tiny(const job *job) {
-    return job->count > 0 && job->count <= ORDER_TILE && job->count % (2 * ORDER_LANES) == 0 &&
-           !job->gradient[0].data && job->value.dtype == ONEPASS_F32 && is_product(known_divisor(job)) &&
-           is_aligned_job(job) && has_variant(job, variant_tiny_forward) && is_dense_sum(job);
+/* Whether nothing needs to be asked about the sum, with its gradient or without. */
+static bool is_quick_sum(const job *job) {
+    return job->value.dtype == ONEPASS_F32 && !job->upstream.data && is_product(known_divisor(job)) &&
+           is_aligned_job(job) && is_dense_sum(job);
+}
+
+/* The kernel for what one block can do without asking anything, or the general one. */
+static cuda_variant tiny_variant(const job *job) {
+    const bool gradient = job->gradient[0].data;
+    const bool one = job->count <= ORDER_TILE && job->count % (2 * ORDER_LANES) == 0;
+    const bool few = !gradient && job->count <= MOST_FEW && job->count % ORDER_TILE == 0;
+    if (job->count == 0 || !(one || few) || !has_variant(job, variant_tiny_forward) || !is_quick_sum(job))
+        return variant_general;
+    return !one ? variant_few_tiles_forward : gradient ? variant_tiny_both : variant_tiny_forward;
 }
 
 /* The kernel for small inputs that can do the job, or the general one. */
@@ -218,9 +228,9 @@ cuda_variant onepass_cuda_choose_variant(const job *job, cuda_direct *direct) {
         return variant_general;
     if (job->weight.data || job->mask.data || counts_mask(job) || job->over_weights)
         return weighted_variant(job);
-    if (kernels == 0 && is_tiny(job))
-        return variant_tiny_forward;
-    if (kernels == 0 || kernels == CUDA_SMALL_KERNELS)
+    if (kernels == 0)
+        variant = tiny_variant(job);
+    if (variant == variant_general && (kernels == 0 || kernels == CUDA_SMALL_KERNELS))
         variant = small_variant(job);
     return variant == variant_general ? direct_variant(job, direct) : variant;
 }

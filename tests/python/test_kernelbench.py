@@ -22,7 +22,8 @@ VECTORS = {"99_triplet_margin.py": "triplet_margin"}
 FILES = PAIRS | ROWS | VECTORS
 ARGUMENTS = {"99_triplet_margin.py": (["self", "margin"], ["self", "anchor", "positive", "negative"])}
 REDUCTIONS = {"relative_entropy": "batchmean"}  # of the others it is the mean
-KERNELS = {name: [f"onepass_{name}_{kernel}" for kernel in ("forward", "small_forward", "tiny_forward", "general")]
+KERNELS = {name: [f"onepass_{name}_{kernel}" for kernel in (
+    "forward", "small_forward", "few_tiles_forward", "tiny_forward", "general")]
            for name in PAIRS.values()}
 KERNELS["cross_entropy"] = [f"onepass_cross_entropy_rows_{kernel}" for kernel in (
     "any", "aside", "aside_wide", "few_forward", "fewer_forward", "forward", "loose_forward")] + [

@@ -37,7 +37,9 @@ typedef struct kernel_call {
         void (*direct)(cuda_direct parameter);
         void (*weighted)(cuda_weighted parameter);
         void (*small)(cuda_small parameter);
+        void (*few)(cuda_few parameter);
         void (*tiny)(cuda_tiny parameter);
+        void (*tiny_both)(cuda_tiny_both parameter);
         void (*general)(cuda_general parameter);
         void (*row)(cuda_row parameter);
         void (*vector)(cuda_vector parameter);
@@ -76,8 +78,14 @@ static void call_kernel(void *argument) {
     case kind_small:
         call->kernel.small(call->launch->parameter.small);
         break;
+    case kind_few:
+        call->kernel.few(call->launch->parameter.few);
+        break;
     case kind_tiny:
         call->kernel.tiny(call->launch->parameter.tiny);
+        break;
+    case kind_tiny_both:
+        call->kernel.tiny_both(call->launch->parameter.tiny_both);
         break;
     case kind_row:
         call->kernel.row(call->launch->parameter.row);
