@@ -353,10 +353,11 @@ static void test_slicing(void) {
         {.loss = "nll", ONEPASS_SUM, ONEPASS_F16, ONEPASS_U8, 0, 1, 0, MOST_ROWS, 6, 0},
         {.loss = "log_prob", ONEPASS_MEAN, ONEPASS_F32, ONEPASS_I64, 0, 1, 1, MOST_ROWS, 9, 17},
     };
+    const int rounds = check_quick("three of four random slicings") ? 1 : 4;
     uint64_t state = 9;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         whole w = make_whole(&cases[i]);
-        for (int round = 0; round < 4; round++)
+        for (int round = 0; round < rounds; round++)
             random_slicing(&w, &state);
         free_whole(&w);
     }

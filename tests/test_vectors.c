@@ -68,7 +68,7 @@ static void check_values(const prepared_vectors *p, const answers *a, const char
     const int64_t count = p->of.reduction == ONEPASS_NONE ? p->rows : 1;
     for (int64_t row = 0; row < count; row++) {
         const double got = vector_number(p, &p->value, row, 0);
-        if (!is_within(got, p->of.value, a->value[row], vector_case_in_double(&p->of))) {
+        if (!is_within(got, p->of.value, a->value[row], !p->question.in_float)) {
             CHECK(false, "%s: row %lld: expected a value from %.17g to %.17g, got %.17g", what, (long long)row,
                   a->value[row].least, a->value[row].most, got);
             return;
@@ -81,7 +81,7 @@ static void check_gradient(const prepared_vectors *p, const answers *a, int k, c
     for (int64_t at = 0; at < p->rows * p->of.elements; at++) {
         const int64_t row = at / p->of.elements;
         const double got = vector_number(p, &p->gradient[k], row, at % p->of.elements);
-        if (!a->at_kink[row] && !is_within(got, p->of.gradient[k], a->gradient[k][at], vector_case_in_double(&p->of))) {
+        if (!a->at_kink[row] && !is_within(got, p->of.gradient[k], a->gradient[k][at], !p->question.in_float)) {
             CHECK(false, "%s: row %lld, element %lld: expected gradient[%d] from %.17g to %.17g, got %.17g", what,
                   (long long)row, (long long)(at % p->of.elements), k, a->gradient[k][at].least,
                   a->gradient[k][at].most, got);

@@ -115,8 +115,11 @@ void *vector_address(const prepared_vectors *p, const vector_tensor *of, int64_t
     int64_t offset = 0;
     for (int32_t d = p->ndim - 1; d >= 0; d--) {
         int64_t *index = d < p->row_dimensions ? &row : &element;
-        offset += *index % at_least_one(p->shape[d]) * of->steps[d];
-        *index /= at_least_one(p->shape[d]);
+        const bool is_first = d == 0 || d == p->row_dimensions; /* what is left is its index, without a division */
+        offset += (is_first ? *index : *index % at_least_one(p->shape[d])) * of->steps[d];
+        if (!is_first) {
+            *index /= at_least_one(p->shape[d]);
+        }
     }
     return (char *)of->tensor.data + offset * (int64_t)type_size(of->tensor.dtype);
 }
@@ -358,28 +361,30 @@ static double factor_of(int32_t dtype, vector_data data, int64_t row) {
     return data == VECTORS_HUGE ? huge[type][row % 3] : data == VECTORS_TINY ? tiny[type][row % 3] : 1;
 }
 
-static bool is_tversky(const vector_case *c) {
-    return strncmp(c->loss, "tversky", 7) == 0;
-}
+/* What a loss's name says of its numbers, found out once a case. */
+typedef struct number_kind {
+    bool of_tversky, of_logits;
+} number_kind;
 
-static bool has_logits(const vector_case *c) {
-    return strcmp(c->loss, "tversky_with_logits") == 0;
+static number_kind kind_of(const vector_case *c) {
+    return (number_kind){.of_tversky = strncmp(c->loss, "tversky", 7) == 0,
+                         .of_logits = strcmp(c->loss, "tversky_with_logits") == 0};
 }
 
 /* What the operands have in common, and what an operand is by itself. */
-static double common_number(const vector_case *c, int64_t row, uint64_t *state) {
+static double common_number(number_kind kind, int64_t row, uint64_t *state) {
     const double u = uniform(state);
-    if (is_tversky(c)) {
+    if (kind.of_tversky) {
         return row % 2 ? u : u > 0.6;
     }
     return normal(state);
 }
 
-static double own_number(const vector_case *c, int operand, uint64_t *state) {
-    if (has_logits(c) && operand == 0) {
+static double own_number(number_kind kind, int operand, uint64_t *state) {
+    if (kind.of_logits && operand == 0) {
         return 3 * normal(state);
     }
-    return is_tversky(c) ? uniform(state) : normal(state);
+    return kind.of_tversky ? uniform(state) : normal(state);
 }
 
 /* Logits that are near each other or far apart, with probabilities that vanish, and their offsets. */
@@ -408,21 +413,22 @@ static bool is_zero(const vector_case *c, int64_t row, int operand) {
 }
 
 /* A negative's distance, such that hinges are on both sides. */
-static double number_of(const vector_case *c, int64_t row, int operand, double common, uint64_t *state) {
-    const double own = own_number(c, operand, state), factor = factor_of(c->operand[operand], c->data, row);
+static double number_of(const vector_case *c, number_kind kind, int64_t row, int operand, double common,
+                        uint64_t *state) {
+    const double own = own_number(kind, operand, state), factor = factor_of(c->operand[operand], c->data, row);
     if (is_zero(c, row, operand)) {
         return 0;
     }
     switch (c->data) {
     case VECTORS_NEAR:
-        return has_logits(c) && operand == 0 ? 6 * common - 3 + own / 100 : common + own / 1000;
+        return kind.of_logits && operand == 0 ? 6 * common - 3 + own / 100 : common + own / 1000;
     case VECTORS_EQUAL:
         return common;
     case VECTORS_HUGE:
     case VECTORS_TINY:
         return own * factor;
     default:
-        return is_tversky(c) ? (operand == 1 ? common : own) : own + (operand == 2 && row % 2 ? common : common / 2);
+        return kind.of_tversky ? (operand == 1 ? common : own) : own + (operand == 2 && row % 2 ? common : common / 2);
     }
 }
 
@@ -460,12 +466,13 @@ static void fill_operands(prepared_vectors *p, const vector_case *c) {
     uint64_t state = c->seed * 7919 + 17;
     const int vectors = vectors_of(c);
     const bool has_logits_alone = vector_loss_compares_softmaxes(c->loss);
+    const number_kind kind = kind_of(c);
     for (int64_t row = 0; row < p->rows; row++) {
         const bool out = is_hidden(c, row);
         for (int64_t i = 0; i < c->elements; i++) {
-            const double common = common_number(c, row, &state);
+            const double common = common_number(kind, row, &state);
             for (int k = 0; k < vectors; k++) {
-                const double own = number_of(c, row, k, common, &state);
+                const double own = number_of(c, kind, row, k, common, &state);
                 const double number = has_logits_alone ? logit_of(c, row, i, k, own) : own;
                 const bool spoiled = out && vector_case_is_apart(c, k);
                 put_number(p, &p->operand[k], row, i, spoiled ? (i % 3 ? NAN : INFINITY) : number);

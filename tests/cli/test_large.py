@@ -49,8 +49,8 @@ def test_two_large_files(folder):
 
 
 def test_large_files_of_vectors(folder):
-    """By rows; one file of a single vector, which is every row's."""
-    rows, length = COUNT // 512, 512
+    """By rows, of a gibibyte; one file of a single vector, which is every row's."""
+    rows, length = COUNT // 4 // 512, 512
     p = spots(rows * length, 84)
     save_sparse(folder / "p.npy", (rows, length), p)
     folder.save("t.npy", np.zeros(length, np.float32))

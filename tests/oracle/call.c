@@ -29,9 +29,11 @@ int64_t oracle_offset(const onepass_tensor *tensor, int32_t ndim, const int64_t 
         return index;
     }
     for (int d = ndim - 1; d >= 0; d--) {
-        const int64_t coordinate = index % shape[d];
+        const int64_t coordinate = d > 0 ? index % shape[d] : index; /* divisions take most of the time */
         const int own = d - (ndim - tensor->ndim);
-        index /= shape[d];
+        if (d > 0) {
+            index /= shape[d];
+        }
         if (own >= 0 && tensor->shape[own] != 1) {
             offset += coordinate * stride_of(tensor, own);
         }

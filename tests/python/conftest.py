@@ -94,7 +94,7 @@ def pytest_generate_tests(metafunc):
 
 
 # With ONEPASS_TEST_QUICK=1, of a test with so many cases or more one of five runs, each time another of every loss.
-MANY_CASES, KEPT = 40, 5
+MANY_CASES, KEPT = 36, 5
 
 
 def thinned(items):

@@ -232,8 +232,8 @@ def test_deprecated_words_of_arrays_are_the_callers():
     assert caught[0].filename == __file__
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64], ids=str)
+@pytest.mark.parametrize("dtype, reduction", [(torch.bfloat16, "mean"), (torch.float64, "sum"), (torch.bfloat16, "none")],
+                         ids=str)
 def test_several_labels_compiled(dtype, reduction):
     """PyTorch 2.13 compiles its own function to another."""
     dynamo = pytest.importorskip("torch._dynamo")
