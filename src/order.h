@@ -255,27 +255,6 @@ ALWAYS_INLINE void order_lines(order_term *term, order_prefetch *prefetch, const
                                     ((part[4][lane] + part[5][lane]) + (part[6][lane] + part[7][lane])))
 }
 
-/* The same one line at a time, each added to what came before it in passing, so that the memory has no pause: sums that
- * waited for the end of the tile took mse a fifth longer on a Neoverse N1. The code is there once a line. */
-ALWAYS_INLINE void order_one_line(order_term *term, const struct tile *tile, int line, real *sum, real *two,
-                                  real *four) {
-#pragma omp simd
-    for (int64_t lane = 0; lane < ORDER_LANES; lane++)
-        order_line(line, term(tile, line * ORDER_LANES + lane), &sum[lane], &two[lane], &four[lane]);
-}
-
-ALWAYS_INLINE void order_lines_in_passing(order_term *term, const struct tile *tile, real *sum) {
-    _Alignas(64) real two[ORDER_LANES], four[ORDER_LANES];
-    order_one_line(term, tile, 0, sum, two, four);
-    order_one_line(term, tile, 1, sum, two, four);
-    order_one_line(term, tile, 2, sum, two, four);
-    order_one_line(term, tile, 3, sum, two, four);
-    order_one_line(term, tile, 4, sum, two, four);
-    order_one_line(term, tile, 5, sum, two, four);
-    order_one_line(term, tile, 6, sum, two, four);
-    order_one_line(term, tile, 7, sum, two, four);
-}
-
 /* A lane's sum, of reals or of doubles. */
 typedef double order_load(const void *sum, int lane);
 

@@ -25,6 +25,15 @@ ALWAYS_INLINE tile tile_of(const strip *strip, int index, size_t size) {
     return tile;
 }
 
+/* The elements from the given one on, whose gradients go elsewhere. */
+ALWAYS_INLINE tile block_of(const tile *whole, int64_t element, size_t size, real *gradient) {
+    tile block = *whole;
+    for (int k = 0; k < MOST_OPERANDS; k++)
+        block.operand[k] = (const char *)whole->operand[k] + element * (int64_t)size;
+    block.gradient = gradient;
+    return block;
+}
+
 ALWAYS_INLINE int tile_count(const strip *strip, int index) {
     const int left = strip->count - index * ORDER_TILE;
     return left < ORDER_TILE ? left : ORDER_TILE;
@@ -61,7 +70,7 @@ enum {
 enum {
     CAN_PREFETCH = true,
     TILES_OF_SUMS = 1,
-    BLOCK_OF_LANES = 16,
+    LANES_A_PREFETCH = 16,
     LINES_OF_SUMS_SHORT = 4,
     LINES_OF_SUMS_LONG = 2,
     LINES_OF_GRADIENTS_SHORT = 4,
@@ -71,7 +80,7 @@ enum {
 enum {
     CAN_PREFETCH = false,
     TILES_OF_SUMS = STRIP_TILES,
-    BLOCK_OF_LANES = ORDER_LANES,
+    LANES_A_PREFETCH = ORDER_LANES,
     LINES_OF_SUMS_SHORT = IN_PASSING,
     LINES_OF_SUMS_LONG = 2,
     LINES_OF_GRADIENTS_SHORT = IN_PASSING,
@@ -108,49 +117,18 @@ ALWAYS_INLINE void prefetch_gradient(const tile *tile, int64_t element, int64_t 
         prefetch(tile->gradient, sizeof(real), element, count, true);
 }
 
-/* ------------------------------------------------------------------ sums -- */
+/* -------------------------------------------------------------- product -- */
 
-/* The sums of a tile's lanes. */
-ALWAYS_INLINE void lane_sums(order_term *term, order_prefetch *prefetch, const tile *tile, int lines, real *sum) {
-    _Alignas(64) real part[ORDER_LINES][ORDER_LANES];
-    if (lines == IN_PASSING)
-        order_lines_in_passing(term, tile, sum);
-    else
-        order_lines(term, prefetch, tile, lines, BLOCK_OF_LANES, part, sum);
-}
-
-ALWAYS_INLINE void each_sum(order_term *term, order_prefetch *prefetch, const strip *strip, size_t size, int lines,
-                            double *sum) {
-    _Alignas(64) real lanes[ORDER_LANES];
-    for (int index = 0; index < strip->tiles; index++) {
-        const tile tile = tile_of(strip, index, size);
-        lane_sums(term, prefetch, &tile, lines, lanes);
-        sum[index] = order_lanes(lanes);
-    }
-}
-
-/* The same for terms that also write a gradient. Where a store of another kind ends their streaming, the sums wait
- * until the end of the strip. */
-ALWAYS_INLINE void each_sum_and_gradient(order_term *term, order_prefetch *prefetch, const strip *strip, size_t size,
-                                         int lines, double *sum) {
-    _Alignas(64) real lanes[TILES_OF_SUMS][ORDER_LANES];
-    for (int index = 0; index < strip->tiles; index++) {
-        const tile tile = tile_of(strip, index, size);
-        lane_sums(term, prefetch, &tile, lines, lanes[index % TILES_OF_SUMS]);
-        if (TILES_OF_SUMS == 1)
-            sum[index] = order_lanes(lanes[0]);
-    }
-    for (int index = 0; TILES_OF_SUMS > 1 && index < strip->tiles; index++)
-        sum[index] = order_lanes(lanes[index % TILES_OF_SUMS]);
-}
-
-/* ----------------------------------------------- values and gradients -- */
-
-/* slope * scale as it is stored. */
+/* slope * scale as it is stored, or a value, which has no scale. */
 typedef real product_function(real slope, real scale);
 
 ALWAYS_INLINE real canonical_product(real slope, real scale) {
     return canonical(slope * scale);
+}
+
+ALWAYS_INLINE real canonical_value(real value, real scale) {
+    (void)scale;
+    return canonical(value);
 }
 
 /* The same for the gradient that training needs most. On Arm the engine computes in
@@ -165,25 +143,152 @@ ALWAYS_INLINE real lean_product(real slope, real scale) {
 #endif
 }
 
-ALWAYS_INLINE void each_value(order_term *term, const strip *strip, real *value) {
-    for (int index = 0; index < strip->tiles; index++) {
-        const tile tile = tile_of(strip, index, sizeof(real));
-        const int count = tile_count(strip, index);
-        real *out = value + index * ORDER_TILE;
+/* ---------------------------------------------------------------- block -- */
+
+/*
+ * So many elements are computed before any of them is stored. A compiler does not move a load over a store that might
+ * change what is loaded, and computations that it cannot mix wait for each other: on a Neoverse N1 value and gradient
+ * of hinge took 900 ps an element and take 690 in blocks of 128 bytes, its gradient alone 570 and 480.
+ */
+#define BLOCK (128 / (int)sizeof(real))
+
+/* ------------------------------------------------------------------ sums -- */
+
+/*
+ * In passing: one line at a time, each added to what came before it, so that the memory has no pause (sums that waited
+ * for the end of the tile took mse a fifth longer on a Neoverse N1). A block's gradient is stored before its sums,
+ * which keeps the write streaming.
+ */
+typedef struct lines_so_far {
+    _Alignas(64) real two[ORDER_LANES], four[ORDER_LANES];
+    real *sum;
+} lines_so_far;
+
+ALWAYS_INLINE void add_block(int line, int64_t first, const real *value, lines_so_far *so_far) {
 #pragma omp simd
-        for (int64_t i = 0; i < count; i++)
-            out[i] = canonical(term(&tile, i));
+    for (int64_t i = 0; i < BLOCK; i++)
+        order_line(line, value[i], &so_far->sum[first + i], &so_far->two[first + i], &so_far->four[first + i]);
+}
+
+/* The same with a line that the compiler knows. */
+ALWAYS_INLINE void add_block_of(int line, int64_t first, const real *value, lines_so_far *so_far) {
+    switch (line) {
+    case 0:
+        add_block(0, first, value, so_far);
+        break;
+    case 1:
+        add_block(1, first, value, so_far);
+        break;
+    case 2:
+        add_block(2, first, value, so_far);
+        break;
+    case 3:
+        add_block(3, first, value, so_far);
+        break;
+    case 4:
+        add_block(4, first, value, so_far);
+        break;
+    case 5:
+        add_block(5, first, value, so_far);
+        break;
+    case 6:
+        add_block(6, first, value, so_far);
+        break;
+    default:
+        add_block(7, first, value, so_far);
     }
 }
 
-ALWAYS_INLINE void each_gradient(order_term *slope, product_function *product, const strip *strip, real *gradient) {
+ALWAYS_INLINE void line_in_passing(order_term *term, const tile *tile, size_t size, int line, bool has_slopes,
+                                   lines_so_far *so_far) {
+    for (int64_t first = 0; first < ORDER_LANES; first += BLOCK) {
+        real value[BLOCK], slope[BLOCK];
+        const int64_t element = line * ORDER_LANES + first;
+        const struct tile block = block_of(tile, element, size, slope);
+#pragma omp simd
+        for (int64_t i = 0; i < BLOCK; i++)
+            value[i] = term(&block, i);
+#pragma omp simd
+        for (int64_t i = 0; i < (has_slopes ? BLOCK : 0); i++)
+            tile->gradient[element + i] = lean_product(slope[i], tile->scale);
+        add_block_of(line, first, value, so_far);
+    }
+}
+
+/* With a gradient, in float, the code is there once a line: a jump a block costs a tenth there, and nothing elsewhere.
+ */
+ALWAYS_INLINE void lines_in_passing(order_term *term, const tile *tile, size_t size, bool has_slopes, real *sum) {
+    lines_so_far so_far;
+    so_far.sum = sum;
+    if (has_slopes && sizeof(real) == sizeof(float)) {
+        line_in_passing(term, tile, size, 0, has_slopes, &so_far);
+        line_in_passing(term, tile, size, 1, has_slopes, &so_far);
+        line_in_passing(term, tile, size, 2, has_slopes, &so_far);
+        line_in_passing(term, tile, size, 3, has_slopes, &so_far);
+        line_in_passing(term, tile, size, 4, has_slopes, &so_far);
+        line_in_passing(term, tile, size, 5, has_slopes, &so_far);
+        line_in_passing(term, tile, size, 6, has_slopes, &so_far);
+        line_in_passing(term, tile, size, 7, has_slopes, &so_far);
+    } else {
+        for (int line = 0; line < ORDER_LINES; line++)
+            line_in_passing(term, tile, size, line, has_slopes, &so_far);
+    }
+}
+
+/* The sums of a tile's lanes. */
+ALWAYS_INLINE void lane_sums(order_term *term, order_prefetch *prefetch, const tile *tile, size_t size, int lines,
+                             bool has_slopes, real *sum) {
+    _Alignas(64) real part[ORDER_LINES][ORDER_LANES];
+    if (lines == IN_PASSING)
+        lines_in_passing(term, tile, size, has_slopes, sum);
+    else
+        order_lines(term, prefetch, tile, lines, LANES_A_PREFETCH, part, sum);
+}
+
+ALWAYS_INLINE void each_sum(order_term *term, order_prefetch *prefetch, const strip *strip, size_t size, int lines,
+                            double *sum) {
+    _Alignas(64) real lanes[ORDER_LANES];
+    for (int index = 0; index < strip->tiles; index++) {
+        const tile tile = tile_of(strip, index, size);
+        lane_sums(term, prefetch, &tile, size, lines, false, lanes);
+        sum[index] = order_lanes(lanes);
+    }
+}
+
+/* The same for terms that also write a gradient. Where a store of another kind ends their streaming, the sums wait
+ * until the end of the strip. */
+ALWAYS_INLINE void each_sum_and_gradient(order_term *term, order_prefetch *prefetch, const strip *strip, size_t size,
+                                         int lines, double *sum) {
+    _Alignas(64) real lanes[TILES_OF_SUMS][ORDER_LANES];
+    for (int index = 0; index < strip->tiles; index++) {
+        const tile tile = tile_of(strip, index, size);
+        lane_sums(term, prefetch, &tile, size, lines, true, lanes[index % TILES_OF_SUMS]);
+        if (TILES_OF_SUMS == 1)
+            sum[index] = order_lanes(lanes[0]);
+    }
+    for (int index = 0; TILES_OF_SUMS > 1 && index < strip->tiles; index++)
+        sum[index] = order_lanes(lanes[index % TILES_OF_SUMS]);
+}
+
+/* ----------------------------------------------- values and gradients -- */
+
+/* The terms of a strip, values or slopes, as they are stored. */
+ALWAYS_INLINE void each_element(order_term *term, product_function *product, const strip *strip, real *result) {
     for (int index = 0; index < strip->tiles; index++) {
         const tile tile = tile_of(strip, index, sizeof(real));
-        const int count = tile_count(strip, index);
-        real *out = gradient + index * ORDER_TILE;
+        const int64_t count = tile_count(strip, index), whole = count - count % BLOCK;
+        real *out = result + index * ORDER_TILE;
+        for (int64_t first = 0; first < whole; first += BLOCK) {
+            real block[BLOCK];
 #pragma omp simd
-        for (int64_t i = 0; i < count; i++)
-            out[i] = product(slope(&tile, i), tile.scale);
+            for (int64_t i = 0; i < BLOCK; i++)
+                block[i] = term(&tile, first + i);
+#pragma omp simd
+            for (int64_t i = 0; i < BLOCK; i++)
+                out[first + i] = product(block[i], tile.scale);
+        }
+        for (int64_t i = whole; i < count; i++)
+            out[i] = product(term(&tile, i), tile.scale);
     }
 }
 

@@ -30,6 +30,9 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
 #define IS_PLAIN_bf16        false
 #define LINES(lines, access) ((int)(lines) == (int)IN_PASSING && !IS_PLAIN_##access ? 1 : (int)(lines))
 
+/* There lines_in_passing() multiplies slopes by the scale. */
+#define IS_IN_PASSING(lines, access) (LINES(lines, access) == (int)IN_PASSING)
+
 /* The arguments of a loss's functions, by the list of its operands. */
 #define ARGUMENTS_2(access) read_##access(tile, 0, i), read_##access(tile, 1, i), tile->parameter
 #define ARGUMENTS_3(access)                                                                                            \
@@ -43,7 +46,9 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
     }                                                                                                                  \
     ALWAYS_INLINE real name##_term_and_gradient_##access(const tile *tile, int64_t i) {                                \
         const real term = name##_value(ARGUMENTS(operands, access));                                                   \
-        tile->gradient[i] = lean_product(name##_slope_p(ARGUMENTS(operands, access)), tile->scale);                    \
+        const real slope = name##_slope_p(ARGUMENTS(operands, access));                                                \
+        tile->gradient[i] =                                                                                            \
+            IS_IN_PASSING(LINES_OF_GRADIENTS_##length, access) ? slope : lean_product(slope, tile->scale);             \
         return term;                                                                                                   \
     }                                                                                                                  \
     ALWAYS_INLINE void name##_prefetch_##access(const tile *tile, int64_t element, int64_t count) {                    \
@@ -68,7 +73,7 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
         return name##_slope_##which(ARGUMENTS(operands, real));                                                        \
     }                                                                                                                  \
     static void name##_gradient_##which(const strip *strip, real *gradient) {                                          \
-        each_gradient(name##_slope_##which##_at, product, strip, gradient);                                            \
+        each_element(name##_slope_##which##_at, product, strip, gradient);                                             \
     }
 #define LOSS_GRADIENTS_2(name, operands)                                                                               \
     LOSS_GRADIENT(name, operands, p, lean_product)                                                                     \
@@ -83,7 +88,7 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
 #define LOSS_ELEMENTS(name, operands)                                                                                  \
     PASTE(LOSS_GRADIENTS_, OPERANDS_OF operands)                                                                       \
     (name, operands) static void name##_values(const strip *strip, real *value) {                                      \
-        each_value(name##_term_real, strip, value);                                                                    \
+        each_element(name##_term_real, canonical_value, strip, value);                                                 \
     }
 
 /* Accesses other than the first are for float: they cost a loss five times the code. */

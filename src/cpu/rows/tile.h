@@ -112,7 +112,7 @@ ALWAYS_INLINE void sum_some_lines(order_term *term, const tile *given, int lines
 ALWAYS_INLINE void sum_all_lines(order_term *term, const tile *given, int lines, real *lanes) {
     _Alignas(64) real part[ORDER_LINES][ORDER_LANES];
     const tile tile = *given;
-    order_lines(term, prefetch_logits, &tile, lines, BLOCK_OF_LANES, part, lanes);
+    order_lines(term, prefetch_logits, &tile, lines, LANES_A_PREFETCH, part, lanes);
 }
 
 ALWAYS_INLINE void sum_lines(order_term *term, const tile *tile, int count, int lines, real *lanes) {
