@@ -5,52 +5,65 @@
 #define ONEPASS_CPU_EXPONENTIALS_H
 
 #include "cpu/buffers.h"
+#include "cpu/neon_exponentials.h"
 #include "math/row.h"
 
-#if defined(__aarch64__)
-#include <arm_neon.h>
-#endif
+/* ------------------------------------------------------------ exponentials -- */
+
+/* What the terms of a tile are made of: its shift takes the place of a loss's parameters. */
+enum {
+    FACTOR,
+    FACTOR_LOW,
+    ANCHOR,
+    WHOLE,
+    LOWEST
+};
+
+static tile tile_of_logits(const softmax *softmax, const softmax_shift *shift, const real *z) {
+    tile tile = {.operand = {z, z, z}};
+    tile.parameter[FACTOR] = softmax->factor;
+    tile.parameter[FACTOR_LOW] = softmax->factor_low;
+    tile.parameter[ANCHOR] = shift->anchor;
+    tile.parameter[WHOLE] = shift->n;
+    tile.parameter[LOWEST] = shift->lowest;
+    return tile;
+}
+
+ALWAYS_INLINE real exponential_term(const tile *tile, int64_t i) {
+    const softmax softmax = {tile->parameter[FACTOR], tile->parameter[FACTOR_LOW], 0, 0};
+    const softmax_shift shift = {.n = tile->parameter[WHOLE], .lowest = tile->parameter[LOWEST]};
+    return softmax_exponential(&softmax, &shift, read_real(tile, 0, i) - tile->parameter[ANCHOR]);
+}
 
 #if defined(__aarch64__)
 
-/* An instruction of Arm's has NaN win, which C has no word for: a fifth of a value's time otherwise. */
-#if defined(ONEPASS_REAL_F64)
-typedef float64x2_t reals;
-#define LARGER_REALS(a, b) vmaxq_f64(a, b)
-#define LARGEST_REAL(a)    vmaxvq_f64(a)
-#define LOAD_REALS(z)      vld1q_f64(z)
-#else
-typedef float32x4_t reals;
-#define LARGER_REALS(a, b) vmaxq_f32(a, b)
-#define LARGEST_REAL(a)    vmaxvq_f32(a)
-#define LOAD_REALS(z)      vld1q_f32(z)
-#endif
-
-#define REALS  (int64_t)(sizeof(reals) / sizeof(real)) /* of a vector */
-#define PLACES 8                                       /* vectors that do not wait for each other */
-
-/* The largest of numbers, or NaN if one is; -0 is 0. */
-static real largest_of(const real *z, int64_t count) {
-    real largest = -REAL_INFINITY;
-    int64_t first = 0;
-    if (count >= PLACES * REALS) {
-        reals place[PLACES];
-        for (int i = 0; i < PLACES; i++)
-            place[i] = LOAD_REALS(z + i * REALS);
-        for (first = PLACES * REALS; first + PLACES * REALS <= count; first += PLACES * REALS)
-            for (int i = 0; i < PLACES; i++)
-                place[i] = LARGER_REALS(place[i], LOAD_REALS(z + first + i * REALS));
-        for (int half = PLACES / 2; half > 0; half /= 2)
-            for (int i = 0; i < half; i++)
-                place[i] = LARGER_REALS(place[i], place[i + half]);
-        largest = LARGEST_REAL(place[0]);
-    }
-    for (; first < count; first++)
-        largest = z[first] > largest || z[first] != z[first] ? z[first] : largest;
-    return largest == largest ? largest + 0 : REAL_NAN;
+/* Those of some logits of a tile. */
+static void exponentiate(const tile *tile, int64_t first, int64_t count, real *e) {
+    const softmax softmax = {.factor = tile->parameter[FACTOR], .factor_low = tile->parameter[FACTOR_LOW]};
+    const reals anchor = NEON(vdupq_n)(tile->parameter[ANCHOR]), lowest = NEON(vdupq_n)(tile->parameter[LOWEST]),
+                rounder = NEON(vdupq_n)(SOFTMAX_ROUNDER - tile->parameter[WHOLE]);
+    const neon_shift shift = {&anchor, &lowest, &rounder, 1};
+    const real *z = (const real *)tile->operand[0] + first;
+    int64_t i = 0;
+    for (; i + MOST_VECTORS * REALS <= count; i += MOST_VECTORS * REALS)
+        exponentiate_vectors(&softmax, &shift, z + i, MOST_VECTORS, e + i);
+    for (; i + REALS <= count; i += REALS)
+        exponentiate_vectors(&softmax, &shift, z + i, 1, e + i);
+    for (; i < count; i++)
+        e[i] = exponential_term(tile, first + i);
 }
 
 #else
+
+/* Those of some logits of a tile. */
+static void exponentiate(const tile *given, int64_t first, int64_t count, real *e) {
+    const tile tile = *given;
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++)
+        e[i] = exponential_term(&tile, first + i);
+}
+
+/* ----------------------------------------------------------------- largest -- */
 
 /* Places that have a largest number of their own: enough of them that a vector does not wait for the one before. */
 #define PLACES 64
@@ -101,50 +114,17 @@ static real largest_of(const real *z, int64_t count) {
 
 #endif
 
-/* ------------------------------------------------------------ exponentials -- */
-
-/* What the terms of a tile are made of: its shift takes the place of a loss's parameters. */
-enum {
-    FACTOR,
-    FACTOR_LOW,
-    ANCHOR,
-    WHOLE,
-    LOWEST
-};
-
-static tile tile_of_logits(const softmax *softmax, const softmax_shift *shift, const real *z) {
-    tile tile = {.operand = {z, z, z}};
-    tile.parameter[FACTOR] = softmax->factor;
-    tile.parameter[FACTOR_LOW] = softmax->factor_low;
-    tile.parameter[ANCHOR] = shift->anchor;
-    tile.parameter[WHOLE] = shift->n;
-    tile.parameter[LOWEST] = shift->lowest;
-    return tile;
-}
-
-ALWAYS_INLINE real exponential_term(const tile *tile, int64_t i) {
-    const softmax softmax = {tile->parameter[FACTOR], tile->parameter[FACTOR_LOW], 0, 0};
-    const softmax_shift shift = {.n = tile->parameter[WHOLE], .lowest = tile->parameter[LOWEST]};
-    return softmax_exponential(&softmax, &shift, read_real(tile, 0, i) - tile->parameter[ANCHOR]);
-}
-
-/* The same, kept where the tile's gradient will be. */
-ALWAYS_INLINE real kept_term(const tile *tile, int64_t i) {
-    const real e = exponential_term(tile, i);
-    tile->gradient[i] = e;
-    return e;
-}
+/* --------------------------------------------------------------------- sum -- */
 
 /* The sum of a tile's exponentials without those that lead, which are all alike. Their sum is apart. */
-static double sum_without_leading(const tile *given, int count, real most, real *terms, double *leading) {
-    const tile tile = *given;
+static double sum_without_leading(const tile *tile, int count, real most, real *terms, double *leading) {
     real_bits leaders = 0;
     double sum;
+    exponentiate(tile, 0, count, terms);
 #pragma omp simd reduction(+ : leaders)
     for (int64_t i = 0; i < count; i++) {
-        const real e = exponential_term(&tile, i);
-        leaders += (real_bits)(e == most);
-        terms[i] = choose(e == most, 0, e);
+        leaders += (real_bits)(terms[i] == most);
+        terms[i] = choose(terms[i] == most, 0, terms[i]);
     }
     stored_sum(terms, count, &sum);
     *leading = (double)leaders * (double)most;

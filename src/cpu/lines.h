@@ -69,6 +69,7 @@ enum {
 #if defined(__x86_64__)
 enum {
     CAN_PREFETCH = true,
+    IN_BLOCKS = false,
     TILES_OF_SUMS = 1,
     LANES_A_PREFETCH = 16,
     LINES_OF_SUMS_SHORT = 4,
@@ -79,6 +80,7 @@ enum {
 #else
 enum {
     CAN_PREFETCH = false,
+    IN_BLOCKS = true,
     TILES_OF_SUMS = STRIP_TILES,
     LANES_A_PREFETCH = ORDER_LANES,
     LINES_OF_SUMS_SHORT = IN_PASSING,
@@ -131,16 +133,20 @@ ALWAYS_INLINE real canonical_value(real value, real scale) {
     return canonical(value);
 }
 
-/* The same for the gradient that training needs most. On Arm the engine computes in
- * the default-NaN mode, in which a product's NaN is the canonical one (a strip's sum
- * and gradient were 25 % faster for it on a Neoverse N1). A compiler may still move a
- * negation behind the product, so a slope_p must not end in one. */
-ALWAYS_INLINE real lean_product(real slope, real scale) {
+/* A result of arithmetic as it is stored. On Arm the engine computes in the default-NaN mode, in which a result's NaN
+ * is the canonical one (a strip's sum and gradient were 25 % faster for it on a Neoverse N1). A compiler may still move
+ * a negation behind a product, so a slope_p must not end in one. */
+ALWAYS_INLINE real lean(real result) {
 #if defined(__aarch64__)
-    return slope * scale;
+    return result;
 #else
-    return canonical_product(slope, scale);
+    return canonical(result);
 #endif
+}
+
+/* For the gradient that training needs most. */
+ALWAYS_INLINE real lean_product(real slope, real scale) {
+    return lean(slope * scale);
 }
 
 /* ---------------------------------------------------------------- block -- */
@@ -276,7 +282,7 @@ ALWAYS_INLINE void each_sum_and_gradient(order_term *term, order_prefetch *prefe
 ALWAYS_INLINE void each_element(order_term *term, product_function *product, const strip *strip, real *result) {
     for (int index = 0; index < strip->tiles; index++) {
         const tile tile = tile_of(strip, index, sizeof(real));
-        const int64_t count = tile_count(strip, index), whole = count - count % BLOCK;
+        const int64_t count = tile_count(strip, index), whole = IN_BLOCKS ? count - count % BLOCK : 0;
         real *out = result + index * ORDER_TILE;
         for (int64_t first = 0; first < whole; first += BLOCK) {
             real block[BLOCK];
@@ -287,6 +293,7 @@ ALWAYS_INLINE void each_element(order_term *term, product_function *product, con
             for (int64_t i = 0; i < BLOCK; i++)
                 out[first + i] = product(block[i], tile.scale);
         }
+#pragma omp simd
         for (int64_t i = whole; i < count; i++)
             out[i] = product(term(&tile, i), tile.scale);
     }

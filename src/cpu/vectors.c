@@ -132,15 +132,15 @@ void LARGEST(const job *job, const vector_share *share, double *largest) {
 /* The sums of the second vector's tile: as sum_without_leading() has them, and of what its exponentials carry. */
 static void sum_carried(const struct tile *logits, const vector_tile *tile, real most, vector_buffers *buffers,
                         const softmax_tile *first, softmax_tile *second) {
-    const struct tile own = *logits;
     const int64_t count = tile->count;
     const real *a = tile->operand[0], *b = tile->operand[1];
     const real largest_a = first->largest, largest_b = second->largest;
     real *others = buffers->result, *carried = buffers->operand[2];
     real_bits leaders = 0;
+    exponentiate(logits, 0, count, others);
 #pragma omp simd reduction(+ : leaders)
     for (int64_t i = 0; i < count; i++) {
-        const real e = exponential_term(&own, i);
+        const real e = others[i];
         leaders += (real_bits)(e == most);
         others[i] = choose(e == most, 0, e);
         carried[i] = softmaxes_carried(e, softmaxes_apart(a[i], largest_a, b[i], largest_b));
@@ -201,9 +201,10 @@ static void make_probabilities(const softmax *softmax, const softmax_scale *scal
     const softmax_shift shift = softmax_shift_of(softmax, scale, largest_of(x, count));
     const struct tile logits = tile_of_logits(softmax, &shift, x);
     const real factor = softmaxes_factor(per_sum, shift.exponent, row_exponent);
+    exponentiate(&logits, 0, count, x);
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
-        x[i] = exponential_term(&logits, i) * factor;
+        x[i] = x[i] * factor;
 }
 
 /* A tile's probabilities in the place of its logits, and behind them how far these are apart. */

@@ -133,28 +133,25 @@ ALWAYS_INLINE softmax_shift softmax_shift_of(const softmax *softmax, const softm
 
 /* ---------------------------------------------------------- an exponential -- */
 
-/* 2^f for f in [-1/2, 1/2]; the error is below 2^-25.9 (2^-55). */
-ALWAYS_INLINE real softmax_polynomial(real f) {
+/* 2^f for f in [-1/2, 1/2], by Horner's rule: the error is below 2^-25.9 (2^-55). */
 #if defined(ONEPASS_REAL_F64)
-    real p = fused(0x1.e79938f6b8e0ap-32, f, 0x1.e61de754e7e88p-28);
-    p = fused(p, f, 0x1.b52681fb34686p-24);
-    p = fused(p, f, 0x1.62bfc631d46f3p-20);
-    p = fused(p, f, 0x1.ffcbfba551dc4p-17);
-    p = fused(p, f, 0x1.4309130f602bep-13);
-    p = fused(p, f, 0x1.5d87fe78ceab5p-10);
-    p = fused(p, f, 0x1.3b2ab6fb9fea8p-7);
-    p = fused(p, f, 0x1.c6b08d7049fep-5);
-    p = fused(p, f, 0x1.ebfbdff82c5a5p-3);
-    p = fused(p, f, 0x1.62e42fefa39efp-1);
-    return fused(p, f, 1);
+#define SOFTMAX_HIGHEST ((real)0x1.e79938f6b8e0ap-32)
+#define SOFTMAX_LOWER(next)                                                                                            \
+    next(0x1.e61de754e7e88p-28) next(0x1.b52681fb34686p-24) next(0x1.62bfc631d46f3p-20) next(0x1.ffcbfba551dc4p-17)    \
+        next(0x1.4309130f602bep-13) next(0x1.5d87fe78ceab5p-10) next(0x1.3b2ab6fb9fea8p-7) next(0x1.c6b08d7049fep-5)   \
+            next(0x1.ebfbdff82c5a5p-3) next(0x1.62e42fefa39efp-1) next(1)
 #else
-    real p = fused(0x1.41f964p-13f, f, 0x1.5f41b8p-10f);
-    p = fused(p, f, 0x1.3b2d56p-7f);
-    p = fused(p, f, 0x1.c6aee4p-5f);
-    p = fused(p, f, 0x1.ebfbdcp-3f);
-    p = fused(p, f, 0x1.62e43p-1f);
-    return fused(p, f, 1);
+#define SOFTMAX_HIGHEST ((real)0x1.41f964p-13f)
+#define SOFTMAX_LOWER(next)                                                                                            \
+    next(0x1.5f41b8p-10f) next(0x1.3b2d56p-7f) next(0x1.c6aee4p-5f) next(0x1.ebfbdcp-3f) next(0x1.62e43p-1f) next(1)
 #endif
+
+ALWAYS_INLINE real softmax_polynomial(real f) {
+    real p = SOFTMAX_HIGHEST;
+#define SOFTMAX_STEP(coefficient) p = fused(p, f, coefficient);
+    SOFTMAX_LOWER(SOFTMAX_STEP)
+#undef SOFTMAX_STEP
+    return p;
 }
 
 /* The larger of two, and the second if the first is NaN: one instruction of a GPU. */

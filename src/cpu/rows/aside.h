@@ -8,6 +8,7 @@
 #include "descriptor.h"
 #include "order.h"
 
+#include "cpu/neon_exponentials.h"
 #include "math/row.h"
 
 #define ROWS_ASIDE 16
@@ -48,18 +49,6 @@ typedef struct group {
 
 /* ------------------------------------------------------------------ logits -- */
 
-static void find_largest(group *group) {
-    real largest[ROWS_ASIDE];
-    real_bits is_nan[ROWS_ASIDE];
-    EACH_ROW_ASIDE(largest[r] = -REAL_INFINITY; is_nan[r] = 0)
-    for (int64_t class = 0; class < group->classes; class ++) {
-        const real *z = group->z + class * ROWS_ASIDE;
-        EACH_ROW_ASIDE(largest[r] = z[r] > largest[r] ? z[r] : largest[r];
-                       is_nan[r] |= (real_bits)0 - (real_bits)(z[r] != z[r]))
-    }
-    EACH_ROW_ASIDE(group->largest[r] = choose(is_nan[r] != 0, REAL_NAN, largest[r] + 0)) /* -0 is 0 */
-}
-
 static void find_shifts(const softmax *given, const softmax_scale *given_scale, group *group) {
     const softmax softmax = *given;
     const softmax_scale scale = *given_scale;
@@ -70,6 +59,53 @@ static void find_shifts(const softmax *given, const softmax_scale *given_scale, 
         group->n[r] = shift.n;
         group->lowest[r] = shift.lowest;
     }
+}
+
+#if defined(__aarch64__)
+
+#define VECTORS_ASIDE (ROWS_ASIDE / REALS)
+
+static void find_largest(group *group) {
+    reals largest[VECTORS_ASIDE];
+    for (int64_t i = 0; i < VECTORS_ASIDE; i++)
+        largest[i] = NEON(vdupq_n)(-REAL_INFINITY);
+    for (int64_t class = 0; class < group->classes; class ++)
+        for (int64_t i = 0; i < VECTORS_ASIDE; i++)
+            largest[i] = NEON(vmaxq)(largest[i], NEON(vld1q)(group->z + class * ROWS_ASIDE + i * REALS));
+    for (int64_t i = 0; i < VECTORS_ASIDE; i++)
+        NEON(vst1q)(group->largest + i * REALS, largest[i]);
+    EACH_ROW_ASIDE(group->largest[r] = canonical(group->largest[r] + 0)) /* -0 is 0 */
+}
+
+/* In the place of the logits. */
+static void exponentiate_aside(const softmax *softmax, group *group) {
+    reals anchor[VECTORS_ASIDE], lowest[VECTORS_ASIDE], rounder[VECTORS_ASIDE];
+    for (int64_t i = 0; i < VECTORS_ASIDE; i++) {
+        anchor[i] = NEON(vld1q)(group->anchor + i * REALS);
+        lowest[i] = NEON(vld1q)(group->lowest + i * REALS);
+        rounder[i] = NEON(vsubq)(NEON(vdupq_n)(SOFTMAX_ROUNDER), NEON(vld1q)(group->n + i * REALS));
+    }
+    const neon_shift shift = {anchor, lowest, rounder, VECTORS_ASIDE};
+    const int64_t count = group->classes * ROWS_ASIDE;
+    int64_t i = 0;
+    for (; i + MOST_VECTORS * REALS <= count; i += MOST_VECTORS * REALS)
+        exponentiate_vectors(softmax, &shift, group->z + i, MOST_VECTORS, group->z + i);
+    if (i < count) /* a last class */
+        exponentiate_vectors(softmax, &shift, group->z + i, VECTORS_ASIDE, group->z + i);
+}
+
+#else
+
+static void find_largest(group *group) {
+    real largest[ROWS_ASIDE];
+    real_bits is_nan[ROWS_ASIDE];
+    EACH_ROW_ASIDE(largest[r] = -REAL_INFINITY; is_nan[r] = 0)
+    for (int64_t class = 0; class < group->classes; class ++) {
+        const real *z = group->z + class * ROWS_ASIDE;
+        EACH_ROW_ASIDE(largest[r] = z[r] > largest[r] ? z[r] : largest[r];
+                       is_nan[r] |= (real_bits)0 - (real_bits)(z[r] != z[r]))
+    }
+    EACH_ROW_ASIDE(group->largest[r] = choose(is_nan[r] != 0, REAL_NAN, largest[r] + 0)) /* -0 is 0 */
 }
 
 /* In the place of the logits. */
@@ -86,6 +122,8 @@ static void exponentiate_aside(const softmax *given, group *group) {
         }
     }
 }
+
+#endif
 
 /* -------------------------------------------------------------------- sums -- */
 
@@ -291,9 +329,9 @@ static void write_slopes_aside(group *group, const real *u) {
     for (int64_t class = 0; class < group->classes; class ++) {
         real *z = group->z + class * ROWS_ASIDE;
         if (u)
-            EACH_ROW_ASIDE(z[r] = canonical(z[r] * f[r] - u[class] * b[r]))
+            EACH_ROW_ASIDE(z[r] = lean(z[r] * f[r] - u[class] * b[r]))
         else
-            EACH_ROW_ASIDE(z[r] = canonical(z[r] * f[r]))
+            EACH_ROW_ASIDE(z[r] = lean(z[r] * f[r]))
     }
     for (int r = 0; r < ROWS_ASIDE; r++)
         group->z[group->own_place[r]] = canonical(group->own_slope[r]);

@@ -95,12 +95,14 @@ static bool keeps(const rows *rows, const row *row) {
     return rows->keeps && row->needs_sums;
 }
 
-/* A tile that the row ends in has no place beyond: it is summed line by line, and kept afterwards. */
-static double sum_and_keep_tile(const rows *rows, const row *row, int64_t index, tile *tile, tile_buffers *buffers) {
+/* A tile that the row ends in has no room beyond, and is copied there. */
+static double sum_and_keep(const rows *rows, const row *row, int64_t index, const tile *tile, tile_buffers *buffers,
+                           real *own) {
     const tile_output output = output_of_tile(rows, row, 0, index, buffers->e);
-    tile->gradient = output.count == ORDER_TILE ? output.out : buffers->e;
-    const double sum = sum_exponentials(tile, output.count, row->label - output.element);
-    if (output.count < ORDER_TILE)
+    const bool is_whole = output.count == ORDER_TILE;
+    const double sum =
+        sum_exponentials(tile, output.count, row->label - output.element, is_whole ? output.out : buffers->e, own);
+    if (!is_whole)
         memcpy(output.out, buffers->e, (size_t)output.count * sizeof *output.out);
     return sum;
 }
@@ -116,15 +118,16 @@ static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buf
     let_prefetch(rows, row->first[0], index, &tile);
     const int64_t label = row->label - index * ORDER_TILE;
     softmax_tile sums = {.exponent = shift.exponent, .largest = shift.largest};
+    real own = 0;
     if (keeps(rows, row))
-        sums.others = sum_and_keep_tile(rows, row, index, &tile, buffers);
+        sums.others = sum_and_keep(rows, row, index, &tile, buffers, &own);
     else if (rows->has_labels)
-        sums.others = sum_exponentials(&tile, count, label);
+        sums.others = sum_exponentials(&tile, count, label, buffers->e, &own);
     else
         sums.others =
             sum_without_leading(&tile, count, row_most_of_tile(&rows->softmax, &shift), buffers->e, &sums.leading);
     if (label >= 0 && label < count) {
-        row->facts.row.own = (double)exponential_term(&tile, label);
+        row->facts.row.own = (double)own;
         row->facts.label_logit = z[label];
         row->own_exponent = shift.exponent;
     }
@@ -240,36 +243,26 @@ static void prefetch_output(const tile_output *output, int from, int count) {
         prefetch((const char *)output->gradient.data + output->element * size, size, from, count, true);
 }
 
-/* e_c f, or e_c f - u_c b, a line at a time. */
-static void write_slopes(const tile *given, const real *u, real f, real b, const tile_output *output) {
-    const tile tile = *given;
-    real *out = output->out;
-    for (int64_t first = 0; first < output->count; first += ORDER_LANES) {
-        const int64_t end = least(first + ORDER_LANES, output->count);
-        prefetch_output(output, (int)first, (int)(end - first));
-        if (u) {
+/* e_c f, or e_c f - u_c b, in the place of some exponentials. */
+static void multiply(const real *u, real f, real b, int64_t count, real *e) {
+    if (u) {
 #pragma omp simd
-            for (int64_t i = first; i < end; i++)
-                out[i] = canonical(exponential_term(&tile, i) * f - u[i] * b);
-        } else {
+        for (int64_t i = 0; i < count; i++)
+            e[i] = lean(e[i] * f - u[i] * b);
+    } else {
 #pragma omp simd
-            for (int64_t i = first; i < end; i++)
-                out[i] = canonical(exponential_term(&tile, i) * f);
-        }
+        for (int64_t i = 0; i < count; i++)
+            e[i] = lean(e[i] * f);
     }
 }
 
-/* The same of exponentials that were kept in the place of their slopes. */
-static void multiply_kept(const real *u, real f, real b, const tile_output *output) {
-    real *out = output->out;
-    if (u) {
-#pragma omp simd
-        for (int64_t i = 0; i < output->count; i++)
-            out[i] = canonical(out[i] * f - u[i] * b);
-    } else {
-#pragma omp simd
-        for (int64_t i = 0; i < output->count; i++)
-            out[i] = canonical(out[i] * f);
+/* The same of logits, a line at a time. */
+static void write_slopes(const tile *tile, const real *u, real f, real b, const tile_output *output) {
+    for (int first = 0; first < output->count; first += ORDER_LANES) {
+        const int count = (int)least(output->count - first, ORDER_LANES);
+        prefetch_output(output, first, count);
+        exponentiate(tile, first, count, output->out + first);
+        multiply(u ? u + first : NULL, f, b, count, output->out + first);
     }
 }
 
@@ -307,7 +300,7 @@ static void kept_gradient(const rows *rows, const row *row, const row_factors *f
     const tile_output output = output_of_tile(rows, row, 0, index, buffers->e);
     if (rows->weighs)
         gather_weights(rows, row->first[1], index, buffers);
-    multiply_kept(rows->weighs ? buffers->u : NULL, f, factors->of_weights, &output);
+    multiply(rows->weighs ? buffers->u : NULL, f, factors->of_weights, output.count, output.out);
     finish_slopes(rows, row, factors, &output, buffers);
 }
 

@@ -1,6 +1,5 @@
 /*
- * A tile of one row, classes along vectors: where its logits lie, its largest logit, and the sum of its exponentials in
- * the order, which are computed as they are added up and not stored.
+ * A tile of one row, classes along vectors: where its logits lie, and the sum of its exponentials in the order.
  */
 #ifndef ONEPASS_CPU_ROWS_TILE_H
 #define ONEPASS_CPU_ROWS_TILE_H
@@ -39,18 +38,16 @@ static void cap_logits(const rows *rows, int count, tile_buffers *buffers) {
         buffers->z[i] = softmax.softcap * softmax_tangent(&softmax, buffers->z[i]);
 }
 
-/* Logits of a tile: where they lie if they lie as wanted, else in the buffer, and -inf up to the end of a line. */
+/* Logits of a tile: where they lie if they lie as wanted, else in the buffer. */
 static const real *logits_of(const rows *rows, const char *first, int64_t tile, tile_buffers *buffers) {
     const int count = tile_size(rows, tile);
     const view classes = classes_of(first, rows->job->operand[0].dtype, rows->of->classes, rows->of->class_stride[0]);
     const bool capped = rows->softmax.softcap != 0;
-    if (!capped && count == ORDER_TILE && direct(&classes, tile * ORDER_TILE, count))
+    if (!capped && direct(&classes, tile * ORDER_TILE, count))
         return address_of(&classes, tile * ORDER_TILE);
     gather_copy(&classes, tile * ORDER_TILE, count, buffers->z);
     if (capped)
         cap_logits(rows, count, buffers);
-    for (int i = count; i % ORDER_LANES; i++)
-        buffers->z[i] = -REAL_INFINITY;
     return buffers->z;
 }
 
@@ -95,60 +92,20 @@ ALWAYS_INLINE void prefetch_logits(const tile *tile, int64_t element, int64_t co
         prefetch(tile->operand[1], tile->stride[1], element, count, false);
 }
 
-/* Step 3 of the order for a tile that the row ends in. Lines that are missing are +0, and so are exponentials of -inf
- * up to the end of the last line. */
-ALWAYS_INLINE void sum_some_lines(order_term *term, const tile *given, int lines, real *lanes) {
-    _Alignas(64) real part[ORDER_LINES][ORDER_LANES];
-    const tile tile = *given;
-    for (int line = 0; line < lines; line++) {
-        prefetch_logits(&tile, line * ORDER_LANES, ORDER_LANES);
-        ORDER_EACH_LANE(part[line][lane] = term(&tile, line * ORDER_LANES + lane))
+/* The sum of a tile's exponentials, which are left in e, where there is room for a whole tile; but the label's, if it
+ * is one of them, is given back instead. */
+static double sum_exponentials(const tile *tile, int count, int64_t label, real *e, real *own) {
+    const int step = CAN_PREFETCH ? ORDER_LANES : ORDER_TILE;
+    for (int first = 0; first < count; first += step) {
+        prefetch_logits(tile, first, step);
+        exponentiate(tile, first, least(count - first, step), e + first);
     }
-    memset(part[lines], 0, (size_t)(ORDER_LINES - lines) * sizeof *part);
-    ORDER_EACH_LANE(lanes[lane] = ((part[0][lane] + part[1][lane]) + (part[2][lane] + part[3][lane])) +
-                                  ((part[4][lane] + part[5][lane]) + (part[6][lane] + part[7][lane])))
-}
-
-ALWAYS_INLINE void sum_all_lines(order_term *term, const tile *given, int lines, real *lanes) {
-    _Alignas(64) real part[ORDER_LINES][ORDER_LANES];
-    const tile tile = *given;
-    order_lines(term, prefetch_logits, &tile, lines, LANES_A_PREFETCH, part, lanes);
-}
-
-ALWAYS_INLINE void sum_lines(order_term *term, const tile *tile, int count, int lines, real *lanes) {
-    if (count == ORDER_TILE)
-        sum_all_lines(term, tile, lines, lanes);
-    else
-        sum_some_lines(term, tile, (count - 1) / ORDER_LANES + 1, lanes);
-}
-
-/* Those of exponentials, which are also kept if the tile has a place for them. */
-static void sum_and_forget(const tile *tile, int count, real *lanes) {
-    sum_lines(exponential_term, tile, count, LINES_OF_SUMS_LONG, lanes);
-}
-
-static void sum_and_keep(const tile *tile, int count, real *lanes) {
-    sum_lines(kept_term, tile, count, LINES_OF_GRADIENTS_LONG, lanes);
-}
-
-/* The sum of one lane without the label's term. */
-static real lane_without(const tile *tile, int count, int64_t label) {
-    real term[ORDER_LINES];
-    for (int64_t line = 0, i = label % ORDER_LANES; line < ORDER_LINES; line++, i += ORDER_LANES)
-        term[line] = i < count && i != label ? exponential_term(tile, i) : 0;
-    return ((term[0] + term[1]) + (term[2] + term[3])) + ((term[4] + term[5]) + (term[6] + term[7]));
-}
-
-/* The sum of a tile's exponentials; the label's, if it is one of them, is left out. */
-static double sum_exponentials(const tile *tile, int count, int64_t label) {
-    _Alignas(64) real lanes[ORDER_LANES];
-    if (tile->gradient)
-        sum_and_keep(tile, count, lanes);
-    else
-        sum_and_forget(tile, count, lanes);
-    if (label >= 0 && label < count)
-        lanes[label % ORDER_LANES] = lane_without(tile, count, label);
-    return order_lanes(lanes);
+    if (label >= 0 && label < count) {
+        *own = e[label];
+        e[label] = 0;
+    }
+    memset(e + count, 0, (size_t)(ORDER_TILE - count) * sizeof *e);
+    return order_stored_lines(e);
 }
 
 /* ----------------------------------------------------------------- weights -- */
