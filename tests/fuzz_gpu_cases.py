@@ -152,7 +152,7 @@ def vocabulary(case, maker):
 
 
 def vectors(function, operands, reduces=True, **parameters):
-    """A loss of vectors: a letter for each operand, v for one with a gradient, s for signs, l for labels."""
+    """A loss of vectors: a letter for each operand, v for one with a gradient, s for signs, l for labels, m for many."""
     def make(case, maker):
         shape, axis = maker.shape(last=True)
         shape = shape if len(shape) > 1 else (1, *shape)
@@ -168,6 +168,8 @@ def vectors(function, operands, reduces=True, **parameters):
                 count = shape[0]
                 signs = torch.where(maker.taken(count, torch.float32) > 0, 1, -1)
                 case.operands[name] = Operand(signs.to(maker.rng.choice((torch.int64, dtype))), (count,), (1,), 0)
+            elif kind == "m":
+                case.operands[name] = maker.labels(shape, shape[1], -1)
             else:
                 case.operands[name] = maker.labels((shape[0],), shape[1], 0)
         for name, values in parameters.items():
@@ -234,6 +236,7 @@ FAMILIES = {
                                        eps=(1e-3,), swap=(True,))),
     "multi_margin_loss": (4, vectors(onepass.multi_margin_loss, {"input": "v", "target": "l"}, p=(1, 2),
                                      margin=(0.5, 2.0))),
+    "multilabel_margin_loss": (3, vectors(onepass.multilabel_margin_loss, {"input": "v", "target": "m"})),
     "tversky_loss": (5, regions(onepass.tversky_loss, alpha=(0.25, 1.5), beta=(0.1,), smooth=(1.0,), eps=(2.0,))),
     "dice_loss": (2, regions(onepass.dice_loss, smooth=(1.0,))),
 }

@@ -132,9 +132,9 @@ static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buf
         row->own_exponent = shift.exponent;
     }
     if (rows->weighs) {
-        gather_weights(rows, row->first[1], index, buffers);
-        sums.weights = sum_of_weights(buffers->u, count, buffers->e);
-        sums.weighted = sum_weighted(z, buffers->u, shift.largest, count, buffers->e);
+        const real *u = weights_of(rows, row->first[1], index, buffers);
+        sums.weights = sum_of_weights(u, count, buffers->e);
+        sums.weighted = sum_weighted(z, u, shift.largest, count, buffers->e);
     }
     return sums;
 }
@@ -243,12 +243,33 @@ static void prefetch_output(const tile_output *output, int from, int count) {
         prefetch((const char *)output->gradient.data + output->element * size, size, from, count, true);
 }
 
-/* e_c f, or e_c f - u_c b, in the place of some exponentials. */
-static void multiply(const real *u, real f, real b, int64_t count, real *e) {
-    if (u) {
+/* What a slope is made of: e_c f - u_c b, or e_c f where the value knows no u. */
+typedef struct tile_factors {
+    real f, b;
+    bool weighs;
+    const real *u; /* null: 1 */
+} tile_factors;
+
+static tile_factors factors_of_tile(const rows *rows, const row *row, const row_factors *factors, int64_t index,
+                                    double exponent, tile_buffers *buffers) {
+    return (tile_factors){.f = row_tile_factor(factors, exponent, row->facts.exponent),
+                          .b = factors->of_weights,
+                          .weighs = rows->weighs,
+                          .u = rows->weighs ? weights_of(rows, row->first[1], index, buffers) : NULL};
+}
+
+/* In the place of some exponentials, from the given class of the tile on. */
+static void multiply(const tile_factors *factors, int64_t first, int64_t count, real *e) {
+    const real f = factors->f, b = factors->b;
+    if (factors->u) {
+        const real *u = factors->u + first;
 #pragma omp simd
         for (int64_t i = 0; i < count; i++)
             e[i] = lean(e[i] * f - u[i] * b);
+    } else if (factors->weighs) {
+#pragma omp simd
+        for (int64_t i = 0; i < count; i++)
+            e[i] = lean(e[i] * f - b);
     } else {
 #pragma omp simd
         for (int64_t i = 0; i < count; i++)
@@ -256,13 +277,13 @@ static void multiply(const real *u, real f, real b, int64_t count, real *e) {
     }
 }
 
-/* The same of logits, a line at a time. */
-static void write_slopes(const tile *tile, const real *u, real f, real b, const tile_output *output) {
+/* Of logits, a line at a time. */
+static void write_slopes(const tile *tile, const tile_factors *factors, const tile_output *output) {
     for (int first = 0; first < output->count; first += ORDER_LANES) {
         const int count = (int)least(output->count - first, ORDER_LANES);
         prefetch_output(output, first, count);
         exponentiate(tile, first, count, output->out + first);
-        multiply(u ? u + first : NULL, f, b, count, output->out + first);
+        multiply(factors, first, count, output->out + first);
     }
 }
 
@@ -288,19 +309,17 @@ static void logit_gradient(const rows *rows, const row *row, const row_factors *
                            real largest, tile_buffers *buffers) {
     const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, largest);
     const tile tile = tile_of_logits(&rows->softmax, &shift, z);
-    const real f = row_tile_factor(factors, shift.exponent, row->facts.exponent);
+    const tile_factors own = factors_of_tile(rows, row, factors, index, shift.exponent, buffers);
     const tile_output output = output_of_tile(rows, row, 0, index, buffers->e);
-    write_slopes(&tile, rows->weighs ? buffers->u : NULL, f, factors->of_weights, &output);
+    write_slopes(&tile, &own, &output);
     finish_slopes(rows, row, factors, &output, buffers);
 }
 
 static void kept_gradient(const rows *rows, const row *row, const row_factors *factors, int64_t index, double exponent,
                           tile_buffers *buffers) {
-    const real f = row_tile_factor(factors, exponent, row->facts.exponent);
+    const tile_factors own = factors_of_tile(rows, row, factors, index, exponent, buffers);
     const tile_output output = output_of_tile(rows, row, 0, index, buffers->e);
-    if (rows->weighs)
-        gather_weights(rows, row->first[1], index, buffers);
-    multiply(rows->weighs ? buffers->u : NULL, f, factors->of_weights, output.count, output.out);
+    multiply(&own, 0, output.count, output.out);
     finish_slopes(rows, row, factors, &output, buffers);
 }
 
@@ -337,8 +356,6 @@ static void write_gradients(const rows *rows, const single_row *single, int64_t 
                                                                 : tile->largest;
         if (rows->job->gradient[1].data)
             probability_gradient(rows, row, index, z, buffers);
-        if (rows->weighs)
-            gather_weights(rows, row->first[1], index, buffers);
         if (rows->job->gradient[0].data)
             logit_gradient(rows, row, &factors, index, z, largest, buffers);
     }

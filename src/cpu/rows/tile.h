@@ -63,18 +63,21 @@ static void gather_class_weights(const rows *rows, int64_t tile, int count, real
         into[i] = 1;
 }
 
-/* u_c of a tile in the buffer; `target` is the row of probabilities. */
-static void gather_weights(const rows *rows, const char *target, int64_t tile, tile_buffers *buffers) {
+/* u_c of a tile, in the buffer, or null where all are 1; `target` is the row of probabilities. */
+static const real *weights_of(const rows *rows, const char *target, int64_t tile, tile_buffers *buffers) {
     const int count = tile_size(rows, tile);
+    if (rows->has_labels && !rows->job->operand[2].data)
+        return NULL;
     gather_class_weights(rows, tile, count, buffers->u);
     if (rows->has_labels)
-        return;
+        return buffers->u;
     const real kept = rows->kept, share = rows->share;
     const view classes = classes_of(target, rows->job->operand[1].dtype, rows->of->classes, rows->of->class_stride[1]);
     gather_copy(&classes, tile * ORDER_TILE, count, buffers->e);
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
         buffers->u[i] = buffers->u[i] * (buffers->e[i] * kept + share);
+    return buffers->u;
 }
 
 /* ------------------------------------------------------------ exponentials -- */
@@ -112,6 +115,8 @@ static double sum_exponentials(const tile *tile, int count, int64_t label, real 
 
 static double sum_of_weights(const real *u, int count, real *copy) {
     double sum;
+    if (!u)
+        return count;
     if (count == ORDER_TILE) {
         one_sum(stored_term, u, u, &sum);
         return sum;
@@ -121,12 +126,18 @@ static double sum_of_weights(const real *u, int count, real *copy) {
     return sum;
 }
 
-/* The sum of u (z - largest). Of logits that are -inf, and weights that are 0, the product is 0. */
+/* The sum of u (z - largest). Where a weight is 0, the product is 0. */
 static double sum_weighted(const real *z, const real *u, real largest, int count, real *terms) {
     double sum;
+    if (u) {
 #pragma omp simd
-    for (int64_t i = 0; i < count; i++)
-        terms[i] = choose(u[i] == 0, 0, u[i] * (z[i] - largest));
+        for (int64_t i = 0; i < count; i++)
+            terms[i] = choose(u[i] == 0, 0, u[i] * (z[i] - largest));
+    } else {
+#pragma omp simd
+        for (int64_t i = 0; i < count; i++)
+            terms[i] = z[i] - largest;
+    }
     stored_sum(terms, count, &sum);
     return sum;
 }
