@@ -276,8 +276,8 @@ static void test_beyond_32_bits(void) {
 }
 
 int main(void) {
-    const int quick = check_quick("sums of more than 600000 elements (with a sanitizer 150000), the case beyond 2^32");
-    const int64_t most = quick ? (CHECK_SANITIZED ? 150000 : 600000) : MOST;
+    const int quick = check_quick("sums of more than 600000 elements (with a sanitizer 60000), the case beyond 2^32");
+    const int64_t most = quick ? (CHECK_SANITIZED ? 60000 : 600000) : MOST;
     onepass_cpu_cores = 16; /* the most of thread_counts */
     test_equals();
     test_sizes("mse", ONEPASS_F32, most);

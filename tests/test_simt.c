@@ -767,8 +767,8 @@ static void check_all_launched(int32_t compute) {
 }
 
 static void test_compute_type(int32_t compute, bool quick) {
-    test_list(compute, quick ? 5 : 1);
-    test_fast_paths(compute, quick ? 5 : 1);
+    test_list(compute, quick ? 9 : 1);
+    test_fast_paths(compute, quick ? 9 : 1);
     test_shapes(compute, quick ? 5 : 1);
     test_few_tiles(compute, quick);
     test_many_tiles(compute, quick);
@@ -782,7 +782,7 @@ static void test_compute_type(int32_t compute, bool quick) {
 }
 
 int main(int argc, char **argv) {
-    const bool quick = check_quick("four of five cases of the list and of everything else");
+    const bool quick = check_quick("eight of nine cases of the list, four of five of everything else");
     const char *only = argc > 1 ? argv[1] : "";
     const char *seed = getenv("ONEPASS_SIMT_SEED");
     first_seed = seed ? strtoull(seed, NULL, 10) * 1000003 : 0;
