@@ -117,7 +117,7 @@ step_release() {
         grep -qw "${pair#*:}" /proc/cpuinfo 2>/dev/null || emulated="$emulated;${pair%:*}"
     done
     [ "${TEST:-}" != full ] || emulated=
-    build $work/release all "-DONEPASS_EMULATED_SETS=$emulated" || return
+    build $work/release all "-DONEPASS_BITS_ONLY=$emulated" || return
     sed -n 's/^-- onepass: \(no .*\)/\1/p' $work/release/configure.log | tee -a "$NOTES"
     # The longest first, so that no core waits for them at the end. What the library chooses by itself is the golden
     # file of one of the sets that have tests of their own.
