@@ -50,7 +50,7 @@ ALWAYS_INLINE void one_sum(order_term *term, const real *first, const real *seco
 /* The sum of a tile's terms that lie in a buffer, `count` of them. Missing terms are +0. */
 static void stored_sum(real *terms, int count, double *sum) {
     memset(terms + count, 0, (size_t)(ORDER_TILE - count) * sizeof *terms);
-    one_sum(stored_term, terms, terms, sum);
+    *sum = order_stored_lines(terms);
 }
 
 static void multiply_by_one(real *gradient, int count, real factor) {

@@ -116,15 +116,16 @@ static real largest_of(const real *z, int64_t count) {
 
 /* --------------------------------------------------------------------- sum -- */
 
-/* The sum of a tile's exponentials without those that lead, which are all alike. Their sum is apart. */
-static double sum_without_leading(const tile *tile, int count, real most, real *terms, double *leading) {
+/* The sum of a tile's exponentials without those that lead, which are all alike. Their sum is apart. All are left in e,
+ * if that is not where the terms are. */
+static double sum_without_leading(const tile *tile, int count, real most, real *e, real *terms, double *leading) {
     real_bits leaders = 0;
     double sum;
-    exponentiate(tile, 0, count, terms);
+    exponentiate(tile, 0, count, e);
 #pragma omp simd reduction(+ : leaders)
     for (int64_t i = 0; i < count; i++) {
-        leaders += (real_bits)(terms[i] == most);
-        terms[i] = choose(terms[i] == most, 0, terms[i]);
+        leaders += (real_bits)(e[i] == most);
+        terms[i] = choose(e[i] == most, 0, e[i]);
     }
     stored_sum(terms, count, &sum);
     *leading = (double)leaders * (double)most;

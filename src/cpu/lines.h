@@ -43,11 +43,6 @@ ALWAYS_INLINE real read_real(const tile *tile, int operand, int64_t i) {
     return ((const real *)tile->operand[operand])[i];
 }
 
-/* A term that lies in a buffer already. */
-ALWAYS_INLINE real stored_term(const tile *tile, int64_t i) {
-    return read_real(tile, 0, i);
-}
-
 /* -------------------------------------------------------------- prefetch -- */
 
 /*

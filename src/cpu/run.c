@@ -250,7 +250,7 @@ static void sum_weights(const job *job, int64_t element, int64_t end, buffers *b
         const real *weight =
             gather(&job->operand[0], job->first + element, count, factors->weight, &factors->constant_weight);
         if (count == ORDER_TILE && !job->mask.data) {
-            one_sum(stored_term, weight, weight, &sum);
+            sum = order_stored_lines(weight);
         } else {
             memcpy(terms, weight, (size_t)count * sizeof *weight);
             if (job->mask.data)

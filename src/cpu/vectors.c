@@ -161,7 +161,8 @@ static void sum_softmaxes(const softmax *softmax, const softmax_scale *scale, bo
         if (k == 1 && carries)
             sum_carried(&logits, tile, most, buffers, &sums[0], &sums[1]);
         else
-            sums[k].others = sum_without_leading(&logits, count, most, buffers->result, &sums[k].leading);
+            sums[k].others =
+                sum_without_leading(&logits, count, most, buffers->result, buffers->result, &sums[k].leading);
     }
 }
 

@@ -28,9 +28,10 @@ typedef struct rows {
 
 static bool keeps_exponentials(const job *job) {
     const row_job *rows = &job->rows;
+    const bool has_softmax = job->loss->kind == ROW_LABEL || job->loss->kind == ROW_PROBABILITIES;
     return job->gradient[0].data && job->gradient[0].dtype == REAL_DTYPE && rows->gradient_stride[0] == 1 &&
-           !job->in_place[0] && rows->classes <= MOST_KEPT && rows->scale.softcap == 0 &&
-           rows->shard.step == SHARD_NONE && job->loss->kind == ROW_LABEL && !(rows->reads_state && rows->state);
+           !job->in_place[0] && !job->gradient[1].data && rows->classes <= MOST_KEPT && rows->scale.softcap == 0 &&
+           rows->shard.step == SHARD_NONE && has_softmax && !(rows->reads_state && rows->state);
 }
 
 static rows rows_of(const job *job) {

@@ -95,18 +95,6 @@ static bool keeps(const rows *rows, const row *row) {
     return rows->keeps && row->needs_sums;
 }
 
-/* A tile that the row ends in has no room beyond, and is copied there. */
-static double sum_and_keep(const rows *rows, const row *row, int64_t index, const tile *tile, tile_buffers *buffers,
-                           real *own) {
-    const tile_output output = output_of_tile(rows, row, 0, index, buffers->e);
-    const bool is_whole = output.count == ORDER_TILE;
-    const double sum =
-        sum_exponentials(tile, output.count, row->label - output.element, is_whole ? output.out : buffers->e, own);
-    if (!is_whole)
-        memcpy(output.out, buffers->e, (size_t)output.count * sizeof *output.out);
-    return sum;
-}
-
 /* The sums of a tile. The label's exponential, if it is here, goes into the row's facts, by the tile's own exponent. */
 static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buffers *buffers) {
     if (rows->of->shard.step == SHARD_VALUE)
@@ -119,13 +107,16 @@ static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buf
     const int64_t label = row->label - index * ORDER_TILE;
     softmax_tile sums = {.exponent = shift.exponent, .largest = shift.largest};
     real own = 0;
-    if (keeps(rows, row))
-        sums.others = sum_and_keep(rows, row, index, &tile, buffers, &own);
-    else if (rows->has_labels)
-        sums.others = sum_exponentials(&tile, count, label, buffers->e, &own);
+    /* Kept exponentials of a tile that the row ends in have no room beyond, and are copied there. */
+    real *place = keeps(rows, row) ? output_of_tile(rows, row, 0, index, NULL).out : NULL;
+    real *e = !place ? buffers->e : count == ORDER_TILE ? place : buffers->u;
+    if (rows->has_labels)
+        sums.others = sum_exponentials(&tile, count, label, e, &own);
     else
         sums.others =
-            sum_without_leading(&tile, count, row_most_of_tile(&rows->softmax, &shift), buffers->e, &sums.leading);
+            sum_without_leading(&tile, count, row_most_of_tile(&rows->softmax, &shift), e, buffers->e, &sums.leading);
+    if (place && e != place)
+        memcpy(place, e, (size_t)count * sizeof *e);
     if (label >= 0 && label < count) {
         row->facts.row.own = (double)own;
         row->facts.label_logit = z[label];

@@ -66,17 +66,24 @@ static void gather_class_weights(const rows *rows, int64_t tile, int count, real
 /* u_c of a tile, in the buffer, or null where all are 1; `target` is the row of probabilities. */
 static const real *weights_of(const rows *rows, const char *target, int64_t tile, tile_buffers *buffers) {
     const int count = tile_size(rows, tile);
-    if (rows->has_labels && !rows->job->operand[2].data)
-        return NULL;
-    gather_class_weights(rows, tile, count, buffers->u);
+    const bool has_weights = rows->job->operand[2].data;
+    if (has_weights)
+        gather_class_weights(rows, tile, count, buffers->u);
     if (rows->has_labels)
-        return buffers->u;
+        return has_weights ? buffers->u : NULL;
     const real kept = rows->kept, share = rows->share;
     const view classes = classes_of(target, rows->job->operand[1].dtype, rows->of->classes, rows->of->class_stride[1]);
-    gather_copy(&classes, tile * ORDER_TILE, count, buffers->e);
+    const real *given = direct(&classes, tile * ORDER_TILE, count);
+    const real *q = given ? given : gather_copy(&classes, tile * ORDER_TILE, count, buffers->e);
+    if (has_weights) {
 #pragma omp simd
-    for (int64_t i = 0; i < count; i++)
-        buffers->u[i] = buffers->u[i] * (buffers->e[i] * kept + share);
+        for (int64_t i = 0; i < count; i++)
+            buffers->u[i] = buffers->u[i] * (q[i] * kept + share);
+    } else {
+#pragma omp simd
+        for (int64_t i = 0; i < count; i++)
+            buffers->u[i] = q[i] * kept + share;
+    }
     return buffers->u;
 }
 
@@ -117,10 +124,8 @@ static double sum_of_weights(const real *u, int count, real *copy) {
     double sum;
     if (!u)
         return count;
-    if (count == ORDER_TILE) {
-        one_sum(stored_term, u, u, &sum);
-        return sum;
-    }
+    if (count == ORDER_TILE)
+        return order_stored_lines(u);
     memcpy(copy, u, (size_t)count * sizeof *u);
     stored_sum(copy, count, &sum);
     return sum;
