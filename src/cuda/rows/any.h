@@ -36,7 +36,7 @@ ALWAYS_INLINE void sum_span(const cuda_row *job, const row *row, int64_t first, 
         const own_range range = gather_capped(job, row, &tile, x, slope);
         if (job->weighs)
             gather_weights<kind, ROW_ANYHOW>(job, row->target, &tile, u);
-        sum_tile<kind>(job, row->label, &tile, range, job->weighs ? WEIGHS_EACH : WEIGHS_NOTHING, x, u, &sums);
+        sum_tile<kind, false>(job, row->label, &tile, range, job->weighs ? WEIGHS_EACH : WEIGHS_NOTHING, x, u, &sums);
         leave_tile<kind>(waiting, t, at.thread, job->weighs, &sums);
     }
 }

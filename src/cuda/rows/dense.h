@@ -102,7 +102,7 @@ template <typename loss, weighing weighs, bool leaves_sums> ALWAYS_INLINE void r
             const own_range range = gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
             if (weighs == WEIGHS_EACH)
                 gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
-            sum_tile<loss::KIND>(job, row->label, &tile, range, weighs, x, u, &sums);
+            sum_tile<loss::KIND, true>(job, row->label, &tile, range, weighs, x, u, &sums);
             leave_tile<loss::KIND>(&waiting, i * tiles + t, at.thread, weighs != WEIGHS_NOTHING, &sums);
         }
         for (t += at.warps; t >= tiles; t -= tiles)
@@ -144,7 +144,8 @@ template <typename loss, row_access access, bool leaves_sums> ALWAYS_INLINE void
             own_numbers x;
             real lane[ORDER_OWN_LANES];
             const own_range range = gather_logits<access>(job, input, &tile, x);
-            const real largest = sum_lanes_of_tile(job, label - t * ORDER_TILE, &tile, range, x, lane);
+            const real largest =
+                sum_lanes_of_tile<access == ROW_VECTORS>(job, label - t * ORDER_TILE, &tile, range, x, lane);
             leave_lanes(&waiting, i * tiles + t, at.thread, largest, lane, &room);
         }
         for (; t >= tiles; t -= tiles)
@@ -171,6 +172,7 @@ template <typename loss, row_access access, bool leaves_sums> ALWAYS_INLINE void
  * a barrier before each keeps warps where the others' instructions are at hand. */
 template <typename loss, weighing weighs, row_access access, int most_warps, bool single>
 ALWAYS_INLINE void run_both(const cuda_row *job) {
+    constexpr bool drops = access == ROW_VECTORS && most_warps != CUDA_WIDE_WARPS;
     WAITING_TILES(2 * most_warps, weighs != WEIGHS_NOTHING);
     __shared__ row rows[CUDA_MOST_GROUP];
     __shared__ row_sum sums_of_rows[CUDA_MOST_GROUP];
@@ -198,11 +200,11 @@ ALWAYS_INLINE void run_both(const cuda_row *job) {
         own_numbers x, u;
         tile_sums sums;
         row_sum joined;
-        const own_range range = gather_logits<access>(job, row->input, &tile, x);
+        const own_range range = gather_logits<access, drops>(job, row->input, &tile, x);
         const real label_logit = loss::KIND == ROW_LABEL ? row_logit(job, row) : -REAL_INFINITY;
         if (weighs == WEIGHS_EACH)
             gather_weights<loss::KIND, access>(job, row->target, &tile, u);
-        sum_tile<loss::KIND>(job, row->label, &tile, range, weighs, x, u, &sums);
+        sum_tile<loss::KIND, drops>(job, row->label, &tile, range, weighs, x, u, &sums);
         leave_tile<loss::KIND>(&waiting, turn + at.warp, at.thread, weighs != WEIGHS_NOTHING, &sums);
         if (single)
             __syncwarp();

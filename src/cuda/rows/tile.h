@@ -90,7 +90,38 @@ ALWAYS_INLINE void gather_halves(const tile *tile, const uint16_t *from, uint2 o
         }
     }
 }
+
+/* Whether a row ends in the last line of a tile, as one of 1000 classes does: the others ask nothing. */
+ALWAYS_INLINE bool ends_in_last_line(const tile *tile) {
+    return tile->count > ORDER_TILE - ORDER_LANES;
+}
+
+/* Four numbers of each line at a time, as floats or as pairs of 16 bits. Beyond the last class the tile's first four
+ * stand in, which change no extreme: their exponentials are to be dropped. What stands for -inf would have to be asked
+ * about for each number. */
+template <typename four, typename number>
+ALWAYS_INLINE void read_lines(const tile *tile, const number *from, four *read) {
+    if (tile->count == ORDER_TILE) {
+        EACH_LINE read[line] = *(const four *)own_place(tile, from, line, 0);
+    } else if (ends_in_last_line(tile)) {
+        EACH_LINE read[line] =
+            *(const four *)(line < ORDER_LINES - 1 || is_in(tile, line, 0) ? own_place(tile, from, line, 0) : from);
+    } else {
+        EACH_LINE read[line] = *(const four *)(is_in(tile, line, 0) ? own_place(tile, from, line, 0) : from);
+    }
+}
 #endif
+
+/* The exponentials of such numbers. */
+ALWAYS_INLINE void drop_beyond(const tile *tile, own_numbers x) {
+    if (tile->count == ORDER_TILE)
+        return;
+    const int last = ORDER_LINES - 1;
+    if (tile->count > last * ORDER_LANES)
+        EACH_OWN x[last][own] = is_in(tile, last, 0) ? x[last][own] : 0;
+    else
+        EACH_NUMBER x[line][own] = is_in(tile, line, 0) ? x[line][own] : 0;
+}
 
 ONCE_A_ROW void fill_anyhow(const tile *tile, const void *from, int32_t dtype, int64_t stride) {
     __syncwarp();
@@ -174,8 +205,9 @@ ALWAYS_INLINE void gather_weights(const cuda_row *job, int64_t target, const til
 
 /* ------------------------------------------------------------------- sums -- */
 
-/* Logits of a tile, and their extremes. */
-template <row_access access>
+/* Logits of a tile, and their extremes. What stands in beyond the last class is to be dropped, or is -inf: that is for
+ * kernels which have no register to spare. */
+template <row_access access, bool drops = access == ROW_VECTORS>
 ALWAYS_INLINE own_range gather_logits(const cuda_row *job, int64_t input, const tile *tile, own_numbers x) {
     const int32_t dtype = job->dtype[CUDA_ROW_INPUT];
 #if ROW_KEEPS_NAN
@@ -184,10 +216,26 @@ ALWAYS_INLINE own_range gather_logits(const cuda_row *job, int64_t input, const 
         const uint16_t *from = (const uint16_t *)job->data[CUDA_ROW_INPUT] + input + tile->index * ORDER_TILE;
         if (access == ROW_LOOSE)
             read_fours(tile, from, (uint16_t)0xff80u, half);
+        else if (drops)
+            read_lines(tile, from, half);
         else
             gather_halves(tile, from, make_uint2(0xff80ff80u, 0xff80ff80u), half);
         unpack_rows(false, half, x);
         return range_of_pairs(half);
+    }
+#endif
+#if !defined(ONEPASS_REAL_F64)
+    if (drops && dtype == ONEPASS_F32) {
+        vector read[ORDER_LINES];
+        read_lines(tile, (const real *)job->data[CUDA_ROW_INPUT] + input + tile->index * ORDER_TILE, read);
+        EACH_LINE unpack_vector(read[line], x[line]);
+        return range_of(tile, x);
+    }
+    if (drops) {
+        uint2 half[ORDER_LINES];
+        read_lines(tile, (const uint16_t *)job->data[CUDA_ROW_INPUT] + input + tile->index * ORDER_TILE, half);
+        unpack_rows(dtype == ONEPASS_F16, half, x);
+        return range_of(tile, x);
     }
 #endif
     gather_row<access>(tile, job->data[CUDA_ROW_INPUT], dtype, input, job->class_stride[0], ROW_NO_LOGIT, x);
@@ -257,19 +305,22 @@ ALWAYS_INLINE void sum_lanes_in_order(const tile *tile, const own_numbers x, rea
 }
 
 /* Logits become exponentials, the label's 0, of which the lanes are added up. Returns the largest logit. */
+template <bool drops>
 ALWAYS_INLINE real sum_lanes_of_tile(const cuda_row *job, int label_place, const tile *tile, own_range range,
                                      own_numbers x, real *lane) {
     const real largest = warp_largest_or_nan(range.largest);
     const softmax_shift shift = shift_of(job, largest);
     const softmax softmax = softmax_of_job(job);
     exponentiate(&softmax, &shift, tile, is_calm_tile(&softmax, &shift, range.smallest), x);
+    if (drops)
+        drop_beyond(tile, x);
     leave_label_out(tile, label_place, x);
     sum_lanes_in_order(tile, x, lane);
     return largest;
 }
 
 /* The same with all sums of the tile. */
-template <row_kind kind>
+template <row_kind kind, bool drops>
 ALWAYS_INLINE void sum_tile(const cuda_row *job, int64_t label, const tile *tile, own_range range, weighing weighs,
                             own_numbers x, const own_numbers u, tile_sums *sums) {
     sums->largest = warp_largest_or_nan(range.largest);
@@ -278,6 +329,8 @@ ALWAYS_INLINE void sum_tile(const cuda_row *job, int64_t label, const tile *tile
         sum_weights(tile, &shift, weighs, x, u, sums);
     const softmax softmax = softmax_of_job(job);
     exponentiate(&softmax, &shift, tile, is_calm_tile(&softmax, &shift, range.smallest), x);
+    if (drops)
+        drop_beyond(tile, x);
     if (kind == ROW_PROBABILITIES) {
         sums->others = sum_without_leading(tile, row_most_of_tile(&softmax, &shift), x, &sums->leading);
     } else {
