@@ -258,18 +258,20 @@ typedef struct cuda_row {
     uint8_t reduction;
     uint8_t skip_if_one;
     uint8_t reads_state;
-    uint8_t shard;         /* shard_step */
-    uint8_t sums_of_tile;  /* numbers of a tile in tile_sums */
-    uint8_t over_weights;  /* a mean is divided by what is in the workspace */
-    uint8_t over_elements; /* rows count as 1 there, though they have weights */
-    uint8_t weighs;        /* u_c are needed */
-    uint8_t needs_lse;     /* slopes depend on it */
-    uint8_t completes;     /* or something else does */
-    uint8_t finishes;      /* rows have values or states to be written */
-    uint8_t counts;        /* of a forward kernel: it also counts the rows that take part, for the next launch */
-    uint8_t simple;        /* of rows of few classes: there is nothing about them but labels, which lie side by side */
-    uint8_t sums;          /* the same: a block has a tile of rows, and adds up their terms itself */
-    uint8_t lines;         /* the same: of as many rows as it has threads, or as a warp has, which a block has */
+    uint8_t shard;          /* shard_step */
+    uint8_t sums_of_tile;   /* numbers of a tile in tile_sums */
+    uint8_t over_weights;   /* a mean is divided by what is in the workspace */
+    uint8_t over_elements;  /* rows count as 1 there, though they have weights */
+    uint8_t weighs;         /* u_c are needed */
+    uint8_t needs_lse;      /* slopes depend on it */
+    uint8_t completes;      /* or something else does */
+    uint8_t finishes;       /* rows have values or states to be written */
+    uint8_t counts;         /* of a forward kernel: it also counts the rows that take part, for the next launch */
+    uint8_t simple;         /* of rows of few classes: there is nothing about them but labels, which lie side by side */
+    uint8_t has_parameters; /* the same: some of the loss are not 0 */
+    uint8_t in_vectors;     /* the same: those of a warp can be moved 16 bytes at a time */
+    uint8_t sums;           /* the same: a block has a tile of rows, and adds up their terms itself */
+    uint8_t lines;          /* the same: of as many rows as it has threads, or as a warp has, which a block has */
     int32_t group; /* rows of a block; where threads have rows, 1: of those that lie as the kernel likes it; where
                       warps share them out, log2 of how many do */
     cuda_softmax softmax;

@@ -11,6 +11,7 @@
 #include "cuda/rows/any.h"
 #include "cuda/rows/aside.h"
 #include "cuda/rows/picked.h"
+#include "cuda/rows/sized.h"
 #include "cuda/rows/told.h"
 
 #if defined(ONEPASS_REAL_F64)
@@ -90,6 +91,20 @@ template <typename loss> ALWAYS_INLINE void run_rows_fewer_forward(const cuda_ro
 template <typename loss> ALWAYS_INLINE void run_rows_fewer_both(const cuda_row *job) {
     run_few<loss, true, CUDA_FEWER_CLASSES>(job);
 }
+#if !defined(ONEPASS_REAL_F64)
+template <typename loss> ALWAYS_INLINE void run_rows_sized_forward(const cuda_row *job) {
+    run_sizes<loss, false, CUDA_FEWER_CLASSES, 2>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_sized_both(const cuda_row *job) {
+    run_sizes<loss, true, CUDA_FEWER_CLASSES, 2>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_sized_more_forward(const cuda_row *job) {
+    run_sizes<loss, false, CUDA_FEW_CLASSES, 20>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_sized_more_both(const cuda_row *job) {
+    run_sizes<loss, true, CUDA_FEW_CLASSES, 20>(job);
+}
+#endif
 template <typename loss> ALWAYS_INLINE void run_rows_aside(const cuda_row *job) {
     run_aside<loss, CUDA_ASIDE_WARPS>(job);
 }

@@ -243,6 +243,54 @@ static bool is_simple(const job *job, bool in_one_piece) {
            !rows->log_sum_exp.data && !(rows->state && !rows->reads_state) && !needs_lse(job);
 }
 
+/* Whether 32 such rows begin at multiples of 16 bytes, and so do those of each class where they lie side by side. */
+static bool is_in_vectors(const view *view, int64_t class_stride, bool in_one_piece) {
+    const int64_t size = (int64_t)dtype_size(view->dtype);
+    return is_aligned(view, 16) &&
+           (in_one_piece || (class_stride * size % 16 == 0 &&
+                             (view->ndim == 1 || (view->shape[1] % WARP == 0 && view->stride[0] * size % 16 == 0))));
+}
+
+static bool has_few_vectors(const job *job, bool in_one_piece) {
+    const row_job *rows = &job->rows;
+    return is_in_vectors(&job->operand[0], rows->class_stride[0], in_one_piece) &&
+           (!job->gradient[0].data || is_in_vectors(&job->gradient[0], rows->gradient_stride[0], in_one_piece));
+}
+
+/* Simple rows are had by code that is made for their number of classes, in these ways or, floats side by side, one by
+ * one. Their gradient is of their type. For floats in one piece and their gradient it does not pay from 29 classes on:
+ * 5 % longer on an H200. */
+static bool is_sized(const job *job, bool in_one_piece) {
+    const view *input = &job->operand[0], *gradient = &job->gradient[0];
+    if (in_one_piece && gradient->data && input->dtype == ONEPASS_F32 && job->rows.classes > 28)
+        return false;
+    return is_simple(job, in_one_piece) && (!gradient->data || gradient->dtype == input->dtype) &&
+           (has_few_vectors(job, in_one_piece) || (!in_one_piece && input->dtype == ONEPASS_F32));
+}
+
+/* Whether a loss has parameters that are not 0, but for those that are not its own affair. */
+static bool has_parameters(const job *job) {
+    const onepass_loss_info *info = &job->loss->info;
+    bool has = false;
+    for (int32_t i = 0; i < info->parameter_count; i++) {
+        const char *name = info->parameter[i].name;
+        const bool own = strcmp(name, "ignore_index") != 0 && strcmp(name, "temperature") != 0;
+        has |= own && wide_bits(job->parameter[i]) != 0;
+    }
+    return has;
+}
+
+static cuda_variant few_variant(const job *job, bool in_one_piece) {
+    const bool more = job->rows.classes > CUDA_FEWER_CLASSES;
+    if (is_sized(job, in_one_piece) && job->gradient[0].data)
+        return more ? variant_rows_sized_more_both : variant_rows_sized_both;
+    if (is_sized(job, in_one_piece))
+        return more ? variant_rows_sized_more_forward : variant_rows_sized_forward;
+    if (job->gradient[0].data)
+        return more ? variant_rows_few_both : variant_rows_fewer_both;
+    return more ? variant_rows_few_forward : variant_rows_fewer_forward;
+}
+
 /* Warps that share out a row have every 32nd of its classes at most. */
 static bool is_short_for_warps(int64_t stride) {
     return is_short(stride) && is_short(stride * WARP);
@@ -269,9 +317,7 @@ static cuda_variant row_variant(const job *job, bool *in_one_piece) {
         return variant_rows_any;
     const bool whole = rows->shard.step == SHARD_NONE; /* threads that have a row want all of it */
     if (whole && !weighs && is_few(job, in_one_piece))
-        return rows->classes > CUDA_FEWER_CLASSES ? gradient ? variant_rows_few_both : variant_rows_few_forward
-               : gradient                         ? variant_rows_fewer_both
-                                                  : variant_rows_fewer_forward;
+        return few_variant(job, *in_one_piece);
     const bool vectors = has_vectors(job), backward = gradient && rows->state && rows->reads_state;
     if (whole && !weighs && rows->class_stride[0] != 1 && rows->classes <= ORDER_TILE && lies_aside(job))
         return rows->classes > CUDA_ASIDE_KEPT * CUDA_ASIDE_WARPS ? variant_rows_aside_wide : variant_rows_aside;
@@ -295,9 +341,14 @@ static cuda_variant row_variant(const job *job, bool *in_one_piece) {
     return weighs ? variant_rows_weighed_forward : variant_rows_forward;
 }
 
+static bool is_sized_variant(cuda_variant variant) {
+    return variant == variant_rows_sized_forward || variant == variant_rows_sized_both ||
+           variant == variant_rows_sized_more_forward || variant == variant_rows_sized_more_both;
+}
+
 /* Whether a thread has all classes of a row in its registers, */
 static bool is_few_variant(cuda_variant variant) {
-    return variant == variant_rows_few_forward || variant == variant_rows_few_both ||
+    return is_sized_variant(variant) || variant == variant_rows_few_forward || variant == variant_rows_few_both ||
            variant == variant_rows_fewer_forward || variant == variant_rows_fewer_both;
 }
 
@@ -376,6 +427,10 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
     case variant_rows_few_both:
     case variant_rows_fewer_forward:
     case variant_rows_fewer_both:
+    case variant_rows_sized_forward:
+    case variant_rows_sized_both:
+    case variant_rows_sized_more_forward:
+    case variant_rows_sized_more_both:
         return (row_block){ROW_THREADS / WARP, ROW_THREADS};
     case variant_rows_aside:
         return (row_block){CUDA_ASIDE_WARPS, WARP};
@@ -444,9 +499,11 @@ static void plan_row_shape(const job *job, int32_t multiprocessors, cuda_launch 
         launch->blocks = (uint32_t)least(launch->blocks, SKIPPING_BLOCKS);
     if (!fixed)
         row->group = (int32_t)block.rows;
-    if (is_few_variant(launch->variant)) /* of one line, or of this and the next */
-        launch->shared_memory =
-            (uint32_t)((row->lines > 1 ? 2 : 1) * ROW_THREADS * CUDA_FEW_PITCH(row->classes) * (int64_t)sizeof(float));
+    if (is_few_variant(launch->variant)) { /* of one line, or of this and the next; of terms in any case */
+        const size_t size = is_sized_variant(launch->variant) ? dtype_size(job->operand[0].dtype) : sizeof(float);
+        const int64_t numbers = (row->lines > 1 ? 2 : 1) * CUDA_FEW_PITCH(row->classes);
+        launch->shared_memory = ROW_THREADS * (uint32_t)most(numbers * (int64_t)size, sizeof(float));
+    }
 }
 
 /* -------------------------------------------------------------------- steps -- */
@@ -496,6 +553,8 @@ static void plan_rows(const job *given, int32_t multiprocessors, cuda_launch *la
     if (keeps_rows(launch->variant)) {
         row->group = is_few_variant(launch->variant) ? in_one_piece : log2_warps_of_row(job);
         row->simple = is_simple(job, in_one_piece);
+        row->has_parameters = has_parameters(job);
+        row->in_vectors = has_few_vectors(job, in_one_piece);
         row->lines = (uint8_t)(is_few_variant(launch->variant) ? lines_of_block(job, multiprocessors)
                                                                : lines_aside(job, multiprocessors));
         if (job->rows.reads_state) /* the row is at hand: what it comes to is computed anew, with the same bits */
