@@ -84,18 +84,18 @@ ALWAYS_INLINE double wide_exp2(double x) {
 /* 2/13 to 2/3, and log 2. A GPU has them where a kernel's parameters are: as part of the code each would take two
  * instructions a row. */
 #if defined(__CUDACC__)
-static __constant__ double wide_log_table[] = {
+#define WIDE_TABLE static __constant__ double
 #else
-static const double wide_log_table[] = {
+#define WIDE_TABLE static const double
 #endif
-    0x1.3b13b13b13b14p-3,
-    0x1.745d1745d1746p-3,
-    0x1.c71c71c71c71cp-3,
-    0x1.2492492492492p-2,
-    0x1.999999999999ap-2,
-    0x1.5555555555555p-1,
-    WIDE_LN_2,
-    WIDE_LN_2_LOW};
+WIDE_TABLE wide_log_table[] = {0x1.3b13b13b13b14p-3,
+                               0x1.745d1745d1746p-3,
+                               0x1.c71c71c71c71cp-3,
+                               0x1.2492492492492p-2,
+                               0x1.999999999999ap-2,
+                               0x1.5555555555555p-1,
+                               WIDE_LN_2,
+                               WIDE_LN_2_LOW};
 
 /* log(1 + a / b) for a >= 0 and a normal b > 0, by one division. (a + b) / b = 2^k q; the difference of the numbers'
  * bits is nearly that of their logarithms, so q is between 2/3 and 3/2, and log q = 2 atanh(s) with s = (q - 1) / (q +

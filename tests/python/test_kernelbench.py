@@ -122,11 +122,26 @@ def test_holds_one_loss_and_all_sources(file, folder):
 QUICK = os.environ.get("ONEPASS_TEST_QUICK") == "1"
 
 
+def spills(told):
+    """The functions of which ptxas tells, with the bytes that they store and load for want of registers."""
+    found = re.findall(r"Function properties for (\w+)\s+\d+ bytes stack frame, (\d+) bytes spill stores, "
+                       r"(\d+) bytes spill loads", told)
+    return [(function, int(stores) + int(loads)) for function, stores, loads in found]
+
+
+def allowed_spills(function, kernels):
+    """Of a kernel what tests/kernels_allowed.txt says; of a function that is called, the most of those that may."""
+    table = (pathlib.Path(__file__).parents[1] / "kernels_allowed.txt").read_text().splitlines()
+    allowed = {line.split()[0]: int(line.split()[2]) for line in table if line and not line.startswith("#")}
+    callers = [function] if function in kernels else kernels
+    return max(bytes if caller.endswith(variant) else 0 for caller in callers for variant, bytes in allowed.items())
+
+
 @pytest.mark.parametrize("file", ["98_relative_entropy.py", *ROWS, *VECTORS] if QUICK else FILES)
 def test_cuda_source_compiles(file, folder, tmp_path):
-    """Without spills but those of the library's own rows, to no more kernels than it launches, and without a function
-    of the library that is not in it. A quick run leaves out the machine code of those that may spill, and of the pairs
-    all but the one with functions and a divisor of its own: the step `kernels` looks at the same code."""
+    """With no more spills than the library's own kernels may have, to no more kernels than it launches, and without a
+    function of the library that is not in it. A quick run leaves out the machine code of rows and vectors, and of the
+    pairs all but the one with functions and a divisor of its own: the step `kernels` looks at the same code."""
     nvcc = shutil.which("nvcc")
     if not nvcc:
         pytest.skip("nvcc is not here")
@@ -137,7 +152,8 @@ def test_cuda_source_compiles(file, folder, tmp_path):
                            "-o", "mean.o", "mean.cu"], cwd=tmp_path, capture_output=True, text=True, timeout=600)
     told = done.stdout + done.stderr
     assert done.returncode == 0, told
-    assert "Registers are spilled" not in told or file not in PAIRS, told
+    for function, spilled in spills(told):
+        assert file not in PAIRS or spilled <= allowed_spills(function, KERNELS[FILES[file]]), told
     if as_ptx:
         ptx = (tmp_path / "mean.o").read_text()
         compiled = re.findall(r"\.entry (\w+)", ptx)
