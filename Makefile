@@ -45,7 +45,7 @@ check: ## the quick lane, after every edit: this machine's instruction set, no k
 	@tests/quietly.sh $(CHECK)/build.log cmake --build $(CHECK) -j $(JOBS) --target $(CHECK_TESTS) onepass_demo
 	@cd $(CHECK) && ONEPASS_TEST_QUICK=1 OMP_WAIT_POLICY=passive ctest -j $(JOBS) --output-on-failure --progress -R "^($(subst $(space),|,$(CHECK_TESTS))|demo_is_right)$$"
 
-test: ## everything but the GPU: tests, sanitizers, fuzzer, both compilers, the other architecture (some twenty minutes on two cores)
+test: ## everything but the GPU: tests, sanitizers, fuzzer, both compilers, the other architecture (a quarter of an hour on two cores)
 	@JOBS=$(JOBS) tests/run_all.sh
 
 test-full: ## the same with all instruction sets, tests and kernels in every step (an hour)

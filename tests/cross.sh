@@ -2,7 +2,7 @@
 # The same bits on the other architecture, by a cross compiler and user-mode emulation; and on this one with the
 # instruction sets that this machine does not have. Builds in build-cross/; the release build of build-test/ is used.
 #
-# Emulation is slow. Unless TEST=full, each emulated set checks a sixteenth of the golden file, and all types of every
+# Emulation is slow. Unless TEST=full, each emulated set checks one of 32 parts of the golden file, and all types of every
 # loss; that the bits in there are right is proven elsewhere. The bytes of accumulators are compared too. JOBS is the number of
 # processes.
 set -u
@@ -43,7 +43,7 @@ list() {
             done
         else
             part=$((part + 1))
-            echo "$1 $2 $set golden --check tests/golden.txt $part/16"
+            echo "$1 $2 $set golden --check tests/golden.txt $part/32"
         fi
     done
     echo "$1 $2 $set test_accumulator_bytes"

@@ -230,7 +230,10 @@ step_python() {
 step_tool() {
     find_python numpy hypothesis safetensors ml_dtypes
     build $work/release "onepass_tool onepass_oracle_shared" || return
-    PYTHONPATH=$work/release/python ONEPASS_TOOL=$work/release/cli/onepass run_pytest tests/cli || return
+    export ONEPASS_TOOL=$work/release/cli/onepass PYTHONPATH=$work/release/python
+    run_pytest tests/cli/test_large.py || return # not quick: these are large
+    [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1
+    run_pytest tests/cli --ignore tests/cli/test_large.py || return
     [ ! -x $work/sanitize/cli/onepass ] ||
         ASAN_OPTIONS=detect_leaks=0 ONEPASS_TEST_QUICK=1 ONEPASS_TOOL=$work/sanitize/cli/onepass run_pytest tests/cli/test_files.py \
             tests/cli/test_broken_files.py tests/cli/test_random.py tests/cli/test_outputs.py tests/cli/test_masks.py

@@ -2,7 +2,7 @@
 #
 #   ONEPASS_TOOL=build/cli/onepass python -m pytest -n auto tests/cli
 #
-# With ONEPASS_TEST_QUICK=1 the large files are smaller.
+# With ONEPASS_TEST_QUICK=1 the large files are smaller, and of tests with 100 cases and more one of six runs.
 import os
 import sys
 import tempfile
@@ -36,6 +36,12 @@ def pytest_report_header(config):
         f"tool: {os.environ['ONEPASS_TOOL']}",
         f"files by numpy {numpy.__version__}, ml_dtypes {ml_dtypes.__version__}, safetensors {safetensors.__version__}",
     ]
+
+
+def pytest_collection_modifyitems(config, items):
+    import thinning
+
+    thinning.leave_out(config, items, 100)
 
 
 @pytest.fixture

@@ -93,27 +93,11 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("borrowing", borrowings(), indirect=True)
 
 
-# With ONEPASS_TEST_QUICK=1, of a test with so many cases or more one of five runs, each time another of every loss.
-MANY_CASES, KEPT = 36, 5
-
-
-def thinned(items):
-    """The cases that a quick run leaves out."""
-    cases = {}
-    for item in items:
-        cases.setdefault(item.nodeid.split("[")[0], []).append(item)
-    return [item for own in cases.values() if len(own) >= MANY_CASES
-            for index, item in enumerate(own) if (index + index // KEPT) % KEPT]
-
-
 def pytest_collection_modifyitems(config, items):
-    left_out = [] if HAS_GPU else [item for item in items if item.get_closest_marker("gpu")]
-    if os.environ.get("ONEPASS_TEST_QUICK") == "1":
-        left_out += [item for item in thinned(items) if item not in left_out]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        gone = set(left_out)
-        items[:] = [item for item in items if item not in gone]
+    import thinning
+
+    without_gpu = () if HAS_GPU else [item for item in items if item.get_closest_marker("gpu")]
+    thinning.leave_out(config, items, 36, without_gpu)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 # PyTorch's override protocol: whoever overrides functions (subclasses, function modes, fx) sees one call of the public
 # function with the arguments that were given, and under patch_torch PyTorch's own function.
+import os
 import inspect
 import pickle
 import subprocess
@@ -179,7 +180,7 @@ torch.testing.assert_close(found.as_subclass(torch.Tensor), F.mse_loss(p, t, red
 """
 
 
-@pytest.mark.parametrize("chosen", ["nothing", "device"])
+@pytest.mark.parametrize("chosen", ["device"] if os.environ.get("ONEPASS_TEST_QUICK") == "1" else ["nothing", "device"])
 def test_compiled(chosen):
     """Of a subclass, whose own answer calls the function again; and where a device was chosen, which is a mode. In a
     process of its own, since torch.compile remembers what it found in torch.nn.functional at first."""
