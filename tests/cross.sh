@@ -2,9 +2,9 @@
 # The same bits on the other architecture, by a cross compiler and user-mode emulation; and on this one with the
 # instruction sets that this machine does not have. Builds in build-cross/; the release build of build-test/ is used.
 #
-# Emulation is slow. Unless TEST=full, each emulated set checks one of 32 parts of the golden file, and all types of every
-# loss; that the bits in there are right is proven elsewhere. The bytes of accumulators are compared too. JOBS is the number of
-# processes.
+# Emulation is slow. Unless TEST=full, each emulated set checks one of 32 parts of the golden file, and all types of
+# every loss; that the bits in there are right is proven elsewhere. The bytes of accumulators are compared too. JOBS is
+# the number of processes.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 work=build-test/emulated

@@ -1,7 +1,7 @@
 # PyTorch's override protocol: whoever overrides functions (subclasses, function modes, fx) sees one call of the public
 # function with the arguments that were given, and under patch_torch PyTorch's own function.
-import os
 import inspect
+import os
 import pickle
 import subprocess
 import sys
