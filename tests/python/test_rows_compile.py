@@ -119,6 +119,8 @@ def test_inductor(device):
 
 @pytest.mark.parametrize("name", ["cross_entropy", "cross_entropy_with_probabilities", "nll"])
 def test_the_operators_are_as_they_say(name):
+    import onepass._rows_operators  # which registers them: the package does so when they are first needed
+
     shape = (4, 1100)
     input = logits_of(shape).requires_grad_()
     target = labels_of(shape) if name != "cross_entropy_with_probabilities" else probabilities_of(shape)
