@@ -179,6 +179,41 @@ static void test_bad_labels(int32_t dtype) {
         }
 }
 
+/* A mean whose divisor is counted: with an upstream gradient of 1 nothing is written, with another all is. */
+static void test_skip_if_one(int32_t dtype) {
+    static const int64_t sizes[] = {10, 21, 1000, 4096};
+    for (int i = 0; i < COUNT(sizes); i++)
+        for (int one = 0; one < 2; one++) {
+            char difference[200], kernel[96] = "";
+            job job;
+            const row_case c = {.loss = "cross_entropy",
+                                .dtype = dtype,
+                                .target = ONEPASS_I64,
+                                .gradient = dtype,
+                                .rows = 40,
+                                .classes = sizes[i],
+                                .wanted = ROW_GRADIENT,
+                                .some_ignored = true,
+                                .upstream = true,
+                                .seed = (uint64_t)i};
+            prepared_row_case *expected = row_prepare(&c), *got = row_prepare(&c);
+            expected->call.flags = got->call.flags = ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
+            for (int k = 0; one && k < 2; k++) {
+                prepared_row_case *p = k ? got : expected;
+                row_store(p, p->call.upstream, 0, -1, 1);
+            }
+            if (CHECK_OK(onepass_run(&expected->call), "skipping") &&
+                CHECK_OK(onepass_plan(&got->call, &job), "skipping") &&
+                run_steps(&job, c.seed, "skipping", kernel, sizeof kernel)) {
+                const bool equal = row_equal(expected, got->block, difference, sizeof difference);
+                CHECK(equal, "%lld classes, upstream gradient %d of 1; %s: %s", (long long)c.classes, one, kernel,
+                      difference);
+            }
+            row_free(expected);
+            row_free(got);
+        }
+}
+
 /* Classes that are shared out. */
 static onepass_status run_share(const onepass_call *call, const char *what) {
     char kernel[96] = "";
@@ -250,6 +285,7 @@ int main(int argc, char **argv) {
         }
         test_lost_labels(dtype);
         test_bad_labels(dtype);
+        test_skip_if_one(dtype);
         test_long_rows(dtype, quick);
         test_shards(in_double, quick);
         check_launched(dtype);

@@ -655,6 +655,8 @@ static bool plan_before(const job *job, int step, int32_t multiprocessors, cuda_
         onepass_cuda_plan(&weights, multiprocessors, launch);
         return step == 0;
     }
+    weights.upstream = job->upstream; /* where nothing is done if that is 1, nothing is counted */
+    weights.skip_if_one = job->skip_if_one;
     if (step == 0)
         onepass_cuda_plan_row_weights(&weights, launch);
     else if (step == 1 && !counts_rows(&weights))

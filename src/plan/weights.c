@@ -20,7 +20,7 @@ static void plan_row_weights(const job *weighted, job *weights) {
     *weights = *weighted;
     weights->family = FAMILY_ROW_WEIGHTS;
     weights->reduction = ONEPASS_SUM;
-    weights->over_weights = false;
+    weights->over_weights = weights->skip_if_one = false;
     weights->divisor = 1;
     weights->terms = NULL;
     weights->upstream.data = weights->value.data = weights->divided_by.data = NULL;

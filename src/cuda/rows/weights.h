@@ -52,6 +52,8 @@ ALWAYS_INLINE void run_row_count(const cuda_row *job) {
                           (uintptr_t)job->data[CUDA_ROW_TARGET] % 16 == 0;
     unsigned own = 0;
     int64_t first = 0;
+    if (is_done_before(job))
+        return;
     if (in_fours && job->dtype[CUDA_ROW_TARGET] == ONEPASS_I64)
         first = count_fours<int64_t>(job, &own);
     else if (in_fours && job->dtype[CUDA_ROW_TARGET] == ONEPASS_I32 && job->ignore_index == (int32_t)job->ignore_index)
