@@ -109,6 +109,34 @@ static void test_many_rows(void) {
             }
 }
 
+/* As PyTorch mostly has them: floats row behind row, labels of 64 bits, and blocks that have several tiles of rows. */
+static void test_plain_rows(void) {
+    static const char *const losses[] = {"cross_entropy", "log_prob", "poly", "softmax_focal",
+                                         "generalized_cross_entropy"};
+    static const int64_t sizes[] = {10, 2, 16, 4, 12, 8};
+    static const int32_t wanted[] = {ROW_VALUE, ROW_VALUE | ROW_GRADIENT, ROW_GRADIENT};
+    uint64_t seed = 0;
+    for (int l = 0; l < COUNT(losses); l++)
+        for (int w = 0; w < COUNT(wanted); w++, seed++) {
+            char text[600];
+            const row_case c = {.loss = losses[l],
+                                .dtype = ONEPASS_F32,
+                                .target = ONEPASS_I64,
+                                .gradient = ONEPASS_F32,
+                                .rows = seed % 2 ? 5120 : 4700,
+                                .classes = sizes[seed % COUNT(sizes)],
+                                .wanted = wanted[w],
+                                .some_ignored = l < 2,
+                                .upstream = w == 2 && l % 2,
+                                .seed = seed};
+            prepared_row_case *expected = row_prepare(&c);
+            row_describe(&c, text, sizeof text);
+            if (CHECK_OK(onepass_run(&expected->call), text))
+                run_shape(&c, expected, (cuda_shape){.tiles_per_block = 1 + 3 * (int32_t)(seed % 3)}, text);
+            row_free(expected);
+        }
+}
+
 /* Rows of more tiles than can wait: the label in a later span. */
 static void test_long_rows(int32_t dtype, bool quick) {
     for (int i = quick; i < 3; i++) {
@@ -278,6 +306,7 @@ int main(int argc, char **argv) {
         if (!in_double) {
             test_main_paths();
             test_many_rows();
+            test_plain_rows();
         }
         for (uint64_t seed = 0; seed < cases; seed++) {
             const row_case c = row_draw(seed, in_double);

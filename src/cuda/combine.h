@@ -74,33 +74,30 @@ ALWAYS_INLINE bool tell_block(bool known, bool *shared) {
     return *shared;
 }
 
-/* The last block to come here adds up the partial sums of all; returns whether this
- * thread has the sums. Those of few blocks are added up by the warp that brings the last
- * one, which need not wait for its block (0.8 us), and by a shorter code if they are
- * fewer still (0.15 us). */
-template <int sums> ALWAYS_INLINE bool combine_blocks(void *workspace, double *node, double *sum) {
+/* The last block to come here, whose first warp knows that it is, adds up the partial sums of all; returns whether this
+ * thread has the sums. Few of them are added up by that warp alone, which need not wait for its block (0.8 us), and by
+ * a shorter code if they are fewer still (0.15 us). */
+template <int sums>
+ALWAYS_INLINE bool combine_partials(void *workspace, int64_t count, bool last, double *node, double *sum) {
     __shared__ bool is_last;
     const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP, warps = blockDim.x / ORDER_WARP;
-    unsigned *counter = (unsigned *)workspace;
-    double *partial = (double *)workspace + CUDA_WORKSPACE_HEAD / sizeof(double);
-    const int64_t blocks = gridDim.x;
-    const bool last = warp == 0 && leave_sums<sums>(counter, partial, sum, thread);
-    const bool by_one_warp = blocks <= GROUP;
+    const double *partial = (const double *)workspace + CUDA_WORKSPACE_HEAD / sizeof(double);
+    const bool by_one_warp = count <= GROUP;
     if (by_one_warp ? !last : !tell_block(last, &is_last))
         return false;
-    if (blocks <= 2 * ORDER_WARP) {
+    if (count <= 2 * ORDER_WARP) {
 #pragma unroll
         for (int i = 0; i < sums; i++)
-            sum[i] = order_neighbours(pair_sum(partial + i * blocks, 2 * thread, blocks), ORDER_WARP);
+            sum[i] = order_neighbours(pair_sum(partial + i * count, 2 * thread, count), ORDER_WARP);
     } else {
         int groups = 1;
-        while (groups * GROUP < blocks)
+        while (groups * GROUP < count)
             groups *= 2;
 #pragma unroll 1
         for (int group = warp; group < groups; group += warps) {
 #pragma unroll
             for (int i = 0; i < sums; i++) {
-                sum[i] = group_sum(partial + i * blocks, (int64_t)group * GROUP, blocks, thread);
+                sum[i] = group_sum(partial + i * count, (int64_t)group * GROUP, count, thread);
                 if (thread == 0)
                     node[i * groups + group] = sum[i];
             }
@@ -115,8 +112,16 @@ template <int sums> ALWAYS_INLINE bool combine_blocks(void *workspace, double *n
         }
     }
     if (thread == 0)
-        *counter = 0;
+        *(unsigned *)workspace = 0;
     return thread == 0;
+}
+
+/* One a block. */
+template <int sums> ALWAYS_INLINE bool combine_blocks(void *workspace, double *node, double *sum) {
+    double *partial = (double *)workspace + CUDA_WORKSPACE_HEAD / sizeof(double);
+    const bool last =
+        threadIdx.x < ORDER_WARP && leave_sums<sums>((unsigned *)workspace, partial, sum, (int)threadIdx.x);
+    return combine_partials<sums>(workspace, gridDim.x, last, node, sum);
 }
 
 /* A block's sums, known to its first warp, become part of those of all; returns whether this thread has the latter. */

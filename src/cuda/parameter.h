@@ -201,6 +201,9 @@ enum {
 /* Tiles of a row, or of the rows that a block has at a time, whose sums wait in shared memory to be joined. */
 #define CUDA_MOST_ROW_TILES 512
 
+/* Bytes of those of a tile, with those of weights. */
+#define CUDA_WAITING_SIZE (4 * (int)sizeof(double) + (int)sizeof(float))
+
 /* A lane describes a row: so many have a block, or a warp, at most. */
 #define CUDA_MOST_GROUP 32
 
@@ -227,6 +230,10 @@ enum {
 
 /* With so few, more warps share a multiprocessor. */
 #define CUDA_FEWER_CLASSES 16
+
+/* Blocks of a multiprocessor that stay for all rows of few classes, for values and with gradients. */
+#define CUDA_PLAIN_BLOCKS      7
+#define CUDA_PLAIN_BLOCKS_BOTH 5
 
 /* Warps of a block that goes through shared memory: each has a tile of it. */
 #define CUDA_ANY_WARPS(size) ((size) == 8 ? 2 : 4)
@@ -272,8 +279,10 @@ typedef struct cuda_row {
     uint8_t in_vectors;     /* the same: those of a warp can be moved 16 bytes at a time */
     uint8_t sums;           /* the same: a block has a tile of rows, and adds up their terms itself */
     uint8_t lines;          /* the same: of as many rows as it has threads, or as a warp has, which a block has */
-    int32_t group; /* rows of a block; where threads have rows, 1: of those that lie as the kernel likes it; where
-                      warps share them out, log2 of how many do */
+    int32_t group;       /* rows of a block; where threads have rows, 1: of those that lie as the kernel likes it; where
+                            warps share them out, log2 of how many do */
+    int32_t room;        /* bytes of a warp's prefetched tiles in shared memory */
+    int32_t target_room; /* where those of probabilities begin there; 0: they are not prefetched */
     cuda_softmax softmax;
     cuda_real kept, share; /* u_c = w_c (kept q_c + share): of smoothed probabilities */
     double smoothing;

@@ -11,7 +11,7 @@
 #include "cuda/rows/any.h"
 #include "cuda/rows/aside.h"
 #include "cuda/rows/picked.h"
-#include "cuda/rows/sized.h"
+#include "cuda/rows/plain.h"
 #include "cuda/rows/told.h"
 
 #if defined(ONEPASS_REAL_F64)
@@ -34,6 +34,7 @@ template <typename loss> struct weighing_of {
     static constexpr weighing IS = loss::KIND == ROW_PROBABILITIES ? WEIGHS_EACH : WEIGHS_ONES;
 };
 
+#if !defined(ONEPASS_REAL_F64)
 template <typename loss> ALWAYS_INLINE void run_rows_forward(const cuda_row *job) {
     run_values<loss, ROW_VECTORS, false>(job);
 }
@@ -91,7 +92,6 @@ template <typename loss> ALWAYS_INLINE void run_rows_fewer_forward(const cuda_ro
 template <typename loss> ALWAYS_INLINE void run_rows_fewer_both(const cuda_row *job) {
     run_few<loss, true, CUDA_FEWER_CLASSES>(job);
 }
-#if !defined(ONEPASS_REAL_F64)
 template <typename loss> ALWAYS_INLINE void run_rows_sized_forward(const cuda_row *job) {
     run_sizes<loss, false, CUDA_FEWER_CLASSES, 2>(job);
 }
@@ -104,13 +104,19 @@ template <typename loss> ALWAYS_INLINE void run_rows_sized_more_forward(const cu
 template <typename loss> ALWAYS_INLINE void run_rows_sized_more_both(const cuda_row *job) {
     run_sizes<loss, true, CUDA_FEW_CLASSES, 20>(job);
 }
-#endif
+template <typename loss> ALWAYS_INLINE void run_rows_plain_forward(const cuda_row *job) {
+    run_plain<loss, false>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_plain_both(const cuda_row *job) {
+    run_plain<loss, true>(job);
+}
 template <typename loss> ALWAYS_INLINE void run_rows_aside(const cuda_row *job) {
     run_aside<loss, CUDA_ASIDE_WARPS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_aside_wide(const cuda_row *job) {
     run_aside<loss, CUDA_WIDE_WARPS>(job);
 }
+#endif
 template <typename loss> ALWAYS_INLINE void run_rows_any(const cuda_row *job) {
     run_any<loss>(job);
 }

@@ -343,7 +343,8 @@ static cuda_variant row_variant(const job *job, bool *in_one_piece) {
 
 static bool is_sized_variant(cuda_variant variant) {
     return variant == variant_rows_sized_forward || variant == variant_rows_sized_both ||
-           variant == variant_rows_sized_more_forward || variant == variant_rows_sized_more_both;
+           variant == variant_rows_sized_more_forward || variant == variant_rows_sized_more_both ||
+           variant == variant_rows_plain_forward || variant == variant_rows_plain_both;
 }
 
 /* Whether a thread has all classes of a row in its registers, */
@@ -431,6 +432,8 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
     case variant_rows_sized_both:
     case variant_rows_sized_more_forward:
     case variant_rows_sized_more_both:
+    case variant_rows_plain_forward:
+    case variant_rows_plain_both:
         return (row_block){ROW_THREADS / WARP, ROW_THREADS};
     case variant_rows_aside:
         return (row_block){CUDA_ASIDE_WARPS, WARP};
@@ -441,6 +444,7 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
     case variant_rows_both_single:
         return (row_block){CUDA_VALUES_WARPS, CUDA_MOST_GROUP};
     case variant_rows_both:
+        return (row_block){tiles, job->operand[0].dtype == ONEPASS_F32 ? 8 : 16};
     case variant_rows_loose_both:
         return (row_block){tiles, tiles == 1 ? 8 : 4};
     case variant_rows_weighed_both:
@@ -462,17 +466,52 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
     }
 }
 
+/* Kernels that prefetch tiles of rows. */
+static bool prefetches(cuda_variant variant) {
+    return variant == variant_rows_both || variant == variant_rows_both_single ||
+           variant == variant_rows_weighed_forward || variant == variant_rows_weighed_shared ||
+           variant == variant_rows_weighed_both;
+}
+
 static bool has_four_warps(cuda_variant variant) {
     return variant == variant_rows_forward || variant == variant_rows_loose_forward || variant == variant_rows_shared ||
-           variant == variant_rows_loose_shared || variant == variant_rows_both_single;
+           variant == variant_rows_loose_shared || variant == variant_rows_both_single ||
+           variant == variant_rows_weighed_forward || variant == variant_rows_weighed_shared;
 }
 
 /* No more rows a block than leave some blocks to each multiprocessor, but a tile for each warp. */
 static int64_t rows_for_all(const job *job, row_block block, int64_t tiles, int32_t multiprocessors) {
     int64_t rows = least(block.rows, CUDA_MOST_GROUP);
-    while (rows > 1 && rows * tiles > block.warps && job->count / rows < 4 * (int64_t)multiprocessors)
+    const int64_t blocks = block.warps > CUDA_MOST_WARPS ? 1 : 4; /* of a multiprocessor */
+    while (rows > 1 && rows * tiles > block.warps && job->count / rows < blocks * multiprocessors)
         rows /= 2;
     return rows;
+}
+
+/* Shared memory for a tile of logits for each warp, and one of probabilities if there is so much. */
+#define MOST_ROOM (40 << 10)
+
+static void plan_room(const job *job, int64_t warps, cuda_launch *launch) {
+    cuda_row *row = &launch->parameter.row;
+    const int32_t logits = ORDER_TILE * (int32_t)dtype_size(job->operand[0].dtype);
+    row->room = logits;
+    if (job->loss->kind == ROW_PROBABILITIES) {
+        const int32_t both = logits + ORDER_TILE * (int32_t)dtype_size(job->operand[1].dtype);
+        row->target_room = launch->shared_memory + warps * both <= MOST_ROOM ? logits : 0;
+        row->room = row->target_room ? both : logits;
+    }
+    launch->shared_memory += (uint32_t)(warps * row->room);
+}
+
+static bool is_plain_variant(cuda_variant variant) {
+    return variant == variant_rows_plain_forward || variant == variant_rows_plain_both;
+}
+
+/* They stay for all tiles, and are as many as there can be at the same time. */
+static int64_t plain_blocks(cuda_variant variant, int64_t tiles, int32_t multiprocessors) {
+    const int64_t forced = onepass_cuda_shape.tiles_per_block;
+    const int64_t blocks = variant == variant_rows_plain_both ? CUDA_PLAIN_BLOCKS_BOTH : CUDA_PLAIN_BLOCKS;
+    return forced ? (tiles + forced - 1) / forced : least(tiles, blocks * multiprocessors);
 }
 
 static void plan_row_shape(const job *job, int32_t multiprocessors, cuda_launch *launch) {
@@ -483,7 +522,7 @@ static void plan_row_shape(const job *job, int32_t multiprocessors, cuda_launch 
     const bool one_tile_a_warp = launch->variant == variant_rows_both || launch->variant == variant_rows_both_wide ||
                                  launch->variant == variant_rows_loose_both ||
                                  launch->variant == variant_rows_weighed_both;
-    if (has_four_warps(launch->variant))
+    if (has_four_warps(launch->variant) || one_tile_a_warp)
         block.rows = rows_for_all(job, block, row->tiles, multiprocessors);
     if (onepass_cuda_shape.tiles_per_block && !fixed)
         block.rows = least(onepass_cuda_shape.tiles_per_block, CUDA_MOST_GROUP);
@@ -495,6 +534,8 @@ static void plan_row_shape(const job *job, int32_t multiprocessors, cuda_launch 
         block.rows = most(1, least(least(block.rows, CUDA_MOST_GROUP), CUDA_MOST_ROW_TILES / row->tiles));
     launch->blocks = (uint32_t)((job->count + block.rows - 1) / block.rows);
     launch->threads = (uint32_t)(block.warps * WARP);
+    if (is_plain_variant(launch->variant))
+        launch->blocks = (uint32_t)plain_blocks(launch->variant, launch->blocks, multiprocessors);
     if (fixed && job->skip_if_one) /* mostly nothing is to be done, which takes time for each block */
         launch->blocks = (uint32_t)least(launch->blocks, SKIPPING_BLOCKS);
     if (!fixed)
@@ -504,6 +545,10 @@ static void plan_row_shape(const job *job, int32_t multiprocessors, cuda_launch 
         const int64_t numbers = (row->lines > 1 ? 2 : 1) * CUDA_FEW_PITCH(row->classes);
         launch->shared_memory = ROW_THREADS * (uint32_t)most(numbers * (int64_t)size, sizeof(float));
     }
+    if (launch->variant == variant_rows_weighed_forward || launch->variant == variant_rows_weighed_shared)
+        launch->shared_memory = (uint32_t)(block.rows * row->tiles * CUDA_WAITING_SIZE);
+    if (prefetches(launch->variant))
+        plan_room(job, block.warps, launch);
 }
 
 /* -------------------------------------------------------------------- steps -- */
@@ -541,6 +586,18 @@ static void plan_row_total(const job *job, cuda_total *total) {
     total->dtype = (uint8_t)job->value.dtype;
 }
 
+/* As is_sized(), but with nothing left to ask about: see rows/plain.h. */
+static cuda_variant plain_variant(const job *job, const cuda_launch *launch, bool in_one_piece) {
+    const cuda_row *row = &launch->parameter.row;
+    const bool is_sized = launch->variant == variant_rows_sized_forward || launch->variant == variant_rows_sized_both;
+    const int64_t c = row->classes;
+    const bool has_size = c == 2 || c == 4 || c == 8 || c == 10 || c == 12 || c == 16;
+    if (!is_sized || !in_one_piece || !has_size || row->lines != ORDER_LINES || (row->finishes && !row->sums) ||
+        job->operand[0].dtype != ONEPASS_F32 || job->operand[1].dtype != ONEPASS_I64)
+        return launch->variant;
+    return job->gradient[0].data ? variant_rows_plain_both : variant_rows_plain_forward;
+}
+
 static void plan_rows(const job *given, int32_t multiprocessors, cuda_launch *launch) {
     bool in_one_piece = false;
     struct job forward = *given;
@@ -568,8 +625,9 @@ static void plan_rows(const job *given, int32_t multiprocessors, cuda_launch *la
     row->sums = adds_up(job, multiprocessors);
     if (row->sums)
         plan_row_total(job, &row->total);
+    launch->variant = plain_variant(job, launch, in_one_piece);
     plan_row_shape(job, multiprocessors, launch);
-    launch->workspace = row->sums           ? CUDA_WORKSPACE_HEAD + 8 * (size_t)launch->blocks
+    launch->workspace = row->sums           ? CUDA_WORKSPACE_HEAD + 8 * (size_t)tiles_of(job->count)
                         : row->state_at     ? workspace_with_states(job)
                         : row->terms_at     ? onepass_cuda_terms_size(job)
                         : job->over_weights ? CUDA_WORKSPACE_HEAD

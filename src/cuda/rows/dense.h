@@ -6,6 +6,7 @@
 #define ONEPASS_CUDA_ROWS_DENSE_H
 
 #include "cuda/rows/join.h"
+#include "cuda/rows/prefetch.h"
 
 /* The rows of a block: a group of neighbours, of which its first warp finds out what is known. */
 typedef struct row_group {
@@ -80,33 +81,58 @@ ALWAYS_INLINE void count_group(const cuda_row *job, const row_group *group, cons
         leave_count(job, (unsigned)__popc(part));
 }
 
+/* What a row's gradient is made of. */
+typedef struct joined_row {
+    row_factors factors;
+    double exponent;
+    bool good;
+} joined_row;
+
+#if !defined(ONEPASS_REAL_F64)
 /* ------------------------------------------------------------------ forward -- */
+
+/* Places for the sums of all tiles of a group, behind what is prefetched. */
+ALWAYS_INLINE waiting waiting_of_group(const cuda_row *job, int warps) {
+    const int tiles = job->group * (int)job->tiles;
+    double *others = (double *)room_of_warp(job, warps);
+    const waiting waiting = {(real *)(others + 4 * tiles), others, others + tiles, others + 2 * tiles,
+                             others + 3 * tiles};
+    return waiting;
+}
 
 /* Values alone, or, where classes are shared out, the sums of tiles. Tiles of all rows of a group are taken one after
  * the other, whatever their row. */
 template <typename loss, weighing weighs, bool leaves_sums> ALWAYS_INLINE void run_forward(const cuda_row *job) {
-    WAITING_TILES(CUDA_MOST_ROW_TILES, weighs != WEIGHS_NOTHING);
     __shared__ row rows[CUDA_MOST_GROUP];
     __shared__ row_sum sums_of_rows[CUDA_MOST_GROUP];
     const place_in_block at = here_in_block();
-    const int tiles = (int)job->tiles;
-    int i = at.warp / tiles, t = at.warp % tiles;
+    const int tiles = (int)job->tiles, classes = (int)job->classes;
+    const waiting waiting = waiting_of_group(job, at.warps);
+    char *room = room_of_warp(job, at.warp);
     const row_group group = describe_group<loss::KIND>(job, rows);
+    tile_walk next = {0, at.warp};
+    skip_rows(rows, group.count, tiles, at.warps, &next);
+    if (next.row < group.count)
+        prefetch_tile<loss::KIND, false>(job, &rows[next.row], next.tile, room);
 #pragma unroll 1
-    while (i < group.count) {
-        const row *row = &rows[i];
-        if (row->part == ROW_COUNTS) {
-            const tile tile = row_tile_at(t, job->classes, at.thread, NULL);
-            own_numbers x, u;
-            tile_sums sums;
-            const own_range range = gather_logits<ROW_VECTORS>(job, row->input, &tile, x);
-            if (weighs == WEIGHS_EACH)
-                gather_weights<loss::KIND, ROW_VECTORS>(job, row->target, &tile, u);
-            sum_tile<loss::KIND, true>(job, row->label, &tile, range, weighs, x, u, &sums);
-            leave_tile<loss::KIND>(&waiting, i * tiles + t, at.thread, weighs != WEIGHS_NOTHING, &sums);
-        }
-        for (t += at.warps; t >= tiles; t -= tiles)
-            i++;
+    while (next.row < group.count) {
+        const tile tile = dense_tile_at<ROW_VECTORS>(next.tile, classes, 0, at.thread);
+        const int64_t label = rows[next.row].label, target = rows[next.row].target;
+        const int place = next.row * tiles + next.tile;
+        own_numbers x, u;
+        tile_sums sums;
+        next.tile += at.warps;
+        skip_rows(rows, group.count, tiles, at.warps, &next);
+        wait_for_sent();
+        const own_range range = unpack_logits<false>(job, &tile, room, x);
+        if (weighs == WEIGHS_EACH)
+            unpack_probabilities<loss::KIND>(job, target, &tile, room, u);
+        if (next.row < group.count)
+            prefetch_tile<loss::KIND, false>(job, &rows[next.row], next.tile, room);
+        if (weighs == WEIGHS_EACH)
+            make_weights<loss::KIND, ROW_VECTORS>(job, &tile, u);
+        sum_tile<loss::KIND, true>(job, label, &tile, range, weighs, x, u, &sums);
+        leave_tile<loss::KIND>(&waiting, place, at.thread, weighs != WEIGHS_NOTHING, &sums);
     }
     __syncthreads();
     if (leaves_sums) {
@@ -167,14 +193,27 @@ template <typename loss, row_access access, bool leaves_sums> ALWAYS_INLINE void
 
 /* ----------------------------------------------------- value and gradient -- */
 
+/* The next row that takes part, of those that a warp has a tile of. */
+template <row_kind kind, bool single>
+ALWAYS_INLINE void prefetch_row(const cuda_row *job, const row *rows, const row_group *group, int i,
+                                const place_in_block *at, char *room) {
+    const int step = single ? at->warps : 1;
+#pragma unroll 1
+    while (i < group->count && rows[i].part != ROW_COUNTS)
+        i += step;
+    if (i < group->count)
+        prefetch_tile<kind, single>(job, &rows[i], single ? 0 : at->warp, room);
+}
+
 /* A warp has a tile of each row, whose exponentials it keeps until the row's sum is known. All warps join the tiles for
  * themselves, which saves a barrier; the value is left for later. Of rows that are single tiles each warp has its own;
  * a barrier before each keeps warps where the others' instructions are at hand. */
 template <typename loss, weighing weighs, row_access access, int most_warps, bool single>
 ALWAYS_INLINE void run_both(const cuda_row *job) {
-    constexpr bool drops = access == ROW_VECTORS && most_warps != CUDA_WIDE_WARPS;
+    constexpr bool prefetches = access == ROW_VECTORS && most_warps != CUDA_WIDE_WARPS;
     WAITING_TILES(2 * most_warps, weighs != WEIGHS_NOTHING);
     __shared__ row rows[CUDA_MOST_GROUP];
+    __shared__ real label_logit[CUDA_MOST_GROUP];
     __shared__ row_sum sums_of_rows[CUDA_MOST_GROUP];
     if (is_done_before(job))
         return;
@@ -183,7 +222,12 @@ ALWAYS_INLINE void run_both(const cuda_row *job) {
     tile tile = row_tile_at(single ? 0 : at.warp, job->classes, at.thread, NULL);
     const int warps = single ? 1 : at.warps, power = up_to_power_of_two(warps), step = single ? at.warps : 1;
     const double per_divisor = per_divisor_of(job);
+    char *room = room_of_warp(job, at.warp);
     int turn = 0;
+    if (prefetches)
+        prefetch_row<loss::KIND, single>(job, rows, &group, single ? at.warp : 0, &at, room);
+    if (loss::KIND == ROW_LABEL && (int)threadIdx.x < group.count) /* of all rows at once, long before they are used */
+        label_logit[threadIdx.x] = row_logit(job, &rows[threadIdx.x]);
 #pragma unroll 1
     for (int first = 0; first < group.count; first += step) {
         const int i = single ? first + at.warp : first, slot = turn + (single ? at.warp : 0);
@@ -200,18 +244,28 @@ ALWAYS_INLINE void run_both(const cuda_row *job) {
         own_numbers x, u;
         tile_sums sums;
         row_sum joined;
-        const own_range range = gather_logits<access, drops>(job, row->input, &tile, x);
-        const real label_logit = loss::KIND == ROW_LABEL ? row_logit(job, row) : -REAL_INFINITY;
+        own_range range;
+        if (prefetches) {
+            wait_for_sent();
+            range = unpack_logits<single>(job, &tile, room, x);
+            if (weighs == WEIGHS_EACH)
+                unpack_probabilities<loss::KIND>(job, row->target, &tile, room, u);
+            prefetch_row<loss::KIND, single>(job, rows, &group, i + step, &at, room);
+        } else {
+            range = gather_logits<access, false>(job, row->input, &tile, x);
+            if (access == ROW_VECTORS && i + 1 < group.count)
+                prefetch_outside(job, &rows[i + 1], &tile);
+        }
         if (weighs == WEIGHS_EACH)
-            gather_weights<loss::KIND, access>(job, row->target, &tile, u);
-        sum_tile<loss::KIND, drops>(job, row->label, &tile, range, weighs, x, u, &sums);
+            make_weights<loss::KIND, access>(job, &tile, u);
+        sum_tile<loss::KIND, prefetches>(job, row->label, &tile, range, weighs, x, u, &sums);
         leave_tile<loss::KIND>(&waiting, turn + at.warp, at.thread, weighs != WEIGHS_NOTHING, &sums);
         if (single)
             __syncwarp();
         else
             __syncthreads();
         join_few_tiles<loss::KIND>(job, &waiting, slot, warps, power, at.thread, weighs != WEIGHS_NOTHING, row,
-                                   label_logit, &joined);
+                                   loss::KIND == ROW_LABEL ? label_logit[i] : -REAL_INFINITY, &joined);
         turn ^= most_warps;
         if (single ? at.thread == 0 : threadIdx.x == 0)
             sums_of_rows[i] = joined;
@@ -233,13 +287,6 @@ ALWAYS_INLINE void run_both(const cuda_row *job) {
 }
 
 /* ----------------------------------------------------------------- backward -- */
-
-/* What a row's gradient is made of. */
-typedef struct joined_row {
-    row_factors factors;
-    double exponent;
-    bool good;
-} joined_row;
 
 /* Gradients from the rows' states: no tile needs another. Of a torn tile the largest logit is told. */
 template <typename loss, weighing weighs, row_access access, bool is_torn>
@@ -284,5 +331,7 @@ ALWAYS_INLINE void run_backward(const cuda_row *job) {
             i++;
     }
 }
+
+#endif
 
 #endif

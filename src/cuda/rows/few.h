@@ -225,30 +225,42 @@ ALWAYS_INLINE void add_few(int line, real term, few_sum *sum) {
     }
 }
 
-/* The block's tile becomes part of the total, whose last block divides it. */
+/* How many rows take part, where this launch finds that out. */
+ALWAYS_INLINE void count_few(const cuda_row *job, unsigned rows) {
+    if (!job->counts)
+        return;
+    for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2)
+        rows += __shfl_xor_sync(~0u, rows, distance);
+    if (threadIdx.x % ORDER_WARP == 0)
+        atomicAdd(count_of(job), (unsigned long long)rows);
+}
+
+/* The sum of a tile, by one warp, of lanes that lie in shared memory. */
+ALWAYS_INLINE double sum_of_lanes(const real *lanes, int thread) {
+    real lane[ORDER_OWN_LANES];
+    EACH_OWN lane[own] = lanes[order_lane(thread, own)];
+    return order_lanes(thread, lane);
+}
+
+/* The last block divides the total. */
+ALWAYS_INLINE void end_total(const cuda_row *job, double sum) {
+    if (job->counts)
+        end_count(job);
+    write_value(&job->total, job->over_weights ? sum / *weights_of(job) : sum);
+}
+
+/* The block's tile becomes part of the total. */
 ALWAYS_INLINE void end_few(const cuda_row *job, const few_sum *own, real *lanes) {
     __shared__ double node[CUDA_MOST_NODES];
     const place_in_block at = here_in_block();
     lanes[threadIdx.x] = own->eight;
-    if (job->counts) {
-        unsigned rows = own->rows;
-        for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2)
-            rows += __shfl_xor_sync(~0u, rows, distance);
-        if (at.thread == 0)
-            atomicAdd(count_of(job), (unsigned long long)rows);
-    }
+    count_few(job, own->rows);
     __syncthreads();
     double sum = 0;
-    if (at.warp == 0) {
-        real lane[ORDER_OWN_LANES];
-        EACH_OWN lane[own] = lanes[order_lane(at.thread, own)];
-        sum = order_lanes(at.thread, lane);
-    }
-    if (!has_total(&job->total, node, &sum))
-        return;
-    if (job->counts)
-        end_count(job);
-    write_value(&job->total, job->over_weights ? sum / *weights_of(job) : sum);
+    if (at.warp == 0)
+        sum = sum_of_lanes(lanes, at.thread);
+    if (has_total(&job->total, node, &sum))
+        end_total(job, sum);
 }
 
 /* ---------------------------------------------------------------------- rows -- */

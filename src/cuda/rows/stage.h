@@ -7,6 +7,7 @@
 #ifndef ONEPASS_CUDA_ROWS_STAGE_H
 #define ONEPASS_CUDA_ROWS_STAGE_H
 
+#include "cuda/rows/async.h"
 #include "cuda/rows/dense.h"
 
 #define FEW_WARPS   4
@@ -18,34 +19,6 @@ ALWAYS_INLINE real load_few(const void *data, int32_t dtype, int64_t i) {
            : dtype == ONEPASS_F16  ? load_f16(data, i)
                                    : load_f64(data, i);
 }
-
-/* --------------------------------------------------------------- sending for -- */
-
-/* Copies into shared memory that nobody waits for until they are asked for: newer GPUs have an instruction for it. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-#define SEND(bytes, cache, to, from)                                                                                   \
-    asm volatile("cp.async." cache ".shared.global [%0], [%1], " bytes                                                 \
-                 ";" ::"r"((unsigned)__cvta_generic_to_shared(to)),                                                    \
-                 "l"(from)                                                                                             \
-                 : "memory")
-ALWAYS_INLINE void send_vector(real *to, const real *from) {
-    SEND("16", "cg", to, from);
-}
-ALWAYS_INLINE void send_one(real *to, const real *from) {
-    SEND("4", "ca", to, from);
-}
-ALWAYS_INLINE void wait_for_sent(void) {
-    asm volatile("cp.async.wait_all;" ::: "memory");
-}
-#else
-ALWAYS_INLINE void send_vector(real *to, const real *from) {
-    *(vector *)to = __ldcs((const vector *)from);
-}
-ALWAYS_INLINE void send_one(real *to, const real *from) {
-    *to = *from;
-}
-ALWAYS_INLINE void wait_for_sent(void) {}
-#endif
 
 /* -------------------------------------------------------- rows in one piece -- */
 

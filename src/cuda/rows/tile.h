@@ -184,12 +184,10 @@ ALWAYS_INLINE void gather_class_weights(const cuda_row *job, const tile *tile, o
         gather_row<access>(tile, job->class_weight, job->class_weight_dtype, 0, job->class_stride[2], 0, w);
 }
 
-/* u_c of a tile; 0 beyond the last class. */
+/* u_c of a tile; 0 beyond the last class. Of probabilities these are in the place of u. */
 template <row_kind kind, row_access access>
-ALWAYS_INLINE void gather_weights(const cuda_row *job, int64_t target, const tile *tile, own_numbers u) {
+ALWAYS_INLINE void make_weights(const cuda_row *job, const tile *tile, own_numbers u) {
     if (kind == ROW_PROBABILITIES) {
-        gather_row<access>(tile, job->data[CUDA_ROW_TARGET], job->dtype[CUDA_ROW_TARGET], target, job->class_stride[1],
-                           0, u);
         EACH_NUMBER u[line][own] = u[line][own] * REAL(job->kept) + REAL(job->share);
         if (job->class_weight) {
             own_numbers w;
@@ -201,6 +199,14 @@ ALWAYS_INLINE void gather_weights(const cuda_row *job, int64_t target, const til
     }
     if (tile->count < ORDER_TILE)
         EACH_NUMBER u[line][own] = is_in(tile, line, own) ? u[line][own] : 0;
+}
+
+template <row_kind kind, row_access access>
+ALWAYS_INLINE void gather_weights(const cuda_row *job, int64_t target, const tile *tile, own_numbers u) {
+    if (kind == ROW_PROBABILITIES)
+        gather_row<access>(tile, job->data[CUDA_ROW_TARGET], job->dtype[CUDA_ROW_TARGET], target, job->class_stride[1],
+                           0, u);
+    make_weights<kind, access>(job, tile, u);
 }
 
 /* ------------------------------------------------------------------- sums -- */
@@ -358,6 +364,18 @@ ALWAYS_INLINE uint32_t pair_of_bf16(real low, real high, bool calm) {
     const uint32_t a = bits_of(low), b = bits_of(high);
     const uint32_t first = a + 0x7fffu + (a >> 16 & 1u), second = b + 0x7fffu + (b >> 16 & 1u);
     return first >> 16 | (second & 0xffff0000u);
+}
+
+/* The same in f16. */
+ALWAYS_INLINE uint32_t pair_of_f16(real low, real high, bool calm) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if (calm) {
+        uint32_t pair;
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+        return pair;
+    }
+#endif
+    return narrow(true, low) | narrow(true, high) << 16;
 }
 
 ALWAYS_INLINE uint2 four_bf16(bool calm, const real *x) {
