@@ -23,7 +23,8 @@ MOST_IGNORED = 2**53  # whole numbers up to which a double has every one
 # What may come with a value, as python/native/rows.c has it.
 FOR_INPUT, FOR_TARGET, STATE, LSE, PREDICTED, DIVIDED_BY = 1, 2, 4, 8, 16, 32
 STATE_SIZE = 5  # doubles a row
-LONGEST_AT_ONCE = 8192  # classes up to which a GPU keeps a row in its registers
+LONGEST_AT_ONCE = 8192  # classes up to which a GPU keeps a row in its registers, ...
+LONGEST_OF_HALVES = 32768  # ... or of 16-bit numbers, with labels that are not smoothed
 LONG_ROWS = 1024  # classes up to which a row is summed again sooner than its state is written and read
 
 WITH_PROBABILITIES = "cross_entropy_with_probabilities"
@@ -69,8 +70,13 @@ def keeps_state(request, input):
 def is_quicker_apart(request, input):
     """Whether a GPU is done sooner if backward computes the gradient from the rows' state: it reads longer rows twice in
     any case. Capped ones have no kernel for that."""
-    return input.is_cuda and input.shape[class_axis(input, request.axis)] > LONGEST_AT_ONCE and \
-        not named(request).get("softcap")
+    classes = input.shape[class_axis(input, request.axis)]
+    if not input.is_cuda or classes <= LONGEST_AT_ONCE:
+        return False
+    parameters = named(request)
+    kept = input.element_size() == 2 and classes <= LONGEST_OF_HALVES and classes % 4 == 0 and has_labels(request) and \
+        not parameters.get("label_smoothing")
+    return not kept and not parameters.get("softcap")
 
 
 def has_labels(request):
