@@ -213,23 +213,36 @@ step_kernels() {
     JOBS=$jobs tests/check_kernels.sh
 }
 
+# has_python_h: whether an extension of the interpreter `python` can be compiled.
+has_python_h() {
+    "$python" -c 'import os, sysconfig; os.stat(sysconfig.get_paths()["include"] + "/Python.h")' 2>/dev/null
+}
+
+# The tool and the package for `python`, with the objects of the release build, for the steps python and tool, which run
+# side by side: the first of them builds.
+build_for_python() {
+    set -- "onepass_tool onepass_oracle_shared"
+    if has_python_h; then
+        set -- "$1 onepass_python" -DONEPASS_PYTHON=ON -DPython3_EXECUTABLE="$(realpath -s "$python")"
+    fi
+    (flock 9 && build $work/release "$@") 9>$work/release.lock
+}
+
 # The package in the tree, with the objects of the release build. The step wheel has it as users get it.
 step_python() {
     find_python torch numpy hypothesis
-    "$python" -c 'import os, sysconfig; os.stat(sysconfig.get_paths()["include"] + "/Python.h")' 2>/dev/null ||
-        leave_out "Python.h is not here" "apt-get install python3-dev"
-    build $work/release "onepass_python onepass_oracle_shared" -DONEPASS_PYTHON=ON \
-        -DPython3_EXECUTABLE="$(realpath -s "$python")" || return
+    has_python_h || leave_out "Python.h is not here" "apt-get install python3-dev"
+    build_for_python || return
     # Tests that are about threads ask for so many; small tensors took a quarter more CPU seconds with two than with one.
     [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1 OMP_NUM_THREADS=1
     PYTHONPATH=$work/release/python run_pytest tests/python
 }
 
-# The tool of the release build; and, with odd files, that of the sanitize step, if it is there, which watches itself. The
-# python step has left the package whose bits are compared.
+# The tool of the release build, its bits beside the package's; and, with odd files, that of the sanitize step, if it is
+# there, which watches itself.
 step_tool() {
     find_python numpy hypothesis safetensors ml_dtypes
-    build $work/release "onepass_tool onepass_oracle_shared" || return
+    build_for_python || return
     export ONEPASS_TOOL=$work/release/cli/onepass PYTHONPATH=$work/release/python
     run_pytest tests/cli/test_large.py || return # not quick: these are large
     [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1
@@ -298,12 +311,11 @@ for step in ${*:-$all_steps}; do
 done
 steps=" ${*:-$all_steps} "
 
-# What a step needs of others, if they run at all: the release build, the package of the python step, the sanitize
-# step's tool.
+# What a step needs of others, if they run at all: the release build, the sanitize step's tool.
 needs() {
     case $1 in
     python | cross) echo release ;;
-    tool) echo release sanitize python ;;
+    tool) echo release sanitize ;;
     esac
 }
 
@@ -348,8 +360,8 @@ case $steps in
     if [ "$jobs" -eq 1 ]; then
         lane $all_steps
     else
-        lane release python tool format &
-        lane sanitize thread clang cross wheel kernels lint &
+        lane release python format &
+        lane sanitize thread clang kernels wheel lint cross tool &
         wait
     fi | while read -r what step; do
         if [ "$what" = begins ]; then

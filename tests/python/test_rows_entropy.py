@@ -61,7 +61,7 @@ def assert_is_formula(logits, **given):
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("given", [{}, {"temperature": 0.7}, {"softcap": 5.0}, {"softcap": 3.0, "temperature": 2.0}],
                          ids=str)
-@pytest.mark.parametrize("shape", [(9,), (6, 1), (5, 37), (3, 4, 1100), (2, 200000)], ids=str)
+@pytest.mark.parametrize("shape", [(9,), (6, 1), (5, 37), (3, 4, 1100), (1, 70000)], ids=str)
 def test_it_is_the_formula(shape, given, dtype, device):
     assert_is_formula((torch.randn(shape) * 3).to(dtype).to(device), **given)
 
