@@ -4,7 +4,7 @@
 
 LOSS_FUNCTION real epsilon_insensitive_value(real p, real t, const real *parameter) {
     const real excess = magnitude(p - t) - parameter[0];
-    return choose(excess < 0, 0, excess); /* NaN is not below 0 and comes through */
+    return not_negative(excess);
 }
 
 LOSS_FUNCTION real epsilon_insensitive_slope_p(real p, real t, const real *parameter) {

@@ -5,7 +5,7 @@
 
 LOSS_FUNCTION real hinge_embedding_value(real p, real t, const real *parameter) {
     const real shortfall = parameter[0] - p;
-    const real m = choose(shortfall < 0, 0, shortfall); /* NaN is not below 0 and comes through */
+    const real m = not_negative(shortfall);
     return choose(t != 1, m, 0) + choose(t != -1, p, 0);
 }
 

@@ -4,7 +4,7 @@
 
 LOSS_FUNCTION real margin_ranking_value(real p, real t, real v, const real *parameter) {
     const real shortfall = parameter[0] - v * (p - t);
-    return choose(shortfall < 0, 0, shortfall); /* NaN is not below 0 and comes through */
+    return not_negative(shortfall);
 }
 
 /* The kink included, as in the gradient of PyTorch's clamp_min. */

@@ -4,7 +4,7 @@
 
 LOSS_FUNCTION real squared_hinge_value(real p, real t, const real *parameter) {
     const real shortfall = parameter[0] - p * t;
-    const real m = choose(shortfall < 0, 0, shortfall); /* NaN is not below 0 and comes through */
+    const real m = not_negative(shortfall);
     return m * m;
 }
 
