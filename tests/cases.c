@@ -653,6 +653,30 @@ static void sweep_batchmean(list *all, const char *loss) {
     }
 }
 
+/* The value with one gradient that lies over its operand: nothing is copied first, as it is where there are several. A
+ * loss's own loops have whole tiles of it, more of them than an engine takes at a time, and a tile that ends anywhere.
+ */
+static void sweep_in_place(list *all, const char *loss) {
+    static const char *const layouts[] = {"in place, prediction", "in place, target", "in place, target per row"};
+    static const int64_t shapes[][2] = {{1, 1057}, {1, 17439}, {3, 2048}};
+    int turn = 0;
+    test_case c = plain("in place", loss);
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
+        c.layout = case_layout_named(layouts[i]);
+        c.wanted = WANT_VALUE | (i == 1 ? WANT_TARGET : WANT_PREDICTION);
+        for (size_t j = 0; j < sizeof shapes / sizeof shapes[0]; j++) {
+            c.rows = shapes[j][0];
+            c.columns = shapes[j][1];
+            for (int32_t dtype = ONEPASS_F16; dtype <= ONEPASS_F64; dtype++, turn++) {
+                of_dtype(&c, dtype);
+                c.reduction = turn % 3;
+                c.threads = turn / 4 % 2 + 1;
+                add(all, c);
+            }
+        }
+    }
+}
+
 typedef struct sweep {
     const char *group;
     void (*add_all)(list *all, const char *loss);
@@ -677,6 +701,7 @@ static const sweep sweeps[] = {
     {"masks", sweep_masks, 12, 1},
     {"mask sizes", sweep_mask_sizes, 48, 1},
     {"batchmean", sweep_batchmean, 9, 1},
+    {"in place", sweep_in_place, 18, 0},
 };
 
 const test_case *case_list(size_t *count) {
