@@ -79,9 +79,11 @@ static void test_main_paths(void) {
 }
 
 /* Rows of few classes, more than a tile of them: blocks that have one line or several, and that add up a tile. Of
- * images with a multiple of 32 rows each warps move vectors. */
+ * images with a multiple of 32 rows each warps move vectors. Code that is made for a number of classes has it as it is
+ * and with fewer, and logits of every kind. */
 static void test_many_rows(void) {
-    static const int64_t sizes[] = {3, 10, 16, 21, 24, 29, 6, 13, 18};
+    static const int64_t sizes[][2] = {{3, 4},   {10, 9}, {16, 14}, {21, 22}, {24, 27},
+                                       {29, 32}, {6, 8},  {13, 12}, {18, 28}};
     static const int32_t wanted[] = {ROW_VALUE, ROW_VALUE | ROW_GRADIENT, ROW_GRADIENT};
     static const int32_t dtypes[] = {ONEPASS_F32, ONEPASS_BF16, ONEPASS_F32, ONEPASS_F16};
     uint64_t seed = 0;
@@ -95,8 +97,9 @@ static void test_many_rows(void) {
                                     .target = ONEPASS_I64,
                                     .gradient = dtype,
                                     .rows = seed % 3 ? 2304 : 2300,
-                                    .classes = sizes[i],
+                                    .classes = sizes[i][(w + images) % 2],
                                     .layout = images ? ROW_IMAGES : ROW_DENSE,
+                                    .data = (int32_t)((seed + i / 4) % ROW_DATA),
                                     .wanted = wanted[w],
                                     .some_ignored = seed % 2,
                                     .upstream = w > 0 && seed % 3 == 0,
