@@ -27,6 +27,7 @@
 
 static _Alignas(256) unsigned char workspace[ONEPASS_WORKSPACE_SIZE + CUDA_WORKSPACE_HEAD + MARGIN];
 static uint64_t first_seed;
+static int32_t flags_of_cases; /* of onepass_flags */
 
 /* How a job was launched, for messages. */
 typedef struct how {
@@ -59,7 +60,8 @@ static void poison_weights(void) {
     memset(workspace + CUDA_WEIGHTS_AT, 0xff, sizeof(double));
 }
 
-/* Afterwards the head is zero again but for the sum of weights, whether the launch has left it so or not. */
+/* Afterwards the head is zero again but for the sum of weights, whether the launch has left it so or not. Blocks that
+ * are awaited (await.h) leave sums by marks, which are gone: a sum of an earlier launch must not be found. */
 static void check_workspace(const cuda_launch *launch, uint64_t seed, const char *what) {
     const size_t size = launch->workspace ? launch->workspace : CUDA_WORKSPACE_HEAD;
     double weights;
@@ -68,6 +70,11 @@ static void check_workspace(const cuda_launch *launch, uint64_t seed, const char
     const size_t zeros = first_other(workspace, CUDA_WORKSPACE_HEAD, 0);
     CHECK(zeros == CUDA_WORKSPACE_HEAD, "%s; %s: expected the workspace's head at zero, got %02x at byte %zu", what,
           describe(launch, seed).text, workspace[zeros], zeros);
+    if (onepass_cuda_variant[launch->variant].kind == kind_small && size > CUDA_WORKSPACE_HEAD) {
+        const size_t cleared = first_other(workspace + CUDA_WORKSPACE_HEAD, size - CUDA_WORKSPACE_HEAD, 0);
+        CHECK(cleared == size - CUDA_WORKSPACE_HEAD, "%s; %s: left a sum that the next launch would take for its own",
+              what, describe(launch, seed).text);
+    }
     const size_t beyond = first_other(workspace + size, MARGIN, 0xff);
     CHECK(beyond == MARGIN, "%s; %s: wrote beyond its %zu bytes of workspace", what, describe(launch, seed).text, size);
     memset(workspace, 0, CUDA_WORKSPACE_HEAD);
@@ -136,13 +143,31 @@ static void compare_blocks(const prepared_case *expected, const prepared_case *g
     }
 }
 
+/* A mean that adds up its weights leaves their sum to whoever is told what it was divided by. */
+static void check_sum_of_weights(const prepared_case *expected, const cuda_launch *launch, uint64_t seed,
+                                 const char *what) {
+    double divided_by, got;
+    const onepass_tensor tensor = {&divided_by, ONEPASS_F64, 0, NULL, NULL};
+    onepass_call call = expected->call;
+    call.divided_by = &tensor;
+    memcpy(&got, workspace + CUDA_WEIGHTS_AT, sizeof got);
+    if (CHECK_OK(onepass_run(&call), what)) {
+        CHECK(got == divided_by || (isnan(got) && isnan(divided_by)), "%s; %s: weights sum to %a, got %a", what,
+              describe(launch, seed).text, divided_by, got);
+    }
+}
+
 /* `expected` has been through the CPU engine. */
 static void run_on_copy(const test_case *c, const prepared_case *expected, uint64_t seed, const char *what) {
     job job;
     cuda_launch launch;
     prepared_case *got = case_prepare(c);
+    got->call.flags = flags_of_cases;
     if (CHECK_OK(onepass_plan(&got->call, &job), what) && plan_and_run(&job, seed, what, &launch)) {
         compare_blocks(expected, got, describe(&launch, seed).text, what);
+        if (onepass_cuda_weighs_itself(&job)) {
+            check_sum_of_weights(expected, &launch, seed, what);
+        }
     }
     case_free(got);
 }
@@ -181,6 +206,7 @@ static void run_kernels(const test_case *c, const prepared_case *expected, uint6
 static void run_case(const test_case *c, const cuda_shape *shapes, int count, uint64_t seed) {
     char text[512];
     prepared_case *expected = case_prepare(c);
+    expected->call.flags = flags_of_cases;
     case_describe(c, text, sizeof text);
     if (CHECK_OK(onepass_run(&expected->call), text)) {
         if (count == 0) {
@@ -253,8 +279,10 @@ static void sweep_fast_paths(const char *loss, int32_t dtype, int64_t rows, int6
     }
 }
 
-/* Dense weights and masks, one of them or both, of every loss; with an end within a tile and without one. */
-static void sweep_weighted(const char *loss, int32_t dtype, int64_t columns) {
+/* Dense weights and masks, one of them or both, of every loss; with an end within a tile and without one. Warps have a
+ * tile each, or one has all. */
+static void sweep_weighted(const char *loss, int32_t dtype, int64_t columns, bool by_one_warp) {
+    const cuda_shape one_warp = {.warps = 1, .tiles_per_block = 4};
     for (int turn = 0; turn < 12; turn++) {
         const int kinds = 1 + turn % 3; /* a weight, a mask, both */
         const test_case c = {.group = "weighted",
@@ -277,7 +305,10 @@ static void sweep_weighted(const char *loss, int32_t dtype, int64_t columns) {
                              .mask = kinds & 2 ? WEIGHT_DENSE : WEIGHT_ABSENT,
                              .masks = turn / 6 ? MASKS_OVER_NAN : MASKS_HALF,
                              .seed = (uint64_t)turn};
-        run_case(&c, NULL, 0, (uint64_t)turn);
+        const bool over_elements = turn >= 6 && c.weight != WEIGHT_ABSENT && c.reduction == ONEPASS_MEAN;
+        flags_of_cases = over_elements ? ONEPASS_OVER_ELEMENTS : 0;
+        run_case(&c, &one_warp, by_one_warp, (uint64_t)turn);
+        flags_of_cases = 0;
     }
 }
 
@@ -312,8 +343,8 @@ static void test_fast_paths(int32_t compute, int step) {
             sweep_fast_paths(oracle_loss_at(l)->name, dtype, 3, 2048, step);
             sweep_fast_paths(oracle_loss_at(l)->name, dtype, 1, 3077, step);
         }
-        sweep_weighted(oracle_loss_at(l)->name, compute, 3077);
-        sweep_weighted(oracle_loss_at(l)->name, compute, 2048);
+        sweep_weighted(oracle_loss_at(l)->name, compute, 3077, l % 2 == 0);
+        sweep_weighted(oracle_loss_at(l)->name, compute, 2048, l % 2 == 1);
         sweep_tiny(oracle_loss_at(l)->name, compute);
     }
 }
