@@ -115,50 +115,60 @@ template <typename number> ALWAYS_INLINE double order_lanes(int thread, const nu
     return sum + order_swap(sum, 16); /* 1 */
 }
 
-/* Steps 3 and 4 where the sums of a tile's pairs of lines lie in memory: a thread takes four lanes that are 32 apart.
- */
 #define ORDER_PAIRS (ORDER_LINES / 2)
 
-ALWAYS_INLINE double order_pairs(int thread, const real (*pair)[ORDER_LANES]) {
+/* Steps 3 and 4 where the sums of a tile's lines lie in memory, those of as many neighbouring lines in each part. First
+ * the lanes that are 64 and 32 apart: a thread takes four. */
+template <int parts> ALWAYS_INLINE double order_far_lanes(int thread, const real (*part)[ORDER_LANES]) {
+    static_assert(parts == 2 || parts == 4, "halves or quarters of a tile");
     double lane[4];
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         const int l = thread + i * ORDER_WARP;
-        lane[i] = (pair[0][l] + pair[1][l]) + (pair[2][l] + pair[3][l]);
+        lane[i] = parts == 2 ? part[0][l] + part[1][l] : (part[0][l] + part[1][l]) + (part[2][l] + part[3][l]);
     }
-    double sum = (lane[0] + lane[2]) + (lane[1] + lane[3]); /* lanes 64 apart, then 32 */
-    for (int distance = 16; distance > 0; distance /= 2)
-        sum = sum + order_swap(sum, distance);
-    return sum;
+    return (lane[0] + lane[2]) + (lane[1] + lane[3]);
 }
 
-/* Steps 4 and 5 for a few tiles whose lane sums lie in memory: the first two halvings, of lanes 64 and 32 apart, by the
- * warp that has a tile, and the rest for all tiles by one warp, of which four threads have a tile. A thread adds up its
- * own first. The pitch keeps the tiles in different banks of shared memory. */
+/* Several sums at a time, since each step waits for the one before. */
+#define ORDER_EACH_SUM _Pragma("unroll") for (int of = 0; of < sums; of++)
+
+/* The other lanes of a tile, a thread each, ... */
+template <int sums> ALWAYS_INLINE void order_near_lanes(double *sum) {
+#pragma unroll
+    for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2)
+        ORDER_EACH_SUM sum[of] = sum[of] + order_swap(sum[of], distance);
+}
+
+/* ... or of some tiles, in memory, by one warp, of which four threads have a tile: a thread adds up its own first,
+ * since that takes it a third of the time. Then step 5, as far as there are tiles. The pitch keeps the tiles in
+ * different banks of shared memory. */
 #define ORDER_FEW       8
 #define ORDER_FEW_PITCH (ORDER_WARP + 4)
 
-ALWAYS_INLINE double order_far_lanes(int thread, const real *lane) {
-    const double l0 = lane[thread], l1 = lane[thread + 32], l2 = lane[thread + 64], l3 = lane[thread + 96];
-    return (l0 + l2) + (l1 + l3);
-}
-
-ALWAYS_INLINE double order_few(int thread, const double (*node)[ORDER_FEW_PITCH], int tiles) {
-    const double *own = node[thread / 4] + thread % 4;
-    double sum[8];
+template <int sums, int most>
+ALWAYS_INLINE void order_few(int thread, const double (*node)[most][ORDER_FEW_PITCH], int tiles, double *total) {
+    ORDER_EACH_SUM {
+        const double *own = node[of][most == 1 ? 0 : thread / 4] + thread % 4;
+        double sum[8];
 #pragma unroll
-    for (int i = 0; i < 8; i++)
-        sum[i] = own[4 * i];
+        for (int i = 0; i < 8; i++)
+            sum[i] = own[4 * i];
 #pragma unroll
-    for (int i = 0; i < 4; i++) /* lanes 16 apart */
-        sum[i] = sum[i] + sum[i + 4];
-    double total = (sum[0] + sum[2]) + (sum[1] + sum[3]); /* 8, 4 */
-    total = total + order_swap(total, 2);
-    total = total + order_swap(total, 1);
-    total = thread / 4 < tiles ? total : ORDER_NOTHING;
-    for (int distance = 4; distance < ORDER_WARP; distance *= 2)
-        total = total + order_swap(total, distance);
-    return total;
+        for (int i = 0; i < 4; i++) /* lanes 16 apart */
+            sum[i] = sum[i] + sum[i + 4];
+        total[of] = (sum[0] + sum[2]) + (sum[1] + sum[3]); /* 8, 4 */
+    }
+    ORDER_EACH_SUM total[of] = total[of] + order_swap(total[of], 2);
+    ORDER_EACH_SUM total[of] = total[of] + order_swap(total[of], 1);
+    if constexpr (most > 1) {
+        ORDER_EACH_SUM total[of] = thread / 4 < tiles ? total[of] : ORDER_NOTHING;
+        ORDER_EACH_SUM total[of] = total[of] + order_swap(total[of], 4);
+        if (tiles > 2)
+            ORDER_EACH_SUM total[of] = total[of] + order_swap(total[of], 8);
+        if (tiles > 4)
+            ORDER_EACH_SUM total[of] = total[of] + order_swap(total[of], 16);
+    }
 }
 
 /* Step 4 for four tiles together, ORDER_PITCH apart: eight threads have a tile, and get its sum. A thread adds up all

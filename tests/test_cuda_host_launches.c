@@ -196,10 +196,10 @@ static void test_mean_in_one_pass(void *unused) {
     cuda_stream stream = fake->make_stream();
     make_masked(fake, &s);
     CHECK_OK(run_on(&s, stream), "a masked mean");
-    HOLDS(fake->launches == 1 && strcmp(last_launch(fake)->kernel, "onepass_mse_masked_mean") == 0);
+    HOLDS(fake->launches == 1 && strcmp(last_launch(fake)->kernel, "onepass_mse_small_masked_mean") == 0);
     make_weighted(fake, &s);
     CHECK_OK(run_on(&s, stream), "a mean over weights and a mask");
-    HOLDS(fake->launches == 2 && strcmp(last_launch(fake)->kernel, "onepass_mse_weighted_mean") == 0);
+    HOLDS(fake->launches == 2 && strcmp(last_launch(fake)->kernel, "onepass_mse_small_weighted_mean") == 0);
     s.call.divisor_tensor = &s.upstream;
     HOLDS(onepass_plan(&s.call, &job) == ONEPASS_OK && job.over_weights && !onepass_cuda_weighs_itself(&job));
     s.call.divisor_tensor = NULL;

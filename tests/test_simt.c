@@ -81,11 +81,27 @@ static void check_workspace(const cuda_launch *launch, uint64_t seed, const char
     memcpy(workspace + CUDA_WEIGHTS_AT, &weights, sizeof weights);
 }
 
+/* The launch bounds of the kernels. */
+static uint32_t most_threads_of(const cuda_launch *launch) {
+    const int32_t tiles = 8; /* of those for a few tiles */
+    switch (onepass_cuda_variant[launch->variant].kind) {
+    case kind_few:
+        return tiles * CUDA_FEW_WARPS * 32;
+    case kind_few_mean:
+        return tiles * CUDA_TINY_WARPS * 32;
+    case kind_tiny:
+    case kind_tiny_both:
+        return CUDA_TINY_WARPS * 32;
+    default:
+        return CUDA_MOST_WARPS * 32;
+    }
+}
+
 /* What a GPU would refuse: more threads than the kernels' launch bounds, more shared memory (with a little that is
  * not dynamic) than the 48 KiB that need no special request. Shapes that a test asks for may go beyond. */
 static bool check_plan(const cuda_launch *launch, const char *what) {
     const bool forced = onepass_cuda_shape.warps != 0;
-    const uint32_t most_threads = forced ? SIMT_MOST_THREADS : CUDA_MOST_WARPS * 32;
+    const uint32_t most_threads = forced ? SIMT_MOST_THREADS : most_threads_of(launch);
     const uint32_t most_shared_memory = forced ? 400 * 1024 : 44 * 1024;
     return CHECK(launch->threads % 32 == 0 && launch->threads >= 32 && launch->threads <= most_threads &&
                      launch->shared_memory <= most_shared_memory && launch->workspace <= ONEPASS_WORKSPACE_SIZE,
@@ -165,7 +181,7 @@ static void run_on_copy(const test_case *c, const prepared_case *expected, uint6
     got->call.flags = flags_of_cases;
     if (CHECK_OK(onepass_plan(&got->call, &job), what) && plan_and_run(&job, seed, what, &launch)) {
         compare_blocks(expected, got, describe(&launch, seed).text, what);
-        if (onepass_cuda_weighs_itself(&job)) {
+        if (onepass_cuda_weighs_itself(&job) && launch.workspace) {
             check_sum_of_weights(expected, &launch, seed, what);
         }
     }
@@ -282,7 +298,7 @@ static void sweep_fast_paths(const char *loss, int32_t dtype, int64_t rows, int6
 /* Dense weights and masks, one of them or both, of every loss; with an end within a tile and without one. Warps have a
  * tile each, or one has all. */
 static void sweep_weighted(const char *loss, int32_t dtype, int64_t columns, bool by_one_warp) {
-    const cuda_shape one_warp = {.warps = 1, .tiles_per_block = 4};
+    const cuda_shape one_warp = {.warps = 1, .tiles_per_block = 4, .kernels = CUDA_LARGE_KERNELS};
     for (int turn = 0; turn < 12; turn++) {
         const int kinds = 1 + turn % 3; /* a weight, a mask, both */
         const test_case c = {.group = "weighted",
@@ -313,9 +329,10 @@ static void sweep_weighted(const char *loss, int32_t dtype, int64_t columns, boo
 }
 
 /* What the kernels for tiny inputs take, of every loss: pairs of lines up to a tile, and a few whole tiles; as a mean
- * what needs no division. */
+ * what needs no division, or one over weights, a mask or both. */
 static void sweep_tiny(const char *loss, int32_t dtype) {
     static const int64_t columns[] = {256, 1024, 512, 768, 8192, 2048, 3072};
+    static const int64_t mean_columns[] = {1024, 768, 256, 3072, 8192, 2048, 5120, 1024, 4096};
     for (int turn = 0; turn < COUNT(columns); turn++) {
         const test_case c = {.group = "tiny",
                              .loss = loss,
@@ -330,6 +347,29 @@ static void sweep_tiny(const char *loss, int32_t dtype) {
                              .rows = 1,
                              .columns = columns[turn],
                              .data = DATA_NORMAL,
+                             .seed = (uint64_t)turn};
+        run_case(&c, NULL, 0, (uint64_t)turn);
+    }
+    for (int turn = 0; turn < COUNT(mean_columns); turn++) {
+        const int kinds = 1 + turn % 3; /* a weight, a mask, both */
+        const test_case c = {.group = "tiny means",
+                             .loss = loss,
+                             .prediction = dtype,
+                             .target = dtype,
+                             .gradient = dtype,
+                             .value = dtype,
+                             .upstream_dtype = dtype,
+                             .reduction = ONEPASS_MEAN,
+                             .wanted = WANT_VALUE,
+                             .layout = LAYOUT_DENSE,
+                             .rows = 1,
+                             .columns = mean_columns[turn],
+                             .data = DATA_NORMAL,
+                             .weight = kinds & 1 ? WEIGHT_DENSE : WEIGHT_ABSENT,
+                             .weight_dtype = dtype,
+                             .weights = WEIGHTS_SIGNED,
+                             .mask = kinds & 2 ? WEIGHT_DENSE : WEIGHT_ABSENT,
+                             .masks = turn % 2 ? MASKS_OVER_NAN : MASKS_HALF,
                              .seed = (uint64_t)turn};
         run_case(&c, NULL, 0, (uint64_t)turn);
     }
@@ -450,6 +490,28 @@ static void test_few_tiles(int32_t compute, bool quick) {
                 c.seed = (uint64_t)(100 * tiles + turn);
                 run_case(&c, NULL, 0, c.seed);
             }
+        }
+    }
+}
+
+/* Small kernels of so many blocks that several warps of the last one, or one of them several times, await the others.
+ */
+static void test_awaited_blocks(bool quick) {
+    static const int64_t tiles[] = {64, 65, 129, 300, 513, 1025};
+    for (int i = 0; i < (quick ? 3 : COUNT(tiles)); i++) {
+        for (int kinds = 0; kinds < 4; kinds++) { /* none, a weight, a mask, both */
+            const cuda_shape shapes[] = {{.tiles_per_block = 1}, {.tiles_per_block = 4}, {0}};
+            test_case c = case_of_tiles("mse", ONEPASS_F32, tiles[i], WANT_VALUE);
+            c.layout = LAYOUT_DENSE;
+            c.value = kinds % 2 ? ONEPASS_F32 : ONEPASS_F64;
+            c.reduction = ONEPASS_MEAN;
+            c.rows = 1;
+            c.columns = tiles[i] * ONEPASS_TILE - 5 * i;
+            c.weight = kinds & 1 ? WEIGHT_DENSE : WEIGHT_ABSENT;
+            c.weight_dtype = ONEPASS_F32;
+            c.weights = WEIGHTS_WIDE;
+            c.mask = kinds & 2 ? WEIGHT_DENSE : WEIGHT_ABSENT;
+            run_case(&c, shapes, COUNT(shapes), c.seed);
         }
     }
 }
@@ -803,6 +865,9 @@ static void test_compute_type(int32_t compute, bool quick) {
     test_shapes(compute, quick ? 5 : 1);
     test_few_tiles(compute, quick);
     test_many_tiles(compute, quick);
+    if (compute == ONEPASS_F32) {
+        test_awaited_blocks(quick);
+    }
     test_weighted_tiles(compute, quick);
     test_seeds(compute, quick);
     test_scale(compute, quick);

@@ -11,19 +11,23 @@
 #include "cuda/kernels.def"
 #include "cuda/pairwise/block.h"
 #include "cuda/pairwise/few.h"
+#include "cuda/pairwise/few_mean.h"
 #include "cuda/pairwise/mean.h"
 #include "cuda/pairwise/scale.h"
 #include "cuda/pairwise/small.h"
+#include "cuda/pairwise/small_mean.h"
 #include "cuda/pairwise/tiny.h"
 
 /* The most warps of a block, by the kind of the parameter. */
-#define WARPS_direct    CUDA_MOST_WARPS
-#define WARPS_weighted  CUDA_MOST_WARPS
-#define WARPS_small     CUDA_MOST_WARPS
-#define WARPS_general   CUDA_MOST_WARPS
-#define WARPS_few       ORDER_FEW
-#define WARPS_tiny      ORDER_PAIRS
-#define WARPS_tiny_both ORDER_PAIRS
+#define WARPS_direct     CUDA_MOST_WARPS
+#define WARPS_weighted   CUDA_MOST_WARPS
+#define WARPS_small      CUDA_MOST_WARPS
+#define WARPS_small_mean CUDA_MOST_WARPS
+#define WARPS_general    CUDA_MOST_WARPS
+#define WARPS_few        (ORDER_FEW * CUDA_FEW_WARPS)
+#define WARPS_few_mean   (ORDER_FEW * CUDA_TINY_WARPS)
+#define WARPS_tiny       CUDA_TINY_WARPS
+#define WARPS_tiny_both  CUDA_TINY_WARPS
 
 #define BLOCKS_ONE 1
 #if defined(ONEPASS_REAL_F64)

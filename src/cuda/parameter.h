@@ -23,8 +23,8 @@
 #define CUDA_COUNT_AT       192
 #define CUDA_MOST_BLOCKS    ((ONEPASS_WORKSPACE_SIZE - CUDA_WORKSPACE_HEAD) / 8)
 
-/* So many blocks of a small kernel, at most, leave 16 bytes each: see await.h. */
-#define CUDA_MOST_AWAITED  512
+/* So many blocks of a small kernel, at most, leave 16 bytes for each of their sums: see await.h. */
+#define CUDA_MOST_AWAITED  2048
 #define CUDA_AWAITED_BYTES 16
 
 /* The first workspace is part of a module: a driver hands out memory in steps of 2 MiB, and the kernels
@@ -32,21 +32,26 @@
 #define CUDA_FIRST_WORKSPACE      onepass_first_workspace
 #define CUDA_FIRST_WORKSPACE_NAME "onepass_first_workspace"
 
-/* Warps of a block, but in the kernels for small inputs. */
+/* Warps of a block, but in the kernels for a few tiles. */
 #define CUDA_MOST_WARPS 8
+
+/* Warps of a tile in those: of a sum, and of one tile or a mean over weights or a mask. */
+#define CUDA_FEW_WARPS  2
+#define CUDA_TINY_WARPS 4
 
 /* Doubles in a block's shared memory for the nodes of the tree. */
 #define CUDA_MOST_NODES 256
 
 /* What a kernel is made for. */
 typedef enum direction {
-    FORWARD,    /* the value of a mean or sum */
-    MEAN,       /* that of a mean over weights, whose sum is found in the same pass */
-    MASK_MEAN,  /* the same over a mask, without weights */
-    BOTH,       /* the same with the gradient for the prediction */
-    BACKWARD,   /* that gradient alone */
-    ANY_OUTPUT, /* whatever outputs there are */
-    SCALE       /* gradients that are there already, times the upstream gradient */
+    FORWARD,     /* the value of a mean or sum */
+    MEAN,        /* that of a mean over weights, whose sum is found in the same pass; there may be a mask */
+    WEIGHT_MEAN, /* the same without a mask */
+    MASK_MEAN,   /* the same over a mask, without weights */
+    BOTH,        /* the value with the gradient for the prediction */
+    BACKWARD,    /* that gradient alone */
+    ANY_OUTPUT,  /* whatever outputs there are */
+    SCALE        /* gradients that are there already, times the upstream gradient */
 } direction;
 
 /* Numbers in the compute type. */
@@ -79,9 +84,10 @@ typedef struct cuda_total {
     void *workspace; /* zeroed before the first launch; a launch leaves the counter zeroed */
     double number;   /* what the sum is divided by, or, if that is the same, multiplied by */
     uint8_t divides;
-    uint8_t dtype;   /* of the value */
-    uint8_t aligned; /* of a small kernel: operands and gradient are, to 16 bytes */
-    int32_t count;   /* of a small kernel: elements */
+    uint8_t dtype;     /* of the value */
+    uint8_t aligned;   /* of a small kernel: operands and gradient are, to 16 bytes */
+    uint8_t warp_bits; /* of a small kernel: a block has 2 to the power of it warps */
+    int32_t count;     /* of a small kernel: elements */
 } cuda_total;
 
 /* What every kernel but the small ones is told. */
@@ -136,6 +142,29 @@ typedef struct cuda_small {
     cuda_real scale;
     cuda_reals parameter;
 } cuda_small;
+
+/* A mean over weights, a mask or both of few elements. All but the weights and the loss's parameters lie on the first
+ * cache line. */
+typedef struct cuda_small_mean {
+    void *value;
+    void *workspace; /* where cuda_total has it */
+    void *operand[2];
+    void *mask; /* null: absent */
+    int32_t count;
+    uint8_t warp_bits;
+    uint8_t dtype; /* of the value */
+    void *weight;  /* null: absent */
+    cuda_reals parameter;
+} cuda_small_mean;
+
+/* The same of a tile or a few whole ones: the value is a float, and nobody is told what the mean was divided by. */
+typedef struct cuda_few_mean {
+    void *value;
+    void *operand[2];
+    void *mask, *weight; /* null: absent */
+    int32_t count;
+    cuda_reals parameter;
+} cuda_few_mean;
 
 /* Two operands of a tile, a mean or sum of them that is a float and needs no division. All but the third and later
  * parameters of a loss lie on the first cache line. */

@@ -94,6 +94,7 @@ static void plan_numbers(const job *job, cuda_real *scale, cuda_reals *parameter
 }
 
 static void plan_head(const job *job, cuda_head *head) {
+    plan_total(job, &head->total);
     head->count = job->count;
     head->reduction = (uint8_t)job->reduction;
     head->skip_if_one = job->skip_if_one;
@@ -119,6 +120,7 @@ static void plan_weighted(const job *job, cuda_weighted *weighted) {
 }
 
 static void plan_small(const job *job, cuda_small *small) {
+    plan_total(job, &small->total);
     for (int k = 0; k < 2; k++)
         small->operand[k] = job->operand[k].data;
     small->gradient = job->gradient[0].data;
@@ -127,6 +129,29 @@ static void plan_small(const job *job, cuda_small *small) {
     small->total.count = (int32_t)job->count;
     small->total.aligned = is_aligned_job(job);
     plan_numbers(job, &small->scale, &small->parameter);
+}
+
+static void plan_small_mean(const job *job, cuda_small_mean *mean) {
+    cuda_real unused;
+    mean->value = job->value.data;
+    for (int k = 0; k < 2; k++)
+        mean->operand[k] = job->operand[k].data;
+    mean->mask = job->mask.data;
+    mean->weight = job->weight.data;
+    mean->count = (int32_t)job->count;
+    mean->dtype = (uint8_t)job->value.dtype;
+    plan_numbers(job, &unused, &mean->parameter);
+}
+
+static void plan_few_mean(const job *job, cuda_few_mean *mean) {
+    cuda_real unused;
+    mean->value = job->value.data;
+    for (int k = 0; k < 2; k++)
+        mean->operand[k] = job->operand[k].data;
+    mean->mask = job->mask.data;
+    mean->weight = job->weight.data;
+    mean->count = (int32_t)job->count;
+    plan_numbers(job, &unused, &mean->parameter);
 }
 
 static void plan_tiny(const job *job, cuda_tiny *tiny) {
@@ -156,10 +181,10 @@ void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *lau
     launch->compute = job->compute;
     launch->sums_terms = false;
     launch->variant = onepass_cuda_choose_variant(job, &launch->parameter.direct);
-    const cuda_kind kind = onepass_cuda_variant[launch->variant].kind;
-    if (kind != kind_few && kind != kind_tiny && kind != kind_tiny_both)
-        plan_total(job, &launch->parameter.total);
-    switch (kind) {
+    switch (onepass_cuda_variant[launch->variant].kind) {
+    case kind_few_mean:
+        plan_few_mean(job, &launch->parameter.few_mean);
+        break;
     case kind_few:
         plan_tiny(job, &launch->parameter.few.tiny);
         break;
@@ -168,6 +193,9 @@ void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *lau
         break;
     case kind_tiny_both:
         plan_tiny_both(job, &launch->parameter.tiny_both);
+        break;
+    case kind_small_mean:
+        plan_small_mean(job, &launch->parameter.small_mean);
         break;
     case kind_small:
         plan_small(job, &launch->parameter.small);

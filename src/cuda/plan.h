@@ -14,7 +14,9 @@ typedef enum cuda_kind {
     kind_direct,
     kind_weighted,
     kind_small,
+    kind_small_mean,
     kind_few,
+    kind_few_mean,
     kind_tiny,
     kind_tiny_both,
     kind_general,
@@ -75,7 +77,9 @@ typedef struct cuda_launch {
         cuda_direct direct;
         cuda_weighted weighted;
         cuda_small small;
+        cuda_small_mean small_mean;
         cuda_few few;
+        cuda_few_mean few_mean;
         cuda_tiny tiny;
         cuda_tiny_both tiny_both;
         cuda_general general;

@@ -31,7 +31,7 @@ typedef struct block {
 static block small_block(int64_t tiles) {
     const int64_t usual = tiles <= CUDA_MOST_WARPS ? up_to_power_of_two(tiles)
                           : tiles <= 128           ? 2
-                          : tiles <= 512           ? 4
+                          : tiles <= 1024          ? 4
                                                    : 8;
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
     int32_t taken = (int32_t)least(forced ? forced : usual, CUDA_MOST_WARPS);
@@ -40,8 +40,13 @@ static block small_block(int64_t tiles) {
     return (block){taken, taken};
 }
 
+/* What one block does: as many warps for each tile. */
+static block few_block(int64_t tiles, int32_t warps) {
+    return (block){(int32_t)tiles * warps, (int32_t)tiles};
+}
+
 static bool is_mean(direction direction) {
-    return direction == MEAN || direction == MASK_MEAN;
+    return direction == MEAN || direction == WEIGHT_MEAN || direction == MASK_MEAN;
 }
 
 /* A wave is what 16 warps a multiprocessor take at a time. A value alone wants few blocks, of up to 8 tiles a warp, or
@@ -70,38 +75,77 @@ static block general_block(const job *job, const cuda_head *head, int64_t tiles,
     return (block){(int32_t)warps, (int32_t)(forced ? forced : warps * up_to_power_of_two(least(waves, 8)))};
 }
 
-/* Of what small and tiny kernels are told, nothing depends on their shape. */
+/* The block of a variant. */
+static block block_of(const job *job, cuda_variant variant, const cuda_head *head, int64_t tiles,
+                      int32_t multiprocessors) {
+    switch (onepass_cuda_variant[variant].kind) {
+    case kind_tiny:
+    case kind_tiny_both:
+    case kind_few_mean:
+        return few_block(tiles, CUDA_TINY_WARPS);
+    case kind_few:
+        return few_block(tiles, CUDA_FEW_WARPS);
+    case kind_small:
+    case kind_small_mean:
+        return small_block(tiles);
+    case kind_general:
+        return general_block(job, head, tiles, multiprocessors);
+    default:
+        return direct_block(onepass_cuda_variant[variant].direction, head->rows != 0, tiles, multiprocessors);
+    }
+}
+
+static uint8_t log2_of(int32_t power_of_two) {
+    uint8_t bits = 0;
+    while (power_of_two >> bits > 1)
+        bits++;
+    return bits;
+}
+
+/* Small kernels are told how many warps a block has, the others how many tiles it takes, and those that are one block
+ * nothing. */
+static void tell_shape(cuda_kind kind, const block *block, int64_t span, cuda_launch *launch) {
+    if (kind == kind_small)
+        launch->parameter.small.total.warp_bits = log2_of(block->warps);
+    else if (kind == kind_small_mean)
+        launch->parameter.small_mean.warp_bits = log2_of(block->warps);
+    else if (kind == kind_direct || kind == kind_weighted || kind == kind_general) {
+        launch->parameter.head.tiles_per_block = block->tiles;
+        launch->parameter.head.sweeps = (int32_t)(span / block->tiles);
+    }
+}
+
+/* Bytes of workspace. Those that are one block leave nothing in it. */
+static size_t workspace_of(const job *job, cuda_kind kind, bool mean, int64_t blocks) {
+    const bool awaited = kind == kind_small || kind == kind_small_mean;
+    const size_t left = (awaited ? CUDA_AWAITED_BYTES : sizeof(double)) * (mean ? 2 : 1); /* by a block */
+    if (kind == kind_tiny || kind == kind_tiny_both || kind == kind_few || kind == kind_few_mean)
+        return 0;
+    if (wants_sum(job) && blocks > 1)
+        return CUDA_WORKSPACE_HEAD + (size_t)blocks * left;
+    return job->over_weights || job->family == FAMILY_WEIGHTS ? CUDA_WORKSPACE_HEAD : 0;
+}
+
 void onepass_cuda_plan_shape(const job *job, int32_t multiprocessors, cuda_launch *launch) {
-    cuda_head *head = &launch->parameter.head;
+    const cuda_head *head = &launch->parameter.head;
     const cuda_variant_info *variant = &onepass_cuda_variant[launch->variant];
     const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
-    const bool tiny = variant->kind == kind_tiny || variant->kind == kind_tiny_both, few = variant->kind == kind_few;
-    const bool small = tiny || few || variant->kind == kind_small, general = variant->kind == kind_general;
-    const block block = tiny      ? (struct block){ORDER_LINES / 2, 1} /* four warps, a tile */
-                        : few     ? (struct block){(int32_t)tiles, (int32_t)tiles}
-                        : small   ? small_block(tiles)
-                        : general ? general_block(job, head, tiles, multiprocessors)
-                                  : direct_block(variant->direction, head->rows != 0, tiles, multiprocessors);
-    const int64_t forced = onepass_cuda_shape.most_blocks;
+    const block block = block_of(job, launch->variant, head, tiles, multiprocessors);
+    const bool takes_sweeps = variant->kind == kind_direct || variant->kind == kind_general ||
+                              (variant->kind == kind_weighted && !is_mean(variant->direction));
     const bool mean = is_mean(variant->direction); /* which has two sums, and takes its tiles in one go */
-    const int64_t most_blocks = forced && !small && !mean ? forced : CUDA_MOST_BLOCKS / (mean ? 2 : 1);
+    const int64_t forced = takes_sweeps ? onepass_cuda_shape.most_blocks : 0;
+    const int64_t most_blocks = forced ? forced : CUDA_MOST_BLOCKS / (mean ? 2 : 1);
     int64_t span = block.tiles;
     while ((tiles - 1) / span >= most_blocks)
         span *= 2;
     int64_t blocks = tiles / span + (tiles % span != 0);
     if (blocks == 0 && wants_sum(job))
         blocks = 1; /* which writes the sum of nothing */
-    if (!small) {
-        head->tiles_per_block = block.tiles;
-        head->sweeps = (int32_t)(span / block.tiles);
-    }
+    tell_shape(variant->kind, &block, span, launch);
     launch->blocks = (uint32_t)blocks;
     launch->threads = (uint32_t)(block.warps * WARP);
-    const int32_t elements = general ? block.warps * head->buffers * ORDER_TILE : 0;
+    const int32_t elements = variant->kind == kind_general ? block.warps * head->buffers * ORDER_TILE : 0;
     launch->shared_memory = (uint32_t)elements * (uint32_t)dtype_size(job->compute);
-    const size_t left = small ? CUDA_AWAITED_BYTES : mean ? 2 * sizeof(double) : sizeof(double); /* by a block */
-    const bool passes_weights = job->over_weights || job->family == FAMILY_WEIGHTS;
-    launch->workspace = wants_sum(job) && blocks > 1 ? CUDA_WORKSPACE_HEAD + (size_t)blocks * left
-                        : passes_weights             ? CUDA_WORKSPACE_HEAD
-                                                     : 0;
+    launch->workspace = workspace_of(job, variant->kind, mean, blocks);
 }

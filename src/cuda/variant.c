@@ -8,8 +8,8 @@
 #include "order.h"
 
 /* Beyond so many elements these kernels are not faster. */
-#define MOST_FEW           (8 * ORDER_TILE)
-#define MOST_SMALL_FORWARD (1 << 22)
+#define MOST_FEW           (8 * ORDER_TILE) /* and no more would fit into a block */
+#define MOST_SMALL_FORWARD (1 << 24)
 #define MOST_SMALL_BOTH    (1 << 21)
 
 /* Beyond so many there is no room for two partial sums of each block. */
@@ -22,42 +22,58 @@
 const cuda_variant_info onepass_cuda_variant[CUDA_VARIANTS] = {
     CUDA_KERNELS_2_F32(VARIANT, ) CUDA_KERNELS_0_F32(VARIANT, ) CUDA_EVERY_ROW_KERNEL(ROW_VARIANT)};
 
-/* The variants that there are for so many operands in a compute type, a bit each. */
-#define BIT(loss, variant, ...)  | UINT64_C(1) << variant_##variant
-#define VARIANTS(operands, real) (0 CUDA_KERNELS_##operands##_##real(BIT, ))
+/* A set of variants, a bit each. */
+typedef struct variants {
+    uint64_t bits[2];
+} variants;
+#define LOW_BIT(loss, variant, ...)  | (variant_##variant < 64 ? UINT64_C(1) << variant_##variant % 64 : 0)
+#define HIGH_BIT(loss, variant, ...) | (variant_##variant < 64 ? 0 : UINT64_C(1) << variant_##variant % 64)
+#define VARIANTS(kernels)                                                                                              \
+    {                                                                                                                  \
+        { 0 kernels(LOW_BIT, ), 0 kernels(HIGH_BIT, ) }                                                                \
+    }
+
+static bool has(const variants *set, cuda_variant variant) {
+    return set->bits[variant / 64] >> variant % 64 & 1;
+}
+
+/* Those that there are for so many operands in a compute type. */
 #define EACH_COUNT(real)                                                                                               \
-    { VARIANTS(0, real), VARIANTS(1, real), VARIANTS(2, real), VARIANTS(3, real) }
-static const uint64_t variants_f32[MOST_OPERANDS + 1] = EACH_COUNT(F32);
-static const uint64_t variants_f64[MOST_OPERANDS + 1] = EACH_COUNT(F64);
+    {                                                                                                                  \
+        VARIANTS(CUDA_KERNELS_0_##real), VARIANTS(CUDA_KERNELS_1_##real), VARIANTS(CUDA_KERNELS_2_##real),             \
+            VARIANTS(CUDA_KERNELS_3_##real)                                                                            \
+    }
+static const variants variants_f32[MOST_OPERANDS + 1] = EACH_COUNT(F32);
+static const variants variants_f64[MOST_OPERANDS + 1] = EACH_COUNT(F64);
 
 bool onepass_cuda_has_variant(int32_t operands, int32_t compute, cuda_variant variant) {
-    return (compute == ONEPASS_F64 ? variants_f64 : variants_f32)[operands] >> variant & 1;
+    return has(&(compute == ONEPASS_F64 ? variants_f64 : variants_f32)[operands], variant);
 }
 
 /* The same by how a loss over rows looks at them. */
 #define EACH_KIND(real)                                                                                                \
     {                                                                                                                  \
-        0 CUDA_ROW_KERNELS_LABEL_##real(BIT, ), 0 CUDA_ROW_KERNELS_PROBABILITIES_##real(BIT, ),                        \
-            0 CUDA_ROW_KERNELS_PICKED_##real(BIT, )                                                                    \
+        VARIANTS(CUDA_ROW_KERNELS_LABEL_##real), VARIANTS(CUDA_ROW_KERNELS_PROBABILITIES_##real),                      \
+            VARIANTS(CUDA_ROW_KERNELS_PICKED_##real)                                                                   \
     }
-static const uint64_t row_variants_f32[] = EACH_KIND(F32);
-static const uint64_t row_variants_f64[] = EACH_KIND(F64);
+static const variants row_variants_f32[] = EACH_KIND(F32);
+static const variants row_variants_f64[] = EACH_KIND(F64);
 
 bool onepass_cuda_has_row_variant(row_kind kind, int32_t compute, cuda_variant variant) {
-    return (compute == ONEPASS_F64 ? row_variants_f64 : row_variants_f32)[kind] >> variant & 1;
+    return has(&(compute == ONEPASS_F64 ? row_variants_f64 : row_variants_f32)[kind], variant);
 }
 
 #define EACH_VECTOR_KERNEL(real)                                                                                       \
     {                                                                                                                  \
-        0 CUDA_VECTOR_KERNELS_##real(BIT, ), 0 CUDA_SOFTMAX_KERNELS_##real(BIT, ),                                     \
-            0 CUDA_CARRIED_KERNELS_##real(BIT, ), 0 CUDA_VECTOR_KERNELS_F64(BIT, )                                     \
+        VARIANTS(CUDA_VECTOR_KERNELS_##real), VARIANTS(CUDA_SOFTMAX_KERNELS_##real),                                   \
+            VARIANTS(CUDA_CARRIED_KERNELS_##real), VARIANTS(CUDA_VECTOR_KERNELS_F64)                                   \
     }
-static const uint64_t vector_variants_f32[] = EACH_VECTOR_KERNEL(F32);
-static const uint64_t vector_variants_f64[] = EACH_VECTOR_KERNEL(F64);
+static const variants vector_variants_f32[] = EACH_VECTOR_KERNEL(F32);
+static const variants vector_variants_f64[] = EACH_VECTOR_KERNEL(F64);
 
 bool onepass_cuda_has_vector_variant(const loss *loss, int32_t compute, cuda_variant variant) {
     const int kind = loss->has_label_lists ? 3 : !loss->has_softmaxes ? 0 : loss->sums > 0 ? 1 : 2;
-    return (compute == ONEPASS_F64 ? vector_variants_f64 : vector_variants_f32)[kind] >> variant & 1;
+    return has(&(compute == ONEPASS_F64 ? vector_variants_f64 : vector_variants_f32)[kind], variant);
 }
 
 static bool has_variant(const job *job, cuda_variant variant) {
@@ -177,12 +193,16 @@ static bool is_quick_sum(const job *job) {
            is_aligned_job(job) && is_dense_sum(job);
 }
 
+/* Whether one block can take all elements: whole tiles, or one that ends with a pair of lines. */
+static bool is_few(const job *job) {
+    const bool one = job->count <= ORDER_TILE && job->count % (2 * ORDER_LANES) == 0;
+    return job->count > 0 && (one || (job->count <= MOST_FEW && job->count % ORDER_TILE == 0));
+}
+
 /* The kernel for what one block can do without asking anything, or the general one. */
 static cuda_variant tiny_variant(const job *job) {
-    const bool gradient = job->gradient[0].data;
-    const bool one = job->count <= ORDER_TILE && job->count % (2 * ORDER_LANES) == 0;
-    const bool few = !gradient && job->count <= MOST_FEW && job->count % ORDER_TILE == 0;
-    if (job->count == 0 || !(one || few) || !has_variant(job, variant_tiny_forward) || !is_quick_sum(job))
+    const bool gradient = job->gradient[0].data, one = job->count <= ORDER_TILE;
+    if (!is_few(job) || (gradient && !one) || !has_variant(job, variant_tiny_forward) || !is_quick_sum(job))
         return variant_general;
     return !one ? variant_few_tiles_forward : gradient ? variant_tiny_both : variant_tiny_forward;
 }
@@ -193,6 +213,21 @@ static cuda_variant small_variant(const job *job) {
     if (job->count == 0 || job->count > most || !has_variant(job, variant_small_forward) || !is_dense_sum(job))
         return variant_general;
     return job->gradient[0].data ? variant_small_both : variant_small_forward;
+}
+
+/* The kernel for the mean over dense weights, a mask or both. */
+static cuda_variant mean_variant(const job *job) {
+    const int32_t kernels = onepass_cuda_shape.kernels;
+    const bool weight = job->weight.data, mask = job->mask.data;
+    const bool small = job->count <= MOST_SMALL_FORWARD && kernels != CUDA_LARGE_KERNELS && !job->over_elements &&
+                       has_variant(job, variant_small_weighted_mean);
+    if (small && kernels == 0 && is_few(job) && job->value.dtype == ONEPASS_F32 && !job->divided_by.data)
+        return !weight ? variant_few_tiles_masked_mean
+               : mask  ? variant_few_tiles_mean
+                       : variant_few_tiles_weighted_mean;
+    if (small)
+        return weight ? variant_small_weighted_mean : variant_small_masked_mean;
+    return weight ? variant_weighted_mean : variant_masked_mean;
 }
 
 /* The kernel for weights and masks that can do the job, or the general one. */
@@ -206,7 +241,7 @@ static cuda_variant weighted_variant(const job *job) {
         return variant_weighted_both;
     const bool in_one_pass = job->over_weights && !job->divisor_tensor.data && (job->weight.data || mask->data) &&
                              job->count <= MOST_IN_ONE_PASS && has_variant(job, variant_weighted_mean);
-    return !in_one_pass ? variant_weighted_forward : job->weight.data ? variant_weighted_mean : variant_masked_mean;
+    return in_one_pass ? mean_variant(job) : variant_weighted_forward;
 }
 
 /* ----------------------------------------------------------------- choice -- */
@@ -215,8 +250,8 @@ bool onepass_cuda_weighs_itself(const job *job) {
     cuda_direct unused;
     if (job->family != FAMILY_PAIRWISE || !job->over_weights)
         return false;
-    const cuda_variant variant = onepass_cuda_choose_variant(job, &unused);
-    return variant == variant_weighted_mean || variant == variant_masked_mean;
+    const direction direction = onepass_cuda_variant[onepass_cuda_choose_variant(job, &unused)].direction;
+    return direction == MEAN || direction == WEIGHT_MEAN || direction == MASK_MEAN;
 }
 
 cuda_variant onepass_cuda_choose_variant(const job *job, cuda_direct *direct) {

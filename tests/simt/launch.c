@@ -37,7 +37,9 @@ typedef struct kernel_call {
         void (*direct)(cuda_direct parameter);
         void (*weighted)(cuda_weighted parameter);
         void (*small)(cuda_small parameter);
+        void (*small_mean)(cuda_small_mean parameter);
         void (*few)(cuda_few parameter);
+        void (*few_mean)(cuda_few_mean parameter);
         void (*tiny)(cuda_tiny parameter);
         void (*tiny_both)(cuda_tiny_both parameter);
         void (*general)(cuda_general parameter);
@@ -77,6 +79,12 @@ static void call_kernel(void *argument) {
         break;
     case kind_small:
         call->kernel.small(call->launch->parameter.small);
+        break;
+    case kind_small_mean:
+        call->kernel.small_mean(call->launch->parameter.small_mean);
+        break;
+    case kind_few_mean:
+        call->kernel.few_mean(call->launch->parameter.few_mean);
         break;
     case kind_few:
         call->kernel.few(call->launch->parameter.few);

@@ -22,7 +22,7 @@ typedef struct outputs {
 template <direction direction> ALWAYS_INLINE outputs outputs_of(const cuda_head *head) {
     const bool any = direction == ANY_OUTPUT, none = any && head->reduction == ONEPASS_NONE;
     outputs outputs;
-    const bool forward = direction == FORWARD || direction == MEAN || direction == MASK_MEAN;
+    const bool forward = direction < BOTH;
     outputs.sum = forward || direction == BOTH || (any && !none && head->total.value);
     outputs.values = none && head->data[CUDA_VALUE];
     outputs.gradients = direction == BOTH || direction == BACKWARD;

@@ -17,6 +17,17 @@ typedef enum mean_sum {
 
 #define EACH_SUM _Pragma("unroll") for (int of = OF_TERMS; of < MEAN_SUMS; of++)
 
+/* What a tile's elements count for, by its warp. */
+template <direction direction> ALWAYS_INLINE double weight_of_tile(int thread, const lane_weights *weights) {
+    if constexpr (direction != MASK_MEAN)
+        return order_lanes(thread, weights->sums.sum);
+    uint32_t count = sum_of_bytes(weights->ones);
+#pragma unroll
+    for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2)
+        count += __shfl_xor_sync(~0u, count, distance);
+    return count;
+}
+
 /* Lines that are prefetched while as many are computed: two stages fit into the registers. */
 template <typename loss, direction direction> struct mean_stage {
     enum {
@@ -26,29 +37,28 @@ template <typename loss, direction direction> struct mean_stage {
 };
 
 template <direction direction, typename loss>
-ALWAYS_INLINE void begin_mean(const cuda_weighted *job, const tile *tile, int first,
+ALWAYS_INLINE void begin_mean(const weighted_tensors *of, const tile *tile, int first,
                               mean_stage<loss, direction> *stage) {
     if (tile->count > 0)
-        prefetch_weighted_lines<direction>(job, tile, first, &stage->of);
+        prefetch_weighted_lines<direction, false>(of, tile, first, &stage->of);
 }
 
 /* A tile whose first lines are in `even`, which has those of the next one afterwards. */
 template <direction direction, typename loss>
-ALWAYS_INLINE void run_mean_tile(const cuda_weighted *job, const outputs *outputs, const tile *now, const tile *next,
-                                 mean_stage<loss, direction> *even, lane_sums *sums) {
+ALWAYS_INLINE void run_mean_tile(const weighted_tensors *of, const outputs *outputs, const tile *now, const tile *next,
+                                 mean_stage<loss, direction> *even, lane_sums *sums, lane_weights *weights) {
     constexpr int lines = mean_stage<loss, direction>::LINES;
     mean_stage<loss, direction> odd;
 #pragma unroll
     for (int first = 0; first < ORDER_LINES; first += 2 * lines) {
         const int after = first + 2 * lines;
-        begin_mean(job, now, first + lines, &odd);
-        compute_weighted_lines<direction>(job, outputs, now, first, &even->of, &sums[OF_TERMS], &sums[OF_WEIGHTS]);
+        begin_mean(of, now, first + lines, &odd);
+        compute_weighted_lines<direction>(of, outputs, now, NULL, first, &even->of, sums, weights);
         if (after < ORDER_LINES)
-            begin_mean(job, now, after, even);
+            begin_mean(of, now, after, even);
         else
-            begin_mean(job, next, 0, even);
-        compute_weighted_lines<direction>(job, outputs, now, first + lines, &odd.of, &sums[OF_TERMS],
-                                          &sums[OF_WEIGHTS]);
+            begin_mean(of, next, 0, even);
+        compute_weighted_lines<direction>(of, outputs, now, NULL, first + lines, &odd.of, sums, weights);
     }
 }
 
@@ -61,22 +71,25 @@ template <typename loss, direction direction> ALWAYS_INLINE void run_mean(const 
     const int64_t first = (int64_t)blockIdx.x * tiles, left = head->count - first * ORDER_TILE;
     const int count = left < tiles * ORDER_TILE ? (int)left : tiles * ORDER_TILE;
     const outputs outputs = outputs_of<direction>(head);
+    const weighted_tensors tensors = tensors_of(job);
     double sum[MEAN_SUMS] = {ORDER_NOTHING, ORDER_NOTHING};
     tile now = tile_at(first + at.warp, count - at.warp * ORDER_TILE, at.thread, NULL);
     mean_stage<loss, direction> stage;
-    begin_mean(job, &now, 0, &stage);
+    begin_mean(&tensors, &now, 0, &stage);
 #pragma unroll 1
     for (int i = at.warp; i < tiles; i += at.warps) {
         const int further = i + at.warps, beyond = further < tiles ? count - further * ORDER_TILE : 0;
         const tile next = tile_at(first + further, beyond, at.thread, NULL);
-        lane_sums sums[MEAN_SUMS] = {};
-        if (now.count > 0)
-            run_mean_tile(job, &outputs, &now, &next, &stage, sums);
-        EACH_SUM {
-            sum[of] = now.count > 0 ? order_lanes(at.thread, sums[of].sum) : ORDER_NOTHING;
-            if (at.thread == 0)
-                node[of][i] = sum[of];
-        }
+        lane_sums sums = {};
+        lane_weights weights = {};
+        if (now.count > 0) {
+            run_mean_tile(&tensors, &outputs, &now, &next, &stage, &sums, &weights);
+            sum[OF_TERMS] = order_lanes(at.thread, sums.sum);
+            sum[OF_WEIGHTS] = weight_of_tile<direction>(at.thread, &weights);
+        } else
+            EACH_SUM sum[of] = ORDER_NOTHING;
+        if (at.thread == 0)
+            EACH_SUM node[of][i] = sum[of];
         now = next;
     }
     if (tiles > 1) {

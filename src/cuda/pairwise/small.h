@@ -42,24 +42,16 @@ static __device__ __noinline__ double small_rare_tile(const cuda_small *job, int
 /* A launch begins with cold caches of instructions and parameters, so that a small input costs what its code is long,
  * and a warp has one tile, all of whose numbers it loads at once. Serves dense operands of the compute type. */
 template <typename loss, direction direction> ALWAYS_INLINE void run_small(const cuda_small *job) {
-    __shared__ double node[CUDA_MOST_WARPS];
-    const place_in_block at = here_in_block();
-    const unsigned number = begin_block(job->total.workspace);
-    const int index = blockIdx.x * at.warps + at.warp, left = job->total.count - index * ORDER_TILE;
+    __shared__ block_sums<1> shared;
+    const place_in_block at = here_in_small_block();
+    const all_blocks all = begin_block(job->total.workspace, job->total.count, job->total.warp_bits);
+    const int index = (int)blockIdx.x * all.warps + at.warp, left = job->total.count - index * ORDER_TILE;
     double sum = ORDER_NOTHING;
     if (left >= ORDER_TILE && job->total.aligned)
         sum = small_tile<loss, direction, true>(job, at.thread, index, left);
     else if (left > 0)
         sum = small_rare_tile<loss, direction>(job, at.thread, index, left);
-    if (at.warps > 1) {
-        if (at.thread == 0)
-            node[at.warp] = sum;
-        __syncthreads();
-        if (at.warp > 0)
-            return;
-        sum = order_neighbours(at.thread < at.warps ? node[at.thread] : ORDER_NOTHING, at.warps);
-    }
-    if (end_block(job->total.workspace, number, &sum))
+    if (end_block<1>(&all, &shared, &sum))
         write_small_value(&job->total, sum);
 }
 

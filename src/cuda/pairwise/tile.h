@@ -29,6 +29,11 @@ ALWAYS_INLINE place_in_block here_in_block(void) {
     return (place_in_block){(int)threadIdx.x % ORDER_WARP, (int)threadIdx.x / ORDER_WARP, (int)blockDim.x / ORDER_WARP};
 }
 
+/* The same in a kernel for small inputs, which has no time to ask how many warps there are. */
+ALWAYS_INLINE place_in_block here_in_small_block(void) {
+    return (place_in_block){(int)(threadIdx.x % ORDER_WARP), (int)(threadIdx.x / ORDER_WARP), 0};
+}
+
 typedef struct tile {
     int64_t index;
     int count;    /* elements: ORDER_TILE, or fewer in a tile that the input ends in */
@@ -45,6 +50,13 @@ ALWAYS_INLINE tile tile_at(int64_t index, int left, int thread, real *buffer) {
     tile.ahead = 0;
     tile.buffer = buffer;
     return tile;
+}
+
+/* So many neighbouring lines of the first tile, or of those behind it, seen as the first ones of one that begins there:
+ * a thread's own lanes, of floats, are those of a thread so much further on. One addition finds them. */
+template <int lines> ALWAYS_INLINE tile tile_of_lines(int index, int thread) {
+    static_assert(lines < ORDER_LINES && sizeof(real) == sizeof(float), "a thread's own lanes follow on one another");
+    return tile_at(0, ORDER_TILE, index * lines * ORDER_WARP + thread, NULL);
 }
 
 /* The warp's own, of those that a launch has. */

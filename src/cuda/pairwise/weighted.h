@@ -17,44 +17,74 @@ template <typename loss, int lines> struct weighted_lines {
     uint32_t mask[lines]; /* a byte for each of a thread's own lanes */
 };
 
+/* What they are of. */
+typedef struct weighted_tensors {
+    const void *operand[MOST_OPERANDS];
+    const void *weight, *mask; /* null: absent */
+    bool over_elements;        /* of a mean: weights do not count in what it is divided by */
+} weighted_tensors;
+
+ALWAYS_INLINE weighted_tensors tensors_of(const cuda_weighted *job) {
+    void *const *data = job->head.data + CUDA_PREDICTION;
+    return (weighted_tensors){{data[0], data[1], data[2]}, job->weight, job->mask, job->over_elements != 0};
+}
+
 /* Numbers of some lines of a dense tensor; 1 where there is no such tensor. */
-template <int lines>
+template <int lines, bool whole>
 ALWAYS_INLINE void prefetch_weighted(const tile *tile, const void *data, int first, numbers *into, int apart) {
     const real one = 1, *from = (const real *)data + tile->index * ORDER_TILE;
     if (!data)
         EACH_OF(lines) prefetch_constant(&one, &into[line * apart]);
-    else if (tile->count == ORDER_TILE)
+    else if (whole || tile->count == ORDER_TILE)
         EACH_OF(lines) prefetch_line<ACCESS_REAL, KEEP_LEAST>(tile, from, first + line, &into[line * apart]);
     else
         EACH_OF(lines) prefetch_last_line<ACCESS_REAL>(tile, from, first + line, &into[line * apart]);
 }
 
 /* The bytes of a mask for a thread's own lanes. What lies beyond the end takes no part, whether there is one or not. */
-ALWAYS_INLINE uint32_t mask_word(const tile *tile, const unsigned char *mask, int line) {
+template <bool whole> ALWAYS_INLINE uint32_t mask_word(const tile *tile, const unsigned char *mask, int line) {
     const unsigned char *at = mask + tile->index * ORDER_TILE + own_element(tile, line, 0);
-    if (tile->count == ORDER_TILE)
+    if (whole || tile->count == ORDER_TILE)
         return mask ? __ldcs((const uint32_t *)at) : ~0u;
     uint32_t word = 0;
     EACH_OWN if (own_element(tile, line, own) < tile->count) word |= (uint32_t)(mask ? at[own] : 1) << 8 * own;
     return word;
 }
 
-template <direction direction, typename loss, int lines>
-ALWAYS_INLINE void prefetch_weighted_lines(const cuda_weighted *job, const tile *tile, int first,
+template <direction direction, bool whole, typename loss, int lines>
+ALWAYS_INLINE void prefetch_weighted_lines(const weighted_tensors *of, const tile *tile, int first,
                                            weighted_lines<loss, lines> *into) {
-    EACH_OPERAND prefetch_weighted<lines>(tile, job->head.data[CUDA_PREDICTION + k], first, &into->in[0][k],
-                                          loss::OPERANDS);
-    prefetch_weighted<lines>(tile, direction == MASK_MEAN ? NULL : job->weight, first, into->weight, 1);
-    EACH_OF(lines) into->mask[line] = mask_word(tile, (const unsigned char *)job->mask, first + line);
+    const unsigned char *mask = direction == WEIGHT_MEAN ? NULL : (const unsigned char *)of->mask;
+    EACH_OPERAND prefetch_weighted<lines, whole>(tile, of->operand[k], first, &into->in[0][k], loss::OPERANDS);
+    prefetch_weighted<lines, whole>(tile, direction == MASK_MEAN ? NULL : of->weight, first, into->weight, 1);
+    EACH_OF(lines) into->mask[line] = mask_word<whole>(tile, mask, first + line);
 }
 
-/* Of a mean over them, what the elements count for is added up, too. */
+/* What the elements of a tile count for, of a mean over them: the sums of their weights in a thread's own lanes or, of
+ * a mask alone, how many take part of each, in a byte. Numbers of elements are the same in whichever order they are
+ * added up. */
+typedef struct lane_weights {
+    lane_sums sums;
+    uint32_t ones;
+} lane_weights;
+
+/* 1 for each byte that is not 0. */
+ALWAYS_INLINE uint32_t ones_of(uint32_t bytes) {
+    const uint32_t low = 0x7f7f7f7f;
+    return (((bytes & low) + low) | bytes) >> 7 & 0x01010101;
+}
+
+ALWAYS_INLINE uint32_t sum_of_bytes(uint32_t bytes) {
+    return bytes * 0x01010101u >> 24;
+}
+
+/* Of a mean over them, what the elements count for is added up, too. NaNs are canonical where the sum is stored. */
 template <direction direction, typename loss, int lines>
-ALWAYS_INLINE void compute_weighted_lines(const cuda_weighted *job, const outputs *outputs, const tile *tile, int first,
-                                          const weighted_lines<loss, lines> *from, lane_sums *sums,
-                                          lane_sums *weights) {
-    constexpr bool is_mean = direction == MEAN || direction == MASK_MEAN;
-    real *gradient = (real *)job->head.data[CUDA_GRADIENT] + tile->index * ORDER_TILE;
+ALWAYS_INLINE void compute_weighted_lines(const weighted_tensors *of, const outputs *outputs, const tile *tile,
+                                          void *gradients, int first, const weighted_lines<loss, lines> *from,
+                                          lane_sums *sums, lane_weights *weights) {
+    constexpr bool is_mean = direction == MEAN || direction == WEIGHT_MEAN;
+    real *gradient = (real *)gradients + tile->index * ORDER_TILE;
     EACH_OF(lines) {
         own_line x;
         real w[ORDER_OWN_LANES], value[ORDER_OWN_LANES], slope[ORDER_OWN_LANES], counted[ORDER_OWN_LANES];
@@ -62,9 +92,9 @@ ALWAYS_INLINE void compute_weighted_lines(const cuda_weighted *job, const output
         unpack<ACCESS_REAL>(false, &from->weight[line], w);
         EACH_OWN {
             const bool takes_part = from->mask[line] >> 8 * own & 0xff;
-            value[own] = takes_part ? canonical(loss::value(x.x[own], outputs->parameter) * w[own]) : 0;
+            value[own] = takes_part ? loss::value(x.x[own], outputs->parameter) * w[own] : 0;
             if constexpr (is_mean)
-                counted[own] = !takes_part ? 0 : direction == MASK_MEAN || job->over_elements ? 1 : w[own];
+                counted[own] = !takes_part ? 0 : of->over_elements ? 1 : w[own];
             if constexpr (direction == BOTH) {
                 const real weighted = loss::slope_p(x.x[own], outputs->parameter) * w[own];
                 slope[own] = takes_part ? gradient_of(outputs, weighted, outputs->upstream) : 0;
@@ -72,7 +102,9 @@ ALWAYS_INLINE void compute_weighted_lines(const cuda_weighted *job, const output
         }
         add_line(first + line, value, sums);
         if constexpr (is_mean)
-            add_line(first + line, counted, weights);
+            add_line(first + line, counted, &weights->sums);
+        if constexpr (direction == MASK_MEAN)
+            weights->ones += ones_of(from->mask[line]);
         if constexpr (direction == BOTH) {
             if (tile->count == ORDER_TILE)
                 put_line<ACCESS_REAL>(tile, false, gradient, first + line, slope);
@@ -87,6 +119,7 @@ ALWAYS_INLINE double run_tiles(const cuda_weighted *job, const outputs *outputs,
                                double *node) {
     const place_in_block at = here_in_block();
     const int tiles = job->head.tiles_per_block;
+    const weighted_tensors tensors = tensors_of(job);
     double sum = ORDER_NOTHING;
 #pragma unroll 1
     for (int i = at.warp; i < tiles; i += at.warps) {
@@ -96,8 +129,9 @@ ALWAYS_INLINE double run_tiles(const cuda_weighted *job, const outputs *outputs,
 #pragma unroll
             for (int half = 0; half < ORDER_LINES; half += WEIGHTED_LINES) {
                 weighted_lines<loss, WEIGHTED_LINES> lines;
-                prefetch_weighted_lines<direction>(job, &tile, half, &lines);
-                compute_weighted_lines<direction>(job, outputs, &tile, half, &lines, &sums, NULL);
+                prefetch_weighted_lines<direction, false>(&tensors, &tile, half, &lines);
+                compute_weighted_lines<direction>(&tensors, outputs, &tile, job->head.data[CUDA_GRADIENT], half, &lines,
+                                                  &sums, NULL);
             }
         sum = tile.count > 0 ? order_lanes(tile.thread, sums.sum) : ORDER_NOTHING;
         if (at.thread == 0)
