@@ -1,6 +1,7 @@
 /*
- * Vector losses by every kind of call: rows that arrive in slices, an upstream gradient that is known later or was 1
- * all the time, and the caller's rounding and flushing modes. All are bit-identical to one plain call.
+ * Vector losses by every kind of call: rows that arrive in slices, one number for all elements, an upstream gradient
+ * that is known later or was 1 all the time, and the caller's rounding and flushing modes. All are bit-identical to one
+ * plain call.
  */
 #include "check.h"
 #include "vector_case.h"
@@ -124,6 +125,28 @@ static void test_other_length(void) {
     vector_case_free(p);
 }
 
+/* ----------------------------------------------------------- one number -- */
+
+/* In vectors of several tiles, of which the engine need not gather but one. */
+static void test_one_number(const char *loss, int32_t dtype) {
+    char what[512];
+    const vector_case c = case_of(loss, dtype, 3, 3100);
+    vector_case_describe(&c, what, sizeof what);
+    prepared_vectors *p = vector_case_prepare(&c);
+    const onepass_tensor *dense = p->call.operand[0];
+    const size_t size = onepass_dtype_size(dtype);
+    for (int64_t i = 1; i < c.batch * c.elements; i++) {
+        memcpy((char *)dense->data + (size_t)i * size, dense->data, size);
+    }
+    const int64_t strides[] = {0, 0};
+    const onepass_tensor repeated = {dense->data, dtype, 2, dense->shape, strides};
+    const uint64_t expected = run_and_hash(p, what);
+    p->call.operand[0] = &repeated;
+    CHECK(dense->ndim == 2, "%s: expected rows of vectors", what);
+    CHECK_BITS(expected, run_and_hash(p, what), what);
+    vector_case_free(p);
+}
+
 /* ------------------------------------------------------------- upstream -- */
 
 static void test_upstream(const char *loss, int32_t dtype) {
@@ -202,6 +225,7 @@ int main(void) {
         const char *loss = onepass_vector_loss_at(i)->name;
         for (int32_t dtype = ONEPASS_F32; dtype <= ONEPASS_F64; dtype++) {
             test_slices(loss, dtype);
+            test_one_number(loss, dtype);
             test_upstream(loss, dtype);
             test_states(loss, dtype, VECTORS_NORMAL);
             test_states(loss, dtype, VECTORS_TINY);
