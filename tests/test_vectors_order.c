@@ -521,6 +521,17 @@ static void check_case(const vector_case *given) {
     vector_case_free(p);
 }
 
+/* Tiles of which pairs of lines are there: 256, 512 and 768 elements, alone and behind a whole tile. */
+static void check_pairs_of_lines(const vector_case *whole_tile) {
+    static const int64_t elements[] = {256, 512, 768, 1280, 1792};
+    for (size_t i = 0; i < sizeof elements / sizeof elements[0]; i++) {
+        vector_case c = *whole_tile;
+        c.batch = 2;
+        c.elements = elements[i];
+        check_case(&c);
+    }
+}
+
 int main(void) {
     size_t count, looked_at = 0;
     const vector_case *cases = vector_case_list(&count);
@@ -529,6 +540,10 @@ int main(void) {
         if (vector_case_in_double(&cases[i]) == !IN_FLOAT && (!quick || i % 10 == 0)) {
             check_case(&cases[i]);
             looked_at++;
+        }
+        const bool is_whole_tile = strcmp(cases[i].group, "sizes") == 0 && cases[i].elements == ONEPASS_TILE;
+        if (is_whole_tile && vector_case_in_double(&cases[i]) == !IN_FLOAT) {
+            check_pairs_of_lines(&cases[i]);
         }
     }
     printf("%zu cases in %s\n", looked_at, IN_FLOAT ? "float" : "double");
