@@ -7,6 +7,7 @@
 #include "vector_case.h"
 
 #include <fenv.h>
+#include <math.h>
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
@@ -147,6 +148,37 @@ static void test_one_number(const char *loss, int32_t dtype) {
     vector_case_free(p);
 }
 
+/* Terms that are -0 sum to +0 where the last tile has room for more: as its signs show, the sum of 768 elements, whose
+ * lines are added up by twos, is that of 700, which are not. */
+static void test_sign_of_zero(void) {
+    static const int64_t lengths[] = {700, 768};
+    static float a[768], b[768], gradient[2][2][768];
+    for (int i = 0; i < 768; i++) {
+        a[i] = 1;
+        b[i] = -0.0F;
+    }
+    for (int i = 0; i < 2; i++) {
+        const int64_t shape[] = {1, lengths[i]};
+        float value;
+        const onepass_tensor x = {a, ONEPASS_F32, 2, shape, NULL}, y = {b, ONEPASS_F32, 2, shape, NULL};
+        const onepass_tensor of_x = {gradient[i][0], ONEPASS_F32, 2, shape, NULL},
+                             of_y = {gradient[i][1], ONEPASS_F32, 2, shape, NULL};
+        const onepass_tensor loss = {&value, ONEPASS_F32, 0, NULL, NULL};
+        const onepass_call call = {.size = sizeof call,
+                                   .loss = "cosine_similarity",
+                                   .reduction = ONEPASS_SUM,
+                                   .operand = {&x, &y},
+                                   .value = &loss,
+                                   .gradient = {&of_x, &of_y}};
+        CHECK_OK(onepass_run(&call), "zeros of a sign");
+    }
+    for (int k = 0; k < 2; k++) {
+        CHECK(!signbit(gradient[0][k][0]) == !signbit(gradient[1][k][0]),
+              "gradient[%d] of zeros of a sign: expected one sign, got %g and %g", k, (double)gradient[0][k][0],
+              (double)gradient[1][k][0]);
+    }
+}
+
 /* ------------------------------------------------------------- upstream -- */
 
 static void test_upstream(const char *loss, int32_t dtype) {
@@ -221,6 +253,7 @@ static void test_states(const char *loss, int32_t dtype, vector_data data) {
 
 int main(void) {
     test_other_length();
+    test_sign_of_zero();
     for (int32_t i = 0; onepass_vector_loss_at(i); i++) {
         const char *loss = onepass_vector_loss_at(i)->name;
         for (int32_t dtype = ONEPASS_F32; dtype <= ONEPASS_F64; dtype++) {
