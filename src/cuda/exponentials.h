@@ -160,8 +160,9 @@ ALWAYS_INLINE int warp_sum(int x) {
 #endif
 }
 
-/* The sum of a tile's exponentials but for those that lead, which are all alike. Their sum is apart. */
-ALWAYS_INLINE double sum_without_leading(const tile *tile, real most, const own_numbers x, double *leading) {
+/* The sums of a thread's own lanes of a tile's exponentials but for those that lead, which are all alike. Returns the
+ * sum of these, of the whole tile. */
+ALWAYS_INLINE double lanes_without_leading(real most, const own_numbers x, real *lane) {
     own_numbers term;
     real leaders = 0; /* a whole number: sums of predicates take a GPU longer */
     EACH_NUMBER {
@@ -169,8 +170,8 @@ ALWAYS_INLINE double sum_without_leading(const tile *tile, real most, const own_
         leaders += leads;
         term[line][own] = fused(-most, leads, x[line][own]);
     }
-    *leading = (double)warp_sum((int)leaders) * (double)most;
-    return sum_of_tile(tile->thread, term);
+    sum_lanes(term, lane);
+    return (double)warp_sum((int)leaders) * (double)most;
 }
 
 #endif

@@ -340,9 +340,6 @@ enum {
 /* Numbers that a tile leaves for softmaxes. */
 #define CUDA_TILE_SOFTMAXES 7
 
-/* Rows of no more tiles are joined by a thread. */
-#define CUDA_TILES_OF_A_THREAD 32
-
 typedef struct cuda_vector {
     cuda_total total;                /* of which the workspace alone is used */
     void *data[CUDA_VECTOR_TENSORS]; /* null: absent */

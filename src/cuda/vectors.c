@@ -248,9 +248,8 @@ static bool needs_step(const job *job, int step) {
     case STEP_KNOW:
         return job->loss->has_softmaxes;
     case STEP_SUMS:
+    case STEP_FINISH: /* else it is done with rows when it knows them */
         return job->loss->sums > 0;
-    case STEP_FINISH:
-        return true;
     default:
         return has_gradient(job);
     }
@@ -282,7 +281,7 @@ static void plan_step(const job *job, step step, cuda_launch *launch) {
         break;
     case STEP_KNOW:
         plan_launch(job, variant_vectors_know, CUDA_MOST_WARPS / 2,
-                    blocks_for(job->count, tiles > CUDA_TILES_OF_A_THREAD ? 1 : CUDA_MOST_WARPS / 2 * WARP), launch);
+                    blocks_for(job->count, tiles > WARP ? 1 : CUDA_MOST_WARPS / 2 * WARP / chunk), launch);
         break;
     case STEP_SUMS:
         plan_launch(job, any ? variant_vectors_any_sums : variant_vectors_sums, warps,

@@ -337,15 +337,15 @@ ALWAYS_INLINE void sum_tile(const cuda_row *job, int64_t label, const tile *tile
     exponentiate(&softmax, &shift, tile, is_calm_tile(&softmax, &shift, range.smallest), x);
     if (drops)
         drop_beyond(tile, x);
+    real lane[ORDER_OWN_LANES];
     if (kind == ROW_PROBABILITIES) {
-        sums->others = sum_without_leading(tile, row_most_of_tile(&softmax, &shift), x, &sums->leading);
+        sums->leading = lanes_without_leading(row_most_of_tile(&softmax, &shift), x, lane);
     } else {
-        real lane[ORDER_OWN_LANES];
         leave_label_out(tile, place_in_tile(tile, label), x);
         sum_lanes_in_order(tile, x, lane);
-        sums->others = order_lanes(tile->thread, lane);
         sums->leading = 0;
     }
+    sums->others = order_lanes(tile->thread, lane);
 }
 
 /* ---------------------------------------------------------------- scatter -- */

@@ -55,6 +55,16 @@ ALWAYS_INLINE void leave_factors(const cuda_vector *job, int64_t row, const doub
         into[i] = factor[i];
 }
 
+/* A row that later launches may ask about, by one thread. */
+template <typename loss>
+ALWAYS_INLINE void finish_row_of_launch(const cuda_vector *job, int64_t row, const double *sum,
+                                        const vector_softmaxes *known) {
+    double factor[VECTOR_MOST_FACTORS];
+    finish_vectors<loss>(job, job->parameter, row, sum, known, factor);
+    if (job->has_gradient)
+        leave_factors(job, row, factor);
+}
+
 /* A thread has a row of one chunk, a block one of several. */
 template <typename loss> ALWAYS_INLINE void run_finish(const cuda_vector *job) {
     __shared__ double of_warp[CUDA_MOST_WARPS];
@@ -66,18 +76,15 @@ template <typename loss> ALWAYS_INLINE void run_finish(const cuda_vector *job) {
 #pragma unroll 1
     for (int64_t first = blockIdx.x * rows; first < job->rows; first += gridDim.x * rows) {
         const int64_t row = first + (job->chunks == 1 ? threadIdx.x : 0);
-        double sum[VECTOR_MOST_SUMS] = {0, 0, 0}, factor[VECTOR_MOST_FACTORS];
+        double sum[VECTOR_MOST_SUMS] = {0, 0, 0};
 #pragma unroll
         for (int k = 0; k < loss::SUMS; k++)
             if (job->chunks > 1)
                 sum[k] = sum_of_nodes(node + k * all + row * job->chunks, job->chunks, of_warp, &stack);
             else if (row < job->rows)
                 sum[k] = node[k * all + row];
-        if (row < job->rows && (job->chunks == 1 || threadIdx.x == 0)) {
-            finish_vectors<loss>(job, job->parameter, row, sum, known_of_row(job, row), factor);
-            if (job->has_gradient)
-                leave_factors(job, row, factor);
-        }
+        if (row < job->rows && (job->chunks == 1 || threadIdx.x == 0))
+            finish_row_of_launch<loss>(job, row, sum, known_of_row(job, row));
     }
 }
 

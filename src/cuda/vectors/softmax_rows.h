@@ -2,11 +2,12 @@
  * Rows of losses with softmaxes. Those of a few tiles are gone through at once: a warp has a tile, whose exponentials
  * stay in its registers, and all warps of a row join its tiles, each for itself. Longer ones have two more launches
  * before those of other vector losses, for what tiles leave and for what is known of rows, and come from memory once
- * more for each of the others.
+ * more for each of the others; with no sums of its own, a loss is done with rows when it knows them.
  */
 #ifndef ONEPASS_CUDA_VECTORS_SOFTMAX_ROWS_H
 #define ONEPASS_CUDA_VECTORS_SOFTMAX_ROWS_H
 
+#include "cuda/vectors/long.h"
 #include "cuda/vectors/softmaxes.h"
 
 /* The larger of two, NaN if one is. */
@@ -18,6 +19,7 @@ ALWAYS_INLINE double wide_larger_or_nan(double a, double b) {
 
 /* What the warps of a block tell each other; of tiles in turns, so that nobody waits for those who still read. */
 typedef struct short_softmaxes {
+    lane_sums lanes[CUDA_MOST_WARPS];
     tile_softmaxes tile[2][CUDA_MOST_WARPS];
     double node[VECTOR_MOST_SUMS][CUDA_MOST_WARPS];
     double factor[CUDA_MOST_WARPS][VECTOR_MOST_FACTORS];
@@ -103,7 +105,7 @@ ALWAYS_INLINE void run_softmax_block(const cuda_vector *job, int64_t first, int 
     if (part) {
         tile_softmaxes sums;
         read_logits<VECTORS_DENSE>(job, &own_tile, &e);
-        sum_softmaxes<loss>(job, &tile, &e, &sums);
+        sum_softmaxes<loss>(job, &tile, &e, shared->lanes[at.warp], &sums);
         if (at.thread == 0)
             shared->tile[turn][at.warp] = sums;
     }
@@ -165,8 +167,20 @@ ALWAYS_INLINE int64_t row_of_tile(const cuda_vector *job, int64_t tile) {
     return job->tiles == 1 ? tile : divide(tile, &job->by_tiles);
 }
 
+/* What a tile leaves. */
+ALWAYS_INLINE void leave_tile(const cuda_vector *job, int64_t row, const tile *tile, const tile_softmaxes *sums) {
+    double *into = tiles_of_row(job, row) + tile->index;
+    const double number[CUDA_TILE_SOFTMAXES] = {sums->largest[0], sums->largest[1], sums->others[0], sums->others[1],
+                                                sums->leading[0], sums->leading[1], sums->carried};
+    if (tile->thread == 0)
+#pragma unroll
+        for (int i = 0; i < CUDA_TILE_SOFTMAXES; i++)
+            into[i * job->tiles] = number[i];
+}
+
 /* A warp has a tile. */
 template <typename loss, vector_access access> ALWAYS_INLINE void run_softmaxes(const cuda_vector *job) {
+    __shared__ lane_sums lanes[access == VECTORS_ANYHOW ? 1 : CUDA_MOST_WARPS]; /* else where the logits were */
     const place_in_block at = here_in_block();
     const int64_t all = job->rows * job->tiles;
     if (is_done_before(job))
@@ -181,36 +195,26 @@ template <typename loss, vector_access access> ALWAYS_INLINE void run_softmaxes(
             continue;
         const vector_tile own_tile = begin_tile<loss, access>(job, row, &tile);
         read_logits<access>(job, &own_tile, &e);
-        sum_softmaxes<loss>(job, &tile, &e, &sums);
-        if (at.thread == 0) {
-            double *into = tiles_of_row(job, row) + tile.index;
-            const double number[CUDA_TILE_SOFTMAXES] = {sums.largest[0], sums.largest[1], sums.others[0],
-                                                        sums.others[1],  sums.leading[0], sums.leading[1],
-                                                        sums.carried};
-#pragma unroll
-            for (int i = 0; i < CUDA_TILE_SOFTMAXES; i++)
-                into[i * job->tiles] = number[i];
-        }
+        sum_softmaxes<loss>(job, &tile, &e, access == VECTORS_ANYHOW ? tile.buffer : lanes[at.warp], &sums);
+        leave_tile(job, row, &tile, &sums);
     }
 }
 
-/* The numbers of a tile become its parts of the row's sums. */
-ALWAYS_INLINE void make_parts(const cuda_vector *job, const double *exponent, const double *largest, double *number) {
+/* ----------------------------------------------------------- known of rows -- */
+
+/* The numbers of a tile, which are `step` apart, become its parts of the row's sums. */
+ALWAYS_INLINE void parts_of_tile(const cuda_vector *job, const double *number, int64_t step, const double *exponent,
+                                 const double *largest, double *part) {
     const softmax softmax = softmax_as_told(&job->softmax);
-    const int64_t tiles = job->tiles;
-    double part[SOFTMAXES_SUMS];
     softmax_tile tile[2];
 #pragma unroll
     for (int k = 0; k < 2; k++) {
-        const softmax_shift shift = softmax_shift_of(&softmax, &job->softmax.scale, (real)number[k * tiles]);
-        const softmax_tile own = {
-            shift.exponent, number[(2 + k) * tiles], number[(4 + k) * tiles], 0, number[6 * tiles], shift.largest};
+        const softmax_shift shift = softmax_shift_of(&softmax, &job->softmax.scale, (real)number[k * step]);
+        const softmax_tile own = {shift.exponent,   number[(2 + k) * step], number[(4 + k) * step], 0,
+                                  number[6 * step], shift.largest};
         tile[k] = own;
     }
     softmaxes_parts(tile, exponent, largest, part);
-#pragma unroll
-    for (int k = 0; k < SOFTMAXES_SUMS; k++)
-        number[k * tiles] = part[k];
 }
 
 ALWAYS_INLINE bool exponents_of_row(const cuda_vector *job, const double *largest, double *exponent) {
@@ -218,29 +222,44 @@ ALWAYS_INLINE bool exponents_of_row(const cuda_vector *job, const double *larges
     return softmaxes_exponents(&softmax, &job->softmax.scale, largest, exponent);
 }
 
-ALWAYS_INLINE void leave_known(const cuda_vector *job, int64_t row, const double *largest, const double *sum) {
+/* By one thread. A loss that needs no other sums is done with the row. */
+template <typename loss>
+ALWAYS_INLINE void leave_known(const cuda_vector *job, int64_t row, bool part, const double *largest,
+                               const double *sum) {
     const softmax softmax = softmax_as_told(&job->softmax);
-    softmaxes_know(&softmax, &job->softmax.scale, largest, sum, known_of_row(job, row));
+    vector_softmaxes known;
+    if (part) {
+        softmaxes_know(&softmax, &job->softmax.scale, largest, sum, &known);
+        if (loss::SUMS > 0 || job->has_gradient)
+            *known_of_row(job, row) = known;
+    }
+    if (loss::SUMS == 0)
+        finish_row_of_launch<loss>(job, row, NULL, &known);
 }
 
-/* A row of few tiles, by a thread. */
-ALWAYS_INLINE void know_row_alone(const cuda_vector *job, int64_t row) {
-    const int64_t tiles = job->tiles;
-    double *number = tiles_of_row(job, row), largest[2] = {-WIDE_INFINITY, -WIDE_INFINITY};
-    double exponent[2], sum[SOFTMAXES_SUMS];
-#pragma unroll 1
-    for (int64_t i = 0; i < tiles; i++) {
-        largest[0] = wide_larger_or_nan(largest[0], number[i]);
-        largest[1] = wide_larger_or_nan(largest[1], number[tiles + i]);
+/* A row of no more tiles than a warp has threads, each of which has one; job->chunk, a power of two, of them have the
+ * row. Every thread of the warp comes here. */
+template <typename loss> ALWAYS_INLINE void know_row_of_warp(const cuda_vector *job, int64_t row) {
+    const int lanes = job->chunk, i = (int)threadIdx.x % lanes;
+    const bool is_here = row < job->rows, part = is_here && row_takes_part(job, row), has = part && i < job->tiles;
+    double number[CUDA_TILE_SOFTMAXES], largest[2], exponent[2];
+    double sum[SOFTMAXES_SUMS] = {ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
+#pragma unroll
+    for (int k = 0; k < CUDA_TILE_SOFTMAXES; k++)
+        number[k] = has ? tiles_of_row(job, row)[k * job->tiles + i] : -WIDE_INFINITY;
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+        largest[k] = number[k];
+        for (int distance = 1; distance < lanes; distance *= 2)
+            largest[k] = wide_larger_or_nan(largest[k], order_swap(largest[k], distance));
     }
-    if (exponents_of_row(job, largest, exponent))
-#pragma unroll 1
-        for (int64_t i = 0; i < tiles; i++)
-            make_parts(job, exponent, largest, number + i);
+    if (exponents_of_row(job, largest, exponent) && has)
+        parts_of_tile(job, number, 1, exponent, largest, sum);
 #pragma unroll
     for (int k = 0; k < SOFTMAXES_SUMS; k++)
-        sum[k] = order_tree(number + k * tiles, tiles);
-    leave_known(job, row, largest, sum);
+        sum[k] = order_neighbours(sum[k], lanes);
+    if (is_here && i == 0)
+        leave_known<loss>(job, row, part, largest, sum);
 }
 
 /* The largest number of all tiles, NaN if one is, known to all threads of a block. */
@@ -263,43 +282,50 @@ ALWAYS_INLINE double largest_of_tiles(const double *number, int64_t tiles, doubl
 }
 
 /* A longer one, by a block. */
+template <typename loss>
 ALWAYS_INLINE void know_row_together(const cuda_vector *job, int64_t row, double *of_warp, order_stack *stack) {
     const int64_t tiles = job->tiles;
-    double *number = tiles_of_row(job, row), exponent[2], sum[SOFTMAXES_SUMS];
-    const double largest[2] = {largest_of_tiles(number, tiles, of_warp),
-                               largest_of_tiles(number + tiles, tiles, of_warp)};
-    const bool any = exponents_of_row(job, largest, exponent);
+    const bool part = row_takes_part(job, row);
+    double *number = tiles_of_row(job, row), largest[2] = {0, 0}, exponent[2], sum[SOFTMAXES_SUMS] = {0, 0, 0, 0, 0};
+    if (part) {
+        largest[0] = largest_of_tiles(number, tiles, of_warp);
+        largest[1] = largest_of_tiles(number + tiles, tiles, of_warp);
+        const bool any = exponents_of_row(job, largest, exponent);
 #pragma unroll 1
-    for (int64_t i = threadIdx.x; any && i < tiles; i += blockDim.x)
-        make_parts(job, exponent, largest, number + i);
-    __threadfence_block();
-    __syncthreads();
+        for (int64_t i = threadIdx.x; any && i < tiles; i += blockDim.x) {
+            double own[SOFTMAXES_SUMS];
+            parts_of_tile(job, number + i, tiles, exponent, largest, own);
 #pragma unroll
-    for (int k = 0; k < SOFTMAXES_SUMS; k++)
-        sum[k] = any ? sum_of_nodes(number + k * tiles, tiles, of_warp, stack) : 0;
+            for (int k = 0; k < SOFTMAXES_SUMS; k++)
+                number[k * tiles + i] = own[k];
+        }
+        __threadfence_block();
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < SOFTMAXES_SUMS; k++)
+            sum[k] = any ? sum_of_nodes(number + k * tiles, tiles, of_warp, stack) : 0;
+    }
     if (threadIdx.x == 0)
-        leave_known(job, row, largest, sum);
+        leave_known<loss>(job, row, part, largest, sum);
     __syncthreads();
 }
 
 template <typename loss> ALWAYS_INLINE void run_know(const cuda_vector *job) {
     __shared__ double of_warp[CUDA_MOST_WARPS];
     __shared__ order_stack stack;
-    const bool alone = job->tiles <= CUDA_TILES_OF_A_THREAD;
-    const int64_t step = alone ? gridDim.x * (int64_t)blockDim.x : gridDim.x;
+    const bool by_warps = job->tiles <= ORDER_WARP;
+    const int64_t rows = by_warps ? blockDim.x / job->chunk : 1;
     if (is_done_before(job))
         return;
 #pragma unroll 1
-    for (int64_t row = alone ? blockIdx.x * (int64_t)blockDim.x + threadIdx.x : blockIdx.x; row < job->rows;
-         row += step) {
-        if (!row_takes_part(job, row))
-            continue;
-        if (alone)
-            know_row_alone(job, row);
+    for (int64_t first = blockIdx.x * rows; first < job->rows; first += gridDim.x * rows)
+        if (by_warps)
+            know_row_of_warp<loss>(job, first + threadIdx.x / job->chunk);
         else
-            know_row_together(job, row, of_warp, &stack);
-    }
+            know_row_together<loss>(job, first, of_warp, &stack);
 }
+
+/* -------------------------------------------------------- sums and slopes -- */
 
 /* As run_sums() of long.h. */
 template <typename loss, vector_access access> ALWAYS_INLINE void run_softmax_sums(const cuda_vector *job) {
@@ -321,7 +347,7 @@ template <typename loss, vector_access access> ALWAYS_INLINE void run_softmax_su
                 const vector_tile own_tile = begin_tile<loss, access>(job, row, &tile);
                 exponentials e;
                 read_logits<access>(job, &own_tile, &e);
-                exponentiate_logits<false>(job, &tile, &e);
+                exponentiate_logits(job, &tile, &e);
                 make_probabilities(job, known_of_row(job, row), &e);
                 sum_probabilities<loss>(job->parameter, &tile, &e, sum);
             }
@@ -358,7 +384,7 @@ template <typename loss, vector_access access> ALWAYS_INLINE void run_softmax_sl
         exponentials e;
         if (part) {
             read_logits<access>(job, &own_tile, &e);
-            exponentiate_logits<false>(job, &tile, &e);
+            exponentiate_logits(job, &tile, &e);
             make_probabilities(job, known, &e);
         }
         write_softmax_slopes<loss, access>(job, job->parameter, known, &own_tile, part, &e, factor);

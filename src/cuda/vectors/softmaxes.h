@@ -62,36 +62,74 @@ ALWAYS_INLINE void read_logits(const cuda_vector *job, const vector_tile *own_ti
     }
 }
 
-/* They become exponentials; returns what these carry, of a loss that asks for it. */
-template <bool CARRIES>
-ALWAYS_INLINE double exponentiate_logits(const cuda_vector *job, const tile *tile, exponentials *e) {
+/* Those of one vector become exponentials. */
+ALWAYS_INLINE void exponentiate_vector(const cuda_vector *job, const tile *tile, int k, exponentials *e) {
     const softmax softmax = softmax_as_told(&job->softmax);
-    double carried = 0;
-    if (CARRIES) {
-        const real largest[2] = {e->shift[0].largest, e->shift[1].largest};
-        real lane[ORDER_OWN_LANES];
-        if (e->calm[1])
-            exponentiate_and_carry<true>(&softmax, &e->shift[1], largest, tile, e->of[0], e->of[1], lane);
-        else
-            exponentiate_and_carry<false>(&softmax, &e->shift[1], largest, tile, e->of[0], e->of[1], lane);
-        carried = order_lanes(tile->thread, lane);
-    } else {
-        exponentiate(&softmax, &e->shift[1], tile, e->calm[1], e->of[1]);
-    }
-    exponentiate(&softmax, &e->shift[0], tile, e->calm[0], e->of[0]);
-    return carried;
+    exponentiate(&softmax, &e->shift[k], tile, e->calm[k], e->of[k]);
+}
+
+/* Those of the second, while the first's are logits: the lanes' sums of what is carried are left. */
+ALWAYS_INLINE void exponentiate_carrier(const cuda_vector *job, const tile *tile, exponentials *e, real *lane) {
+    const softmax softmax = softmax_as_told(&job->softmax);
+    const real largest[2] = {e->shift[0].largest, e->shift[1].largest};
+    if (e->calm[1])
+        exponentiate_and_carry<true>(&softmax, &e->shift[1], largest, tile, e->of[0], e->of[1], lane);
+    else
+        exponentiate_and_carry<false>(&softmax, &e->shift[1], largest, tile, e->of[0], e->of[1], lane);
+}
+
+ALWAYS_INLINE void exponentiate_logits(const cuda_vector *job, const tile *tile, exponentials *e) {
+    exponentiate_vector(job, tile, 1, e);
+    exponentiate_vector(job, tile, 0, e);
+}
+
+/* The lanes of a tile's sums, in shared memory, where they are added up together. */
+typedef real lane_sums[ORDER_TOGETHER * ORDER_PITCH];
+
+/* So many sums at a time: one by one they would take more shuffles of doubles than there are of anything else once a
+ * tile. */
+template <int SUMS>
+ALWAYS_INLINE void sum_together(int thread, real (*lane)[ORDER_OWN_LANES], real *of_warp, double *sum) {
+    __syncwarp(); /* nobody reads what was there before */
+#pragma unroll
+    for (int k = 0; k < SUMS; k++)
+        EACH_VECTOR *(vector *)(of_warp + k * ORDER_PITCH + order_lane(thread, i * VECTOR)) =
+            pack_vector(lane[k] + i * VECTOR);
+    __syncwarp();
+    constexpr int threads = ORDER_WARP / ORDER_TOGETHER; /* that have a sum; those that would have none, the first */
+    const double own = order_lanes_together(thread < SUMS * threads ? thread : thread % threads, of_warp);
+#pragma unroll
+    for (int k = 0; k < SUMS; k++)
+        sum[k] = __shfl_sync(~0u, own, k * threads);
 }
 
 template <typename loss>
-ALWAYS_INLINE void sum_softmaxes(const cuda_vector *job, const tile *tile, exponentials *e, tile_softmaxes *sums) {
+ALWAYS_INLINE void sum_softmaxes(const cuda_vector *job, const tile *tile, exponentials *e, real *of_warp,
+                                 tile_softmaxes *sums) {
+    constexpr bool CARRIES = loss::SUMS == 0;
+    constexpr bool TOGETHER = sizeof(real) == sizeof(float); /* doubles that wait for others take too many registers */
     const softmax softmax = softmax_as_told(&job->softmax);
-    sums->carried = exponentiate_logits<loss::SUMS == 0>(job, tile, e);
+    real lane[3][ORDER_OWN_LANES];
+    double sum[3] = {0, 0, 0};
+    if (CARRIES)
+        exponentiate_carrier(job, tile, e, lane[2]);
+    else
+        exponentiate_vector(job, tile, 1, e);
+    if (!TOGETHER && CARRIES)
+        sum[2] = order_lanes(tile->thread, lane[2]);
+    exponentiate_vector(job, tile, 0, e);
 #pragma unroll
     for (int k = 0; k < 2; k++) {
         sums->largest[k] = (double)e->largest[k];
-        sums->others[k] =
-            sum_without_leading(tile, row_most_of_tile(&softmax, &e->shift[k]), e->of[k], &sums->leading[k]);
+        sums->leading[k] = lanes_without_leading(row_most_of_tile(&softmax, &e->shift[k]), e->of[k], lane[k]);
+        if (!TOGETHER)
+            sum[k] = order_lanes(tile->thread, lane[k]);
     }
+    if (TOGETHER)
+        sum_together<2 + CARRIES>(tile->thread, lane, of_warp, sum);
+    sums->others[0] = sum[0];
+    sums->others[1] = sum[1];
+    sums->carried = sum[2];
 }
 
 /* ---------------------------------------------------------- probabilities -- */
