@@ -70,7 +70,8 @@ static void check_workspace(const cuda_launch *launch, uint64_t seed, const char
     const size_t zeros = first_other(workspace, CUDA_WORKSPACE_HEAD, 0);
     CHECK(zeros == CUDA_WORKSPACE_HEAD, "%s; %s: expected the workspace's head at zero, got %02x at byte %zu", what,
           describe(launch, seed).text, workspace[zeros], zeros);
-    if (onepass_cuda_variant[launch->variant].kind == kind_small && size > CUDA_WORKSPACE_HEAD) {
+    const int kind = onepass_cuda_variant[launch->variant].kind;
+    if ((kind == kind_small || kind == kind_small_mean) && size > CUDA_WORKSPACE_HEAD) {
         const size_t cleared = first_other(workspace + CUDA_WORKSPACE_HEAD, size - CUDA_WORKSPACE_HEAD, 0);
         CHECK(cleared == size - CUDA_WORKSPACE_HEAD, "%s; %s: left a sum that the next launch would take for its own",
               what, describe(launch, seed).text);
