@@ -41,7 +41,7 @@ static block small_block(int64_t tiles) {
 }
 
 /* What one block does: as many warps for each tile. */
-static block few_block(int64_t tiles, int32_t warps) {
+static block block_of_few(int64_t tiles, int32_t warps) {
     return (block){(int32_t)tiles * warps, (int32_t)tiles};
 }
 
@@ -82,9 +82,9 @@ static block block_of(const job *job, cuda_variant variant, const cuda_head *hea
     case kind_tiny:
     case kind_tiny_both:
     case kind_few_mean:
-        return few_block(tiles, CUDA_TINY_WARPS);
+        return block_of_few(tiles, CUDA_TINY_WARPS);
     case kind_few:
-        return few_block(tiles, CUDA_FEW_WARPS);
+        return block_of_few(tiles, CUDA_FEW_WARPS);
     case kind_small:
     case kind_small_mean:
         return small_block(tiles);

@@ -19,7 +19,7 @@ ALWAYS_INLINE double wide_larger_or_nan(double a, double b) {
 
 /* What the warps of a block tell each other; of tiles in turns, so that nobody waits for those who still read. */
 typedef struct short_softmaxes {
-    lane_sums lanes[CUDA_MOST_WARPS];
+    lanes_together lanes[CUDA_MOST_WARPS];
     tile_softmaxes tile[2][CUDA_MOST_WARPS];
     double node[VECTOR_MOST_SUMS][CUDA_MOST_WARPS];
     double factor[CUDA_MOST_WARPS][VECTOR_MOST_FACTORS];
@@ -180,7 +180,7 @@ ALWAYS_INLINE void leave_tile(const cuda_vector *job, int64_t row, const tile *t
 
 /* A warp has a tile. */
 template <typename loss, vector_access access> ALWAYS_INLINE void run_softmaxes(const cuda_vector *job) {
-    __shared__ lane_sums lanes[access == VECTORS_ANYHOW ? 1 : CUDA_MOST_WARPS]; /* else where the logits were */
+    __shared__ lanes_together lanes[access == VECTORS_ANYHOW ? 1 : CUDA_MOST_WARPS]; /* else where the logits were */
     const place_in_block at = here_in_block();
     const int64_t all = job->rows * job->tiles;
     if (is_done_before(job))

@@ -84,7 +84,7 @@ ALWAYS_INLINE void exponentiate_logits(const cuda_vector *job, const tile *tile,
 }
 
 /* The lanes of a tile's sums, in shared memory, where they are added up together. */
-typedef real lane_sums[ORDER_TOGETHER * ORDER_PITCH];
+typedef real lanes_together[ORDER_TOGETHER * ORDER_PITCH];
 
 /* So many sums at a time: one by one they would take more shuffles of doubles than there are of anything else once a
  * tile. */
