@@ -5,7 +5,6 @@
 #define ONEPASS_CPU_EXPONENTIALS_H
 
 #include "cpu/buffers.h"
-#include "cpu/cursor.h"
 #include "cpu/neon_exponentials.h"
 #include "math/row.h"
 
@@ -115,25 +114,6 @@ static real largest_of(const real *z, int64_t count) {
 
 #endif
 
-/* ------------------------------------------------------------------- tile -- */
-
-/* Behind the memory that the logits came from, which is the second operand, there is the next tile, or the next row. */
-static void let_prefetch(const void *memory, int64_t size, tile *tile) {
-    tile->operand[1] = memory;
-    tile->stride[1] = size;
-    tile->prefetch_operands = true;
-}
-
-/* The exponentials of a whole tile, while the memory of the next is on its way. */
-static void exponentiate_tile(const tile *tile, int64_t count, real *e) {
-    const int64_t step = CAN_PREFETCH ? ORDER_LANES : ORDER_TILE;
-    for (int64_t first = 0; first < count; first += step) {
-        if (CAN_PREFETCH && tile->prefetch_operands)
-            prefetch(tile->operand[1], tile->stride[1], first, step, false);
-        exponentiate(tile, first, least(count - first, step), e + first);
-    }
-}
-
 /* --------------------------------------------------------------------- sum -- */
 
 /* The sum of a tile's exponentials without those that lead, which are all alike. Their sum is apart. All are left in e,
@@ -141,7 +121,7 @@ static void exponentiate_tile(const tile *tile, int64_t count, real *e) {
 static double sum_without_leading(const tile *tile, int count, real most, real *e, real *terms, double *leading) {
     real_bits leaders = 0;
     double sum;
-    exponentiate_tile(tile, count, e);
+    exponentiate(tile, 0, count, e);
 #pragma omp simd reduction(+ : leaders)
     for (int64_t i = 0; i < count; i++) {
         leaders += (real_bits)(e[i] == most);

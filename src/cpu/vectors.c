@@ -137,7 +137,7 @@ static void sum_carried(const struct tile *logits, const vector_tile *tile, real
     const real largest_a = first->largest, largest_b = second->largest;
     real *others = buffers->result, *carried = buffers->operand[2];
     real_bits leaders = 0;
-    exponentiate_tile(logits, count, others);
+    exponentiate(logits, 0, count, others);
 #pragma omp simd reduction(+ : leaders)
     for (int64_t i = 0; i < count; i++) {
         const real e = others[i];
@@ -155,9 +155,7 @@ static void sum_softmaxes(const softmax *softmax, const softmax_scale *scale, bo
     const int count = (int)tile->count;
     for (int k = 0; k < 2; k++) {
         const softmax_shift shift = softmax_shift_of(softmax, scale, largest_of(tile->operand[k], count));
-        struct tile logits = tile_of_logits(softmax, &shift, tile->operand[k]);
-        if (tile->operand[k] != buffers->operand[k])
-            let_prefetch(tile->operand[k], sizeof(real), &logits);
+        const struct tile logits = tile_of_logits(softmax, &shift, tile->operand[k]);
         const real most = row_most_of_tile(softmax, &shift);
         sums[k] = (softmax_tile){.exponent = shift.exponent, .largest = shift.largest};
         if (k == 1 && carries)
@@ -198,15 +196,13 @@ void KNOW(const job *job, const double *largest, const double *sum, vector_softm
     softmaxes_know(&softmax, &job->vectors.scale, largest, sum, known);
 }
 
-/* Of logits in a buffer, in their place, which came from memory where they lie alike or did not. */
+/* Of logits in a buffer, in their place. */
 static void make_probabilities(const softmax *softmax, const softmax_scale *scale, double per_sum, double row_exponent,
-                               int64_t count, const real *memory, real *x) {
+                               int64_t count, real *x) {
     const softmax_shift shift = softmax_shift_of(softmax, scale, largest_of(x, count));
-    struct tile logits = tile_of_logits(softmax, &shift, x);
+    const struct tile logits = tile_of_logits(softmax, &shift, x);
     const real factor = softmaxes_factor(per_sum, shift.exponent, row_exponent);
-    if (memory)
-        let_prefetch(memory, sizeof(real), &logits);
-    exponentiate_tile(&logits, count, x);
+    exponentiate(&logits, 0, count, x);
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
         x[i] = x[i] * factor;
@@ -229,8 +225,7 @@ static void gather_probabilities(const job *job, const vector_softmaxes *known, 
             apart[i] = softmaxes_apart(a[i], largest_a, b[i], largest_b);
     }
     for (int k = 0; k < 2; k++)
-        make_probabilities(&softmax, scale, known->per_sum[k], exponent[k], count,
-                           direct(&job->operand[k], element, (int)count), buffers->operand[k]);
+        make_probabilities(&softmax, scale, known->per_sum[k], exponent[k], count, buffers->operand[k]);
     *tile = (vector_tile){.operand = {a, b, job->loss->sums == 0 ? apart : a}, .count = count};
     memcpy(tile->parameter, job->parameter, sizeof tile->parameter);
 }

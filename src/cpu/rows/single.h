@@ -103,9 +103,7 @@ static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buf
     const real *z = logits_of(rows, row->first[0], index, buffers);
     const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, largest_of(z, count));
     tile tile = tile_of_logits(&rows->softmax, &shift, z);
-    const int64_t size = (int64_t)dtype_size(rows->job->operand[0].dtype);
-    if (rows->of->class_stride[0] == 1)
-        let_prefetch(row->first[0] + index * ORDER_TILE * size, size, &tile);
+    let_prefetch(rows, row->first[0], index, &tile);
     const int64_t label = row->label - index * ORDER_TILE;
     softmax_tile sums = {.exponent = shift.exponent, .largest = shift.largest};
     real own = 0;

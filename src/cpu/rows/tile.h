@@ -89,10 +89,27 @@ static const real *weights_of(const rows *rows, const char *target, int64_t tile
 
 /* ------------------------------------------------------------ exponentials -- */
 
+/* Behind the memory that the logits came from, which is the second operand, there is the next tile, or the next row. */
+static void let_prefetch(const rows *rows, const char *first, int64_t index, tile *tile) {
+    const int64_t size = (int64_t)dtype_size(rows->job->operand[0].dtype);
+    tile->operand[1] = first + index * ORDER_TILE * size;
+    tile->stride[1] = size;
+    tile->prefetch_operands = rows->of->class_stride[0] == 1;
+}
+
+ALWAYS_INLINE void prefetch_logits(const tile *tile, int64_t element, int64_t count) {
+    if (CAN_PREFETCH && tile->prefetch_operands)
+        prefetch(tile->operand[1], tile->stride[1], element, count, false);
+}
+
 /* The sum of a tile's exponentials, which are left in e, where there is room for a whole tile; but the label's, if it
  * is one of them, is given back instead. */
 static double sum_exponentials(const tile *tile, int count, int64_t label, real *e, real *own) {
-    exponentiate_tile(tile, count, e);
+    const int step = CAN_PREFETCH ? ORDER_LANES : ORDER_TILE;
+    for (int first = 0; first < count; first += step) {
+        prefetch_logits(tile, first, step);
+        exponentiate(tile, first, least(count - first, step), e + first);
+    }
     if (label >= 0 && label < count) {
         *own = e[label];
         e[label] = 0;
