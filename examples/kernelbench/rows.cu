@@ -43,9 +43,9 @@ CUDA_KERNELS_1_F32(MAKE_KERNEL, weights)
 #define dtype_size(dtype) sizeof(float)
 #include "cuda/plan.c"
 #include "cuda/shape.c"
-#define least least_of_rows /* which shape.c has too */
+#include "cuda/row_variant.c"
+#include "cuda/row_shape.c"
 #include "cuda/rows.c"
-#undef least
 int onepass_cuda_vector_steps(const job *job) { /* there are no vectors */
     (void)job;
     return 0;

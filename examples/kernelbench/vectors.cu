@@ -33,9 +33,9 @@ CUDA_KERNELS_1_F32(MAKE_KERNEL, weights)
 #define dtype_size(dtype) sizeof(float)
 #include "cuda/plan.c"
 #include "cuda/shape.c"
-#define least least_of_rows /* which shape.c has too */
+#include "cuda/row_variant.c"
+#include "cuda/row_shape.c"
 #include "cuda/rows.c"
-#undef least
 namespace of_vectors { /* which has names of rows.c */
 #include "cuda/vectors.c"
 }

@@ -2,25 +2,13 @@
  * How many blocks of how many warps a launch has. The shapes are those that were fastest on an H200, each within a few
  * per cent of its neighbours.
  */
+#include "cuda/arithmetic.h"
 #include "cuda/job.h"
 #include "cuda/plan.h"
 #include "dtype.h"
 #include "order.h"
 
-#define WARP 32
-
 cuda_shape onepass_cuda_shape;
-
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t up_to_power_of_two(int64_t n) {
-    int64_t power = 1;
-    while (power < n)
-        power *= 2;
-    return power;
-}
 
 /* A variant's block: its warps, and the tiles that it takes at a time. */
 typedef struct block {
@@ -29,10 +17,7 @@ typedef struct block {
 
 /* A warp a tile. One block while it can take all tiles, since a second one costs the time of a ticket. */
 static block small_block(int64_t tiles) {
-    const int64_t usual = tiles <= CUDA_MOST_WARPS ? up_to_power_of_two(tiles)
-                          : tiles <= 128           ? 2
-                          : tiles <= 1024          ? 4
-                                                   : 8;
+    const int64_t usual = tiles <= CUDA_MOST_WARPS ? power_for(tiles) : tiles <= 128 ? 2 : tiles <= 1024 ? 4 : 8;
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
     int32_t taken = (int32_t)least(forced ? forced : usual, CUDA_MOST_WARPS);
     while ((tiles - 1) / taken >= CUDA_MOST_AWAITED)
@@ -57,8 +42,8 @@ static block direct_block(direction direction, bool has_rows, int64_t tiles, int
     const bool many = is_mean(direction) && tiles > (int64_t)CUDA_MOST_BLOCKS / 2 * CUDA_MOST_WARPS * 8;
     const int64_t most_tiles = writes ? 4 : has_rows || many ? 32 : 8;
     const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
-    const int64_t tiles_a_warp = up_to_power_of_two(least(waves, most_tiles));
-    const int64_t usual = least(CUDA_MOST_WARPS, up_to_power_of_two(tiles));
+    const int64_t tiles_a_warp = power_for(least(waves, most_tiles));
+    const int64_t usual = least(CUDA_MOST_WARPS, power_for(tiles));
     const int64_t warps = onepass_cuda_shape.warps ? least(onepass_cuda_shape.warps, CUDA_MOST_WARPS) : usual;
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
     return (block){(int32_t)warps, (int32_t)(forced ? forced : warps * tiles_a_warp)};
@@ -68,11 +53,11 @@ static block direct_block(direction direction, bool has_rows, int64_t tiles, int
 static block general_block(const job *job, const cuda_head *head, int64_t tiles, int32_t multiprocessors) {
     const int64_t tile = ORDER_TILE * (int64_t)dtype_size(job->compute);
     const int64_t waves = tiles / (32 * (int64_t)multiprocessors) + 1;
-    int64_t warps = onepass_cuda_shape.warps ? onepass_cuda_shape.warps : least(8, up_to_power_of_two(tiles));
+    int64_t warps = onepass_cuda_shape.warps ? onepass_cuda_shape.warps : least(8, power_for(tiles));
     while (warps > 1 && warps * head->buffers * tile > 32768)
         warps /= 2;
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
-    return (block){(int32_t)warps, (int32_t)(forced ? forced : warps * up_to_power_of_two(least(waves, 8)))};
+    return (block){(int32_t)warps, (int32_t)(forced ? forced : warps * power_for(least(waves, 8)))};
 }
 
 /* The block of a variant. */

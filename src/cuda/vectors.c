@@ -1,6 +1,7 @@
 /*
  * From a job over vectors to its launches. Pure arithmetic, as in plan.c.
  */
+#include "cuda/arithmetic.h"
 #include "cuda/job.h"
 #include "cuda/plan.h"
 #include "dtype.h"
@@ -9,22 +10,8 @@
 
 #include <string.h>
 
-#define WARP 32
-
 /* Beyond, blocks take several turns. */
 #define MOST_BLOCKS (INT64_C(1) << 30)
-
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-/* The least power of two that is no less. */
-static int64_t power_for(int64_t n) {
-    int64_t power = 1;
-    while (power < n)
-        power *= 2;
-    return power;
-}
 
 /* ---------------------------------------------------------------- variant -- */
 

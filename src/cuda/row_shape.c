@@ -1,0 +1,171 @@
+/* The blocks of a launch that has rows. Pure arithmetic. */
+#include "cuda/row_plan.h"
+
+/* How many warps, by the power of two, share out a row: all of a block, or half. */
+int32_t onepass_cuda_log2_warps_of_row(const job *job) {
+    int32_t log2 = 2;
+    while (job->rows.classes > (int64_t)CUDA_ASIDE_KEPT << log2)
+        log2++;
+    return log2;
+}
+
+/* Of few classes: how many lines of rows a block has. While it computes one the next comes, but there are to be several
+ * blocks for each that a multiprocessor can have. */
+int32_t onepass_cuda_lines_of_block(const job *job, int32_t multiprocessors) {
+    const int64_t all = (job->count + ROW_THREADS - 1) / ROW_THREADS, forced = onepass_cuda_shape.tiles_per_block;
+    int32_t lines = ORDER_LINES;
+    if (forced)
+        return lines >> (forced - 1) % 3;
+    while (lines > 1 && all / lines < 16 * (int64_t)multiprocessors)
+        lines /= 2;
+    return lines;
+}
+
+/* Of rows that are shared out: how many times 32 a block has, if that leaves some blocks to each multiprocessor. */
+int32_t onepass_cuda_lines_aside(const job *job, int32_t multiprocessors) {
+    int32_t lines = CUDA_ASIDE_ROWS / WARP;
+    while (lines > 1 && job->count / (lines * WARP) < 4 * (int64_t)multiprocessors)
+        lines /= 2;
+    return lines;
+}
+
+/* As many as any GPU runs at the same time. */
+#define SKIPPING_BLOCKS 4096
+
+/* A block's warps, and its rows. */
+typedef struct row_block {
+    int64_t warps, rows;
+} row_block;
+
+static row_block row_block_of(const job *job, cuda_variant variant, int64_t tiles) {
+    switch (variant) {
+    case variant_rows_told:
+        return (row_block){CUDA_TOLD_WARPS, CUDA_TOLD_WARPS};
+    case variant_rows_picked:
+        return (row_block){4, least(128, most(1, 4096 / most(job->rows.classes, 1)))};
+    case variant_rows_few_forward:
+    case variant_rows_few_both:
+    case variant_rows_fewer_forward:
+    case variant_rows_fewer_both:
+    case variant_rows_sized_forward:
+    case variant_rows_sized_both:
+    case variant_rows_sized_more_forward:
+    case variant_rows_sized_more_both:
+    case variant_rows_plain_forward:
+    case variant_rows_plain_both:
+        return (row_block){ROW_THREADS / WARP, ROW_THREADS};
+    case variant_rows_aside:
+        return (row_block){CUDA_ASIDE_WARPS, WARP};
+    case variant_rows_aside_wide:
+        return (row_block){CUDA_WIDE_WARPS, WARP};
+    case variant_rows_any:
+        return (row_block){least(CUDA_ANY_WARPS((int)dtype_size(job->compute)), tiles), 1 + (job->count >> 30)};
+    case variant_rows_both_single:
+        return (row_block){CUDA_VALUES_WARPS, CUDA_MOST_GROUP};
+    case variant_rows_both:
+        return (row_block){tiles, job->operand[0].dtype == ONEPASS_F32 ? 8 : 16};
+    case variant_rows_loose_both:
+        return (row_block){tiles, tiles == 1 ? 8 : 4};
+    case variant_rows_weighed_both:
+        return (row_block){tiles, 8};
+    case variant_rows_both_wide:
+        return (row_block){tiles, 16};
+    case variant_rows_backward: /* neighbouring blocks on neighbouring rows */
+    case variant_rows_weighed_backward:
+    case variant_rows_loose_backward:
+    case variant_rows_torn:
+        return (row_block){4, most(1, 8 / tiles)};
+    case variant_rows_forward:
+    case variant_rows_loose_forward:
+    case variant_rows_shared:
+    case variant_rows_loose_shared:
+        return (row_block){CUDA_VALUES_WARPS, most(1, (job->operand[0].dtype == ONEPASS_F32 ? 128 : 64) / tiles)};
+    default:
+        return (row_block){4, most(1, 64 / tiles)};
+    }
+}
+
+/* Kernels that prefetch tiles of rows. */
+static bool prefetches(cuda_variant variant) {
+    return variant == variant_rows_both || variant == variant_rows_both_single ||
+           variant == variant_rows_weighed_forward || variant == variant_rows_weighed_shared ||
+           variant == variant_rows_weighed_both;
+}
+
+static bool has_four_warps(cuda_variant variant) {
+    return variant == variant_rows_forward || variant == variant_rows_loose_forward || variant == variant_rows_shared ||
+           variant == variant_rows_loose_shared || variant == variant_rows_both_single ||
+           variant == variant_rows_weighed_forward || variant == variant_rows_weighed_shared;
+}
+
+/* No more rows a block than leave some blocks to each multiprocessor, but a tile for each warp. */
+static int64_t rows_for_all(const job *job, row_block block, int64_t tiles, int32_t multiprocessors) {
+    int64_t rows = least(block.rows, CUDA_MOST_GROUP);
+    const int64_t blocks = block.warps > CUDA_MOST_WARPS ? 1 : 4; /* of a multiprocessor */
+    while (rows > 1 && rows * tiles > block.warps && job->count / rows < blocks * multiprocessors)
+        rows /= 2;
+    return rows;
+}
+
+/* Shared memory for a tile of logits for each warp, and one of probabilities if there is so much. */
+#define MOST_ROOM (40 << 10)
+
+static void plan_room(const job *job, int64_t warps, cuda_launch *launch) {
+    cuda_row *row = &launch->parameter.row;
+    const int32_t logits = ORDER_TILE * (int32_t)dtype_size(job->operand[0].dtype);
+    row->room = logits;
+    if (job->loss->kind == ROW_PROBABILITIES) {
+        const int32_t both = logits + ORDER_TILE * (int32_t)dtype_size(job->operand[1].dtype);
+        row->target_room = launch->shared_memory + warps * both <= MOST_ROOM ? logits : 0;
+        row->room = row->target_room ? both : logits;
+    }
+    launch->shared_memory += (uint32_t)(warps * row->room);
+}
+
+static bool is_plain_variant(cuda_variant variant) {
+    return variant == variant_rows_plain_forward || variant == variant_rows_plain_both;
+}
+
+/* They stay for all tiles, and are as many as there can be at the same time. */
+static int64_t plain_blocks(cuda_variant variant, int64_t tiles, int32_t multiprocessors) {
+    const int64_t forced = onepass_cuda_shape.tiles_per_block;
+    const int64_t blocks = variant == variant_rows_plain_both ? CUDA_PLAIN_BLOCKS_BOTH : CUDA_PLAIN_BLOCKS;
+    return forced ? (tiles + forced - 1) / forced : least(tiles, blocks * multiprocessors);
+}
+
+void onepass_cuda_plan_row_shape(const job *job, int32_t multiprocessors, cuda_launch *launch) {
+    cuda_row *row = &launch->parameter.row;
+    row_block block = row_block_of(job, launch->variant, row->tiles);
+    const bool fixed = keeps_rows(launch->variant) || launch->variant == variant_rows_told;
+    block.rows *= most(row->lines, 1);
+    const bool one_tile_a_warp = launch->variant == variant_rows_both || launch->variant == variant_rows_both_wide ||
+                                 launch->variant == variant_rows_loose_both ||
+                                 launch->variant == variant_rows_weighed_both;
+    if (has_four_warps(launch->variant) || one_tile_a_warp)
+        block.rows = rows_for_all(job, block, row->tiles, multiprocessors);
+    if (onepass_cuda_shape.tiles_per_block && !fixed)
+        block.rows = least(onepass_cuda_shape.tiles_per_block, CUDA_MOST_GROUP);
+    if (onepass_cuda_shape.warps && !fixed && !one_tile_a_warp && launch->variant != variant_rows_picked)
+        block.warps = least(onepass_cuda_shape.warps, launch->variant == variant_rows_any ? block.warps
+                                                      : has_four_warps(launch->variant)   ? CUDA_VALUES_WARPS
+                                                                                          : CUDA_MOST_WARPS);
+    if (!fixed && launch->variant != variant_rows_any && launch->variant != variant_rows_picked)
+        block.rows = most(1, least(least(block.rows, CUDA_MOST_GROUP), CUDA_MOST_ROW_TILES / row->tiles));
+    launch->blocks = (uint32_t)((job->count + block.rows - 1) / block.rows);
+    launch->threads = (uint32_t)(block.warps * WARP);
+    if (is_plain_variant(launch->variant))
+        launch->blocks = (uint32_t)plain_blocks(launch->variant, launch->blocks, multiprocessors);
+    if (fixed && job->skip_if_one) /* mostly nothing is to be done, which takes time for each block */
+        launch->blocks = (uint32_t)least(launch->blocks, SKIPPING_BLOCKS);
+    if (!fixed)
+        row->group = (int32_t)block.rows;
+    if (is_few_variant(launch->variant)) { /* of one line, or of this and the next; of terms in any case */
+        const size_t size = is_sized_variant(launch->variant) ? dtype_size(job->operand[0].dtype) : sizeof(float);
+        const int64_t numbers = (row->lines > 1 ? 2 : 1) * CUDA_FEW_PITCH(row->classes);
+        launch->shared_memory = ROW_THREADS * (uint32_t)most(numbers * (int64_t)size, sizeof(float));
+    }
+    if (launch->variant == variant_rows_weighed_forward || launch->variant == variant_rows_weighed_shared)
+        launch->shared_memory = (uint32_t)(block.rows * row->tiles * CUDA_WAITING_SIZE);
+    if (prefetches(launch->variant))
+        plan_room(job, block.warps, launch);
+}
