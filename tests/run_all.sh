@@ -360,8 +360,8 @@ case $steps in
     if [ "$jobs" -eq 1 ]; then
         lane $all_steps
     else
-        lane release python format &
-        lane sanitize thread clang kernels wheel lint cross tool &
+        lane release python kernels lint format &
+        lane sanitize thread clang wheel cross tool &
         wait
     fi | while read -r what step; do
         if [ "$what" = begins ]; then
