@@ -296,32 +296,44 @@ static void sweep_fast_paths(const char *loss, int32_t dtype, int64_t rows, int6
     }
 }
 
+/* A mean's value of dense tensors of one type. */
+static test_case dense_case(const char *group, const char *loss, int32_t dtype, int64_t columns, int turn) {
+    return (test_case){.group = group,
+                       .loss = loss,
+                       .prediction = dtype,
+                       .target = dtype,
+                       .gradient = dtype,
+                       .value = dtype,
+                       .upstream_dtype = dtype,
+                       .reduction = ONEPASS_MEAN,
+                       .wanted = WANT_VALUE,
+                       .layout = LAYOUT_DENSE,
+                       .rows = 1,
+                       .columns = columns,
+                       .data = DATA_NORMAL,
+                       .weight_dtype = dtype,
+                       .seed = (uint64_t)turn};
+}
+
+/* By the number of the turn: weights, a mask, or both. */
+static void give_factors(test_case *c, int turn) {
+    const int kinds = 1 + turn % 3;
+    c->weight = kinds & 1 ? WEIGHT_DENSE : WEIGHT_ABSENT;
+    c->mask = kinds & 2 ? WEIGHT_DENSE : WEIGHT_ABSENT;
+}
+
 /* Dense weights and masks, one of them or both, of every loss; with an end within a tile and without one. Warps have a
  * tile each, or one has all. */
 static void sweep_weighted(const char *loss, int32_t dtype, int64_t columns, bool by_one_warp) {
     const cuda_shape one_warp = {.warps = 1, .tiles_per_block = 4, .kernels = CUDA_LARGE_KERNELS};
     for (int turn = 0; turn < 12; turn++) {
-        const int kinds = 1 + turn % 3; /* a weight, a mask, both */
-        const test_case c = {.group = "weighted",
-                             .loss = loss,
-                             .prediction = dtype,
-                             .target = dtype,
-                             .gradient = dtype,
-                             .value = dtype,
-                             .upstream_dtype = dtype,
-                             .reduction = turn % 4 == 3 ? ONEPASS_SUM : ONEPASS_MEAN,
-                             .wanted = turn / 3 % 2 ? WANT_VALUE | WANT_PREDICTION : WANT_VALUE,
-                             .upstream = turn % 3,
-                             .layout = LAYOUT_DENSE,
-                             .rows = 1,
-                             .columns = columns,
-                             .data = DATA_NORMAL,
-                             .weight = kinds & 1 ? WEIGHT_DENSE : WEIGHT_ABSENT,
-                             .weight_dtype = dtype,
-                             .weights = turn / 6 ? WEIGHTS_SIGNED : WEIGHTS_POSITIVE,
-                             .mask = kinds & 2 ? WEIGHT_DENSE : WEIGHT_ABSENT,
-                             .masks = turn / 6 ? MASKS_OVER_NAN : MASKS_HALF,
-                             .seed = (uint64_t)turn};
+        test_case c = dense_case("weighted", loss, dtype, columns, turn);
+        give_factors(&c, turn);
+        c.reduction = turn % 4 == 3 ? ONEPASS_SUM : ONEPASS_MEAN;
+        c.wanted = turn / 3 % 2 ? WANT_VALUE | WANT_PREDICTION : WANT_VALUE;
+        c.upstream = turn % 3;
+        c.weights = turn / 6 ? WEIGHTS_SIGNED : WEIGHTS_POSITIVE;
+        c.masks = turn / 6 ? MASKS_OVER_NAN : MASKS_HALF;
         const bool over_elements = turn >= 6 && c.weight != WEIGHT_ABSENT && c.reduction == ONEPASS_MEAN;
         flags_of_cases = over_elements ? ONEPASS_OVER_ELEMENTS : 0;
         run_case(&c, &one_warp, by_one_warp, (uint64_t)turn);
@@ -335,43 +347,16 @@ static void sweep_tiny(const char *loss, int32_t dtype) {
     static const int64_t columns[] = {256, 1024, 512, 768, 8192, 2048, 3072};
     static const int64_t mean_columns[] = {1024, 768, 256, 3072, 8192, 2048, 5120, 1024, 4096};
     for (int turn = 0; turn < COUNT(columns); turn++) {
-        const test_case c = {.group = "tiny",
-                             .loss = loss,
-                             .prediction = dtype,
-                             .target = dtype,
-                             .gradient = dtype,
-                             .value = dtype,
-                             .upstream_dtype = dtype,
-                             .reduction = turn % 3 ? ONEPASS_MEAN : ONEPASS_SUM,
-                             .wanted = turn % 2 && turn < 5 ? WANT_VALUE | WANT_PREDICTION : WANT_VALUE,
-                             .layout = LAYOUT_DENSE,
-                             .rows = 1,
-                             .columns = columns[turn],
-                             .data = DATA_NORMAL,
-                             .seed = (uint64_t)turn};
+        test_case c = dense_case("tiny", loss, dtype, columns[turn], turn);
+        c.reduction = turn % 3 ? ONEPASS_MEAN : ONEPASS_SUM;
+        c.wanted = turn % 2 && turn < 5 ? WANT_VALUE | WANT_PREDICTION : WANT_VALUE;
         run_case(&c, NULL, 0, (uint64_t)turn);
     }
     for (int turn = 0; turn < COUNT(mean_columns); turn++) {
-        const int kinds = 1 + turn % 3; /* a weight, a mask, both */
-        const test_case c = {.group = "tiny means",
-                             .loss = loss,
-                             .prediction = dtype,
-                             .target = dtype,
-                             .gradient = dtype,
-                             .value = dtype,
-                             .upstream_dtype = dtype,
-                             .reduction = ONEPASS_MEAN,
-                             .wanted = WANT_VALUE,
-                             .layout = LAYOUT_DENSE,
-                             .rows = 1,
-                             .columns = mean_columns[turn],
-                             .data = DATA_NORMAL,
-                             .weight = kinds & 1 ? WEIGHT_DENSE : WEIGHT_ABSENT,
-                             .weight_dtype = dtype,
-                             .weights = WEIGHTS_SIGNED,
-                             .mask = kinds & 2 ? WEIGHT_DENSE : WEIGHT_ABSENT,
-                             .masks = turn % 2 ? MASKS_OVER_NAN : MASKS_HALF,
-                             .seed = (uint64_t)turn};
+        test_case c = dense_case("tiny means", loss, dtype, mean_columns[turn], turn);
+        give_factors(&c, turn);
+        c.weights = WEIGHTS_SIGNED;
+        c.masks = turn % 2 ? MASKS_OVER_NAN : MASKS_HALF;
         run_case(&c, NULL, 0, (uint64_t)turn);
     }
 }

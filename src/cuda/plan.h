@@ -67,6 +67,10 @@ ONEPASS_INTERNAL extern const loss onepass_cuda_rows, onepass_cuda_terms;
 /* src/cuda/rows.c: what a call says about logits. */
 ONEPASS_INTERNAL void onepass_cuda_plan_softmax(const softmax_scale *scale, int32_t compute, cuda_softmax *told);
 
+static inline bool is_mean(direction direction) {
+    return direction == MEAN || direction == WEIGHT_MEAN || direction == MASK_MEAN;
+}
+
 /* ----------------------------------------------------------------- launch -- */
 
 /* Which kernel, how large, with what. The kernel reads as much of the parameter as it knows. */

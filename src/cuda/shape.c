@@ -30,10 +30,6 @@ static block block_of_few(int64_t tiles, int32_t warps) {
     return (block){(int32_t)tiles * warps, (int32_t)tiles};
 }
 
-static bool is_mean(direction direction) {
-    return direction == MEAN || direction == WEIGHT_MEAN || direction == MASK_MEAN;
-}
-
 /* A wave is what 16 warps a multiprocessor take at a time. A value alone wants few blocks, of up to 8 tiles a warp, or
  * 32 where half of a tile comes from a cache (3 % of the rate) or blocks have two sums to leave room for; with a
  * gradient neighbouring blocks had better work on neighbouring tiles. */

@@ -250,8 +250,7 @@ bool onepass_cuda_weighs_itself(const job *job) {
     cuda_direct unused;
     if (job->family != FAMILY_PAIRWISE || !job->over_weights)
         return false;
-    const direction direction = onepass_cuda_variant[onepass_cuda_choose_variant(job, &unused)].direction;
-    return direction == MEAN || direction == WEIGHT_MEAN || direction == MASK_MEAN;
+    return is_mean(onepass_cuda_variant[onepass_cuda_choose_variant(job, &unused)].direction);
 }
 
 cuda_variant onepass_cuda_choose_variant(const job *job, cuda_direct *direct) {
