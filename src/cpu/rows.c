@@ -24,8 +24,8 @@ ONEPASS_INTERNAL cpu_share_function SHARE;
 /* The losses, so that the loop over a group's rows is vectors for each of them. */
 #define ROW_LOSS(of, ...)                                                                                              \
     ONEPASS_INTERNAL extern const loss onepass_loss_##of;                                                              \
-    static void PASTE(of##_aside_, ONEPASS_VARIANT)(const double *parameter, group *group) {                           \
-        apply_aside(of##_row, parameter, group);                                                                       \
+    static void PASTE(of##_aside_, ONEPASS_VARIANT)(const double *parameter, bool has_slopes, group *group) {          \
+        apply_aside(of##_row, parameter, has_slopes, group);                                                           \
     }
 #include "row_losses.def"
 #undef ROW_LOSS

@@ -74,6 +74,10 @@ ALWAYS_INLINE double row_over(double x, double sum, double per_sum) {
     return sizeof(real) == sizeof(double) ? x / sum : x * per_sum;
 }
 
+ALWAYS_INLINE double row_per_sum(const softmax_row *row) {
+    return 1 / (row->others + row->own);
+}
+
 /* Whether a label's exponential is far from being lost beside the others'. */
 ALWAYS_INLINE bool row_has_own(double own) {
     return own >= 0x1p-1000;
@@ -88,7 +92,7 @@ ALWAYS_INLINE double row_nll_of_rest(const softmax_scale *scale, const row_facts
 /* From a row's state, where row_has_own(). `weighted` is asked for by values alone. */
 ALWAYS_INLINE row_sums row_usual_sums(const row_facts *facts, double weighted) {
     const softmax_row *row = &facts->row;
-    const double sum = row->others + row->own, per_sum = 1 / sum;
+    const double sum = row->others + row->own, per_sum = row_per_sum(row);
     row_sums sums;
     sums.nll = wide_log1p_ratio(row->others, row->own);
     sums.lse = row->lse;
@@ -132,13 +136,18 @@ typedef struct row_factors {
     real own;               /* the label's slope */
 } row_factors;
 
-ALWAYS_INLINE row_factors row_factors_of(const softmax_row *row, const row_slopes *slopes, double common) {
+/* `per_sum` is one over the row's sum, for whoever has it already. */
+ALWAYS_INLINE row_factors row_factors_by(const softmax_row *row, double per_sum, const row_slopes *slopes,
+                                         double common) {
     row_factors factors;
-    const double sum = row->others + row->own;
-    factors.of_exponentials = row_over(slopes->exponentials, sum, 1 / sum) * common;
+    factors.of_exponentials = row_over(slopes->exponentials, row->others + row->own, per_sum) * common;
     factors.of_weights = (real)(slopes->weights * common);
     factors.own = (real)(slopes->own * common);
     return factors;
+}
+
+ALWAYS_INLINE row_factors row_factors_of(const softmax_row *row, const row_slopes *slopes, double common) {
+    return row_factors_by(row, row_per_sum(row), slopes, common);
 }
 
 ALWAYS_INLINE real row_tile_factor(const row_factors *factors, double tile_exponent, double row_exponent) {

@@ -11,7 +11,13 @@
 #include "cpu/neon_exponentials.h"
 #include "math/row.h"
 
+/* Enough of them that vectors do not wait for each other: with 16, which are one vector of floats, AVX-512 took a fifth
+ * longer. More would take more stack. */
+#if defined(__AVX512F__) && !defined(ONEPASS_REAL_F64)
+#define ROWS_ASIDE 32
+#else
 #define ROWS_ASIDE 16
+#endif
 
 #define EACH_ROW_ASIDE(statement)                                                                                      \
     _Pragma("omp simd") for (int64_t r = 0; r < ROWS_ASIDE; r++) {                                                     \
@@ -39,7 +45,7 @@ typedef struct group {
     /* ... and what row_sums has beside it, with the sum of u (largest - z). */
     double weighted[ROWS_ASIDE], weighted_loss[ROWS_ASIDE];
 
-    double nll[ROWS_ASIDE], own_share[ROWS_ASIDE], others_share[ROWS_ASIDE];
+    double nll[ROWS_ASIDE], per_sum[ROWS_ASIDE], own_share[ROWS_ASIDE], others_share[ROWS_ASIDE];
     /* What the loss makes of them, as in row_slopes; then `value` is times the row's weight. */
     double value[ROWS_ASIDE], of_exponentials[ROWS_ASIDE], of_weights[ROWS_ASIDE], of_own[ROWS_ASIDE];
     /* Slopes are e f - u b, the label's own apart, all times the upstream gradient. */
@@ -127,6 +133,9 @@ static void exponentiate_aside(const softmax *given, group *group) {
 
 /* -------------------------------------------------------------------- sums -- */
 
+/* Step 3 of the order: what a lane adds up, for rows of so few classes that a line at least is missing. Its +0 is
+ * added, since it makes a sum of -0. */
+typedef real aside_lanes[ORDER_LANES][ROWS_ASIDE];
 typedef real aside_term(const group *group, const real *u, int64_t class, int64_t r);
 
 ALWAYS_INLINE real stored_aside(const group *group, const real *u, int64_t class, int64_t r) {
@@ -139,53 +148,109 @@ ALWAYS_INLINE real weighted_aside(const group *group, const real *u, int64_t cla
     return choose(u[class] == 0, 0, u[class] * (group->z[class * ROWS_ASIDE + r] - group->largest[r]));
 }
 
-/* Step 3 of the order for one lane of a row that has this many classes or fewer; terms beyond the end are +0, and where
- * there are none, one +0 is added all the same, since it makes a sum of -0. */
-ALWAYS_INLINE void sum_lane_aside(aside_term *term, const group *group, const real *u, int64_t lane, double *sum) {
+ALWAYS_INLINE void sum_lines_aside(aside_term *term, const group *group, const real *u, aside_lanes lanes) {
     real part[ORDER_LINES][ROWS_ASIDE];
-    if (group->classes <= ORDER_LANES) {
-        EACH_ROW_ASIDE(sum[r] = (double)(term(group, u, lane, r) + 0))
+    for (int64_t lane = 0; lane < ORDER_LANES && lane < group->classes; lane++) {
+        real *sum = lanes[lane];
+        if (group->classes <= ORDER_LANES) {
+            EACH_ROW_ASIDE(sum[r] = term(group, u, lane, r) + 0)
+            continue;
+        }
+        for (int64_t line = 0; line < ORDER_LINES; line++) {
+            const int64_t class = line * ORDER_LANES + lane;
+            if (class < group->classes)
+                EACH_ROW_ASIDE(part[line][r] = term(group, u, class, r))
+            else
+                EACH_ROW_ASIDE(part[line][r] = 0)
+        }
+        EACH_ROW_ASIDE(sum[r] = ((part[0][r] + part[1][r]) + (part[2][r] + part[3][r])) +
+                                ((part[4][r] + part[5][r]) + (part[6][r] + part[7][r])))
+    }
+}
+
+/* Step 4, the lanes that there are, by halves: a lane without a partner stands alone. Up to 16 of them are added in
+ * registers, for which their number must be known to the compiler; lanes by halves with sums in memory took three times
+ * as long on a Neoverse N1. `apart` is the distance of lanes, in numbers. */
+#define LANE_ASIDE(lane) ((double)from[(lane)*apart + r])
+ALWAYS_INLINE double two_aside(const real *from, int64_t apart, int64_t lanes, int64_t r, int64_t lane) {
+    return lane + 8 < lanes ? LANE_ASIDE(lane) + LANE_ASIDE(lane + 8) : LANE_ASIDE(lane);
+}
+
+ALWAYS_INLINE double four_aside(const real *from, int64_t apart, int64_t lanes, int64_t r, int64_t lane) {
+    const double own = two_aside(from, apart, lanes, r, lane);
+    return lane + 4 < lanes ? own + two_aside(from, apart, lanes, r, lane + 4) : own;
+}
+
+ALWAYS_INLINE double eight_aside(const real *from, int64_t apart, int64_t lanes, int64_t r, int64_t lane) {
+    const double own = four_aside(from, apart, lanes, r, lane);
+    return lane + 2 < lanes ? own + four_aside(from, apart, lanes, r, lane + 2) : own;
+}
+
+ALWAYS_INLINE void some_lanes_aside(const real *from, int64_t apart, int64_t lanes, double *sum) {
+#pragma omp simd
+    for (int64_t r = 0; r < ROWS_ASIDE; r++) {
+        const double own = eight_aside(from, apart, lanes, r, 0);
+        sum[r] = lanes > 1 ? own + eight_aside(from, apart, lanes, r, 1) : own;
+    }
+}
+
+static void few_lanes_aside(const real *from, int64_t apart, int64_t lanes, double *sum) {
+    switch (lanes) {
+#define FEW_LANES(count)                                                                                               \
+    case count:                                                                                                        \
+        some_lanes_aside(from, apart, count, sum);                                                                     \
+        break;
+        FEW_LANES(1)
+        FEW_LANES(2)
+        FEW_LANES(3)
+        FEW_LANES(4)
+        FEW_LANES(5)
+        FEW_LANES(6)
+        FEW_LANES(7)
+        FEW_LANES(8)
+        FEW_LANES(9)
+        FEW_LANES(10)
+        FEW_LANES(11)
+        FEW_LANES(12)
+        FEW_LANES(13)
+        FEW_LANES(14)
+        FEW_LANES(15)
+    default:
+        some_lanes_aside(from, apart, 16, sum);
+#undef FEW_LANES
+    }
+}
+
+/* Of more than 16, first those that are a multiple of 8 apart: the same tree. */
+static void sum_lanes_aside(const real *lane, int64_t lanes, double *sum) {
+    _Alignas(64) double part[8][ROWS_ASIDE];
+    if (lanes <= 16) {
+        few_lanes_aside(lane, ROWS_ASIDE, lanes, sum);
         return;
     }
-    for (int64_t line = 0; line < ORDER_LINES; line++) {
-        const int64_t class = line * ORDER_LANES + lane;
-        if (class < group->classes)
-            EACH_ROW_ASIDE(part[line][r] = term(group, u, class, r))
-        else
-            EACH_ROW_ASIDE(part[line][r] = 0)
-    }
-    EACH_ROW_ASIDE(sum[r] = (double)(((part[0][r] + part[1][r]) + (part[2][r] + part[3][r])) +
-                                     ((part[4][r] + part[5][r]) + (part[6][r] + part[7][r]))))
+    for (int64_t l = 0; l < 8; l++)
+        few_lanes_aside(lane + l * ROWS_ASIDE, 8 * ROWS_ASIDE, (lanes - l + 7) / 8, part[l]);
+    EACH_ROW_ASIDE(sum[r] = ((part[0][r] + part[4][r]) + (part[2][r] + part[6][r])) +
+                            ((part[1][r] + part[5][r]) + (part[3][r] + part[7][r])))
 }
 
-/* Steps 3 and 4: the lanes that there are, by halves. A lane without a partner stands alone. */
-ALWAYS_INLINE void sum_aside(aside_term *term, const group *group, const real *u, double *sum) {
-    _Alignas(64) double lane[ORDER_LANES / 2][ROWS_ASIDE], partner[ROWS_ASIDE];
-    const int64_t lanes = group->classes < ORDER_LANES ? group->classes : ORDER_LANES;
-    int64_t half = ORDER_LANES / 2, left = lanes < half ? lanes : half;
-    for (int64_t l = 0; l < left; l++) {
-        sum_lane_aside(term, group, u, l, lane[l]);
-        if (l + half < lanes) {
-            sum_lane_aside(term, group, u, l + half, partner);
-            EACH_ROW_ASIDE(lane[l][r] = lane[l][r] + partner[r])
-        }
-    }
-    for (half /= 2; half > 0; half /= 2) {
-        for (int64_t l = 0; l + half < left; l++)
-            EACH_ROW_ASIDE(lane[l][r] = lane[l][r] + lane[l + half][r])
-        left = left < half ? left : half;
-    }
-    EACH_ROW_ASIDE(sum[r] = lane[0][r])
-}
-
+/* Exponentials are never -0: where they are lanes as they lie, nothing is to be added. */
 static void sum_exponentials_aside(group *group) {
-    sum_aside(stored_aside, group, NULL, group->others);
+    aside_lanes lanes;
+    if (group->classes <= ORDER_LANES) {
+        sum_lanes_aside(group->z, group->classes, group->others);
+        return;
+    }
+    sum_lines_aside(stored_aside, group, NULL, lanes);
+    sum_lanes_aside(lanes[0], ORDER_LANES, group->others);
 }
 
 /* The sum of u (largest - z), and of u. */
 static void sum_weighted_aside(group *group, const real *u, double weights) {
+    aside_lanes lanes;
     double sum[ROWS_ASIDE];
-    sum_aside(weighted_aside, group, u, sum);
+    sum_lines_aside(weighted_aside, group, u, lanes);
+    sum_lanes_aside(lanes[0], group->classes < ORDER_LANES ? group->classes : ORDER_LANES, sum);
     for (int r = 0; r < ROWS_ASIDE; r++) {
         const softmax_tile tile = {.weights = weights, .weighted = sum[r], .largest = group->largest[r]};
         group->weights[r] = weights;
@@ -247,44 +312,61 @@ static void finish_states(group *group) {
 #pragma omp simd
     for (int64_t r = 0; r < ROWS_ASIDE; r++) {
         const row_facts facts = facts_aside(group, r);
+        group->nll[r] = row_usual_sums(&facts, 0).nll;
+    }
+}
+
+/* Shares of the sum, for slopes: it is divided by once. */
+static void finish_shares(group *group) {
+#pragma omp simd
+    for (int64_t r = 0; r < ROWS_ASIDE; r++) {
+        const row_facts facts = facts_aside(group, r);
         const row_sums sums = row_usual_sums(&facts, 0);
-        group->nll[r] = sums.nll;
+        group->per_sum[r] = row_per_sum(&facts.row);
         group->own_share[r] = sums.own;
         group->others_share[r] = sums.others;
     }
 }
 
 /* What a loss makes of a group's rows. */
-typedef void aside_function(const double *parameter, group *group);
+typedef void aside_function(const double *parameter, bool has_slopes, group *group);
 
-ALWAYS_INLINE void apply_aside(row_function *loss, const double *given, group *group) {
+ALWAYS_INLINE void apply_to_rows(row_function *loss, const double *given, bool has_slopes, group *group) {
     double parameter[ONEPASS_MAX_PARAMETERS];
     memcpy(parameter, given, sizeof parameter);
 #pragma omp simd
     for (int64_t r = 0; r < ROWS_ASIDE; r++) {
-        row_sums sums;
+        const row_facts facts = facts_aside(group, r);
+        row_sums sums = row_usual_sums(&facts, group->weighted_loss[r]);
         row_slopes slopes;
         sums.nll = group->nll[r];
-        sums.lse = group->lse[r];
-        sums.own = group->own_share[r];
-        sums.others = group->others_share[r];
-        sums.weight = group->class_weight[r];
-        sums.weighted = group->weighted_loss[r];
-        sums.weights = group->weights[r];
-        sums.classes = (double)group->classes;
+        if (has_slopes) {
+            sums.own = group->own_share[r];
+            sums.others = group->others_share[r];
+        }
         loss(&sums, parameter, &slopes);
-        group->value[r] = slopes.value;
-        group->of_exponentials[r] = slopes.exponentials;
-        group->of_weights[r] = slopes.weights;
-        group->of_own[r] = slopes.own;
+        group->value[r] = slopes.value * group->weight[r];
+        if (has_slopes) {
+            group->of_exponentials[r] = slopes.exponentials;
+            group->of_weights[r] = slopes.weights;
+            group->of_own[r] = slopes.own;
+        }
     }
 }
 
-ALWAYS_INLINE void keep_factors(const aside_scale *scale, const row_slopes *slopes, int64_t r, group *group) {
+/* Of values alone the compiler sees which shares they are made of: those of cross-entropy need none. */
+ALWAYS_INLINE void apply_aside(row_function *loss, const double *parameter, bool has_slopes, group *group) {
+    if (has_slopes)
+        apply_to_rows(loss, parameter, true, group);
+    else
+        apply_to_rows(loss, parameter, false, group);
+}
+
+ALWAYS_INLINE void keep_factors(const aside_scale *scale, const row_slopes *slopes, double per_sum, int64_t r,
+                                group *group) {
     const softmax_row state = state_aside(group, r);
     const double common = group->weight[r] * scale->per_divisor * scale->per_temperature;
-    const row_factors factors = row_factors_of(&state, slopes, common);
-    group->value[r] = slopes->value * group->weight[r];
+    const row_factors factors = row_factors_by(&state, per_sum, slopes, common);
     group->f[r] = (real)factors.of_exponentials;
     group->b[r] = factors.of_weights;
     group->own_slope[r] = factors.own;
@@ -294,23 +376,33 @@ static void keep_all_factors(const aside_scale *given, group *group) {
     const aside_scale scale = *given;
 #pragma omp simd
     for (int64_t r = 0; r < ROWS_ASIDE; r++) {
-        const row_slopes slopes = {group->value[r], group->of_exponentials[r], group->of_weights[r], group->of_own[r]};
-        keep_factors(&scale, &slopes, r, group);
+        const row_slopes slopes = {0, group->of_exponentials[r], group->of_weights[r], group->of_own[r]};
+        keep_factors(&scale, &slopes, group->per_sum[r], r, group);
     }
 }
 
 /* Whether a row is not as the loops take it to be: its label's exponential is lost, it has no softmax, or its label's
  * slope is a zero whose sign may be that of a logarithm that was not computed. */
-ALWAYS_INLINE bool is_unusual(const group *group, int64_t r) {
-    return !row_has_own(group->own[r]) | (group->largest[r] - group->largest[r] != 0) | (group->own_slope[r] == 0);
+ALWAYS_INLINE bool is_unusual(const group *group, bool has_slopes, int64_t r) {
+    return !row_has_own(group->own[r]) | (group->largest[r] - group->largest[r] != 0) |
+           (has_slopes & (group->own_slope[r] == 0));
 }
 
-static bool has_unusual(const group *group) {
-    int unusual = group->has_absent;
+static bool has_unusual(const group *group, bool has_slopes) {
+    int unusual = 0;
 #pragma omp simd reduction(| : unusual)
     for (int64_t r = 0; r < ROWS_ASIDE; r++)
-        unusual |= is_unusual(group, r);
+        unusual |= is_unusual(group, has_slopes, r);
     return unusual;
+}
+
+/* Rows that take no part: what they add is 0, whatever stands there. */
+static void hide_absent(bool has_slopes, group *group) {
+    EACH_ROW_ASIDE(group->value[r] = wide_choose(group->takes_part[r], group->value[r], 0))
+    if (has_slopes)
+        EACH_ROW_ASIDE(group->f[r] = choose(group->takes_part[r], group->f[r], 0);
+                       group->b[r] = choose(group->takes_part[r], group->b[r], 0);
+                       group->own_slope[r] = choose(group->takes_part[r], group->own_slope[r], 0))
 }
 
 /* ------------------------------------------------------------------ slopes -- */

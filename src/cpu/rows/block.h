@@ -9,10 +9,10 @@
 #include "cpu/rows/tile.h"
 #include "cpu/rows/transpose.h"
 
-/* A buffer of 32 KiB lies in a first-level cache, and sixteen groups are a kilobyte of a float image's row at a time:
- * with a quarter of that a step took a twentieth longer on a Neoverse N1. */
+/* A buffer of 32 KiB lies in a first-level cache, and 256 rows are a kilobyte of a float image's row at a time: with a
+ * quarter of that a step took a twentieth longer on a Neoverse N1. */
 #define BLOCK_NUMBERS (32768 / (int64_t)sizeof(real))
-#define MOST_GROUPS   16
+#define MOST_GROUPS   (256 / ROWS_ASIDE)
 
 /* Rows of so many classes without gaps are transposed into the buffer; longer ones are faster by themselves. */
 #define MOST_TRANSPOSED 96
@@ -297,35 +297,35 @@ static void finish_row(const rows *rows, const aside_scale *scale, group *group,
         facts.row = no_softmax();
     }
     set_state(group, r, facts.row);
-    keep_factors(scale, &slopes, r, group);
+    group->value[r] = slopes.value * group->weight[r];
+    keep_factors(scale, &slopes, row_per_sum(&facts.row), r, group);
 }
 
-/* Rows that take no part, and those that are unusual. */
-static void finish_rest(const rows *rows, const aside_scale *scale, group *group) {
-    for (int r = 0; r < group->count; r++) {
-        if (!group->takes_part[r]) {
-            set_state(group, r, (softmax_row){0});
-            group->value[r] = 0;
-            group->f[r] = group->b[r] = group->own_slope[r] = 0;
-        } else if (is_unusual(group, r)) {
+static void finish_unusual(const rows *rows, const aside_scale *scale, group *group) {
+    for (int r = 0; r < group->count; r++)
+        if (group->takes_part[r] && is_unusual(group, rows->has_gradient, r))
             finish_row(rows, scale, group, r);
-        }
-    }
 }
 
 /* Values of the group's rows, what comes with them, and what they add to the sum. */
-static void finish_rows(const rows *rows, aside_function *apply, group *group, real *terms) {
+static void finish_rows(const rows *rows, const block_buffers *buffers, group *group, real *terms) {
     const aside_scale scale = {rows->per_divisor, rows->of->scale.per_temperature};
+    const bool has_slopes = rows->has_gradient;
     finish_states(group);
-    if (apply)
-        apply(rows->job->parameter, group);
+    if (has_slopes)
+        finish_shares(group);
+    if (buffers->apply)
+        buffers->apply(rows->job->parameter, has_slopes, group);
     else
-        apply_aside(rows->job->loss->row, rows->job->parameter, group);
-    keep_all_factors(&scale, group);
-    if (has_unusual(group))
-        finish_rest(rows, &scale, group);
+        apply_aside(rows->job->loss->row, rows->job->parameter, has_slopes, group);
+    if (has_slopes)
+        keep_all_factors(&scale, group);
+    if (has_unusual(group, has_slopes))
+        finish_unusual(rows, &scale, group);
+    if (group->has_absent)
+        hide_absent(has_slopes, group);
     for (int r = 0; rows->has_outputs && r < group->count; r++) {
-        const softmax_row state = state_aside(group, r);
+        const softmax_row state = group->takes_part[r] ? state_aside(group, r) : (softmax_row){0};
         write_outputs(rows, group->first + r, group->value[r], &state);
     }
     real rounded[ROWS_ASIDE];
@@ -339,7 +339,7 @@ static void run_group(const rows *rows, const block_buffers *buffers, group *gro
     for (int r = 0; rows->of->predicted.data && r < group->count; r++)
         write_predicted(rows, group->first + r, group->takes_part[r] ? predict_aside(group, r) : -1);
     sum_group(rows, buffers, group);
-    finish_rows(rows, buffers->apply, group, terms);
+    finish_rows(rows, buffers, group, terms);
     if (rows->has_gradient)
         write_slopes_aside(group, rows->weighs ? buffers->u : NULL);
 }
