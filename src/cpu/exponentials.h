@@ -78,6 +78,13 @@ ALWAYS_INLINE void see_place(largest_places *places, int64_t i, real z) {
     places->is_nan[i] |= (real_bits)(z != z);
 }
 
+/* Two numbers, of which one comparison says whether there is a NaN. */
+ALWAYS_INLINE void see_two(largest_places *places, int64_t i, real z, real other) {
+    const real larger = z > places->largest[i] ? z : places->largest[i];
+    places->largest[i] = other > larger ? other : larger;
+    places->is_nan[i] |= (real_bits)__builtin_isunordered(z, other);
+}
+
 /* The places of the second half are seen by the first; vectors where `half` is known. */
 ALWAYS_INLINE void fold_places(largest_places *places, int64_t half) {
 #pragma omp simd
@@ -97,10 +104,16 @@ static real largest_of(const real *z, int64_t count) {
         places.largest[i] = -REAL_INFINITY;
         places.is_nan[i] = 0;
     }
-    for (; first + PLACES <= count; first += PLACES) {
+    for (; first + 2 * PLACES <= count; first += 2 * PLACES) {
+#pragma omp simd
+        for (int64_t i = 0; i < PLACES; i++)
+            see_two(&places, i, z[first + i], z[first + PLACES + i]);
+    }
+    if (first + PLACES <= count) {
 #pragma omp simd
         for (int64_t i = 0; i < PLACES; i++)
             see_place(&places, i, z[first + i]);
+        first += PLACES;
     }
     for (int64_t i = 0; first + i < count; i++)
         see_place(&places, i, z[first + i]);
