@@ -131,17 +131,38 @@ static double sum_of_weights(const real *u, int count, real *copy) {
     return sum;
 }
 
-/* The sum of u (z - largest). Where a weight is 0, the product is 0. */
+/* u (z - largest), where u and z are the operands, and the tile's only parameter is the largest. Where a weight is 0,
+ * the product is 0. */
+ALWAYS_INLINE real weighted_logit(const tile *tile, int64_t i) {
+    const real z = read_real(tile, 0, i), u = read_real(tile, 1, i);
+    return choose(u == 0, 0, u * (z - tile->parameter[0]));
+}
+
+ALWAYS_INLINE real unweighted_logit(const tile *tile, int64_t i) {
+    return read_real(tile, 0, i) - tile->parameter[0];
+}
+
+/* Of a whole tile, whose numbers are in a first-level cache by now. */
+ALWAYS_INLINE double sum_of_tile(order_term *term, const tile *tile) {
+    _Alignas(64) real part[ORDER_LINES][ORDER_LANES], sum[ORDER_LANES];
+    order_lines(term, prefetch_nothing, tile, 4, ORDER_LANES, part, sum);
+    return order_lanes(sum);
+}
+
+/* Their sum; those of a tile that is not whole wait in `terms`. */
 static double sum_weighted(const real *z, const real *u, real largest, int count, real *terms) {
+    const tile tile = {.operand = {z, u ? u : z, z}, .parameter = {largest}};
     double sum;
+    if (count == ORDER_TILE)
+        return u ? sum_of_tile(weighted_logit, &tile) : sum_of_tile(unweighted_logit, &tile);
     if (u) {
 #pragma omp simd
         for (int64_t i = 0; i < count; i++)
-            terms[i] = choose(u[i] == 0, 0, u[i] * (z[i] - largest));
+            terms[i] = weighted_logit(&tile, i);
     } else {
 #pragma omp simd
         for (int64_t i = 0; i < count; i++)
-            terms[i] = z[i] - largest;
+            terms[i] = unweighted_logit(&tile, i);
     }
     stored_sum(terms, count, &sum);
     return sum;
