@@ -521,9 +521,10 @@ static void check_case(const vector_case *given) {
     vector_case_free(p);
 }
 
-/* Tiles of which pairs of lines are there: 256, 512 and 768 elements, alone and behind a whole tile. */
+/* Tiles of which pairs of lines are there: 256, 512 and 768 elements, alone and behind a whole tile; and some elements
+ * of the next pair. */
 static void check_pairs_of_lines(const vector_case *whole_tile) {
-    static const int64_t elements[] = {256, 512, 768, 1280, 1792};
+    static const int64_t elements[] = {256, 512, 768, 1280, 1792, 257, 384, 500, 640, 767, 800, 1000, 1300};
     for (size_t i = 0; i < sizeof elements / sizeof elements[0]; i++) {
         vector_case c = *whole_tile;
         c.batch = 2;

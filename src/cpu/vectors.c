@@ -85,21 +85,6 @@ static void gather_tile(const job *job, int64_t element, int64_t count, bool mus
         tile->operand[k] = tile->operand[0];
 }
 
-/* The same of a loss with labels: beside each element the own one, in whose place there is none. */
-static void gather_labelled(const job *job, const own_element *own, int64_t i, int64_t element, int64_t count,
-                            vector_tile *tile, vector_buffers *buffers) {
-    const int64_t at = own->at - i;
-    gather_tile(job, element, count, false, tile, buffers);
-    for (int64_t j = 0; j < count && !buffers->constant[1]; j++) /* of the first tile, which is the longest */
-        buffers->operand[1][j] = own->x;
-    tile->operand[1] = buffers->constant[1] = buffers->operand[1];
-    if (own->at < i || at >= count)
-        return;
-    tile->operand[0] = gather_copy(&job->operand[0], element, (int)count, buffers->operand[0]);
-    buffers->operand[0][at] = -REAL_INFINITY;
-    buffers->constant[0] = NULL;
-}
-
 /* The elements of a share: how many there are before its end, and the number of the row's first. */
 static int64_t end_of(const job *job, const vector_share *share) {
     return least(share->end_tile * ORDER_TILE, job->vectors.length);
@@ -111,9 +96,36 @@ static int64_t first_of(const job *job, const vector_share *share) {
 
 /* -------------------------------------------------------------- softmaxes -- */
 
+/* What the steps of a row leave for those that come after, where one thread has the whole row: its tiles' largest
+ * logits, and the exponentials of one that is short, which else are computed anew for sums and again for slopes. A row
+ * of doubles has less room, since its buffers have twice the size. */
+#define MOST_SEEN_TILES 128
+#define MOST_KEPT_PAIRS (65536 / (int64_t)(sizeof(real) * sizeof(real)))
+
+typedef struct kept_softmaxes {
+    _Alignas(64) real e[2][MOST_KEPT_PAIRS];
+    real largest[2][MOST_SEEN_TILES];
+    bool has_largest, has_exponentials; /* of all tiles */
+} kept_softmaxes;
+
+static bool has_largest(const kept_softmaxes *kept) {
+    return kept && kept->has_largest;
+}
+
+static bool has_exponentials(const kept_softmaxes *kept) {
+    return kept && kept->has_exponentials;
+}
+
+/* Of operand k's tile that begins with the i-th element. */
+static real largest_of_tile(const kept_softmaxes *kept, int k, int64_t i, const real *z, int64_t count) {
+    return has_largest(kept) ? kept->largest[k][i / ORDER_TILE] : largest_of(z, count);
+}
+
 /* NaN if one is; +inf and -inf stay what they are. */
-void LARGEST(const job *job, const vector_share *share, double *largest) {
+static __attribute__((noinline)) void find_largest(const job *job, const vector_share *share, kept_softmaxes *kept,
+                                                   double *largest) {
     const int64_t end = end_of(job, share), first = first_of(job, share);
+    const bool keeps = kept && end <= MOST_SEEN_TILES * ORDER_TILE;
     vector_tile tile;
     vector_buffers buffers;
     begin_tiles(job, &tile, &buffers);
@@ -121,26 +133,36 @@ void LARGEST(const job *job, const vector_share *share, double *largest) {
     for (int64_t i = share->first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
         gather_tile(job, first + i, least(end - i, ORDER_TILE), false, &tile, &buffers);
         for (int k = 0; k < 2; k++) {
-            const double own = (double)largest_of(tile.operand[k], tile.count);
+            const real of_tile = largest_of(tile.operand[k], tile.count);
+            const double own = (double)of_tile;
             largest[k] = own != own || own > largest[k] ? own : largest[k];
             if (own != own)
                 return;
+            if (keeps)
+                kept->largest[k][i / ORDER_TILE] = of_tile;
         }
     }
+    if (keeps)
+        kept->has_largest = true;
+}
+
+void LARGEST(const job *job, const vector_share *share, double *largest) {
+    find_largest(job, share, NULL, largest);
 }
 
 /* The sums of the second vector's tile: as sum_without_leading() has them, and of what its exponentials carry. */
 static void sum_carried(const struct tile *logits, const vector_tile *tile, real most, vector_buffers *buffers,
-                        const softmax_tile *first, softmax_tile *second) {
+                        const softmax_tile *first, real *kept, softmax_tile *second) {
     const int64_t count = tile->count;
     const real *a = tile->operand[0], *b = tile->operand[1];
     const real largest_a = first->largest, largest_b = second->largest;
     real *others = buffers->result, *carried = buffers->operand[2];
+    const real *from = kept ? kept : others;
     real_bits leaders = 0;
-    exponentiate(logits, 0, count, others);
+    exponentiate(logits, 0, count, kept ? kept : others);
 #pragma omp simd reduction(+ : leaders)
     for (int64_t i = 0; i < count; i++) {
-        const real e = others[i];
+        const real e = from[i];
         leaders += (real_bits)(e == most);
         others[i] = choose(e == most, 0, e);
         carried[i] = softmaxes_carried(e, softmaxes_apart(a[i], largest_a, b[i], largest_b));
@@ -150,26 +172,31 @@ static void sum_carried(const struct tile *logits, const vector_tile *tile, real
     second->leading = (double)leaders * (double)most;
 }
 
-static void sum_softmaxes(const softmax *softmax, const softmax_scale *scale, bool carries, const vector_tile *tile,
-                          vector_buffers *buffers, softmax_tile *sums) {
+/* Of the tile that begins with the i-th element. Exponentials are kept if there is room for the row's. */
+static void sum_softmaxes(const softmax *softmax, const softmax_scale *scale, bool carries, int64_t i, bool keeps,
+                          const vector_tile *tile, vector_buffers *buffers, kept_softmaxes *kept, softmax_tile *sums) {
     const int count = (int)tile->count;
     for (int k = 0; k < 2; k++) {
-        const softmax_shift shift = softmax_shift_of(softmax, scale, largest_of(tile->operand[k], count));
+        const real largest = largest_of_tile(kept, k, i, tile->operand[k], count);
+        const softmax_shift shift = softmax_shift_of(softmax, scale, largest);
         const struct tile logits = tile_of_logits(softmax, &shift, tile->operand[k]);
         const real most = row_most_of_tile(softmax, &shift);
         sums[k] = (softmax_tile){.exponent = shift.exponent, .largest = shift.largest};
+        real *place = keeps ? kept->e[k] + i : NULL;
         if (k == 1 && carries)
-            sum_carried(&logits, tile, most, buffers, &sums[0], &sums[1]);
+            sum_carried(&logits, tile, most, buffers, &sums[0], place, &sums[1]);
         else
-            sums[k].others =
-                sum_without_leading(&logits, count, most, buffers->result, buffers->result, &sums[k].leading);
+            sums[k].others = sum_without_leading(&logits, count, most, place ? place : buffers->result, buffers->result,
+                                                 &sums[k].leading);
     }
 }
 
-void SOFTMAXES(const job *job, const vector_share *share, const double *largest) {
+static __attribute__((noinline)) void sum_row_softmaxes(const job *job, const vector_share *share,
+                                                        const double *largest, kept_softmaxes *kept) {
     const softmax_scale *scale = &job->vectors.scale;
     const softmax softmax = softmax_of(scale);
     const int64_t end = end_of(job, share), first = first_of(job, share);
+    const bool keeps = kept && end <= MOST_KEPT_PAIRS && (job->loss->sums > 0 || gradient_count(job) > 0);
     vector_tile tile;
     vector_buffers buffers;
     order_nodes nodes[SOFTMAXES_SUMS];
@@ -182,13 +209,19 @@ void SOFTMAXES(const job *job, const vector_share *share, const double *largest)
         return;
     for (int64_t i = share->first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
         gather_tile(job, first + i, least(end - i, ORDER_TILE), false, &tile, &buffers);
-        sum_softmaxes(&softmax, scale, job->loss->sums == 0, &tile, &buffers, sums);
+        sum_softmaxes(&softmax, scale, job->loss->sums == 0, i, keeps, &tile, &buffers, kept, sums);
         softmaxes_parts(sums, exponent, largest, part);
         for (int k = 0; k < SOFTMAXES_SUMS; k++)
             order_push_tile(&nodes[k], part[k]);
     }
     for (int k = 0; k < SOFTMAXES_SUMS; k++)
         order_end_node(&nodes[k]);
+    if (keeps)
+        kept->has_exponentials = true;
+}
+
+void SOFTMAXES(const job *job, const vector_share *share, const double *largest) {
+    sum_row_softmaxes(job, share, largest, NULL);
 }
 
 void KNOW(const job *job, const double *largest, const double *sum, vector_softmaxes *known) {
@@ -196,56 +229,58 @@ void KNOW(const job *job, const double *largest, const double *sum, vector_softm
     softmaxes_know(&softmax, &job->vectors.scale, largest, sum, known);
 }
 
-/* Of logits in a buffer, in their place. */
-static void make_probabilities(const softmax *softmax, const softmax_scale *scale, double per_sum, double row_exponent,
-                               int64_t count, real *x) {
-    const softmax_shift shift = softmax_shift_of(softmax, scale, largest_of(x, count));
-    const struct tile logits = tile_of_logits(softmax, &shift, x);
-    const real factor = softmaxes_factor(per_sum, shift.exponent, row_exponent);
-    exponentiate(&logits, 0, count, x);
-#pragma omp simd
-    for (int64_t i = 0; i < count; i++)
-        x[i] = x[i] * factor;
-}
-
-/* A tile's probabilities in the place of its logits, and behind them how far these are apart. */
-static void gather_probabilities(const job *job, const vector_softmaxes *known, int64_t element, int64_t count,
-                                 vector_tile *tile, vector_buffers *buffers) {
+/* A tile's probabilities in the place of its logits, and behind them how far these are apart, which slopes of the
+ * second operand alone look at. */
+static void gather_probabilities(const job *job, const vector_softmaxes *known, const kept_softmaxes *kept, int64_t i,
+                                 int64_t element, int64_t count, vector_tile *tile, vector_buffers *buffers) {
     const softmax_scale *scale = &job->vectors.scale;
     const softmax softmax = softmax_of(scale);
     const real largest_a = (real)known->largest[0], largest_b = (real)known->largest[1];
+    const bool has_apart = job->loss->sums == 0 && job->gradient[1].data;
     real *a = buffers->operand[0], *b = buffers->operand[1], *apart = buffers->operand[2];
     double exponent[2];
     softmaxes_exponents(&softmax, scale, known->largest, exponent);
-    gather_copy(&job->operand[0], element, (int)count, a);
-    gather_copy(&job->operand[1], element, (int)count, b);
-    if (job->loss->sums == 0) {
-#pragma omp simd
-        for (int64_t i = 0; i < count; i++)
-            apart[i] = softmaxes_apart(a[i], largest_a, b[i], largest_b);
+    if (has_apart || !has_exponentials(kept)) {
+        gather_copy(&job->operand[0], element, (int)count, a);
+        gather_copy(&job->operand[1], element, (int)count, b);
     }
-    for (int k = 0; k < 2; k++)
-        make_probabilities(&softmax, scale, known->per_sum[k], exponent[k], count, buffers->operand[k]);
-    *tile = (vector_tile){.operand = {a, b, job->loss->sums == 0 ? apart : a}, .count = count};
+    if (has_apart) {
+#pragma omp simd
+        for (int64_t j = 0; j < count; j++)
+            apart[j] = softmaxes_apart(a[j], largest_a, b[j], largest_b);
+    }
+    for (int k = 0; k < 2; k++) {
+        real *x = buffers->operand[k];
+        const softmax_shift shift = softmax_shift_of(&softmax, scale, largest_of_tile(kept, k, i, x, count));
+        const struct tile logits = tile_of_logits(&softmax, &shift, x);
+        const real factor = softmaxes_factor(known->per_sum[k], shift.exponent, exponent[k]);
+        const real *e = has_exponentials(kept) ? kept->e[k] + i : x;
+        if (e == x)
+            exponentiate(&logits, 0, count, x);
+#pragma omp simd
+        for (int64_t j = 0; j < count; j++)
+            x[j] = e[j] * factor;
+    }
+    *tile = (vector_tile){.operand = {a, b, has_apart ? apart : a}, .count = count};
     memcpy(tile->parameter, job->parameter, sizeof tile->parameter);
 }
 
 /* ------------------------------------------------------- sums and slopes -- */
 
 /* The elements that a loss's functions are given, from the i-th of a row on. */
-static void gather_elements(const job *job, const vector_softmaxes *known, const own_element *own, int64_t i,
-                            int64_t element, int64_t count, bool must_copy, vector_tile *tile,
-                            vector_buffers *buffers) {
+static void gather_elements(const job *job, const vector_softmaxes *known, const kept_softmaxes *kept,
+                            const own_element *own, int64_t i, int64_t element, int64_t count, bool must_copy,
+                            vector_tile *tile, vector_buffers *buffers) {
     if (job->loss->has_softmaxes)
-        gather_probabilities(job, known, element, count, tile, buffers);
-    else if (job->loss->has_labels)
-        gather_labelled(job, own, i, element, count, tile, buffers);
+        gather_probabilities(job, known, kept, i, element, count, tile, buffers);
     else
         gather_tile(job, element, count, must_copy, tile, buffers);
+    tile->own = own->at - i;
+    tile->own_score = own->x;
 }
 
 static __attribute__((noinline)) void sum_elements(const job *job, const vector_share *share,
-                                                   const vector_softmaxes *known) {
+                                                   const vector_softmaxes *known, const kept_softmaxes *kept) {
     const cpu_vector *loss = job->loss->cpu_vectors.ONEPASS_VARIANT;
     const int64_t end = end_of(job, share), first = first_of(job, share);
     const own_element own = own_element_of(job, share->row);
@@ -257,7 +292,7 @@ static __attribute__((noinline)) void sum_elements(const job *job, const vector_
     for (int k = 0; k < job->loss->sums; k++)
         order_begin_nodes(&nodes[k], share->level, share->node[k]);
     for (int64_t i = share->first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
-        gather_elements(job, known, &own, i, first + i, least(end - i, ORDER_TILE), false, &tile, &buffers);
+        gather_elements(job, known, kept, &own, i, first + i, least(end - i, ORDER_TILE), false, &tile, &buffers);
         loss->sums(&tile, sum);
         for (int k = 0; k < job->loss->sums; k++)
             order_push_tile(&nodes[k], sum[k]);
@@ -266,11 +301,16 @@ static __attribute__((noinline)) void sum_elements(const job *job, const vector_
         order_end_node(&nodes[k]);
 }
 
-void SUMS(const job *job, const vector_share *share, const vector_softmaxes *known) {
+static void sum_row(const job *job, const vector_share *share, const vector_softmaxes *known,
+                    const kept_softmaxes *kept) {
     if (job->loss->has_label_lists && takes_part(job, share->row))
         sum_lists(job, job->loss->cpu_vectors.ONEPASS_VARIANT, share, end_of(job, share));
     else
-        sum_elements(job, share, known);
+        sum_elements(job, share, known, kept);
+}
+
+void SUMS(const job *job, const vector_share *share, const vector_softmaxes *known) {
+    sum_row(job, share, known, NULL);
 }
 
 /* What its class weighs is no other than its own weight. */
@@ -308,7 +348,8 @@ void FINISH(const job *job, int64_t row, const double *sum, const vector_softmax
 
 /* The upstream gradient comes last, so that gradients may also be scaled later with the same bits. */
 static __attribute__((noinline)) void write_vector_slopes(const job *job, const vector_share *share,
-                                                          const vector_softmaxes *known, const vector_slopes *slopes) {
+                                                          const vector_softmaxes *known, const kept_softmaxes *kept,
+                                                          const vector_slopes *slopes) {
     const cpu_vector *loss = job->loss->cpu_vectors.ONEPASS_VARIANT;
     const int64_t end = end_of(job, share), first = first_of(job, share);
     const bool part = takes_part(job, share->row), must_copy = gradient_count(job) > 1;
@@ -320,7 +361,7 @@ static __attribute__((noinline)) void write_vector_slopes(const job *job, const 
     for (int64_t i = share->first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
         const int count = (int)least(end - i, ORDER_TILE);
         if (part)
-            gather_elements(job, known, &own, i, first + i, count, must_copy, &tile, &buffers);
+            gather_elements(job, known, kept, &own, i, first + i, count, must_copy, &tile, &buffers);
         for (int k = 0; k < job->loss->vectors; k++) {
             if (!job->gradient[k].data)
                 continue;
@@ -339,41 +380,61 @@ static __attribute__((noinline)) void write_vector_slopes(const job *job, const 
     }
 }
 
-void SLOPES(const job *job, const vector_share *share, const vector_softmaxes *known, const vector_slopes *slopes) {
+static void write_row_slopes(const job *job, const vector_share *share, const vector_softmaxes *known,
+                             const kept_softmaxes *kept, const vector_slopes *slopes) {
     if (job->loss->has_label_lists && takes_part(job, share->row))
         write_list_slopes(job, job->loss->cpu_vectors.ONEPASS_VARIANT, share, end_of(job, share), slopes->factor[0]);
     else
-        write_vector_slopes(job, share, known, slopes);
+        write_vector_slopes(job, share, known, kept, slopes);
+}
+
+void SLOPES(const job *job, const vector_share *share, const vector_softmaxes *known, const vector_slopes *slopes) {
+    write_row_slopes(job, share, known, NULL, slopes);
 }
 
 /* -------------------------------------------------------------------- rows -- */
 
 /* Buffers are large: those of one step are gone before the next has its own. */
-static void know_row(const job *job, const vector_share *share, const double *sum, vector_softmaxes *known) {
+static void know_row(const job *job, const vector_share *share, const double *sum, kept_softmaxes *kept,
+                     vector_softmaxes *known) {
     double largest[2];
-    LARGEST(job, share, largest);
-    SOFTMAXES(job, share, largest);
+    kept->has_largest = kept->has_exponentials = false;
+    find_largest(job, share, kept, largest);
+    sum_row_softmaxes(job, share, largest, kept);
     KNOW(job, largest, sum, known);
+}
+
+static void run_row(const job *job, int64_t row, int64_t tiles, kept_softmaxes *kept, void *term) {
+    const bool has_value = job->value.data || job->sum, has_gradient = gradient_count(job) > 0;
+    double sum[VECTOR_MOST_NODES] = {0};
+    double *const node[VECTOR_MOST_NODES] = {&sum[0], &sum[1], &sum[2], &sum[3], &sum[4]};
+    const vector_share whole = {row, 0, tiles, ORDER_TOP_LEVEL, node};
+    vector_softmaxes known = {0};
+    vector_slopes slopes = {0};
+    if (takes_part(job, row) && (has_value || has_gradient)) {
+        if (kept)
+            know_row(job, &whole, sum, kept, &known);
+        memset(sum, 0, sizeof sum);
+        if (job->loss->sums > 0)
+            sum_row(job, &whole, &known, kept);
+    }
+    FINISH(job, row, sum, &known, &slopes, term);
+    if (has_gradient)
+        write_row_slopes(job, &whole, &known, kept, &slopes);
+}
+
+/* Only losses with softmaxes have what is kept on the stack. */
+static __attribute__((noinline)) void run_softmaxes(const job *job, int64_t first, int64_t count, int64_t tiles,
+                                                    real *terms) {
+    kept_softmaxes kept;
+    for (int64_t i = 0; i < count; i++)
+        run_row(job, first + i, tiles, &kept, terms + i);
 }
 
 void ROWS(const job *job, int64_t first, int64_t count, void *terms) {
     const int64_t tiles = job->vectors.length / ORDER_TILE + (job->vectors.length % ORDER_TILE != 0);
-    const bool has_value = job->value.data || job->sum, has_gradient = gradient_count(job) > 0;
-    for (int64_t row = first; row < first + count; row++) {
-        double sum[VECTOR_MOST_NODES] = {0};
-        double *const node[VECTOR_MOST_NODES] = {&sum[0], &sum[1], &sum[2], &sum[3], &sum[4]};
-        const vector_share whole = {row, 0, tiles, ORDER_TOP_LEVEL, node};
-        vector_softmaxes known = {0};
-        vector_slopes slopes = {0};
-        if (takes_part(job, row) && (has_value || has_gradient)) {
-            if (job->loss->has_softmaxes)
-                know_row(job, &whole, sum, &known);
-            memset(sum, 0, sizeof sum);
-            if (job->loss->sums > 0)
-                SUMS(job, &whole, &known);
-        }
-        FINISH(job, row, sum, &known, &slopes, (real *)terms + (row - first));
-        if (has_gradient)
-            SLOPES(job, &whole, &known, &slopes);
-    }
+    if (job->loss->has_softmaxes)
+        run_softmaxes(job, first, count, tiles, terms);
+    for (int64_t i = 0; i < count && !job->loss->has_softmaxes; i++)
+        run_row(job, first + i, tiles, NULL, (real *)terms + i);
 }
