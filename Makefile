@@ -22,6 +22,10 @@ SOURCES = $(shell find include src cli bench examples tests python -name '*.[ch]
 
 MAKEFLAGS += --no-print-directory
 
+# What Python compiles of a module it keeps for all processes of the tests, outside of the tree.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX = $(CURDIR)/build-test/pycache
+
 .PHONY: all help demo check test test-full test-python test-tool test-oldest wheel venv gpu bench record bench-build \
 	cross all-floats amalgamation lint format check-format install clean configure
 .DEFAULT_GOAL := all
