@@ -116,11 +116,12 @@ static bool is_sized(const job *job, bool in_one_piece) {
 /* Whether a loss has parameters that are not 0, but for those that are not its own affair. */
 static bool has_parameters(const job *job) {
     const onepass_loss_info *info = &job->loss->info;
+    const double zero = 0;
     bool has = false;
     for (int32_t i = 0; i < info->parameter_count; i++) {
         const char *name = info->parameter[i].name;
         const bool own = strcmp(name, "ignore_index") != 0 && strcmp(name, "temperature") != 0;
-        has |= own && wide_bits(job->parameter[i]) != 0;
+        has |= own && memcmp(&job->parameter[i], &zero, sizeof zero) != 0;
     }
     return has;
 }
