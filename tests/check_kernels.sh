@@ -105,9 +105,23 @@ END
     echo "a planted stack frame and a planted spill were found"
 }
 
-# is_newer NAME: whether a unit and compute type has PTX of compute_80 as well, as src/cuda/kernels.cmake makes it.
-is_newer() {
-    [ "${1%_f32}" != "$1" ] && [ "$lowest" -lt 80 ] && grep -q "\"loss/${1%_f32}\.h\"" src/row_losses.def
+# ptx_of NAME ARCHITECTURE: of which architecture the PTX is that becomes machine code for this one, as in
+# src/cuda/kernels.cmake.
+ptx_of() {
+    own=
+    if [ "${1%_f32}" = "$1" ]; then
+        : # doubles are not copied so
+    elif grep -q "\"loss/${1%_f32}\.h\"" src/row_losses.def; then
+        own=80
+    elif grep -q "\"loss/${1%_f32}\.h\"" src/vector_losses.def; then
+        own=80
+        grep -Eq 'VECTOR_LOSS.*(SOFTMAX|CARRIED)' "src/loss/${1%_f32}.h" || own='80 90'
+    fi
+    of=$lowest
+    for newer in $own; do
+        [ "$newer" -gt "$2" ] || [ "$newer" -lt "$of" ] || of=$newer
+    done
+    echo "$of"
 }
 
 # bring_ptx NAME FOLDER PTX ARCHITECTURE: the PTX of one unit and compute type (mse_f32), from the folder or made anew.
@@ -129,11 +143,12 @@ bring_ptx() {
 
 # prepare ARCHITECTURES NAME FOLDER: PTX, and machine code for each of the architectures, which stand apart by commas.
 prepare() {
-    bring_ptx "$2" "$3" "$2.ptx" "$lowest" || return 1
-    ! is_newer "$2" || bring_ptx "$2" "$3" "$2_80.ptx" 80 || return 1
+    made=
     for architecture in $(echo "$1" | tr , ' '); do
-        ptx=$2.ptx
-        ! is_newer "$2" || [ "$architecture" -lt 80 ] || ptx=$2_80.ptx
+        of=$(ptx_of "$2" "$architecture") ptx=$2.ptx
+        [ "$of" = "$lowest" ] || ptx=$2_$of.ptx
+        case " $made " in *" $of "*) ;; *) bring_ptx "$2" "$3" "$ptx" "$of" || return 1 ;; esac
+        made="$made $of"
         assemble "$architecture" "$2" "$ptx" || return 1
     done
 }

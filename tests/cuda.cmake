@@ -19,7 +19,7 @@ function(onepass_host_test name program fake)
 endfunction()
 
 # The lists of units, for the kernels that the tests bring.
-foreach(list units row_units)
+foreach(list units row_units vector_units)
   get_property(units GLOBAL PROPERTY onepass_${list})
   list(TRANSFORM units REPLACE "(.+)" "UNIT(\\1)" OUTPUT_VARIABLE lines)
   list(JOIN lines "\n" lines)

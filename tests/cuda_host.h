@@ -24,8 +24,9 @@
     extern const cuda_images onepass_cuda_images_##name;                                                               \
     const cuda_images onepass_cuda_images_##name = {(const unsigned char *)"fake " #name " f32",                       \
                                                     (const unsigned char *)"fake " #name " f64"};
-#include "row_units.h" /* and of losses over rows */
-#include "units.h"     /* a line for each header of losses */
+#include "row_units.h"    /* of losses over rows, ... */
+#include "units.h"        /* ... of others, a line for each header, ... */
+#include "vector_units.h" /* ... and of vector losses */
 UNIT(every_loss)
 #undef UNIT
 

@@ -164,8 +164,10 @@ EXPORT cuda_result cuDeviceGetAttribute(int *number, int attribute, cuda_device 
 EXPORT cuda_result cuDeviceGetAttribute(int *number, int attribute, cuda_device device) {
     ENTER;
     NEED(device >= FIRST_GPU && device < FIRST_GPU + the_fake.gpus, CUDA_ERROR_INVALID_DEVICE);
-    NEED(attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, ILLEGAL);
-    *number = FAKE_MULTIPROCESSORS;
+    NEED(attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ||
+             attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+         ILLEGAL);
+    *number = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ? FAKE_MULTIPROCESSORS : FAKE_SHARED_MEMORY;
     return leave(CUDA_SUCCESS);
 }
 
@@ -358,8 +360,19 @@ EXPORT cuda_result cuModuleGetFunction(cuda_function *kernel, cuda_module module
     the_fake.lookups++;
     cuda_function made = &module->kernel[module->kernels++];
     made->module = module;
+    made->most_shared_memory = 0;
     snprintf(made->name, sizeof made->name, "%s", name);
     *kernel = made;
+    return leave(CUDA_SUCCESS);
+}
+
+EXPORT cuda_result cuFuncSetAttribute(cuda_function kernel, int attribute, int number);
+EXPORT cuda_result cuFuncSetAttribute(cuda_function kernel, int attribute, int number) {
+    ENTER;
+    NEED(kernel && kernel->module->alive && kernel->module->context == current(), INVALID_HANDLE);
+    NEED(attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && number > 0 && number <= FAKE_SHARED_MEMORY,
+         ILLEGAL);
+    kernel->most_shared_memory = (uint32_t)number;
     return leave(CUDA_SUCCESS);
 }
 

@@ -57,6 +57,7 @@ struct CUevent_st {
 struct CUfunc_st {
     cuda_module module;
     char name[64];
+    uint32_t most_shared_memory; /* that it was given; 0: as much as any has */
 };
 
 struct CUmod_st {

@@ -305,7 +305,8 @@ EXPORT cuda_result cuLaunchKernel(cuda_function kernel, unsigned blocks_x, unsig
     NEED(stream->alive && stream->context == current(), INVALID_HANDLE);
     NEED(stream->capture != CU_STREAM_CAPTURE_STATUS_INVALIDATED, CAPTURE_INVALIDATED);
     NEED(blocks_x > 0 && blocks_y == 1 && blocks_z == 1 && threads_x > 0 && threads_x <= 1024 && threads_y == 1 &&
-             threads_z == 1 && shared_memory <= 48 * 1024 && !extra,
+             threads_z == 1 && shared_memory <= (kernel->most_shared_memory ? kernel->most_shared_memory : 48 * 1024) &&
+             !extra,
          ILLEGAL);
     fake_launch *launch = &the_fake.launch[the_fake.launches++ % FAKE_MOST_LAUNCHES];
     *launch = (fake_launch){.kernel = kernel->name,

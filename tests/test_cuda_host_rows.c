@@ -38,7 +38,7 @@ static void check_steps(const fake *fake, const onepass_call *call, int32_t firs
     const void *workspace = NULL;
     int32_t number = first;
     HOLDS(onepass_plan(call, &job) == ONEPASS_OK);
-    for (int step = 0; onepass_cuda_plan_step(&job, step, FAKE_MULTIPROCESSORS, &plan); step++) {
+    for (int step = 0; onepass_cuda_plan_step(&job, step, &fake_limits, &plan); step++) {
         if (plan.blocks == 0)
             continue;
         const fake_launch *launch = launch_number(fake, number++);
@@ -96,7 +96,7 @@ static void test_far_classes(void *unused) {
         const int64_t strides[] = {1, cases[i].stride};
         s.input.strides = strides;
         HOLDS(onepass_plan(&s.call, &job) == ONEPASS_OK);
-        HOLDS(onepass_cuda_plan_step(&job, 0, FAKE_MULTIPROCESSORS, &plan));
+        HOLDS(onepass_cuda_plan_step(&job, 0, &fake_limits, &plan));
         CHECK(strcmp(onepass_cuda_variant[plan.variant].name, cases[i].kernel) == 0,
               "classes %lld apart: planned %s; expected %s", (long long)cases[i].stride,
               onepass_cuda_variant[plan.variant].name, cases[i].kernel);
@@ -428,6 +428,36 @@ static void test_failed_launches(void *unused) {
     HOLDS(fake->depth() == 0 && fake->counts.memory == 0);
 }
 
+/* Vectors that stay in shared memory: the driver is told before a kernel may have more than others have, and a GPU
+ * that has less goes through its longest rows in several launches. */
+static void test_shared_memory(void *unused) {
+    (void)unused;
+    static const cuda_limits less = {FAKE_MULTIPROCESSORS, 64 * 1024};
+    static cuda_launch plan;
+    static job job;
+    fake *fake = find_fake();
+    row_scene s;
+    make_rows(fake, 3, 8192, &s);
+    s.call.loss = "triplet_margin";
+    s.call.operand[1] = s.call.operand[2] = &s.probabilities;
+    expect_call(fake, &s, "triplet_margin_vectors_short|weights_", "three vectors of 8192 elements");
+    HOLDS(launch_number(fake, fake->launches - 2)->shared_memory == 3 * 8192 * sizeof(float));
+    HOLDS(onepass_plan(&s.call, &job) == ONEPASS_OK);
+    HOLDS(onepass_cuda_plan_step(&job, 0, &less, &plan) && plan.variant == variant_vectors_sums);
+    HOLDS(onepass_cuda_vector_steps(&job, &less) == 3 && onepass_cuda_vector_steps(&job, &fake_limits) == 1);
+    s.call.loss = "cosine_similarity";
+    s.call.operand[2] = NULL;
+    HOLDS(onepass_plan(&s.call, &job) == ONEPASS_OK);
+    HOLDS(onepass_cuda_plan_step(&job, 0, &less, &plan) && plan.variant == variant_vectors_sums);
+    fake->fail_in = "cuFuncSetAttribute";
+    fake->fail_at = 1;
+    fake->fail_with = 1;
+    expect_refusal(onepass_run(&s.call), ONEPASS_DEVICE_FAILED,
+                   "giving the kernel onepass_cosine_similarity_vectors_short 65536 bytes of shared memory failed",
+                   "cuFuncSetAttribute");
+    expect_call(fake, &s, "cosine_similarity_vectors_short|weights_", "the next attempt");
+}
+
 static const host_test tests[] = {
     {"sequences", test_sequences},
     {"far classes", test_far_classes},
@@ -440,6 +470,7 @@ static const host_test tests[] = {
     {"a divisor of rows", test_divisor_of_rows},
     {"a divisor of elements", test_divisor_of_elements},
     {"launches that fail", test_failed_launches},
+    {"shared memory", test_shared_memory},
 };
 
 int main(void) {

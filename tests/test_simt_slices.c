@@ -51,8 +51,7 @@ onepass_status onepass_pending_add(pending_slices *pending, const job *job, cons
     memset(results, 0xff, parts->size + MARGIN);
     *slice = (pending_slice){.next = pending->slice, .first = parts->first, .end = parts->end, .done = results};
     harness harness = {
-        .visitor = {
-            .launch = look, .copy = copy_nothing, .multiprocessors = MULTIPROCESSORS, .results = (char *)results}};
+        .visitor = {.launch = look, .copy = copy_nothing, .limits = simt_limits, .results = (char *)results}};
     OK(onepass_cuda_visit_slice(job, parts, &harness.visitor));
     make_workspace(harness.needed);
     harness.visitor.workspace = (uintptr_t)workspace;

@@ -46,13 +46,15 @@ CUDA_KERNELS_1_F32(MAKE_KERNEL, weights)
 #include "cuda/row_variant.c"
 #include "cuda/row_shape.c"
 #include "cuda/rows.c"
-int onepass_cuda_vector_steps(const job *job) { /* there are no vectors */
+int onepass_cuda_vector_steps(const job *job, const cuda_limits *limits) { /* there are no vectors */
     (void)job;
+    (void)limits;
     return 0;
 }
-void onepass_cuda_plan_vectors(const job *job, int step, cuda_launch *launch) {
+void onepass_cuda_plan_vectors(const job *job, int step, const cuda_limits *limits, cuda_launch *launch) {
     (void)job;
     (void)step;
+    (void)limits;
     (void)launch;
 }
 #include "cuda/variant.c"
@@ -149,7 +151,8 @@ cudaError_t rows_launch(const rows_call *call) {
     int multiprocessors;
     OK(count_multiprocessors(&multiprocessors));
     OK(clear_counters(call->workspace, call->stream));
-    for (int step = 0; onepass_cuda_plan_step(&job, step, multiprocessors, &launch); step++)
+    const cuda_limits limits = {multiprocessors, 0};
+    for (int step = 0; onepass_cuda_plan_step(&job, step, &limits, &launch); step++)
         OK(launch_planned(kernel_of(&launch), &launch, call->workspace, call->stream));
     return cudaSuccess;
 }

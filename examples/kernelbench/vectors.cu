@@ -39,11 +39,11 @@ CUDA_KERNELS_1_F32(MAKE_KERNEL, weights)
 namespace of_vectors { /* which has names of rows.c */
 #include "cuda/vectors.c"
 }
-int onepass_cuda_vector_steps(const job *job) {
-    return of_vectors::onepass_cuda_vector_steps(job);
+int onepass_cuda_vector_steps(const job *job, const cuda_limits *limits) {
+    return of_vectors::onepass_cuda_vector_steps(job, limits);
 }
-void onepass_cuda_plan_vectors(const job *job, int step, cuda_launch *launch) {
-    of_vectors::onepass_cuda_plan_vectors(job, step, launch);
+void onepass_cuda_plan_vectors(const job *job, int step, const cuda_limits *limits, cuda_launch *launch) {
+    of_vectors::onepass_cuda_plan_vectors(job, step, limits, launch);
 }
 #include "cuda/variant.c"
 #include "plan/weights.c"
@@ -127,7 +127,8 @@ size_t vectors_workspace(const vectors_call *call) {
     const job job = job_of(call);
     cuda_launch launch;
     size_t most = ONEPASS_WORKSPACE_SIZE;
-    for (int step = 0; onepass_cuda_plan_step(&job, step, 1, &launch); step++)
+    const cuda_limits limits = {1, 0};
+    for (int step = 0; onepass_cuda_plan_step(&job, step, &limits, &launch); step++)
         most = launch.workspace > most ? launch.workspace : most;
     return most;
 }
@@ -138,7 +139,8 @@ cudaError_t vectors_launch(const vectors_call *call) {
     int multiprocessors;
     OK(count_multiprocessors(&multiprocessors));
     OK(clear_counters(call->workspace, call->stream));
-    for (int step = 0; onepass_cuda_plan_step(&job, step, multiprocessors, &launch); step++)
+    const cuda_limits limits = {multiprocessors, 0}; /* without kernels that ask for more shared memory than others */
+    for (int step = 0; onepass_cuda_plan_step(&job, step, &limits, &launch); step++)
         OK(launch_planned(kernel_of(&launch), &launch, call->workspace, call->stream));
     return cudaSuccess;
 }

@@ -141,10 +141,18 @@ static onepass_status load_module(const cuda_scope *scope, cuda_state *state, co
     return ONEPASS_OK;
 }
 
+static onepass_status ask_gpu(const cuda_scope *scope, int attribute, const char *what, int32_t *answer) {
+    int number = 0;
+    OK(onepass_cuda_check(scope->driver,
+                          scope->driver->cuDeviceGetAttribute(&number, attribute, scope->driver->gpu[scope->gpu]),
+                          "asking %s GPU %d has", what, scope->gpu));
+    *answer = number;
+    return ONEPASS_OK;
+}
+
 /* The module that serves every loss tells whether the kernels suit this GPU and this driver. */
 static onepass_status fill_state(const cuda_scope *scope, cuda_state *state) {
     const cuda_driver *driver = scope->driver;
-    int multiprocessors = 0;
     cuda_pointer first = 0;
     size_t size = 0;
     cuda_module module;
@@ -152,12 +160,10 @@ static onepass_status fill_state(const cuda_scope *scope, cuda_state *state) {
     OK(onepass_cuda_check(driver, driver->cuModuleGetGlobal(&first, &size, module, CUDA_FIRST_WORKSPACE_NAME),
                           "finding the first workspace"));
     OK(onepass_cuda_make_workspaces(driver, first, &state->workspaces));
-    OK(onepass_cuda_check(driver,
-                          driver->cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-                                                       driver->gpu[scope->gpu]),
-                          "counting the multiprocessors of GPU %d", scope->gpu));
-    state->multiprocessors = multiprocessors;
-    return ONEPASS_OK;
+    OK(ask_gpu(scope, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, "how many multiprocessors",
+               &state->limits.multiprocessors));
+    return ask_gpu(scope, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, "how much shared memory",
+                   &state->limits.shared_memory);
 }
 
 static void drop_state(const cuda_driver *driver, cuda_state *state, bool context_is_gone) {
@@ -257,6 +263,11 @@ static onepass_status look_up(const cuda_scope *scope, cuda_state *state, const 
     OK(load_module(scope, state, launch->loss->cuda, is_f64, &module));
     OK(onepass_cuda_check(driver, driver->cuModuleGetFunction(&kernel, module, name), "finding the kernel %s for %s",
                           name, is_f64 ? "f64" : "f32"));
+    const int32_t most = onepass_cuda_most_shared_memory(launch, &state->limits);
+    if (most > 0)
+        OK(onepass_cuda_check(driver,
+                              driver->cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most),
+                              "giving the kernel %s %d bytes of shared memory", name, most));
     atomic_store_explicit(place, kernel, memory_order_release);
     return ONEPASS_OK;
 }

@@ -49,7 +49,7 @@ typedef struct cuda_state {
     struct cuda_state *next;
     cuda_context context;
     unsigned long long identity;
-    int32_t multiprocessors;
+    cuda_limits limits;
     _Atomic(cuda_loss *) losses;
     cuda_unit *units;
     cuda_workspaces workspaces;

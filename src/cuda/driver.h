@@ -30,6 +30,8 @@ enum {
 
 enum {
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
     CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
@@ -63,6 +65,7 @@ enum {
     FUNCTION(cuModuleUnload, "cuModuleUnload", (cuda_module module))                                                   \
     FUNCTION(cuModuleGetFunction, "cuModuleGetFunction",                                                               \
              (cuda_function * kernel, cuda_module module, const char *name))                                           \
+    FUNCTION(cuFuncSetAttribute, "cuFuncSetAttribute", (cuda_function kernel, int attribute, int number))              \
     FUNCTION(cuModuleGetGlobal, "cuModuleGetGlobal_v2",                                                                \
              (cuda_pointer * memory, size_t * size, cuda_module module, const char *name))                             \
     FUNCTION(cuMemAlloc, "cuMemAlloc_v2", (cuda_pointer * memory, size_t size))                                        \

@@ -121,7 +121,7 @@ typedef struct steps {
 static onepass_status plan_steps(const job *job, const cuda_scope *scope, cuda_state *state, steps *steps,
                                  cuda_launch *launch) {
     *steps = (struct steps){0};
-    while (onepass_cuda_plan_step(job, steps->count, state->multiprocessors, launch)) {
+    while (onepass_cuda_plan_step(job, steps->count, &state->limits, launch)) {
         if (launch->blocks)
             OK(onepass_cuda_kernel(scope, state, launch, &steps->kernel[steps->count]));
         if (steps->workspace < launch->workspace)
@@ -157,7 +157,7 @@ static onepass_status run_here(const job *job, const cuda_scope *scope) {
     onepass_status status = ONEPASS_OK;
     for (int i = 0; i < steps.count && status == ONEPASS_OK; i++) {
         if (steps.count > 1)
-            onepass_cuda_plan_step(job, i, state->multiprocessors, &launch);
+            onepass_cuda_plan_step(job, i, &state->limits, &launch);
         status = onepass_cuda_take_step(scope->driver, &launch, steps.kernel[i], loan.memory, job->stream);
     }
     onepass_cuda_return(scope->driver, &state->workspaces, job->stream, &loan);

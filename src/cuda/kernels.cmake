@@ -103,8 +103,8 @@ endmacro()
 
 # onepass_compile_kernels(UNIT REAL OUTPUT): the commands that make one fat binary. The source becomes PTX once, for the
 # lowest architecture, which is more than half of the work; that becomes machine code for each, all at the same time.
-# Softmaxes in float ask for instructions that GPUs have from sm_80 on: of losses that have one there is PTX of compute_80,
-# too.
+# Softmaxes in float ask for instructions that GPUs have from sm_80 on, and vectors for copies to shared memory that GPUs
+# have from sm_80 and from sm_90 on: of these losses there is PTX of compute_80 and compute_90, too.
 function(onepass_compile_kernels unit real output)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/cuda)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/cuda/unit.cu)
@@ -117,17 +117,23 @@ function(onepass_compile_kernels unit real output)
     set(source ${CMAKE_CURRENT_SOURCE_DIR}/cuda/every_loss.cu)
     set(definitions)
   endif()
+  set(own_ptx)
+  if(unit IN_LIST softmax_units)
+    set(own_ptx 80)
+  elseif(unit IN_LIST vector_units)
+    set(own_ptx 80 90)
+  endif()
   string(TOUPPER ${real} REAL)
   set(ptx ${folder}/${unit}_${real}.ptx)
   onepass_make_ptx(${ptx} ${nvcc_lowest})
   set(parts ${ptx})
   set(images --image3=kind=ptx,sm=${nvcc_lowest},file=${ptx})
   foreach(architecture ${nvcc_architectures})
-    if(unit IN_LIST softmax_units AND real STREQUAL "f32" AND nvcc_lowest LESS 80 AND architecture EQUAL 80)
-      set(ptx ${folder}/${unit}_${real}_80.ptx)
-      onepass_make_ptx(${ptx} 80)
+    if(real STREQUAL "f32" AND nvcc_lowest LESS architecture AND architecture IN_LIST own_ptx)
+      set(ptx ${folder}/${unit}_${real}_${architecture}.ptx)
+      onepass_make_ptx(${ptx} ${architecture})
       list(APPEND parts ${ptx})
-      list(APPEND images --image3=kind=ptx,sm=80,file=${ptx})
+      list(APPEND images --image3=kind=ptx,sm=${architecture},file=${ptx})
     endif()
     set(cubin ${folder}/${unit}_${real}_sm_${architecture}.cubin)
     add_custom_command(OUTPUT ${cubin}

@@ -249,7 +249,7 @@ static onepass_status add_here(const cuda_scope *scope, pending_slices *pending,
     OK(check_stream(driver, job->stream));
     OK(find_slab(scope, pending, parts->size, take, taker, &slab));
     OK(make_slice(scope, slab, pending, &slice));
-    launcher.visitor.multiprocessors = launcher.state->multiprocessors;
+    launcher.visitor.limits = launcher.state->limits;
     launcher.visitor.results = (char *)(slab->memory + slice->at);
     onepass_status status = launch_slice(job, parts, &launcher);
     if (launcher.launched) {

@@ -73,6 +73,12 @@ static inline bool is_mean(direction direction) {
 
 /* ----------------------------------------------------------------- launch -- */
 
+/* What a plan asks about a GPU. */
+typedef struct cuda_limits {
+    int32_t multiprocessors;
+    int32_t shared_memory; /* that a block can have, in bytes */
+} cuda_limits;
+
 /* Which kernel, how large, with what. The kernel reads as much of the parameter as it knows. */
 typedef struct cuda_launch {
     union {
@@ -126,7 +132,7 @@ ONEPASS_INTERNAL void onepass_cuda_plan_view(const view *view, cuda_view *genera
  * number. What rows predict, and what a mean is divided by, may be found out in some before the one that has the
  * elements or rows, and the terms of rows are added up in one behind it. */
 #define CUDA_MOST_STEPS 9
-ONEPASS_INTERNAL bool onepass_cuda_plan_step(const job *job, int step, int32_t multiprocessors, cuda_launch *launch);
+ONEPASS_INTERNAL bool onepass_cuda_plan_step(const job *job, int step, const cuda_limits *limits, cuda_launch *launch);
 
 /* The sum of the terms, or of the weights, that rows have left in the workspace, from onepass_cuda_terms_at() on; and
  * how much workspace that takes. */
@@ -139,8 +145,13 @@ ONEPASS_INTERNAL size_t onepass_cuda_terms_size(const job *job);
 ONEPASS_INTERNAL void onepass_cuda_plan_row_weights(const job *job, cuda_launch *launch);
 
 /* src/cuda/vectors.c: the launches that have the rows of a vector loss, from 0 on, and how many there are. */
-ONEPASS_INTERNAL int onepass_cuda_vector_steps(const job *job);
-ONEPASS_INTERNAL void onepass_cuda_plan_vectors(const job *job, int step, cuda_launch *launch);
+ONEPASS_INTERNAL int onepass_cuda_vector_steps(const job *job, const cuda_limits *limits);
+ONEPASS_INTERNAL void onepass_cuda_plan_vectors(const job *job, int step, const cuda_limits *limits,
+                                                cuda_launch *launch);
+
+/* The most shared memory that any launch of a kernel asks for, if that is more than a block has unless the driver is
+ * told; else 0. */
+ONEPASS_INTERNAL int32_t onepass_cuda_most_shared_memory(const cuda_launch *launch, const cuda_limits *limits);
 
 /* What was planned gets its workspace: `launch->workspace` bytes. */
 ONEPASS_INTERNAL void onepass_cuda_give_workspace(cuda_launch *launch, void *workspace);

@@ -322,7 +322,8 @@ static int steps_before(const job *job, int32_t multiprocessors) {
     return by_rows && !counts_rows(job) ? 2 : 1;
 }
 
-bool onepass_cuda_plan_step(const job *job, int step, int32_t multiprocessors, cuda_launch *launch) {
+bool onepass_cuda_plan_step(const job *job, int step, const cuda_limits *limits, cuda_launch *launch) {
+    const int32_t multiprocessors = limits->multiprocessors;
     const bool rows = job->family == FAMILY_ROWS;
     const int before = steps_before(job, multiprocessors), predicts = rows && job->rows.predicted.data ? 1 : 0;
     if (predicts && step == 0) {
@@ -335,9 +336,9 @@ bool onepass_cuda_plan_step(const job *job, int step, int32_t multiprocessors, c
     step -= before;
     const bool vectors = job->family == FAMILY_VECTORS;
     const bool sums = (rows || vectors) && wants_sum(job) && !job->terms && !adds_up(job, multiprocessors);
-    const int own = vectors ? onepass_cuda_vector_steps(job) : goes_twice(job) ? 2 : 1;
+    const int own = vectors ? onepass_cuda_vector_steps(job, limits) : goes_twice(job) ? 2 : 1;
     if (step < own && vectors)
-        onepass_cuda_plan_vectors(job, step, launch);
+        onepass_cuda_plan_vectors(job, step, limits, launch);
     else if (step == 0 && rows)
         plan_rows(job, multiprocessors, launch);
     else if (step == 0)

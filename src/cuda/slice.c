@@ -38,7 +38,7 @@ static job part_of(const job *slice, const slice_part *part) {
 
 static onepass_status visit_steps(const job *job, cuda_visitor *visitor) {
     cuda_launch launch;
-    for (int step = 0; onepass_cuda_plan_step(job, step, visitor->multiprocessors, &launch); step++)
+    for (int step = 0; onepass_cuda_plan_step(job, step, &visitor->limits, &launch); step++)
         if (launch.blocks > 0)
             OK(visitor->launch(visitor, &launch));
     return ONEPASS_OK;

@@ -15,7 +15,7 @@
 typedef struct cuda_visitor {
     onepass_status (*launch)(struct cuda_visitor *visitor, cuda_launch *launch);
     onepass_status (*copy)(struct cuda_visitor *visitor, char *to, const char *from, size_t size);
-    int32_t multiprocessors;
+    cuda_limits limits;
     uintptr_t workspace;
     char *results;
 } cuda_visitor;

@@ -81,7 +81,7 @@ template <typename loss, bool has_softmaxes> struct vector_kernels {
         run_slopes<loss, access, is_usual>(job);
     }
     template <bool is_usual> ALWAYS_INLINE void rows_of_few_tiles(const cuda_vector *job) {
-        run_short<loss, VECTORS_DENSE, is_usual>(job);
+        run_short<loss, is_usual>(job);
     }
 };
 template <typename loss> struct vector_kernels<loss, true> {

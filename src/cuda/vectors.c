@@ -79,9 +79,20 @@ static bool has_gradient(const job *job) {
 /* How rows are gone through. */
 typedef enum way {
     NARROW, /* a warp has whole rows */
-    SHORT,  /* a block has, for their gradients, or for softmaxes */
+    SHORT,  /* a block has, for their gradients, or for softmaxes, or if a row is one tile */
     LONG    /* rows are cut into chunks, in several launches */
 } way;
+
+/* Rows of whole 16 bytes, which are copied to shared memory as they lie. */
+static bool is_in_sixteens(const job *job) {
+    bool all = true;
+    for (int32_t k = 0; k < job->loss->vectors; k++) {
+        const view *view = &job->operand[k];
+        const int64_t elements = 16 / (int64_t)dtype_size(view->dtype), length = job->vectors.length;
+        all &= length % elements == 0 && row_stride(view, length) % elements == 0 && is_aligned(view, 16);
+    }
+    return all;
+}
 
 static way way_of(const job *job) {
     if (layout_of_job(job) == ANYHOW || onepass_cuda_shape.kernels == CUDA_LARGE_KERNELS)
@@ -92,10 +103,44 @@ static way way_of(const job *job) {
         return tiles_of(job) > CUDA_MOST_WARPS || (carried && (!has_gradient(job) || job->gradient[1].data)) ? LONG
                                                                                                              : SHORT;
     }
-    const int64_t narrow = has_gradient(job) ? ORDER_TILE : ORDER_TILE / 2; /* else chunks are quicker */
-    return job->vectors.length <= narrow && is_usual(job)          ? NARROW
-           : has_gradient(job) && tiles_of(job) <= CUDA_MOST_WARPS ? SHORT
-                                                                   : LONG;
+    if (job->vectors.length <= ORDER_TILE / 2 && is_usual(job))
+        return NARROW;
+    return tiles_of(job) <= (has_gradient(job) ? CUDA_MOST_WARPS : 1) && is_in_sixteens(job) ? SHORT : LONG;
+}
+
+/* Warps of a block that has short rows: as few as there are rows for, but four. */
+static int64_t short_warps(const job *job, int64_t warps_of_row) {
+    return job->loss->has_softmaxes || warps_of_row > 4 ? CUDA_MOST_WARPS : 4;
+}
+
+/* A tile of each vector a warp. */
+static int64_t staged_bytes(const loss *loss, int64_t warps, size_t size) {
+    return loss->has_softmaxes ? 0 : warps * loss->vectors * ORDER_TILE * (int64_t)size;
+}
+
+static int64_t short_bytes(const job *job, int64_t warps) {
+    return staged_bytes(job->loss, warps, dtype_size(job->operand[0].dtype));
+}
+
+/* Beside what the kernel has of its own. */
+static bool fits(int64_t bytes, const cuda_limits *limits) {
+    return bytes + 1024 <= limits->shared_memory;
+}
+
+/* The same on a GPU that may have less shared memory than some rows need. */
+static way way_on(const job *job, const cuda_limits *limits) {
+    const way way = way_of(job);
+    if (way != SHORT)
+        return way;
+    const int64_t warps = short_warps(job, power_for(tiles_of(job)));
+    return fits(short_bytes(job, warps), limits) ? SHORT : LONG;
+}
+
+int32_t onepass_cuda_most_shared_memory(const cuda_launch *launch, const cuda_limits *limits) {
+    const int64_t bytes = staged_bytes(launch->loss, CUDA_MOST_WARPS, sizeof(float));
+    if (launch->variant != variant_vectors_short || bytes == 0)
+        return 0;
+    return (int32_t)(fits(bytes, limits) ? bytes : limits->shared_memory - 1024);
 }
 
 /* -------------------------------------------------------------- workspace -- */
@@ -133,8 +178,8 @@ static int64_t end_of_tiles(const job *job) {
     return tiles_at(job) + (job->loss->has_softmaxes ? 8 * CUDA_TILE_SOFTMAXES * job->count * tiles_of(job) : 0);
 }
 
-static size_t workspace_of(const job *job) {
-    if (way_of(job) == LONG)
+static size_t workspace_of(const job *job, way way) {
+    if (way == LONG)
         return (size_t)end_of_tiles(job);
     return wants_sum(job) ? onepass_cuda_terms_size(job) : job->over_weights ? CUDA_WORKSPACE_HEAD : 0;
 }
@@ -159,7 +204,7 @@ static const view *vector_tensor(const job *job, int which) {
     }
 }
 
-static void plan_parameter(const job *job, cuda_vector *vector) {
+static void plan_parameter(const job *job, way way, cuda_vector *vector) {
     memset(vector, 0, sizeof *vector);
     for (int which = 0; which < CUDA_VECTOR_TENSORS; which++) {
         const view *view = vector_tensor(job, which);
@@ -178,7 +223,7 @@ static void plan_parameter(const job *job, cuda_vector *vector) {
     vector->by_chunks = divisor_of(vector->chunks);
     vector->by_tiles = divisor_of(vector->tiles);
     vector->terms_at = wants_sum(job) ? onepass_cuda_terms_at(job) : 0;
-    if (way_of(job) == LONG) {
+    if (way == LONG) {
         vector->nodes_at = nodes_at(job);
         vector->factors_at = factors_at(job);
         vector->known_at = known_at(job);
@@ -203,7 +248,8 @@ static int64_t blocks_for(int64_t work, int64_t a_block) {
     return least((work + a_block - 1) / a_block, most);
 }
 
-static void plan_launch(const job *job, cuda_variant variant, int64_t warps, int64_t blocks, cuda_launch *launch) {
+static void plan_launch(const job *job, way way, cuda_variant variant, int64_t warps, int64_t blocks,
+                        cuda_launch *launch) {
     const bool goes_through = variant == variant_vectors_any_softmaxes || variant == variant_vectors_any_sums ||
                               variant == variant_vectors_any_slopes;
     const int64_t buffers = job->loss->vectors + job->loss->has_label_lists; /* as vectors/row.h has them */
@@ -213,10 +259,11 @@ static void plan_launch(const job *job, cuda_variant variant, int64_t warps, int
     launch->sums_terms = false;
     launch->threads = (uint32_t)(warps * WARP);
     launch->blocks = (uint32_t)blocks;
-    launch->shared_memory =
-        goes_through ? (uint32_t)(warps * buffers * ORDER_TILE) * (uint32_t)dtype_size(job->compute) : 0;
-    launch->workspace = workspace_of(job);
-    plan_parameter(job, &launch->parameter.vector);
+    launch->shared_memory = goes_through ? (uint32_t)(warps * buffers * ORDER_TILE) * (uint32_t)dtype_size(job->compute)
+                            : way == SHORT ? (uint32_t)short_bytes(job, warps)
+                                           : 0;
+    launch->workspace = workspace_of(job, way);
+    plan_parameter(job, way, &launch->parameter.vector);
 }
 
 /* What the launches of rows that are cut into chunks do, in this order. Not every loss needs every step. */
@@ -242,11 +289,11 @@ static bool needs_step(const job *job, int step) {
     }
 }
 
-int onepass_cuda_vector_steps(const job *job) {
+int onepass_cuda_vector_steps(const job *job, const cuda_limits *limits) {
     int steps = 0;
     for (int step = 0; step < STEPS; step++)
         steps += needs_step(job, step);
-    return way_of(job) == LONG ? steps : 1;
+    return way_on(job, limits) == LONG ? steps : 1;
 }
 
 /* The step that is the job's n-th. */
@@ -263,35 +310,35 @@ static void plan_step(const job *job, step step, cuda_launch *launch) {
     const int64_t warps = !any ? CUDA_MOST_WARPS : job->compute == ONEPASS_F64 ? 1 : 2;
     switch (step) {
     case STEP_SOFTMAXES:
-        plan_launch(job, any ? variant_vectors_any_softmaxes : variant_vectors_softmaxes, warps,
+        plan_launch(job, LONG, any ? variant_vectors_any_softmaxes : variant_vectors_softmaxes, warps,
                     blocks_for(job->count * (tiles ? tiles : 1), warps), launch);
         break;
     case STEP_KNOW:
-        plan_launch(job, variant_vectors_know, CUDA_MOST_WARPS / 2,
+        plan_launch(job, LONG, variant_vectors_know, CUDA_MOST_WARPS / 2,
                     blocks_for(job->count, tiles > WARP ? 1 : CUDA_MOST_WARPS / 2 * WARP / chunk), launch);
         break;
     case STEP_SUMS:
-        plan_launch(job, any ? variant_vectors_any_sums : variant_vectors_sums, warps,
+        plan_launch(job, LONG, any ? variant_vectors_any_sums : variant_vectors_sums, warps,
                     blocks_for(all, chunk < warps ? warps / chunk : 1), launch);
         break;
     case STEP_FINISH:
-        plan_launch(job, variant_vectors_finish, CUDA_MOST_WARPS,
+        plan_launch(job, LONG, variant_vectors_finish, CUDA_MOST_WARPS,
                     blocks_for(job->count, chunks == 1 ? CUDA_MOST_WARPS * WARP : 1), launch);
         break;
     default:
-        plan_launch(job, any ? variant_vectors_any_slopes : variant_vectors_slopes, warps,
+        plan_launch(job, LONG, any ? variant_vectors_any_slopes : variant_vectors_slopes, warps,
                     blocks_for(job->loss->has_softmaxes ? job->count * tiles : all * chunk, warps), launch);
     }
 }
 
-void onepass_cuda_plan_vectors(const job *job, int step, cuda_launch *launch) {
-    const way way = way_of(job);
+void onepass_cuda_plan_vectors(const job *job, int step, const cuda_limits *limits, cuda_launch *launch) {
+    const way way = way_on(job, limits);
+    const int64_t warps = way == SHORT ? short_warps(job, chunk_of(job)) : CUDA_MOST_WARPS;
     if (way == NARROW)
-        plan_launch(job, variant_vectors_narrow, CUDA_MOST_WARPS,
-                    blocks_for(job->count, CUDA_MOST_WARPS * (ORDER_LINES / chunk_of(job))), launch);
+        plan_launch(job, way, variant_vectors_narrow, warps,
+                    blocks_for(job->count, warps * (ORDER_LINES / chunk_of(job))), launch);
     else if (way == SHORT)
-        plan_launch(job, variant_vectors_short, CUDA_MOST_WARPS,
-                    blocks_for(job->count, CUDA_MOST_WARPS / chunk_of(job)), launch);
+        plan_launch(job, way, variant_vectors_short, warps, blocks_for(job->count, warps / chunk_of(job)), launch);
     else
         plan_step(job, step_of(job, step), launch);
 }

@@ -15,6 +15,9 @@ enum {
     MARGIN = 256           /* bytes of poison behind the part of the workspace that a launch asks for */
 };
 
+/* Of an H200, too. */
+static const cuda_limits simt_limits = {MULTIPROCESSORS, 227 * 1024};
+
 typedef struct kernel_name {
     char text[64];
 } kernel_name;

@@ -35,10 +35,11 @@ static inline void check_workspace(const char *name, size_t size, const char *wh
 
 static inline bool run_launch(cuda_launch *launch, size_t size, uint64_t seed, const char *what) {
     const kernel_name name = simt_name(launch->loss->info.name, launch->variant);
+    const int32_t most = onepass_cuda_most_shared_memory(launch, &simt_limits);
     if (launch->blocks == 0)
         return true;
     if (!CHECK(launch->threads % 32 == 0 && launch->threads >= 32 && launch->threads <= CUDA_WIDE_WARPS * 32 &&
-                   launch->shared_memory <= 44 * 1024,
+                   launch->shared_memory <= (most ? (uint32_t)most : 44 * 1024),
                "%s: %s cannot be launched: %u threads, %u bytes", what, name.text, launch->threads,
                launch->shared_memory))
         return false;
@@ -61,7 +62,7 @@ static inline bool run_steps(const job *job, uint64_t seed, const char *what, ch
     cuda_launch *launch = malloc(sizeof *launch);
     size_t bytes = 0;
     bool good = true;
-    for (int i = 0; onepass_cuda_plan_step(job, i, MULTIPROCESSORS, launch); i++) {
+    for (int i = 0; onepass_cuda_plan_step(job, i, &simt_limits, launch); i++) {
         const cuda_kind kind = onepass_cuda_variant[launch->variant].kind;
         CHECK(i < CUDA_MOST_STEPS, "%s: more steps than there may be", what);
         bytes = launch->workspace > bytes ? launch->workspace : bytes;
@@ -71,7 +72,7 @@ static inline bool run_steps(const job *job, uint64_t seed, const char *what, ch
     }
     CHECK(bytes <= enough_workspace(job), "%s: %zu bytes of workspace", what, bytes);
     make_workspace(bytes);
-    for (int i = 0; good && onepass_cuda_plan_step(job, i, MULTIPROCESSORS, launch); i++)
+    for (int i = 0; good && onepass_cuda_plan_step(job, i, &simt_limits, launch); i++)
         good = run_launch(launch, bytes, seed + (uint64_t)i, what);
     free(launch);
     return good;

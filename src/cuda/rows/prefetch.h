@@ -7,7 +7,7 @@
 #ifndef ONEPASS_CUDA_ROWS_PREFETCH_H
 #define ONEPASS_CUDA_ROWS_PREFETCH_H
 
-#include "cuda/rows/async.h"
+#include "cuda/async.h"
 #include "cuda/rows/tile.h"
 
 #if !defined(ONEPASS_REAL_F64)

@@ -7,7 +7,7 @@
 #ifndef ONEPASS_CUDA_ROWS_STAGE_H
 #define ONEPASS_CUDA_ROWS_STAGE_H
 
-#include "cuda/rows/async.h"
+#include "cuda/async.h"
 #include "cuda/rows/dense.h"
 
 #define FEW_WARPS   4

@@ -161,7 +161,8 @@ ALWAYS_INLINE void write_slopes_over_labels(const cuda_vector *job, const double
 template <typename loss, vector_access access, bool has_label_lists = loss::LABEL_LISTS> struct tile_work {
     ALWAYS_INLINE void sum(const cuda_vector *job, const double *parameter, int64_t row, const tile *tile,
                            double *sum) {
-        sum_vectors<loss, access>(job, parameter, row, tile, sum);
+        const own_class label = find_own<loss>(job, row);
+        sum_vectors<loss, access>(job, parameter, row, tile, &label, sum);
     }
     ALWAYS_INLINE void slopes(const cuda_vector *job, const double *parameter, int64_t row, const tile *tile, bool part,
                               const double *factor, real upstream) {

@@ -25,7 +25,7 @@ template <typename loss, vector_access access, bool is_usual> ALWAYS_INLINE void
         for (int slot = at.warp; slot < slots; slot += at.warps) {
             const int64_t index = first + slot / chunk, row = divide_by_chunks(job, index);
             const tile tile = vector_tile_at(job, (index - row * job->chunks) * chunk + slot % chunk, at.thread,
-                                             vector_buffer<loss, access>(at.warp));
+                                             vector_buffer<loss, access>(job, at.warp));
             double sum[VECTOR_MOST_SUMS] = {ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
             if (index < all && tile.index < job->tiles && row_takes_part(job, row))
                 tile_work<loss, access>::sum(job, parameter, row, &tile, sum);
@@ -90,7 +90,8 @@ template <typename loss> ALWAYS_INLINE void run_finish(const cuda_vector *job) {
 
 /* ---------------------------------------------------------------- slopes -- */
 
-/* A warp has a tile; tiles are numbered row by row, those of a row's last chunk as if it were whole. */
+/* A warp has a tile; tiles are numbered row by row, those of a row's last chunk as if it were whole. The last come
+ * first: of what was read for the sums they are still in the cache. */
 template <typename loss, vector_access access, bool is_usual> ALWAYS_INLINE void run_slopes(const cuda_vector *job) {
     const place_in_block at = here_in_block();
     const int64_t all = job->rows * job->chunks * job->chunk;
@@ -98,10 +99,10 @@ template <typename loss, vector_access access, bool is_usual> ALWAYS_INLINE void
     if (is_done_before(job))
         return;
 #pragma unroll 1
-    for (int64_t slot = blockIdx.x * (int64_t)at.warps + at.warp; slot < all; slot += gridDim.x * (int64_t)at.warps) {
-        const int64_t index = slot / job->chunk, row = divide_by_chunks(job, index);
+    for (int64_t turn = blockIdx.x * (int64_t)at.warps + at.warp; turn < all; turn += gridDim.x * (int64_t)at.warps) {
+        const int64_t slot = all - 1 - turn, index = slot / job->chunk, row = divide_by_chunks(job, index);
         const tile tile = vector_tile_at(job, (index - row * job->chunks) * job->chunk + slot % job->chunk, at.thread,
-                                         vector_buffer<loss, access>(at.warp));
+                                         vector_buffer<loss, access>(job, at.warp));
         if (tile.index >= job->tiles)
             continue;
         const bool part = row_takes_part(job, row);

@@ -1,6 +1,6 @@
 /*
- * Rows of no more than a tile: a warp has one, or as many as their lines fill a tile, and needs nobody else. Slopes
- * read the elements again, which are in the multiprocessor's own cache.
+ * Rows of no more than half a tile: a warp has as many as their lines fill a tile, and needs nobody else. Slopes read
+ * the elements again, which are in a cache.
  */
 #ifndef ONEPASS_CUDA_VECTORS_NARROW_H
 #define ONEPASS_CUDA_VECTORS_NARROW_H
@@ -111,21 +111,16 @@ ALWAYS_INLINE void sum_lines(const cuda_vector *job, const double *parameter, co
 template <typename loss, int LINES, bool FULL>
 ALWAYS_INLINE void sum_rows(const cuda_vector *job, const double *parameter, const narrow_rows<LINES> *rows,
                             double *sum) {
-    constexpr int COUNT = LINES < HALF_TILE ? LINES : HALF_TILE;
-    double lane[VECTOR_MOST_SUMS][ORDER_OWN_LANES];
+    static_assert(LINES <= HALF_TILE, "a thread has room for them");
 #pragma unroll
-    for (int begin = 0; begin < ORDER_LINES; begin += COUNT) {
-        double own_lane[VECTOR_MOST_SUMS][ORDER_OWN_LANES];
-        sum_lines<loss, LINES, COUNT, FULL>(job, parameter, rows, begin, own_lane);
+    for (int begin = 0; begin < ORDER_LINES; begin += LINES) {
+        double lane[VECTOR_MOST_SUMS][ORDER_OWN_LANES];
+        sum_lines<loss, LINES, LINES, FULL>(job, parameter, rows, begin, lane);
 #pragma unroll
         for (int k = 0; k < loss::SUMS; k++) {
-            EACH_OWN lane[k][own] = LINES < ORDER_LINES ? own_lane[k][own] + 0
-                                    : begin == 0        ? own_lane[k][own]
-                                                        : lane[k][own] + own_lane[k][own];
-            if ((begin + COUNT) % LINES == 0) {
-                const double of_row = order_lanes(rows->thread, lane[k]);
-                sum[k] = rows->thread == begin / LINES ? of_row : sum[k];
-            }
+            EACH_OWN lane[k][own] = lane[k][own] + 0;
+            const double of_row = order_lanes(rows->thread, lane[k]);
+            sum[k] = rows->thread == begin / LINES ? of_row : sum[k];
         }
     }
 }
@@ -212,10 +207,8 @@ template <typename loss> ALWAYS_INLINE void run_narrow(const cuda_vector *job) {
         run_narrow_rows<loss, 1>(job);
     else if (job->chunk == 2)
         run_narrow_rows<loss, 2>(job);
-    else if (job->chunk == 4)
-        run_narrow_rows<loss, 4>(job);
     else
-        run_narrow_rows<loss, 8>(job);
+        run_narrow_rows<loss, 4>(job);
 }
 
 #endif

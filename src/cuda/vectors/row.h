@@ -45,13 +45,14 @@ ALWAYS_INLINE int64_t divide_by_chunks(const cuda_vector *job, int64_t chunk) {
     return job->chunks == 1 ? chunk : divide(chunk, &job->by_chunks);
 }
 
-/* A warp's own shared memory, a tile a vector, which only those that go through it have. With lists of labels there is
- * one more, for another tile. */
-template <typename loss, vector_access access> ALWAYS_INLINE real *vector_buffer(int warp) {
+/* A warp's own shared memory, a tile a vector, which only those that go through it have: as the compute type, or as
+ * vectors lie in memory. With lists of labels there is one more, for another tile. */
+template <typename loss, vector_access access> ALWAYS_INLINE real *vector_buffer(const cuda_vector *job, int warp) {
     extern __shared__ __align__(16) unsigned char shared_memory[];
-    return access == VECTORS_ANYHOW
-               ? (real *)shared_memory + warp * (loss::VECTOR_COUNT + loss::LABEL_LISTS) * ORDER_TILE
-               : NULL;
+    const int size = access == VECTORS_STAGED && job->halves ? (int)sizeof(uint16_t) : (int)sizeof(real);
+    return access == VECTORS_DENSE
+               ? NULL
+               : (real *)(shared_memory + warp * (loss::VECTOR_COUNT + loss::LABEL_LISTS) * ORDER_TILE * size);
 }
 
 /* The sum of a row's nodes in the workspace by all warps of a block; the first thread has it. Missing ones are nothing.
@@ -91,7 +92,7 @@ template <typename loss> ALWAYS_INLINE double row_weight(const cuda_vector *job,
 /* From the row's sums to its value, which is returned, and the factors of its slopes; for a row that takes part. */
 template <typename loss>
 ALWAYS_INLINE double find_slopes(const cuda_vector *job, const double *parameter, int64_t row, const double *sum,
-                                 const vector_softmaxes *known, double *factor) {
+                                 const vector_softmaxes *known, const own_class *label, double *factor) {
     const bool any = job->length > 0; /* else the sums are of nothing, which is +0 */
     vector_sums sums = {
         {any && loss::SUMS > 0 ? sum[0] : 0, any && loss::SUMS > 1 ? sum[1] : 0, any && loss::SUMS > 2 ? sum[2] : 0},
@@ -99,8 +100,7 @@ ALWAYS_INLINE double find_slopes(const cuda_vector *job, const double *parameter
         (double)job->length,
         {}};
     vector_slopes slopes = {0, {0, 0, 0}};
-    const own_class label = find_own<loss>(job, row);
-    const double weight = row_weight<loss>(job, row, &label);
+    const double weight = row_weight<loss>(job, row, label);
     const double scale = job->reduction == ONEPASS_MEAN ? weight * per_divisor_of(job) : weight;
     if (loss::VECTOR_COUNT < loss::OPERANDS && !loss::LABEL_LISTS)
         sums.number = load_number(row_address(job, CUDA_VECTOR_OPERAND + loss::VECTOR_COUNT, row),
@@ -108,17 +108,25 @@ ALWAYS_INLINE double find_slopes(const cuda_vector *job, const double *parameter
     if (loss::SOFTMAXES)
         sums.softmaxes = *known;
     loss::row(&sums, parameter, &slopes);
-    if (loss::LABELS && label.at < 0)
+    if (loss::LABELS && label->at < 0)
         slopes.value = slopes.factor[VECTOR_OWN_SLOPE] = WIDE_NAN;
 #pragma unroll
     for (int i = 0; i < VECTOR_MOST_FACTORS; i++)
         factor[i] = slopes.factor[i] * scale;
     if (loss::LABELS)
-        factor[VECTOR_OWN_ELEMENT] = (double)label.x;
+        factor[VECTOR_OWN_ELEMENT] = (double)label->x;
     return slopes.value * weight;
 }
 
-/* Leaves the row's term or value, and the factors of its slopes. The twin of src/cpu/vectors.c. */
+/* Leaves the row's term or value. */
+ALWAYS_INLINE void leave_value(const cuda_vector *job, int64_t row, double value) {
+    if (job->terms_at)
+        ((real *)in_workspace(job, job->terms_at))[row] = canonical((real)value);
+    if (job->reduction == ONEPASS_NONE && job->data[CUDA_VECTOR_VALUE])
+        store_scalar(row_address(job, CUDA_VECTOR_VALUE, row), job->dtype[CUDA_VECTOR_VALUE], value);
+}
+
+/* The same, and the factors of its slopes. The twin of src/cpu/vectors.c. */
 template <typename loss>
 ALWAYS_INLINE void finish_vectors(const cuda_vector *job, const double *parameter, int64_t row, const double *sum,
                                   const vector_softmaxes *known, double *factor) {
@@ -126,12 +134,11 @@ ALWAYS_INLINE void finish_vectors(const cuda_vector *job, const double *paramete
 #pragma unroll
     for (int i = 0; i < VECTOR_MOST_FACTORS; i++)
         factor[i] = 0;
-    if (row_takes_part(job, row))
-        value = find_slopes<loss>(job, parameter, row, sum, known, factor);
-    if (job->terms_at)
-        ((real *)in_workspace(job, job->terms_at))[row] = canonical((real)value);
-    if (job->reduction == ONEPASS_NONE && job->data[CUDA_VECTOR_VALUE])
-        store_scalar(row_address(job, CUDA_VECTOR_VALUE, row), job->dtype[CUDA_VECTOR_VALUE], value);
+    if (row_takes_part(job, row)) {
+        const own_class label = find_own<loss>(job, row);
+        value = find_slopes<loss>(job, parameter, row, sum, known, &label, factor);
+    }
+    leave_value(job, row, value);
 }
 
 #endif

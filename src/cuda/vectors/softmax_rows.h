@@ -120,7 +120,7 @@ ALWAYS_INLINE void run_softmax_block(const cuda_vector *job, int64_t first, int 
         if (leads && row < job->rows)
             finish_vectors<loss>(job, parameter, row, NULL, &known, factor);
         else if (part)
-            find_slopes<loss>(job, parameter, row, NULL, &known, factor);
+            find_slopes<loss>(job, parameter, row, NULL, &known, NULL, factor);
     } else {
         double sum[VECTOR_MOST_SUMS] = {ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
         if (part)
@@ -188,7 +188,8 @@ template <typename loss, vector_access access> ALWAYS_INLINE void run_softmaxes(
 #pragma unroll 1
     for (int64_t slot = blockIdx.x * (int64_t)at.warps + at.warp; slot < all; slot += gridDim.x * (int64_t)at.warps) {
         const int64_t row = row_of_tile(job, slot);
-        const tile tile = vector_tile_at(job, slot - row * job->tiles, at.thread, vector_buffer<loss, access>(at.warp));
+        const tile tile =
+            vector_tile_at(job, slot - row * job->tiles, at.thread, vector_buffer<loss, access>(job, at.warp));
         tile_softmaxes sums;
         exponentials e;
         if (!row_takes_part(job, row))
@@ -341,7 +342,7 @@ template <typename loss, vector_access access> ALWAYS_INLINE void run_softmax_su
         for (int slot = at.warp; slot < slots; slot += at.warps) {
             const int64_t index = first + slot / chunk, row = divide_by_chunks(job, index);
             const tile tile = vector_tile_at(job, (index - row * job->chunks) * chunk + slot % chunk, at.thread,
-                                             vector_buffer<loss, access>(at.warp));
+                                             vector_buffer<loss, access>(job, at.warp));
             double sum[VECTOR_MOST_SUMS] = {ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
             if (index < all && tile.index < job->tiles && row_takes_part(job, row)) {
                 const vector_tile own_tile = begin_tile<loss, access>(job, row, &tile);
@@ -375,7 +376,8 @@ template <typename loss, vector_access access> ALWAYS_INLINE void run_softmax_sl
 #pragma unroll 1
     for (int64_t slot = blockIdx.x * (int64_t)at.warps + at.warp; slot < all; slot += gridDim.x * (int64_t)at.warps) {
         const int64_t row = row_of_tile(job, slot);
-        const tile tile = vector_tile_at(job, slot - row * job->tiles, at.thread, vector_buffer<loss, access>(at.warp));
+        const tile tile =
+            vector_tile_at(job, slot - row * job->tiles, at.thread, vector_buffer<loss, access>(job, at.warp));
         const vector_tile own_tile = begin_tile<loss, access>(job, row, &tile);
         const vector_softmaxes *known = known_of_row(job, row);
         const bool part = row_takes_part(job, row);

@@ -10,9 +10,10 @@
 
 /* How vectors and their gradients lie in memory. */
 typedef enum vector_access {
-    VECTORS_DENSE, /* without gaps, four elements at a time at an aligned address, all in float or all in 16-bit types
-                    */
-    VECTORS_ANYHOW /* of any type, anywhere: through shared memory */
+    VECTORS_DENSE,  /* without gaps, four elements at a time at an aligned address, all in float or all in 16-bit types
+                     */
+    VECTORS_STAGED, /* the same, in shared memory, where they have come as they are */
+    VECTORS_ANYHOW  /* of any type, anywhere: through shared memory */
 } vector_access;
 
 /* The parameters, of which the compiler knows those that are as usual if `usual` says so. */
@@ -114,6 +115,8 @@ ALWAYS_INLINE vector_tile begin_tile(const cuda_vector *job, int64_t row, const 
             real *buffer = tile->buffer + k * ORDER_TILE;
             fill_vector(job, CUDA_VECTOR_OPERAND + k, first_element(job, row, tile), &copy, buffer);
             own.operand[k] = (char *)buffer;
+        } else if (access == VECTORS_STAGED) {
+            own.operand[k] = (char *)tile->buffer + k * ORDER_TILE * (job->halves ? 2 : 4);
         } else {
             own.operand[k] = tile_in_place(job, CUDA_VECTOR_OPERAND + k, row, tile);
         }
@@ -132,19 +135,18 @@ typedef real half_tile[HALF_TILE][ORDER_OWN_LANES];
 #define EACH_READ        EACH_READ_VECTOR _Pragma("unroll") for (int i = 0; i < lines; i++)
 
 #if !defined(ONEPASS_REAL_F64)
-/* Elements beyond the end are 0. */
-template <typename four, typename number, int operands, int lines>
+/* Elements beyond the end are 0, or anything where they lie in shared memory. */
+template <vector_access access, typename four, typename number, int operands, int lines>
 ALWAYS_INLINE void read_fours(const vector_tile *own, int k, int first, four zero, four (*read)[lines]) {
     EACH_READ {
         read[j][i] = zero;
-        if (is_in(&own->of, first + i, 0))
+        if (access == VECTORS_STAGED || is_in(&own->of, first + i, 0))
             read[j][i] = *(const four *)own_place(&own->of, (const number *)own->operand[k + j], first + i, 0);
     }
 }
 #endif
 
-/* So many lines of so many operands, from one of each on: all are in flight before the first is used. Elements beyond
- * the end are 0, or anything where they lie in shared memory. */
+/* So many lines of so many operands, from one of each on: all are in flight before the first is used. */
 template <vector_access access, int operands, int lines>
 ALWAYS_INLINE void read_elements(const cuda_vector *job, int k, const vector_tile *own, int first,
                                  real (*x)[lines][ORDER_OWN_LANES]) {
@@ -155,12 +157,12 @@ ALWAYS_INLINE void read_elements(const cuda_vector *job, int k, const vector_til
 #if !defined(ONEPASS_REAL_F64)
     if (!job->halves) {
         vector read[operands][lines];
-        read_fours<vector, real, operands, lines>(own, k, first, zero_vector(), read);
+        read_fours<access, vector, real, operands, lines>(own, k, first, zero_vector(), read);
         EACH_READ unpack_vector(read[j][i], x[j][i]);
         return;
     }
     uint2 half[operands][lines];
-    read_fours<uint2, uint16_t, operands, lines>(own, k, first, make_uint2(0, 0), half);
+    read_fours<access, uint2, uint16_t, operands, lines>(own, k, first, make_uint2(0, 0), half);
     EACH_READ_VECTOR {
         if (job->dtype[CUDA_VECTOR_OPERAND + k + j] == ONEPASS_F16)
             _Pragma("unroll") for (int i = 0; i < lines; i++) unpack_half(true, apart(half[j][i]), x[j][i]);
@@ -266,18 +268,17 @@ ALWAYS_INLINE void sum_halves(const cuda_vector *job, const double *parameter, c
 
 template <typename loss, vector_access access>
 ALWAYS_INLINE void sum_vectors(const cuda_vector *job, const double *parameter, int64_t row, const tile *tile,
-                               double *sum) {
+                               const own_class *label, double *sum) {
     const vector_tile own_tile = begin_tile<loss, access>(job, row, tile);
-    const own_class label = find_own<loss>(job, row);
-    if (access == VECTORS_DENSE && tile->count == ORDER_TILE)
-        sum_halves<loss, access, true>(job, parameter, &own_tile, &label, sum);
+    if (access != VECTORS_ANYHOW && tile->count == ORDER_TILE)
+        sum_halves<loss, access, true>(job, parameter, &own_tile, label, sum);
     else
-        sum_halves<loss, access, false>(job, parameter, &own_tile, &label, sum);
+        sum_halves<loss, access, false>(job, parameter, &own_tile, label, sum);
 }
 
 /* ------------------------------------------------------------------- slopes -- */
 
-template <vector_access access>
+template <vector_access access, bool WHOLE = false>
 ALWAYS_INLINE void write_half(const cuda_vector *job, int k, const vector_tile *own, int first, const half_tile slope) {
     const tile *tile = &own->of;
     if (access == VECTORS_ANYHOW) {
@@ -286,8 +287,13 @@ ALWAYS_INLINE void write_half(const cuda_vector *job, int k, const vector_tile *
     }
 #if !defined(ONEPASS_REAL_F64)
     char *to = tile_in_place(job, CUDA_VECTOR_GRADIENT + k, own->row, tile);
-    EACH_HALF_LINE if (is_in(tile, first + i, 0)) write_four(
-        job, CUDA_VECTOR_GRADIENT + k, to + own_element(tile, first + i, 0) * (job->halves ? 2 : 4), slope[i]);
+    if (job->halves) {
+        EACH_HALF_LINE if (WHOLE || is_in(tile, first + i, 0))
+            write_four(job, CUDA_VECTOR_GRADIENT + k, (char *)own_place(tile, (uint16_t *)to, first + i, 0), slope[i]);
+    } else {
+        EACH_HALF_LINE if (WHOLE || is_in(tile, first + i, 0)) * (vector *)own_place(tile, (real *)to, first + i, 0) =
+            pack_vector(slope[i]);
+    }
 #endif
 }
 
@@ -304,8 +310,8 @@ template <typename loss> ALWAYS_INLINE void empty_buffers(const cuda_vector *job
 
 /* The gradients that are wanted; which ones is a branch that all threads take together. Those of a row that takes no
  * part are 0. */
-template <typename loss, vector_access access>
-ALWAYS_INLINE void write_slopes(const cuda_vector *job, const double *parameter, int64_t row, const tile *tile,
+template <typename loss, vector_access access, bool WHOLE>
+ALWAYS_INLINE void write_halves(const cuda_vector *job, const double *parameter, int64_t row, const tile *tile,
                                 bool part, const double *factor, real upstream) {
     const vector_tile own_tile = begin_tile<loss, access>(job, row, tile);
     const own_class label = {own_index<loss>(job, row), (real)factor[VECTOR_OWN_ELEMENT]};
@@ -327,11 +333,21 @@ ALWAYS_INLINE void write_slopes(const cuda_vector *job, const double *parameter,
             }
             if (upstream != 1)
                 EACH_HALF_LINE EACH_OWN slope[i][own] = canonical(slope[i][own] * upstream);
-            write_half<access>(job, k, &own_tile, first, slope);
+            write_half<access, WHOLE>(job, k, &own_tile, first, slope);
         }
     }
     if (access == VECTORS_ANYHOW)
         empty_buffers<loss>(job, &own_tile);
+}
+
+/* Of a whole tile of a row that takes part nothing need be asked for each line. */
+template <typename loss, vector_access access>
+ALWAYS_INLINE void write_slopes(const cuda_vector *job, const double *parameter, int64_t row, const tile *tile,
+                                bool part, const double *factor, real upstream) {
+    if (access != VECTORS_ANYHOW && part && tile->count == ORDER_TILE)
+        write_halves<loss, access, true>(job, parameter, row, tile, true, factor, upstream);
+    else
+        write_halves<loss, access, false>(job, parameter, row, tile, part, factor, upstream);
 }
 
 #endif
