@@ -11,9 +11,9 @@
 #include "cpu/neon_exponentials.h"
 #include "math/row.h"
 
-/* Enough of them that vectors do not wait for each other: with 16, which are one vector of floats, AVX-512 took a fifth
- * longer. More would take more stack. */
-#if defined(__AVX512F__) && !defined(ONEPASS_REAL_F64)
+/* Enough of them that vectors do not wait for each other: with 16, which are one or two vectors of floats, AVX-512 and
+ * AVX2 took a fifth longer. More would take more stack. */
+#if defined(__AVX2__) && !defined(ONEPASS_REAL_F64)
 #define ROWS_ASIDE 32
 #else
 #define ROWS_ASIDE 16
