@@ -140,6 +140,52 @@ static void test_plain_rows(void) {
         }
 }
 
+/* Rows of up to eight tiles with nothing but labels: warps and blocks that have none, one or more than 32 of them, and
+ * labels that are ignored, in each of a row's tiles. */
+static void test_simple_rows(void) {
+    static const char *const losses[] = {"cross_entropy", "log_prob", "poly", "softmax_focal",
+                                         "generalized_cross_entropy"};
+    static const int64_t sizes[][2] = {{1000, 170}, {36, 90},  {2052, 50}, {1024, 35},
+                                       {520, 133},  {8192, 9}, {1028, 70}, {9220, 35}};
+    static const int32_t wanted[] = {ROW_VALUE, ROW_VALUE | ROW_GRADIENT, ROW_GRADIENT, ROW_VALUE | ROW_STATE};
+    uint64_t seed = 0;
+    for (int i = 0; i < COUNT(sizes); i++)
+        for (int w = 0; w < COUNT(wanted); w++)
+            for (int bf16 = 0; bf16 < 2; bf16++, seed++) {
+                char text[600];
+                const int32_t dtype = bf16 ? ONEPASS_BF16 : ONEPASS_F32;
+                const row_case c = {.loss = losses[seed % COUNT(losses)],
+                                    .dtype = dtype,
+                                    .target = seed % 4 ? ONEPASS_I64 : ONEPASS_I32,
+                                    .gradient = dtype,
+                                    .rows = sizes[i][1],
+                                    .classes = sizes[i][0],
+                                    .data = (int32_t)(seed / 3 % ROW_DATA),
+                                    .wanted = wanted[w],
+                                    .some_ignored = seed % 3 != 0,
+                                    .upstream = w == 2 || (w == 1 && bf16),
+                                    .seed = seed};
+                prepared_row_case *expected = row_prepare(&c);
+                row_describe(&c, text, sizeof text);
+                if (CHECK_OK(onepass_run(&expected->call), text)) {
+                    run_shape(&c, expected, (cuda_shape){0}, text);
+                    run_shape(&c, expected, (cuda_shape){.tiles_per_block = seed % 2 ? 1000 : 12}, text);
+                }
+                row_free(expected);
+            }
+    for (int i = 0; i < 2 * COUNT(losses); i++) { /* f16 goes by the kernels that take more */
+        const row_case c = {.loss = losses[i / 2],
+                            .dtype = ONEPASS_F16,
+                            .target = ONEPASS_I64,
+                            .gradient = ONEPASS_F16,
+                            .rows = 9,
+                            .classes = i % 2 ? 1000 : 12288,
+                            .wanted = ROW_VALUE | ROW_GRADIENT,
+                            .seed = (uint64_t)i};
+        run_case(&c);
+    }
+}
+
 /* Rows of more tiles than can wait: the label in a later span. */
 static void test_long_rows(int32_t dtype, bool quick) {
     for (int i = quick; i < 3; i++) {
@@ -310,6 +356,7 @@ int main(int argc, char **argv) {
             test_main_paths();
             test_many_rows();
             test_plain_rows();
+            test_simple_rows();
         }
         for (uint64_t seed = 0; seed < cases; seed++) {
             const row_case c = row_draw(seed, in_double);

@@ -13,6 +13,7 @@
     ROW_LOSS_TYPE(name, target)                                                                                        \
     MAKE_ROW_KERNEL(name, rows_any, row, 4, 3)                                                                         \
     MAKE_ROW_KERNEL(name, rows_forward, row, 4, 8)                                                                     \
+    MAKE_ROW_KERNEL(name, rows_simple_forward, row, 4, CUDA_SIMPLE_BLOCKS)                                             \
     MAKE_ROW_KERNEL(name, rows_loose_forward, row, 4, 8)                                                               \
     MAKE_ROW_KERNEL(name, rows_aside, row, CUDA_ASIDE_WARPS, 4)                                                        \
     MAKE_ROW_KERNEL(name, rows_aside_wide, row, 32, 1)                                                                 \
@@ -120,6 +121,8 @@ static const void *kernel_of(const cuda_launch *launch) {
     switch (launch->variant) {
     case variant_rows_forward:
         return (const void *)onepass_cross_entropy_rows_forward;
+    case variant_rows_simple_forward:
+        return (const void *)onepass_cross_entropy_rows_simple_forward;
     case variant_rows_loose_forward:
         return (const void *)onepass_cross_entropy_rows_loose_forward;
     case variant_rows_aside:

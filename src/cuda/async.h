@@ -21,6 +21,18 @@ ALWAYS_INLINE void send_half(uint16_t *to, const uint16_t *from) { /* four numbe
 ALWAYS_INLINE void send_one(real *to, const real *from) {
     SEND("4", "ca", to, from);
 }
+/* So many numbers further on, at both ends, which costs no addition. */
+#define SEND_BEYOND(bytes, cache, beyond, to, from)                                                                    \
+    asm volatile("cp.async." cache ".shared.global [%0 + %2], [%1 + %2], " bytes                                       \
+                 ";" ::"r"((unsigned)__cvta_generic_to_shared(to)),                                                    \
+                 "l"(from), "n"(beyond)                                                                                \
+                 : "memory")
+template <int beyond> ALWAYS_INLINE void send_four_beyond(real *to, const real *from) {
+    SEND_BEYOND("16", "cg", beyond * 4, to, from);
+}
+template <int beyond> ALWAYS_INLINE void send_four_beyond(uint16_t *to, const uint16_t *from) {
+    SEND_BEYOND("8", "ca", beyond * 2, to, from);
+}
 ALWAYS_INLINE void wait_for_sent(void) {
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
@@ -33,6 +45,12 @@ ALWAYS_INLINE void send_half(uint16_t *to, const uint16_t *from) {
 }
 ALWAYS_INLINE void send_one(real *to, const real *from) {
     *to = *from;
+}
+template <int beyond> ALWAYS_INLINE void send_four_beyond(real *to, const real *from) {
+    send_vector(to + beyond, from + beyond);
+}
+template <int beyond> ALWAYS_INLINE void send_four_beyond(uint16_t *to, const uint16_t *from) {
+    send_half(to + beyond, from + beyond);
 }
 ALWAYS_INLINE void wait_for_sent(void) {}
 #endif

@@ -264,6 +264,11 @@ enum {
 #define CUDA_PLAIN_BLOCKS      7
 #define CUDA_PLAIN_BLOCKS_BOTH 5
 
+/* Rows of nothing but labels: blocks of a multiprocessor that stay for their values, and warps that do so with
+ * gradients. More of either, with fewer registers each, took longer on an H200, and so did fewer warps. */
+#define CUDA_SIMPLE_BLOCKS     7
+#define CUDA_SIMPLE_WARPS_BOTH 20
+
 /* Warps of a block that goes through shared memory: each has a tile of it. */
 #define CUDA_ANY_WARPS(size) ((size) == 8 ? 2 : 4)
 

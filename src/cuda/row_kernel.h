@@ -12,6 +12,7 @@
 #include "cuda/rows/aside.h"
 #include "cuda/rows/picked.h"
 #include "cuda/rows/plain.h"
+#include "cuda/rows/simple.h"
 #include "cuda/rows/told.h"
 
 #if defined(ONEPASS_REAL_F64)
@@ -46,6 +47,18 @@ template <typename loss> ALWAYS_INLINE void run_rows_both_single(const cuda_row 
 }
 template <typename loss> ALWAYS_INLINE void run_rows_both_wide(const cuda_row *job) {
     run_both<loss, WEIGHS_NOTHING, ROW_VECTORS, CUDA_WIDE_WARPS, false>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_simple_forward(const cuda_row *job) {
+    run_simple_forward<loss>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_simple_both(const cuda_row *job) {
+    run_simple_both<loss, CUDA_MOST_WARPS, false, true>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_simple_single(const cuda_row *job) {
+    run_simple_both<loss, CUDA_VALUES_WARPS, true, true>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_simple_wide(const cuda_row *job) {
+    run_simple_both<loss, CUDA_WIDE_WARPS, false, false>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_backward(const cuda_row *job) {
     run_backward<loss, WEIGHS_NOTHING, ROW_VECTORS, false>(job);

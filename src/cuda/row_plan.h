@@ -37,10 +37,16 @@ static inline bool keeps_rows(cuda_variant variant) {
     return is_few_variant(variant) || variant == variant_rows_aside || variant == variant_rows_aside_wide;
 }
 
+/* Whether there is nothing to know of rows but labels. */
+static inline bool is_simple_variant(cuda_variant variant) {
+    return variant == variant_rows_simple_forward || variant == variant_rows_simple_both ||
+           variant == variant_rows_simple_single || variant == variant_rows_simple_wide;
+}
+
 /* Whether values alone come of it. */
 static inline bool is_forward(cuda_variant variant) {
-    return variant == variant_rows_forward || variant == variant_rows_weighed_forward ||
-           variant == variant_rows_loose_forward;
+    return variant == variant_rows_forward || variant == variant_rows_simple_forward ||
+           variant == variant_rows_weighed_forward || variant == variant_rows_loose_forward;
 }
 
 /* src/cuda/row_variant.c: the kernel that has a job's rows, and whether these, of few classes, lie in one piece. */

@@ -133,8 +133,28 @@ static int64_t plain_blocks(cuda_variant variant, int64_t tiles, int32_t multipr
     return forced ? (tiles + forced - 1) / forced : least(tiles, blocks * multiprocessors);
 }
 
+/* The same, by rows: a warp has some, or a block, of which a warp has a tile of each. */
+static void plan_simple_shape(const job *job, int32_t multiprocessors, cuda_launch *launch) {
+    const cuda_variant variant = launch->variant;
+    const int64_t forced = onepass_cuda_shape.tiles_per_block;
+    const bool by_warps = variant == variant_rows_simple_forward || variant == variant_rows_simple_single;
+    const int64_t warps = by_warps ? CUDA_VALUES_WARPS : launch->parameter.row.tiles;
+    const int64_t resident = variant == variant_rows_simple_forward ? CUDA_SIMPLE_BLOCKS
+                             : variant == variant_rows_simple_wide  ? CUDA_WIDE_WARPS / warps
+                                                                    : CUDA_SIMPLE_WARPS_BOTH / warps;
+    const int64_t needed = by_warps ? (job->count + warps - 1) / warps : job->count;
+    launch->blocks = (uint32_t)(forced ? (needed + forced - 1) / forced : least(needed, resident * multiprocessors));
+    launch->threads = (uint32_t)(warps * WARP);
+    if (variant == variant_rows_simple_both || variant == variant_rows_simple_single)
+        plan_room(job, warps, launch);
+}
+
 void onepass_cuda_plan_row_shape(const job *job, int32_t multiprocessors, cuda_launch *launch) {
     cuda_row *row = &launch->parameter.row;
+    if (is_simple_variant(launch->variant)) {
+        plan_simple_shape(job, multiprocessors, launch);
+        return;
+    }
     row_block block = row_block_of(job, launch->variant, row->tiles);
     const bool fixed = keeps_rows(launch->variant) || launch->variant == variant_rows_told;
     block.rows *= most(row->lines, 1);

@@ -142,6 +142,24 @@ static bool is_short_for_warps(int64_t stride) {
     return is_short(stride) && is_short(stride * WARP);
 }
 
+/* Rows of floats, or of bf16, that are found by one stride, and have nothing but labels, which lie side by side. */
+static bool is_bare(const job *job) {
+    const view *input = &job->operand[0], *target = &job->operand[1], *gradient = &job->gradient[0];
+    const bool has_type = input->dtype == ONEPASS_F32 || input->dtype == ONEPASS_BF16;
+    return has_type && input->ndim == 1 && target->ndim == 1 && target->stride[0] == 1 && !job->weight.data &&
+           !job->mask.data && !job->operand[2].data && !(job->upstream.data && job->reduction == ONEPASS_NONE) &&
+           (!gradient->data || (gradient->ndim == 1 && gradient->dtype == input->dtype)) &&
+           !onepass_cuda_needs_lse(job);
+}
+
+/* The kernel of such rows, of few tiles. */
+static cuda_variant simple_variant(const job *job, int64_t tiles) {
+    return !job->gradient[0].data    ? variant_rows_simple_forward
+           : tiles == 1              ? variant_rows_simple_single
+           : tiles > CUDA_MOST_WARPS ? variant_rows_simple_wide
+                                     : variant_rows_simple_both;
+}
+
 /* Neighbouring rows are neighbours in memory. */
 static bool lies_aside(const job *job) {
     const view *input = &job->operand[0];
@@ -175,6 +193,8 @@ cuda_variant onepass_cuda_row_variant(const job *job, bool *in_one_piece) {
         return !vectors ? variant_rows_loose_shared : weighs ? variant_rows_weighed_shared : variant_rows_shared;
     if (backward)
         return !vectors ? variant_rows_loose_backward : weighs ? variant_rows_weighed_backward : variant_rows_backward;
+    if (whole && vectors && !weighs && tiles <= (gradient ? CUDA_WIDE_WARPS : 1) && is_bare(job))
+        return simple_variant(job, tiles);
     if (gradient && tiles <= CUDA_MOST_WARPS)
         return !vectors     ? variant_rows_loose_both
                : weighs     ? variant_rows_weighed_both

@@ -207,6 +207,8 @@ static void plan_rows(const job *given, int32_t multiprocessors, cuda_launch *la
         if (job->rows.reads_state) /* the row is at hand: what it comes to is computed anew, with the same bits */
             row->state = NULL;
     }
+    if (is_simple_variant(launch->variant))
+        onepass_cuda_plan_kept_rows(job, false, row);
     if (twice && !row->state) {
         row->state_at = state_at(job);
         row->completes = row->finishes = 1;

@@ -165,6 +165,10 @@ static inline double __longlong_as_double(long long x) {
     return simt_bits<double>(x);
 }
 
+static inline int __ffs(int x) {
+    return __builtin_ffs(x);
+}
+
 static inline int __popc(unsigned x) {
     return __builtin_popcount(x);
 }

@@ -26,15 +26,24 @@ ALWAYS_INLINE void send_four(uint16_t *to, const uint16_t *from) {
     send_half(to, from);
 }
 
+/* So many lines of a tile, from the first on. */
+template <int lines, typename number> ALWAYS_INLINE void send_whole_lines(const number *from, number *to) {
+    if constexpr (lines > 0) {
+        send_whole_lines<lines - 1>(from, to);
+        send_four_beyond<(lines - 1) * ORDER_LANES>(to, from);
+    }
+}
+
 /* As read_lines(), which says what stands in beyond the last class. Of short rows nothing comes for lines that are
  * beyond it as a whole. */
 template <bool is_short, typename number>
 ALWAYS_INLINE void send_lines(const tile *tile, const number *from, number *room) {
     if (tile->count == ORDER_TILE) {
-        EACH_LINE send_four(own_place(tile, room, line, 0), own_place(tile, from, line, 0));
+        send_whole_lines<ORDER_LINES>(own_place(tile, from, 0, 0), own_place(tile, room, 0, 0));
     } else if (ends_in_last_line(tile)) {
-        EACH_LINE send_four(own_place(tile, room, line, 0),
-                            line < ORDER_LINES - 1 || is_in(tile, line, 0) ? own_place(tile, from, line, 0) : from);
+        const int last = ORDER_LINES - 1;
+        send_whole_lines<last>(own_place(tile, from, 0, 0), own_place(tile, room, 0, 0));
+        send_four(own_place(tile, room, last, 0), is_in(tile, last, 0) ? own_place(tile, from, last, 0) : from);
     } else {
         EACH_LINE if (!is_short || line * ORDER_LANES < tile->count)
             send_four(own_place(tile, room, line, 0), is_in(tile, line, 0) ? own_place(tile, from, line, 0) : from);
