@@ -25,6 +25,17 @@ typedef __fp16 native_half;
 #define NATIVE_HALF 0
 #endif
 
+/* A number whose origin the compiler is not to look at. gcc compares what was a half as a half, of which it makes no
+ * vectors: on a Neoverse N1 tweedie_deviance took 102 ns an element instead of 23, and kl_div with its gradient 15
+ * instead of 5. */
+#define OF_UNKNOWN_ORIGIN(x) (x)
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_assoc_barrier)
+#undef OF_UNKNOWN_ORIGIN
+#define OF_UNKNOWN_ORIGIN(x) __builtin_assoc_barrier(x)
+#endif
+#endif
+
 ALWAYS_INLINE size_t dtype_size(int32_t dtype) {
     switch (dtype) {
     case ONEPASS_F64:
@@ -72,7 +83,7 @@ ALWAYS_INLINE float f32_of_f16(uint16_t half) {
 #elif NATIVE_HALF
     native_half native;
     memcpy(&native, &half, sizeof native);
-    return (float)native;
+    return OF_UNKNOWN_ORIGIN((float)native);
 #else
     /* Exponent and mantissa in float's places; the product re-biases the exponent, denormals included. */
     const uint32_t magnitude_bits = f32_bits(f32_of((uint32_t)(half & 0x7fff) << 13) * 0x1p112f);
@@ -83,10 +94,14 @@ ALWAYS_INLINE float f32_of_f16(uint16_t half) {
 
 /* ---------------------------------------------------- float to 16 bits -- */
 
-ALWAYS_INLINE uint16_t bf16_of_f32(float x) {
+/* Of a number that is no NaN but the canonical one. */
+ALWAYS_INLINE uint16_t bf16_of_canonical(float x) {
     const uint32_t bits = f32_bits(x);
-    const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    return (uint16_t)choose_bits((bits & 0x7fffffffu) > 0x7f800000u, 0x7fc0u, rounded);
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+ALWAYS_INLINE uint16_t bf16_of_f32(float x) {
+    return (uint16_t)choose_bits((f32_bits(x) & 0x7fffffffu) > 0x7f800000u, 0x7fc0u, bf16_of_canonical(x));
 }
 
 ALWAYS_INLINE uint16_t f16_of_f32(float x) {

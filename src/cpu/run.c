@@ -31,7 +31,10 @@ static bool has_narrow_gaps(const view *view) {
     return stride != 0 && stride != 1 && stride * (int64_t)sizeof(real) < 64 && -stride * (int64_t)sizeof(real) < 64;
 }
 
+/* What the sums can read where it lies. */
 static access sums_access(const job *job) {
+    const cpu_loss *loss = job->loss->cpu.ONEPASS_VARIANT;
+    const bool has_strided = (job->gradient[0].data ? loss->sums_and_gradient : loss->sums)[ACCESS_STRIDED];
     const int32_t dtype = job->operand[0].dtype;
     bool dense = true, gaps = false;
     for (int32_t k = 0; k < job->operand_count; k++) {
@@ -43,7 +46,7 @@ static access sums_access(const job *job) {
     if (sizeof(real) != sizeof(float))
         return ACCESS_REAL;
     if (dtype == REAL_DTYPE)
-        return gaps ? ACCESS_STRIDED : ACCESS_REAL;
+        return gaps && has_strided ? ACCESS_STRIDED : ACCESS_REAL;
     return !dense ? ACCESS_REAL : dtype == ONEPASS_F16 ? ACCESS_F16 : ACCESS_BF16;
 }
 
@@ -63,7 +66,7 @@ static outputs outputs_of(const job *job) {
         outputs.gradients += outputs.gradient[k];
     }
     const bool only_sums = outputs.sum && !outputs.values && outputs.gradients == outputs.gradient[0];
-    if (only_sums && !outputs.one_by_one)
+    if (only_sums && !outputs.one_by_one && job->loss)
         outputs.access = sums_access(job);
     return outputs;
 }
