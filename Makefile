@@ -108,7 +108,8 @@ format: ## let clang-format lay out the sources
 check-format: ## say what clang-format would change
 	@tests/run_all.sh format
 
-install: all ## install to PREFIX (/usr/local), below DESTDIR if that is set
+install: configure ## build what is installed, and install it to PREFIX (/usr/local), below DESTDIR if that is set
+	cmake --build $(BUILD) -j $(JOBS) --target onepass_shared onepass_static onepass_tool
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean: ## remove all build folders

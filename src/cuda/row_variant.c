@@ -104,10 +104,14 @@ static bool has_few_vectors(const job *job, bool in_one_piece) {
 
 /* Simple rows are had by code that is made for their number of classes, in these ways or, floats side by side, one by
  * one. Their gradient is of their type. For floats in one piece and their gradient it does not pay from 29 classes on:
- * 5 % longer on an H200. */
+ * 5 % longer on an H200. A program that has a few of the kernels may do without these, which are the longest. */
+#if !defined(ONEPASS_HAS_SIZED_ROWS)
+#define ONEPASS_HAS_SIZED_ROWS 1
+#endif
 static bool is_sized(const job *job, bool in_one_piece) {
     const view *input = &job->operand[0], *gradient = &job->gradient[0];
-    if (in_one_piece && gradient->data && input->dtype == ONEPASS_F32 && job->rows.classes > 28)
+    if (!ONEPASS_HAS_SIZED_ROWS ||
+        (in_one_piece && gradient->data && input->dtype == ONEPASS_F32 && job->rows.classes > 28))
         return false;
     return is_simple(job, in_one_piece) && (!gradient->data || gradient->dtype == input->dtype) &&
            (has_few_vectors(job, in_one_piece) || (!in_one_piece && input->dtype == ONEPASS_F32));
