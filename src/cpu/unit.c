@@ -101,7 +101,7 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
 #else
 #define WITH_GAPS_LONG(function) NULL
 #endif
-#define WITH_GAPS_LONGEST WITH_GAPS_LONG
+#define WITH_GAPS_LONG_FEW_LINES WITH_GAPS_SHORT
 
 /* Accesses other than the first are for float: they cost a loss five times the code. */
 #if defined(ONEPASS_REAL_F64)

@@ -40,7 +40,7 @@ LOSS_FUNCTION real kl_div_log_target_slope_t(real p, real t, const real *paramet
 
 #endif
 
-LOSS(kl_div, (prediction, target), LONG, "divergence of a probability from a prediction of its logarithm",
+LOSS(kl_div, (prediction, target), LONG_FEW_LINES, "divergence of a probability from a prediction of its logarithm",
      "(t == 0 ? 0 : t*log(t)) - t*p", "-t",
      ACCURACY("t*p", ULP_OF(1.5, "abs(t*p)"), ULP(0), ULP_OF(2, "max(abs(p), 1)")), NO_PARAMETERS)
 

@@ -29,6 +29,6 @@ LOSS_FUNCTION real mape_slope_t(real p, real t, const real *parameter) {
 
 #endif
 
-LOSS(mape, (prediction, target), LONG, "absolute error in per cent of the target", "100*abs(x)/max(abs(t), eps)",
-     "100*sign(x)/max(abs(t), eps)", ACCURACY("x", ULP(2), ULP(1.5), ULP(3)),
+LOSS(mape, (prediction, target), LONG_FEW_LINES, "absolute error in per cent of the target",
+     "100*abs(x)/max(abs(t), eps)", "100*sign(x)/max(abs(t), eps)", ACCURACY("x", ULP(2), ULP(1.5), ULP(3)),
      PARAMETERS({"eps", "the least magnitude of a target, in place of smaller ones", 1e-7, ABOVE(0)}))

@@ -88,7 +88,7 @@ LOSS_FUNCTION real tweedie_deviance_slope_t(real p, real t, const real *paramete
 
 #endif
 
-LOSS(tweedie_deviance, (prediction, target), LONGEST,
+LOSS(tweedie_deviance, (prediction, target), LONG_FEW_LINES,
      "deviance of a number, given the mean of a distribution whose variance is a power of it",
      "power == 1 ? 2*((t == 0 ? 0 : t*(log(t) - log(p))) - t + p) : "
      "(power == 2 ? 2*(t/p - 1 - log(t) + log(p)) : "
