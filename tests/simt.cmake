@@ -90,6 +90,11 @@ foreach(unit ${units} ${row_units} ${vector_units} every_loss)
 #include "kernels.cpp"
 ]])
   list(APPEND simt_units ${file})
+  # Kernels are the same in all units of a kind, and in both compute types: these have all of their ways through memory.
+  if(simt_sanitizers AND NOT ONEPASS_SANITIZE AND NOT unit MATCHES
+     "^(mse|gaussian_nll|cross_entropy|triplet_margin|tversky|kl_div_with_logits|multi_margin|every_loss)$")
+    set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
+  endif()
 endforeach()
 
 # A library for every few units: its shared memory, that of all its kernels, is poisoned for each block and copied when
@@ -106,6 +111,9 @@ while(left GREATER 0)
     set(name onepass_simt_kernels_${real}_${simt_libraries})
     onepass_simt_library(${name} ${sources} simt/library.cpp)
     target_compile_definitions(${name} PRIVATE ONEPASS_REAL_${REAL})
+    if(simt_sanitizers AND NOT ONEPASS_SANITIZE AND real STREQUAL f64)
+      target_compile_options(${name} PRIVATE -fno-sanitize=all)
+    endif()
     list(APPEND simt_kernels ${name})
   endforeach()
   math(EXPR simt_libraries "${simt_libraries} + 1")

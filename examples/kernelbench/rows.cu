@@ -41,7 +41,7 @@ struct weights_loss {
 CUDA_KERNELS_1_F32(MAKE_KERNEL, weights)
 
 /* Numbers in memory are float here, but for labels, whose size the plan does not ask for. */
-#define dtype_size(dtype) sizeof(float)
+#define dtype_size(dtype)      sizeof(float)
 #define ONEPASS_HAS_SIZED_ROWS 0
 #include "cuda/plan.c"
 #include "cuda/shape.c"
