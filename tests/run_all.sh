@@ -361,8 +361,8 @@ case $steps in
     if [ "$jobs" -eq 1 ]; then
         lane $all_steps
     else
-        lane release python kernels lint format &
-        lane sanitize thread clang wheel cross tool &
+        lane release python &
+        lane sanitize thread clang wheel cross tool kernels lint format &
         wait
     fi | while read -r what step; do
         if [ "$what" = begins ]; then

@@ -12,7 +12,8 @@
 #include "cuda/rows/aside.h"
 #include "cuda/rows/picked.h"
 #include "cuda/rows/plain.h"
-#include "cuda/rows/simple.h"
+#include "cuda/rows/simple_both.h"
+#include "cuda/rows/simple_values.h"
 #include "cuda/rows/told.h"
 
 #if defined(ONEPASS_REAL_F64)
