@@ -77,15 +77,22 @@ static bool is_few(const job *job, bool *in_one_piece) {
            (!gradient->data || is_short(rows->gradient_stride[0]));
 }
 
-/* Whether such rows are found with little arithmetic, and have nothing but labels. */
+/* Rows with nothing but labels, which lie side by side. */
+static bool has_only_labels(const job *job) {
+    const view *target = &job->operand[1];
+    return target->ndim == 1 && target->stride[0] == 1 && !job->weight.data && !job->mask.data &&
+           !job->operand[2].data && !(job->upstream.data && job->reduction == ONEPASS_NONE) &&
+           !onepass_cuda_needs_lse(job);
+}
+
+/* Whether rows of few classes have no more, and are found with little arithmetic. */
 static bool is_simple(const job *job, bool in_one_piece) {
     const row_job *rows = &job->rows;
-    const view *input = &job->operand[0], *target = &job->operand[1], *gradient = &job->gradient[0];
+    const view *input = &job->operand[0], *gradient = &job->gradient[0];
     const bool in_lines =
         lies_in_lines(input) && (!gradient->data || (lies_in_lines(gradient) && lies_alike(input, gradient)));
-    return (in_one_piece || in_lines) && target->ndim == 1 && target->stride[0] == 1 && !job->weight.data &&
-           !job->mask.data && !job->operand[2].data && !(job->upstream.data && job->reduction == ONEPASS_NONE) &&
-           !rows->log_sum_exp.data && !(rows->state && !rows->reads_state) && !onepass_cuda_needs_lse(job);
+    return (in_one_piece || in_lines) && has_only_labels(job) && !rows->log_sum_exp.data &&
+           !(rows->state && !rows->reads_state);
 }
 
 /* Whether 32 such rows begin at multiples of 16 bytes, and so do those of each class where they lie side by side. */
@@ -146,16 +153,14 @@ static bool is_short_for_warps(int64_t stride) {
     return is_short(stride) && is_short(stride * WARP);
 }
 
-/* Rows of floats, or of bf16, that are found by one stride, and have nothing but labels, which lie side by side. Floats
- * and gradients of several tiles keep the memory busy in any case: 4096 took 1 to 2 % longer on an H200. */
+/* Rows of floats, or of bf16, that are found by one stride and have no more than labels. Floats and gradients of
+ * several tiles keep the memory busy in any case: 4096 took 1 to 2 % longer on an H200. */
 static bool is_bare(const job *job, int64_t tiles) {
-    const view *input = &job->operand[0], *target = &job->operand[1], *gradient = &job->gradient[0];
+    const view *input = &job->operand[0], *gradient = &job->gradient[0];
     const bool has_type = input->dtype == ONEPASS_BF16 ||
                           (input->dtype == ONEPASS_F32 && (!gradient->data || tiles == 1 || tiles > CUDA_MOST_WARPS));
-    return has_type && input->ndim == 1 && target->ndim == 1 && target->stride[0] == 1 && !job->weight.data &&
-           !job->mask.data && !job->operand[2].data && !(job->upstream.data && job->reduction == ONEPASS_NONE) &&
-           (!gradient->data || (gradient->ndim == 1 && gradient->dtype == input->dtype)) &&
-           !onepass_cuda_needs_lse(job);
+    return has_type && input->ndim == 1 && has_only_labels(job) &&
+           (!gradient->data || (gradient->ndim == 1 && gradient->dtype == input->dtype));
 }
 
 /* The kernel of such rows, of few tiles. */
