@@ -6,19 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    GUARD = 64,
-    POISON = 0xA5
-};
-
-static void *allocate(size_t bytes) {
-    void *memory = malloc(bytes ? bytes : 1);
-    if (!memory) {
-        abort();
-    }
-    return memory;
-}
-
 int64_t row_case_rows(const row_case *c) {
     return c->batch * (c->points ? c->points : 1);
 }
@@ -32,22 +19,14 @@ bool row_case_in_double(const row_case *c) {
            c->weight == ONEPASS_F64;
 }
 
-static const char *type_name(int32_t dtype) {
-    return dtype == ONEPASS_I64   ? "i64"
-           : dtype == ONEPASS_I32 ? "i32"
-           : dtype == ONEPASS_U8  ? "u8"
-           : dtype                ? oracle_dtype_name(dtype)
-                                  : "none";
-}
-
 void row_case_describe(const row_case *c, char *text, size_t size) {
     static const char *const layouts[] = {"dense", "transposed",    "strided",       "reversed",     "repeated", "even",
                                           "image", "channels last", "classes first", "classes last", "vector"};
     static const char *const data[] = {"normal", "offset", "confident", "wrong", "spread", "absurd", "far", "one-hot"};
-    int used =
-        snprintf(text, size, "%s of %s, target %s, %lld x %lld classes, %s, %s, reduction %d, value %s, gradient %s",
-                 c->loss, type_name(c->input), type_name(c->target), (long long)row_case_rows(c), (long long)c->classes,
-                 layouts[c->layout], data[c->data], (int)c->reduction, type_name(c->value), type_name(c->gradient));
+    int used = snprintf(
+        text, size, "%s of %s, target %s, %lld x %lld classes, %s, %s, reduction %d, value %s, gradient %s", c->loss,
+        case_type_name(c->input), case_type_name(c->target), (long long)row_case_rows(c), (long long)c->classes,
+        layouts[c->layout], data[c->data], (int)c->reduction, case_type_name(c->value), case_type_name(c->gradient));
     for (int k = 0; k < c->parameter_count && used < (int)size; k++) {
         used += snprintf(text + used, size - (size_t)used, ", %g", c->parameter[k]);
     }
@@ -55,12 +34,8 @@ void row_case_describe(const row_case *c, char *text, size_t size) {
 
 /* -------------------------------------------------------------- tensors -- */
 
-static size_t type_size(int32_t dtype) {
-    return dtype == ONEPASS_I64 ? 8 : dtype == ONEPASS_I32 ? 4 : dtype == ONEPASS_U8 ? 1 : oracle_size(dtype);
-}
-
 /* Rows are counted in row-major order of all dimensions but the axis. */
-void *row_address(const row_tensor *of, int64_t row, int64_t c) {
+void *row_address(const case_tensor *of, int64_t row, int64_t c) {
     int64_t offset = of->axis >= 0 ? c * of->strides[of->axis] : 0;
     for (int32_t d = of->tensor.ndim - 1; d >= 0; d--) {
         if (d != of->axis) {
@@ -68,73 +43,18 @@ void *row_address(const row_tensor *of, int64_t row, int64_t c) {
             row /= of->shape[d];
         }
     }
-    return (char *)of->tensor.data + offset * (int64_t)type_size(of->tensor.dtype);
+    return (char *)of->tensor.data + offset * (int64_t)case_type_size(of->tensor.dtype);
 }
 
-double row_number(const row_tensor *of, int64_t row, int64_t c) {
-    const void *at = row_address(of, row, c);
-    int64_t i64;
-    int32_t i32;
-    switch (of->tensor.dtype) {
-    case ONEPASS_I64:
-        memcpy(&i64, at, sizeof i64);
-        return (double)i64;
-    case ONEPASS_I32:
-        memcpy(&i32, at, sizeof i32);
-        return i32;
-    case ONEPASS_U8:
-        return *(const unsigned char *)at;
-    default:
-        return oracle_load(of->tensor.dtype, at);
-    }
+double row_number(const case_tensor *of, int64_t row, int64_t c) {
+    return case_load(of->tensor.dtype, row_address(of, row, c));
 }
 
-static void put_number(const row_tensor *of, int64_t row, int64_t c, double number) {
-    void *at = row_address(of, row, c);
-    const int64_t i64 = of->tensor.dtype == ONEPASS_I64 ? (int64_t)number : 0;
-    const int32_t i32 = of->tensor.dtype == ONEPASS_I32 ? (int32_t)number : 0;
-    switch (of->tensor.dtype) {
-    case ONEPASS_I64:
-        memcpy(at, &i64, sizeof i64);
-        break;
-    case ONEPASS_I32:
-        memcpy(at, &i32, sizeof i32);
-        break;
-    case ONEPASS_U8:
-        *(unsigned char *)at = (unsigned char)number;
-        break;
-    default:
-        oracle_store(of->tensor.dtype, at, number);
-    }
+static void put_number(const case_tensor *of, int64_t row, int64_t c, double number) {
+    case_store(of->tensor.dtype, row_address(of, row, c), number);
 }
 
-static int64_t count_of(const row_tensor *of) {
-    int64_t count = 1;
-    for (int32_t d = 0; d < of->tensor.ndim; d++) {
-        count *= of->shape[d];
-    }
-    return count;
-}
-
-/* Memory for a tensor whose shape, strides and type are there. */
-static void place(row_tensor *of) {
-    int64_t low = 0, high = 0;
-    const int64_t size = (int64_t)type_size(of->tensor.dtype);
-    const bool empty = count_of(of) == 0;
-    for (int32_t d = 0; d < of->tensor.ndim && !empty; d++) {
-        const int64_t reach = (of->shape[d] - 1) * of->strides[d];
-        low += reach < 0 ? reach : 0;
-        high += reach > 0 ? reach : 0;
-    }
-    of->bytes = (size_t)((empty ? 0 : high - low + 1) * size) + 2 * GUARD;
-    of->memory = allocate(of->bytes);
-    memset(of->memory, POISON, of->bytes);
-    of->tensor.data = of->memory + GUARD - low * size;
-    of->tensor.shape = of->shape;
-    of->tensor.strides = of->strides;
-}
-
-static void dense_strides(row_tensor *of) {
+static void dense_strides(case_tensor *of) {
     int64_t stride = 1;
     for (int32_t d = of->tensor.ndim - 1; d >= 0; d--) {
         of->strides[d] = stride;
@@ -142,7 +62,7 @@ static void dense_strides(row_tensor *of) {
     }
 }
 
-static void set_shape(row_tensor *of, int32_t dtype, int32_t ndim, int64_t a, int64_t b, int64_t c) {
+static void set_shape(case_tensor *of, int32_t dtype, int32_t ndim, int64_t a, int64_t b, int64_t c) {
     const int64_t shape[4] = {a, b, c, 1};
     of->tensor.dtype = dtype;
     of->tensor.ndim = ndim;
@@ -150,13 +70,13 @@ static void set_shape(row_tensor *of, int32_t dtype, int32_t ndim, int64_t a, in
     dense_strides(of);
 }
 
-static void set_strides(row_tensor *of, int64_t a, int64_t b, int64_t c) {
+static void set_strides(case_tensor *of, int64_t a, int64_t b, int64_t c) {
     const int64_t strides[4] = {a, b, c, 0};
     memcpy(of->strides, strides, sizeof strides);
 }
 
 /* A tensor of a number for each class of each row. Outputs cannot have strides of 0. */
-static void place_classes(row_tensor *of, const row_case *c, int32_t dtype, bool is_output) {
+static void place_classes(case_tensor *of, const row_case *c, int32_t dtype, bool is_output) {
     const int64_t rows = row_case_rows(c), classes = c->classes, points = c->points ? c->points : 1;
     of->axis = 1;
     set_shape(of, dtype, 2, rows, classes, 1);
@@ -198,11 +118,11 @@ static void place_classes(row_tensor *of, const row_case *c, int32_t dtype, bool
     default:
         break;
     }
-    place(of);
+    case_place(of);
 }
 
 /* A tensor of a number for each row. */
-static void place_rows(row_tensor *of, const row_case *c, int32_t dtype, bool is_output) {
+static void place_rows(case_tensor *of, const row_case *c, int32_t dtype, bool is_output) {
     const int64_t rows = row_case_rows(c), points = c->points ? c->points : 1;
     of->axis = -1;
     switch (c->layout) {
@@ -226,28 +146,16 @@ static void place_rows(row_tensor *of, const row_case *c, int32_t dtype, bool is
     } else if (c->layout == ROWS_REPEATED && !is_output) {
         set_strides(of, 0, 0, 0);
     }
-    place(of);
+    case_place(of);
 }
 
-static void place_one(row_tensor *of, int32_t dtype) {
+static void place_one(case_tensor *of, int32_t dtype) {
     of->axis = -1;
     set_shape(of, dtype, 0, 1, 1, 1);
-    place(of);
+    case_place(of);
 }
 
 /* -------------------------------------------------------------- numbers -- */
-
-/* SplitMix64: a number from 0 to 1. */
-static double uniform(uint64_t *state) {
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
-}
-
-static double normal(uint64_t *state) {
-    return 2 * (uniform(state) + uniform(state) + uniform(state) + uniform(state) - 2);
-}
 
 /* On both sides of what is taken relative to the largest of a tile, another size in each of 300 classes. */
 static double absurd(int64_t row, int64_t class, double number) {
@@ -264,7 +172,7 @@ static bool leads(const row_case *c, int64_t row, int64_t class) {
 static double logit(const row_case *c, int64_t row, int64_t class, bool is_label, uint64_t *state) {
     static const double leads_by[] = {5, 10, 20, 40, 80}, depths[] = {5, 20, 60, 100, 85};
     static const double offsets[] = {300, -500, 1000, 20, -1}, far[] = {670, 680, 690, 700, 730};
-    const double number = normal(state);
+    const double number = case_normal(state);
     switch (c->data) {
     case ROWS_OFFSET:
         return number + offsets[row % 5];
@@ -273,7 +181,7 @@ static double logit(const row_case *c, int64_t row, int64_t class, bool is_label
     case ROWS_WRONG:
         return number / 2 - (is_label ? 2 + depths[row % 5] : 0);
     case ROWS_SPREAD:
-        return 160 * uniform(state) - 80;
+        return 160 * case_uniform(state) - 80;
     case ROWS_ABSURD:
         return absurd(row, class, number);
     case ROWS_FAR:
@@ -305,7 +213,7 @@ static bool rows_are_apart(const row_case *c) {
 
 static int64_t label_of(const row_case *c, int64_t row, uint64_t *state) {
     const int64_t most = c->target == ONEPASS_U8 && c->classes > 256 ? 256 : c->classes;
-    const int64_t label = (int64_t)(uniform(state) * (double)most);
+    const int64_t label = (int64_t)(case_uniform(state) * (double)most);
     if (is_ignored(c, row)) {
         return (int64_t)ignore_index(c);
     }
@@ -327,30 +235,30 @@ static void fill_inputs(prepared_rows *p, const row_case *c) {
             const double number = logit(c, row, k, k == label, &state);
             put_number(&p->input, row, k, is_out ? (k % 3 ? NAN : INFINITY) : number);
             if (!row_case_has_labels(c->loss)) {
-                const double q = uniform(&state), even = k % 5 == 4 ? 0 : 2 * q / (double)c->classes;
+                const double q = case_uniform(&state), even = k % 5 == 4 ? 0 : 2 * q / (double)c->classes;
                 const double hot = k == row * 37 % c->classes;
                 put_number(&p->target, row, k, is_out ? NAN : c->data == ROWS_ONE_HOT ? hot : even);
             }
         }
         if (c->weight) {
-            put_number(&p->weight, row, 0, is_out ? NAN : row % 11 == 10 ? 0 : 0.25 + uniform(&state));
+            put_number(&p->weight, row, 0, is_out ? NAN : row % 11 == 10 ? 0 : 0.25 + case_uniform(&state));
         }
         if (c->mask) {
             *(unsigned char *)row_address(&p->mask, row, 0) = is_hidden(c, row) ? 0 : (unsigned char)(1 + row % 3);
         }
     }
     for (int64_t k = 0; c->class_weight && k < c->classes; k++) {
-        put_number(&p->class_weight, 0, k, 0.5 + uniform(&state));
+        put_number(&p->class_weight, 0, k, 0.5 + case_uniform(&state));
     }
     for (int64_t row = 0; c->upstream && row < (c->reduction == ONEPASS_NONE ? p->rows : 1); row++) {
-        put_number(&p->upstream, row, 0, uniform(&state) * 4 - 1);
+        put_number(&p->upstream, row, 0, case_uniform(&state) * 4 - 1);
     }
 }
 
 /* ----------------------------------------------------------- made ready -- */
 
-static double *doubles_of(prepared_rows *p, int slot, const row_tensor *of, int64_t rows, int64_t classes) {
-    double *numbers = allocate((size_t)(rows * classes) * sizeof *numbers);
+static double *doubles_of(prepared_rows *p, int slot, const case_tensor *of, int64_t rows, int64_t classes) {
+    double *numbers = case_allocate((size_t)(rows * classes) * sizeof *numbers);
     for (int64_t row = 0; row < rows; row++) {
         for (int64_t k = 0; k < classes; k++) {
             numbers[row * classes + k] = row_number(of, row, k);
@@ -379,7 +287,7 @@ static void ask(prepared_rows *p, const row_case *c) {
     }
     q->input = doubles_of(p, 0, &p->input, p->rows, c->classes);
     if (row_case_has_labels(c->loss)) {
-        int64_t *labels = allocate((size_t)p->rows * sizeof *labels);
+        int64_t *labels = case_allocate((size_t)p->rows * sizeof *labels);
         for (int64_t row = 0; row < p->rows; row++) {
             labels[row] = (int64_t)row_number(&p->target, row, 0);
         }
@@ -398,7 +306,7 @@ static void ask(prepared_rows *p, const row_case *c) {
         q->upstream = doubles_of(p, 4, &p->upstream, c->reduction == ONEPASS_NONE ? p->rows : 1, 1);
     }
     if (c->mask) {
-        unsigned char *mask = allocate((size_t)p->rows);
+        unsigned char *mask = case_allocate((size_t)p->rows);
         for (int64_t row = 0; row < p->rows; row++) {
             mask[row] = *(unsigned char *)row_address(&p->mask, row, 0);
         }
@@ -418,7 +326,7 @@ static void place_inputs(prepared_rows *p, const row_case *c) {
         p->class_weight.axis = 0;
         set_shape(&p->class_weight, c->class_weight, 1, c->classes, 1, 1);
         set_strides(&p->class_weight, c->layout == ROWS_STRIDED ? 2 : c->layout == ROWS_REVERSED ? -1 : 1, 0, 0);
-        place(&p->class_weight);
+        case_place(&p->class_weight);
         p->call.operand[ONEPASS_CLASS_WEIGHT] = &p->class_weight.tensor;
     }
     if (c->weight) {
@@ -464,9 +372,7 @@ static void place_outputs(prepared_rows *p, const row_case *c) {
         p->call.gradient[1] = &p->gradient[1].tensor;
     }
     if (c->in_place) {
-        p->gradient[0] = p->input;
-        p->gradient[0].tensor.shape = p->gradient[0].shape;
-        p->gradient[0].tensor.strides = p->gradient[0].strides;
+        case_share(&p->gradient[0], &p->input);
         p->call.gradient[0] = &p->gradient[0].tensor;
     }
     if (c->log_sum_exp) {
@@ -480,7 +386,7 @@ static void place_outputs(prepared_rows *p, const row_case *c) {
     if (c->state) {
         p->state.axis = 1;
         set_shape(&p->state, ONEPASS_F64, 2, p->rows, ONEPASS_ROW_STATE, 1);
-        place(&p->state);
+        case_place(&p->state);
         p->call.row_state = &p->state.tensor;
     }
     if (c->divided_by) {
@@ -490,8 +396,7 @@ static void place_outputs(prepared_rows *p, const row_case *c) {
 }
 
 prepared_rows *row_case_prepare(const row_case *c) {
-    prepared_rows *p = allocate(sizeof *p);
-    memset(p, 0, sizeof *p);
+    prepared_rows *p = case_allocate(sizeof *p);
     p->of = *c;
     p->rows = row_case_rows(c);
     p->call = (onepass_call){.size = sizeof p->call,
@@ -516,9 +421,9 @@ enum {
     OUTPUTS = 7
 };
 
-static const row_tensor *output_at(const prepared_rows *p, int i) {
-    const row_tensor *all[OUTPUTS] = {&p->value,     &p->gradient[0], &p->gradient[1], &p->log_sum_exp,
-                                      &p->predicted, &p->state,       &p->divided_by};
+static const case_tensor *output_at(const prepared_rows *p, int i) {
+    const case_tensor *all[OUTPUTS] = {&p->value,     &p->gradient[0], &p->gradient[1], &p->log_sum_exp,
+                                       &p->predicted, &p->state,       &p->divided_by};
     return all[i]->memory ? all[i] : NULL;
 }
 
@@ -528,9 +433,9 @@ static bool is_in_place(const prepared_rows *p, int i) {
 
 void row_case_poison(prepared_rows *p) {
     for (int i = 0; i < OUTPUTS; i++) {
-        const row_tensor *output = output_at(p, i);
+        const case_tensor *output = output_at(p, i);
         if (output && !is_in_place(p, i)) {
-            memset(output->memory, POISON, output->bytes);
+            case_poison(output);
         }
     }
     for (int64_t row = 0; p->of.in_place && row < p->rows; row++) {
@@ -540,33 +445,10 @@ void row_case_poison(prepared_rows *p) {
     }
 }
 
-static bool is_poison(const unsigned char *memory, size_t bytes) {
-    for (size_t i = 0; i < bytes; i++) {
-        if (memory[i] != POISON) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* The elements' bytes are made poison in a copy, in which then nothing else may be left. */
-static bool kept_fence(const row_tensor *of) {
-    unsigned char *copy = allocate(of->bytes);
-    const int64_t count = count_of(of), classes = of->axis >= 0 ? of->shape[of->axis] : 1;
-    memcpy(copy, of->memory, of->bytes);
-    for (int64_t i = 0; i < count; i++) {
-        const unsigned char *at = row_address(of, i / classes, i % classes);
-        memset(copy + (at - of->memory), POISON, type_size(of->tensor.dtype));
-    }
-    const bool kept = is_poison(copy, of->bytes);
-    free(copy);
-    return kept;
-}
-
 bool row_case_kept_fences(const prepared_rows *p) {
     for (int i = 0; i < OUTPUTS; i++) {
-        const row_tensor *output = output_at(p, i);
-        if (output && !kept_fence(output)) {
+        const case_tensor *output = output_at(p, i);
+        if (output && !case_kept_fence(output)) {
             return false;
         }
     }
@@ -575,8 +457,8 @@ bool row_case_kept_fences(const prepared_rows *p) {
 
 bool row_case_is_untouched(const prepared_rows *p) {
     for (int i = 0; i < OUTPUTS; i++) {
-        const row_tensor *output = output_at(p, i);
-        if (output && !is_in_place(p, i) && !is_poison(output->memory, output->bytes)) {
+        const case_tensor *output = output_at(p, i);
+        if (output && !is_in_place(p, i) && !case_is_poison(output)) {
             return false;
         }
     }
@@ -592,18 +474,19 @@ static uint64_t hash_bytes(uint64_t hash, const unsigned char *at, size_t size) 
 
 uint64_t row_case_hash(uint64_t hash, const prepared_rows *p) {
     for (int i = 0; i < OUTPUTS; i++) {
-        const row_tensor *output = output_at(p, i) != &p->state ? output_at(p, i) : NULL;
-        const int64_t count = output ? count_of(output) : 0;
+        const case_tensor *output = output_at(p, i) != &p->state ? output_at(p, i) : NULL;
+        const int64_t count = output ? case_count(output) : 0;
         const int64_t classes = output && output->axis >= 0 ? output->shape[output->axis] : 1;
         for (int64_t k = 0; k < count; k++) {
-            hash = hash_bytes(hash, row_address(output, k / classes, k % classes), type_size(output->tensor.dtype));
+            hash =
+                hash_bytes(hash, row_address(output, k / classes, k % classes), case_type_size(output->tensor.dtype));
         }
     }
     return hash;
 }
 
 void row_case_free(prepared_rows *p) {
-    row_tensor *inputs[] = {&p->input, &p->target, &p->class_weight, &p->weight, &p->mask, &p->upstream, &p->divisor};
+    case_tensor *inputs[] = {&p->input, &p->target, &p->class_weight, &p->weight, &p->mask, &p->upstream, &p->divisor};
     for (int i = 0; i < OUTPUTS; i++) {
         if (output_at(p, i) && !is_in_place(p, i)) {
             free(output_at(p, i)->memory);

@@ -6,9 +6,7 @@
 #ifndef ONEPASS_TESTS_ROW_CASE_H
 #define ONEPASS_TESTS_ROW_CASE_H
 
-#include "oracle.h"
-
-#include <stdbool.h>
+#include "case_tensor.h"
 
 /* Where the classes are, and how the rows lie. */
 typedef enum row_layout {
@@ -59,21 +57,12 @@ typedef struct row_case {
     uint64_t seed;
 } row_case;
 
-/* A tensor with memory of its own, poisoned, and guard bytes before and behind. */
-typedef struct row_tensor {
-    onepass_tensor tensor;
-    int64_t shape[4], strides[4];
-    int32_t axis; /* of the classes; -1: it has a number a row, or one */
-    unsigned char *memory;
-    size_t bytes;
-} row_tensor;
-
 typedef struct prepared_rows {
     row_case of;
     int64_t rows;
     onepass_call call;
-    row_tensor input, target, class_weight, weight, mask, upstream, divisor;
-    row_tensor value, gradient[2], log_sum_exp, predicted, state, divided_by;
+    case_tensor input, target, class_weight, weight, mask, upstream, divisor;
+    case_tensor value, gradient[2], log_sum_exp, predicted, state, divided_by;
     oracle_rows question; /* with the numbers of the inputs; nothing is asked for yet */
     void *kept[8];        /* which the question points to */
 } prepared_rows;
@@ -99,8 +88,8 @@ bool row_case_kept_fences(const prepared_rows *prepared);
 bool row_case_is_untouched(const prepared_rows *prepared);
 
 /* An element. */
-void *row_address(const row_tensor *of, int64_t row, int64_t c);
-double row_number(const row_tensor *of, int64_t row, int64_t c);
+void *row_address(const case_tensor *of, int64_t row, int64_t c);
+double row_number(const case_tensor *of, int64_t row, int64_t c);
 
 /* 64-bit FNV-1a over the bits of all outputs, row by row. The rows' state, which is for the library alone, is no part.
  */

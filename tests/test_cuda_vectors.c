@@ -44,7 +44,7 @@ static void work_end(vector_work *work) {
 
 static void work_send(const vector_work *work, void *stream) {
     for (int i = 0; vector_case_tensor(work->there, i); i++) {
-        const vector_tensor *tensor = vector_case_tensor(work->there, i);
+        const case_tensor *tensor = vector_case_tensor(work->there, i);
         gpu_write(work->memory[i], tensor->memory, tensor->bytes, stream);
     }
 }
@@ -57,10 +57,10 @@ static onepass_status work_call(const vector_work *work, void *stream) {
 static void work_compare(const vector_work *work, void *stream, const char *how) {
     for (int i = 0; vector_case_tensor(work->there, i); i++) {
         char difference[200];
-        const vector_tensor *tensor = vector_case_tensor(work->expected, i);
+        const case_tensor *tensor = vector_case_tensor(work->expected, i);
         unsigned char *got = gpu_allocate_host(tensor->bytes);
         gpu_read(got, work->memory[i], tensor->bytes, stream);
-        const bool equal = vector_case_equal(tensor, got, difference, sizeof difference);
+        const bool equal = case_tensor_equal(tensor, got, difference, sizeof difference);
         CHECK(equal, "%s; %s: %s", how, work->text, difference);
         free(got);
     }

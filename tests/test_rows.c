@@ -11,14 +11,6 @@
 #include <float.h>
 #include <math.h>
 
-static void *allocate(size_t bytes) {
-    void *memory = calloc(bytes ? bytes : 1, 1);
-    if (!memory) {
-        abort();
-    }
-    return memory;
-}
-
 /* --------------------------------------------------------------- bounds -- */
 
 /* A unit in the last place of a type at a number. */
@@ -124,16 +116,16 @@ typedef struct answers {
 
 static answers ask_oracle(prepared_rows *p) {
     const size_t rows = (size_t)p->rows, all = rows * (size_t)p->of.classes;
-    answers a = {.value = allocate(rows * sizeof(double) + 8),
-                 .row_value = allocate(rows * sizeof(double)),
-                 .row_size = allocate(rows * sizeof(double)),
-                 .gradient = {allocate(all * sizeof(double)), NULL},
-                 .gradient_size = allocate(all * sizeof(double)),
-                 .lse = allocate(rows * sizeof(double)),
-                 .predicted = allocate(rows * sizeof(int64_t))};
+    answers a = {.value = case_allocate(rows * sizeof(double) + 8),
+                 .row_value = case_allocate(rows * sizeof(double)),
+                 .row_size = case_allocate(rows * sizeof(double)),
+                 .gradient = {case_allocate(all * sizeof(double)), NULL},
+                 .gradient_size = case_allocate(all * sizeof(double)),
+                 .lse = case_allocate(rows * sizeof(double)),
+                 .predicted = case_allocate(rows * sizeof(int64_t))};
     oracle_rows q = p->question;
     if (p->of.target_gradient) {
-        a.gradient[1] = allocate(all * sizeof(double));
+        a.gradient[1] = case_allocate(all * sizeof(double));
     }
     q.value = a.value;
     q.row_value = a.row_value;
@@ -297,8 +289,8 @@ static uint64_t run_and_hash(prepared_rows *p, const onepass_call *call, const c
 }
 
 /* What the outputs are together they must be one by one: the bytes of one output, the others being left out. */
-static void check_alone(prepared_rows *p, const onepass_call *alone, const row_tensor *output, const char *what) {
-    unsigned char *together = allocate(output->bytes);
+static void check_alone(prepared_rows *p, const onepass_call *alone, const case_tensor *output, const char *what) {
+    unsigned char *together = case_allocate(output->bytes);
     run_and_hash(p, &p->call, what);
     memcpy(together, output->memory, output->bytes);
     run_and_hash(p, alone, what);
@@ -309,8 +301,8 @@ static void check_alone(prepared_rows *p, const onepass_call *alone, const row_t
 
 /* Backward from a row's state: the gradients of the call that left it. */
 static void check_state(prepared_rows *p, const char *what) {
-    const row_tensor *gradient = &p->gradient[0], *state = &p->state;
-    unsigned char *together = allocate(gradient->bytes), *left = allocate(state->bytes);
+    const case_tensor *gradient = &p->gradient[0], *state = &p->state;
+    unsigned char *together = case_allocate(gradient->bytes), *left = case_allocate(state->bytes);
     run_and_hash(p, &p->call, what);
     memcpy(together, gradient->memory, gradient->bytes);
     memcpy(left, state->memory, state->bytes);

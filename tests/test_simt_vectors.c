@@ -23,7 +23,7 @@ static void run_shape(const vector_case *c, prepared_vectors *expected, cuda_sha
     onepass_cuda_shape = shape;
     if (CHECK_OK(onepass_plan(&got->call, &job), text) && run_steps(&job, c->seed, text, kernel, sizeof kernel)) {
         for (int i = 0; vector_case_tensor(expected, i); i++) {
-            const bool equal = vector_case_equal(vector_case_tensor(expected, i), vector_case_tensor(got, i)->memory,
+            const bool equal = case_tensor_equal(vector_case_tensor(expected, i), vector_case_tensor(got, i)->memory,
                                                  difference, sizeof difference);
             CHECK(equal, "%s; %s: %s", text, kernel, difference);
         }

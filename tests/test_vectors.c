@@ -10,14 +10,6 @@
 
 #include <math.h>
 
-static void *allocate(size_t bytes) {
-    void *memory = calloc(bytes ? bytes : 1, 1);
-    if (!memory) {
-        abort();
-    }
-    return memory;
-}
-
 /* ------------------------------------------------------------ the oracle -- */
 
 typedef struct answers {
@@ -28,10 +20,10 @@ typedef struct answers {
 
 static answers ask_oracle(const prepared_vectors *p) {
     const size_t rows = (size_t)p->rows, all = rows * (size_t)p->of.elements;
-    answers a = {.value = allocate((rows + 1) * sizeof(oracle_range)), .at_kink = allocate(rows)};
+    answers a = {.value = case_allocate((rows + 1) * sizeof(oracle_range)), .at_kink = case_allocate(rows)};
     oracle_vectors q = p->question;
     for (int k = 0; k < ORACLE_OPERANDS; k++) {
-        a.gradient[k] = p->of.gradient[k] ? allocate(all * sizeof(oracle_range)) : NULL;
+        a.gradient[k] = p->of.gradient[k] ? case_allocate(all * sizeof(oracle_range)) : NULL;
         q.gradient[k] = a.gradient[k];
     }
     q.value = a.value;
@@ -136,8 +128,8 @@ static uint64_t run_and_hash(prepared_vectors *p, const onepass_call *call, cons
 }
 
 /* What the outputs are together they must be one by one: the bytes of one output, the others being left out. */
-static void check_alone(prepared_vectors *p, const onepass_call *alone, const vector_tensor *output, const char *what) {
-    unsigned char *together = allocate(output->bytes);
+static void check_alone(prepared_vectors *p, const onepass_call *alone, const case_tensor *output, const char *what) {
+    unsigned char *together = case_allocate(output->bytes);
     run_and_hash(p, &p->call, what);
     memcpy(together, output->memory, output->bytes);
     run_and_hash(p, alone, what);
@@ -213,7 +205,7 @@ static void check_written_out(const vector_case *c) {
     onepass_tensor full[ORACLE_OPERANDS];
     for (int k = 0; k < oracle_vector_operands(c->loss); k++) {
         const size_t size = oracle_size(c->operand[k]), count = (size_t)(p->rows * c->elements);
-        full[k] = (onepass_tensor){allocate(size * count), c->operand[k], p->ndim, p->shape, NULL};
+        full[k] = (onepass_tensor){case_allocate(size * count), c->operand[k], p->ndim, p->shape, NULL};
         for (size_t i = 0; i < count; i++) {
             oracle_store(c->operand[k], (char *)full[k].data + i * size, p->question.operand[k][i]);
         }
@@ -236,10 +228,10 @@ static void check_slopes(const vector_case *c) {
     prepared_vectors *p = vector_case_prepare(c);
     const int vectors = oracle_vector_operands(c->loss);
     const size_t all = (size_t)(p->rows * c->elements);
-    double *slope[ORACLE_OPERANDS] = {NULL}, *value = allocate((size_t)p->rows * sizeof *value);
+    double *slope[ORACLE_OPERANDS] = {NULL}, *value = case_allocate((size_t)p->rows * sizeof *value);
     oracle_vectors q = p->question;
     for (int k = 0; k < vectors; k++) {
-        q.exact_slope[k] = slope[k] = allocate(all * sizeof(double));
+        q.exact_slope[k] = slope[k] = case_allocate(all * sizeof(double));
     }
     oracle_answer_vectors(&q);
     memset(q.exact_slope, 0, sizeof q.exact_slope);

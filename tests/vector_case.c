@@ -6,19 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    GUARD = 64,
-    POISON = 0xA5
-};
-
-static void *allocate(size_t bytes) {
-    void *memory = malloc(bytes ? bytes : 1);
-    if (!memory) {
-        abort();
-    }
-    return memory;
-}
-
 static int64_t at_least_one(int64_t number) {
     return number ? number : 1;
 }
@@ -67,25 +54,17 @@ bool vector_case_in_double(const vector_case *c) {
     return is_double;
 }
 
-static const char *type_name(int32_t dtype) {
-    return dtype == ONEPASS_I64   ? "i64"
-           : dtype == ONEPASS_I32 ? "i32"
-           : dtype == ONEPASS_U8  ? "u8"
-           : dtype                ? oracle_dtype_name(dtype)
-                                  : "none";
-}
-
 void vector_case_describe(const vector_case *c, char *text, size_t size) {
     static const char *const layouts[] = {"dense",    "transposed", "strided",    "reversed", "mixed",
                                           "repeated", "one row",    "one column", "outer",    "blocks",
                                           "turned",   "scattered",  "all",        "vector"};
     static const char *const data[] = {"normal", "near", "equal",   "zero",      "huge",
                                        "tiny",   "far",  "leading", "impossible"};
-    int used =
-        snprintf(text, size, "%s of %s, %s, %s, %lld x %lld elements, %s, %s, reduction %d, gradients %s, %s, %s",
-                 c->loss, type_name(c->operand[0]), type_name(c->operand[1]), type_name(c->operand[2]),
-                 (long long)vector_case_rows(c), (long long)c->elements, layouts[c->layout], data[c->data],
-                 (int)c->reduction, type_name(c->gradient[0]), type_name(c->gradient[1]), type_name(c->gradient[2]));
+    int used = snprintf(
+        text, size, "%s of %s, %s, %s, %lld x %lld elements, %s, %s, reduction %d, gradients %s, %s, %s", c->loss,
+        case_type_name(c->operand[0]), case_type_name(c->operand[1]), case_type_name(c->operand[2]),
+        (long long)vector_case_rows(c), (long long)c->elements, layouts[c->layout], data[c->data], (int)c->reduction,
+        case_type_name(c->gradient[0]), case_type_name(c->gradient[1]), case_type_name(c->gradient[2]));
     for (int k = 0; k < c->parameter_count && used < (int)size; k++) {
         used += snprintf(text + used, size - (size_t)used, ", %g", c->parameter[k]);
     }
@@ -107,11 +86,7 @@ bool vector_case_is_apart(const vector_case *c, int operand) {
 
 /* -------------------------------------------------------------- elements -- */
 
-static size_t type_size(int32_t dtype) {
-    return dtype == ONEPASS_I64 ? 8 : dtype == ONEPASS_I32 ? 4 : dtype == ONEPASS_U8 ? 1 : oracle_size(dtype);
-}
-
-void *vector_address(const prepared_vectors *p, const vector_tensor *of, int64_t row, int64_t element) {
+void *vector_address(const prepared_vectors *p, const case_tensor *of, int64_t row, int64_t element) {
     int64_t offset = 0;
     for (int32_t d = p->ndim - 1; d >= 0; d--) {
         int64_t *index = d < p->row_dimensions ? &row : &element;
@@ -121,79 +96,29 @@ void *vector_address(const prepared_vectors *p, const vector_tensor *of, int64_t
             *index /= at_least_one(p->shape[d]);
         }
     }
-    return (char *)of->tensor.data + offset * (int64_t)type_size(of->tensor.dtype);
+    return (char *)of->tensor.data + offset * (int64_t)case_type_size(of->tensor.dtype);
 }
 
-double vector_number(const prepared_vectors *p, const vector_tensor *of, int64_t row, int64_t element) {
-    const void *at = vector_address(p, of, row, element);
-    int64_t i64;
-    int32_t i32;
-    switch (of->tensor.dtype) {
-    case ONEPASS_I64:
-        memcpy(&i64, at, sizeof i64);
-        return (double)i64;
-    case ONEPASS_I32:
-        memcpy(&i32, at, sizeof i32);
-        return i32;
-    case ONEPASS_U8:
-        return *(const unsigned char *)at;
-    default:
-        return oracle_load(of->tensor.dtype, at);
-    }
+double vector_number(const prepared_vectors *p, const case_tensor *of, int64_t row, int64_t element) {
+    return case_load(of->tensor.dtype, vector_address(p, of, row, element));
 }
 
-static void put_number(const prepared_vectors *p, const vector_tensor *of, int64_t row, int64_t element,
-                       double number) {
-    void *at = vector_address(p, of, row, element);
-    const int32_t dtype = of->tensor.dtype;
-    const int64_t i64 = dtype == ONEPASS_I64 ? (int64_t)number : 0;
-    const int32_t i32 = dtype == ONEPASS_I32 ? (int32_t)number : 0;
-    switch (dtype) {
-    case ONEPASS_I64:
-        memcpy(at, &i64, sizeof i64);
-        break;
-    case ONEPASS_I32:
-        memcpy(at, &i32, sizeof i32);
-        break;
-    case ONEPASS_U8:
-        *(unsigned char *)at = number < 0 ? 255 : (unsigned char)number;
-        break;
-    default:
-        oracle_store(dtype, at, number);
-    }
+static void put_number(const prepared_vectors *p, const case_tensor *of, int64_t row, int64_t element, double number) {
+    case_store(of->tensor.dtype, vector_address(p, of, row, element), number);
 }
 
 /* --------------------------------------------------------------- tensors -- */
 
-static int64_t count_of(const vector_tensor *of) {
-    int64_t count = 1;
+/* Memory for a tensor, and its strides at the common shape, of which its own first dimension is `first`. */
+static void place(const prepared_vectors *p, case_tensor *of, int32_t first) {
     for (int32_t d = 0; d < of->tensor.ndim; d++) {
-        count *= of->shape[d];
-    }
-    return count;
-}
-
-/* Memory for a tensor whose shape, strides and type are there; and its strides at the common shape. */
-static void place(const prepared_vectors *p, vector_tensor *of, int32_t first) {
-    int64_t low = 0, high = 0;
-    const int64_t size = (int64_t)type_size(of->tensor.dtype);
-    const bool empty = count_of(of) == 0;
-    for (int32_t d = 0; d < of->tensor.ndim; d++) {
-        const int64_t reach = empty ? 0 : (of->shape[d] - 1) * of->strides[d];
-        low += reach < 0 ? reach : 0;
-        high += reach > 0 ? reach : 0;
         of->steps[first + d] = of->shape[d] == p->shape[first + d] ? of->strides[d] : 0;
     }
-    of->bytes = (size_t)((empty ? 0 : high - low + 1) * size) + 2 * GUARD;
-    of->memory = allocate(of->bytes);
-    memset(of->memory, POISON, of->bytes);
-    of->tensor.data = of->memory + GUARD - low * size;
-    of->tensor.shape = of->shape;
-    of->tensor.strides = of->strides;
+    case_place(of);
 }
 
 /* Strides of a shape whose dimensions lie in memory in an order, the last one innermost. */
-static void order_dimensions(vector_tensor *of, int32_t ndim, const int *order) {
+static void order_dimensions(case_tensor *of, int32_t ndim, const int *order) {
     int64_t stride = 1;
     for (int32_t i = ndim - 1; i >= 0; i--) {
         of->strides[order[i]] = stride;
@@ -201,7 +126,7 @@ static void order_dimensions(vector_tensor *of, int32_t ndim, const int *order) 
     }
 }
 
-static void make_dense(vector_tensor *of) {
+static void make_dense(case_tensor *of) {
     static const int order[] = {0, 1, 2, 3};
     order_dimensions(of, of->tensor.ndim, order);
 }
@@ -241,7 +166,7 @@ static void set_common_shape(prepared_vectors *p, const vector_case *c) {
 }
 
 /* A dense, transposed, strided or reversed matrix. */
-static void order_matrix(vector_tensor *of, vector_layout layout) {
+static void order_matrix(case_tensor *of, vector_layout layout) {
     static const int transposed[] = {1, 0};
     make_dense(of);
     if (layout == VECTORS_TRANSPOSED) {
@@ -257,7 +182,7 @@ static void order_matrix(vector_tensor *of, vector_layout layout) {
 
 /* A tensor of a number for each element of each row. `which` is the operand's, or the gradient's, which are at the
  * common shape. */
-static void place_elements(const prepared_vectors *p, vector_tensor *of, int which, int32_t dtype, bool is_output) {
+static void place_elements(const prepared_vectors *p, case_tensor *of, int which, int32_t dtype, bool is_output) {
     static const int turned[] = {0, 1, 3, 2}, scattered[] = {2, 0, 3, 1};
     const vector_layout layout = p->of.layout;
     int32_t first = 0;
@@ -291,7 +216,7 @@ static void place_elements(const prepared_vectors *p, vector_tensor *of, int whi
 }
 
 /* A tensor of a number for each row, or one that is broadcast to that. */
-static void place_rows(const prepared_vectors *p, vector_tensor *of, int32_t dtype) {
+static void place_rows(const prepared_vectors *p, case_tensor *of, int32_t dtype) {
     of->tensor.dtype = dtype;
     of->tensor.ndim = p->row_dimensions;
     of->rows = p->rows;
@@ -306,7 +231,7 @@ static void place_rows(const prepared_vectors *p, vector_tensor *of, int32_t dty
     place(p, of, 0);
 }
 
-static void place_weight(const prepared_vectors *p, vector_tensor *of, int32_t dtype) {
+static void place_weight(const prepared_vectors *p, case_tensor *of, int32_t dtype) {
     if (p->of.layout == VECTORS_OUTER) { /* (points) */
         of->tensor.dtype = dtype;
         of->tensor.ndim = 1;
@@ -319,7 +244,7 @@ static void place_weight(const prepared_vectors *p, vector_tensor *of, int32_t d
 }
 
 /* A number for each element, the same for all rows, however many dimensions a vector has. */
-static void place_class_weight(const prepared_vectors *p, vector_tensor *of, int32_t dtype) {
+static void place_class_weight(const prepared_vectors *p, case_tensor *of, int32_t dtype) {
     int64_t step = of->strides[0] = at_least_one(p->of.class_stride);
     of->tensor.dtype = dtype;
     of->tensor.ndim = 1;
@@ -332,7 +257,7 @@ static void place_class_weight(const prepared_vectors *p, vector_tensor *of, int
     }
 }
 
-static void place_one(const prepared_vectors *p, vector_tensor *of, int32_t dtype) {
+static void place_one(const prepared_vectors *p, case_tensor *of, int32_t dtype) {
     of->tensor.dtype = dtype;
     of->tensor.ndim = 0;
     of->rows = of->elements = 1;
@@ -340,18 +265,6 @@ static void place_one(const prepared_vectors *p, vector_tensor *of, int32_t dtyp
 }
 
 /* -------------------------------------------------------------- numbers -- */
-
-/* SplitMix64: a number from 0 to 1. */
-static double uniform(uint64_t *state) {
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
-}
-
-static double normal(uint64_t *state) {
-    return 2 * (uniform(state) + uniform(state) + uniform(state) + uniform(state) - 2);
-}
 
 /* Factors for rows of huge and of tiny numbers, by type. */
 static double factor_of(int32_t dtype, vector_data data, int64_t row) {
@@ -373,18 +286,18 @@ static number_kind kind_of(const vector_case *c) {
 
 /* What the operands have in common, and what an operand is by itself. */
 static double common_number(number_kind kind, int64_t row, uint64_t *state) {
-    const double u = uniform(state);
+    const double u = case_uniform(state);
     if (kind.of_tversky) {
         return row % 2 ? u : u > 0.6;
     }
-    return normal(state);
+    return case_normal(state);
 }
 
 static double own_number(number_kind kind, int operand, uint64_t *state) {
     if (kind.of_logits && operand == 0) {
-        return 3 * normal(state);
+        return 3 * case_normal(state);
     }
-    return kind.of_tversky ? uniform(state) : normal(state);
+    return kind.of_tversky ? case_uniform(state) : case_normal(state);
 }
 
 /* Logits that are near each other or far apart, with probabilities that vanish, and their offsets. */
@@ -487,7 +400,7 @@ static void fill_operands(prepared_vectors *p, const vector_case *c) {
         }
     }
     for (int64_t i = 0; c->class_weight && i < c->elements; i++) {
-        put_number(p, &p->operand[ONEPASS_CLASS_WEIGHT], 0, i, i % 13 == 12 ? 0 : 0.25 + uniform(&state));
+        put_number(p, &p->operand[ONEPASS_CLASS_WEIGHT], 0, i, i % 13 == 12 ? 0 : 0.25 + case_uniform(&state));
     }
 }
 
@@ -496,21 +409,21 @@ static void fill_rows(prepared_vectors *p, const vector_case *c) {
     for (int64_t row = 0; row < p->rows; row++) {
         const bool out = is_hidden(c, row);
         if (c->weight) {
-            put_number(p, &p->weight, row, 0, out ? NAN : row % 11 == 10 ? 0 : 0.25 + uniform(&state));
+            put_number(p, &p->weight, row, 0, out ? NAN : row % 11 == 10 ? 0 : 0.25 + case_uniform(&state));
         }
         if (c->mask) {
             *(unsigned char *)vector_address(p, &p->mask, row, 0) = out ? 0 : (unsigned char)(1 + row % 3);
         }
     }
     for (int64_t row = 0; c->upstream && row < (c->reduction == ONEPASS_NONE ? p->rows : 1); row++) {
-        put_number(p, &p->upstream, row, 0, uniform(&state) * 4 - 1);
+        put_number(p, &p->upstream, row, 0, case_uniform(&state) * 4 - 1);
     }
 }
 
 /* ----------------------------------------------------------- made ready -- */
 
-static double *doubles_of(prepared_vectors *p, int slot, const vector_tensor *of, int64_t rows, int64_t elements) {
-    double *numbers = allocate((size_t)(rows * elements) * sizeof *numbers);
+static double *doubles_of(prepared_vectors *p, int slot, const case_tensor *of, int64_t rows, int64_t elements) {
+    double *numbers = case_allocate((size_t)(rows * elements) * sizeof *numbers);
     for (int64_t row = 0; row < rows; row++) {
         for (int64_t i = 0; i < elements; i++) {
             numbers[row * elements + i] = vector_number(p, of, row, i);
@@ -550,7 +463,7 @@ static void ask(prepared_vectors *p, const vector_case *c) {
         q->upstream = doubles_of(p, 4, &p->upstream, c->reduction == ONEPASS_NONE ? p->rows : 1, 1);
     }
     if (c->mask) {
-        unsigned char *mask = allocate((size_t)p->rows);
+        unsigned char *mask = case_allocate((size_t)p->rows);
         for (int64_t row = 0; row < p->rows; row++) {
             mask[row] = *(unsigned char *)vector_address(p, &p->mask, row, 0);
         }
@@ -603,14 +516,12 @@ static void place_outputs(prepared_vectors *p, const vector_case *c) {
         p->call.value = &p->value.tensor;
     }
     for (int k = 0; k < vectors_of(c); k++) {
-        vector_tensor *gradient = &p->gradient[k];
+        case_tensor *gradient = &p->gradient[k];
         if (!c->gradient[k]) {
             continue;
         }
         if (c->in_place) {
-            *gradient = p->operand[k];
-            gradient->tensor.shape = gradient->shape;
-            gradient->tensor.strides = gradient->strides;
+            case_share(gradient, &p->operand[k]);
         } else {
             place_elements(p, gradient, k, c->gradient[k], true);
         }
@@ -656,8 +567,7 @@ static vector_case with_labels(vector_case c) {
 prepared_vectors *vector_case_prepare(const vector_case *given) {
     const bool has_labels = vector_loss_has_labels(given->loss) || vector_loss_has_label_lists(given->loss);
     const vector_case own = has_labels ? with_labels(*given) : *given, *c = &own;
-    prepared_vectors *p = allocate(sizeof *p);
-    memset(p, 0, sizeof *p);
+    prepared_vectors *p = case_allocate(sizeof *p);
     p->of = *c;
     p->rows = vector_case_rows(c);
     p->call = (onepass_call){.size = sizeof p->call,
@@ -684,8 +594,8 @@ enum {
     OUTPUTS = 2 + ORACLE_OPERANDS
 };
 
-static const vector_tensor *output_at(const prepared_vectors *p, int i) {
-    const vector_tensor *all[OUTPUTS] = {&p->value, &p->divided_by, &p->gradient[0], &p->gradient[1], &p->gradient[2]};
+static const case_tensor *output_at(const prepared_vectors *p, int i) {
+    const case_tensor *all[OUTPUTS] = {&p->value, &p->divided_by, &p->gradient[0], &p->gradient[1], &p->gradient[2]};
     return all[i]->memory ? all[i] : NULL;
 }
 
@@ -695,9 +605,9 @@ static bool is_in_place(const prepared_vectors *p, int i) {
 
 void vector_case_poison(prepared_vectors *p) {
     for (int i = 0; i < OUTPUTS; i++) {
-        const vector_tensor *output = output_at(p, i);
+        const case_tensor *output = output_at(p, i);
         if (output && !is_in_place(p, i)) {
-            memset(output->memory, POISON, output->bytes);
+            case_poison(output);
         }
     }
     for (int k = 0; p->of.in_place && k < vectors_of(&p->of); k++) {
@@ -707,26 +617,10 @@ void vector_case_poison(prepared_vectors *p) {
     }
 }
 
-/* The elements' bytes are made poison in a copy, in which then nothing else may be left. */
-static bool kept_fence(const prepared_vectors *p, const vector_tensor *of) {
-    unsigned char *copy = allocate(of->bytes);
-    bool kept = true;
-    memcpy(copy, of->memory, of->bytes);
-    for (int64_t i = 0; i < of->rows * of->elements; i++) {
-        const unsigned char *at = vector_address(p, of, i / of->elements, i % of->elements);
-        memset(copy + (at - of->memory), POISON, type_size(of->tensor.dtype));
-    }
-    for (size_t i = 0; i < of->bytes; i++) {
-        kept &= copy[i] == POISON;
-    }
-    free(copy);
-    return kept;
-}
-
 bool vector_case_kept_fences(const prepared_vectors *p) {
     for (int i = 0; i < OUTPUTS; i++) {
-        const vector_tensor *output = output_at(p, i);
-        if (output && !kept_fence(p, output)) {
+        const case_tensor *output = output_at(p, i);
+        if (output && !case_kept_fence(output)) {
             return false;
         }
     }
@@ -735,7 +629,7 @@ bool vector_case_kept_fences(const prepared_vectors *p) {
 
 uint64_t vector_case_hash(uint64_t hash, const prepared_vectors *p) {
     for (int i = 0; i < OUTPUTS; i++) {
-        const vector_tensor *of = output_at(p, i);
+        const case_tensor *of = output_at(p, i);
         for (int64_t k = 0; of && k < of->rows * of->elements; k++) {
             const void *at = vector_address(p, of, k / of->elements, k % of->elements);
             hash = (hash ^ oracle_load_bits(of->tensor.dtype, at)) * UINT64_C(0x100000001b3);
@@ -751,10 +645,10 @@ enum {
     TENSORS = 7 + OUTPUTS
 };
 
-vector_tensor *vector_case_tensor(prepared_vectors *p, int index) {
-    vector_tensor *all[TENSORS] = {&p->operand[0], &p->operand[1],  &p->operand[2],  &p->weight,
-                                   &p->mask,       &p->upstream,    &p->divisor,     &p->value,
-                                   &p->divided_by, &p->gradient[0], &p->gradient[1], &p->gradient[2]};
+case_tensor *vector_case_tensor(prepared_vectors *p, int index) {
+    case_tensor *all[TENSORS] = {&p->operand[0], &p->operand[1],  &p->operand[2],  &p->weight,
+                                 &p->mask,       &p->upstream,    &p->divisor,     &p->value,
+                                 &p->divided_by, &p->gradient[0], &p->gradient[1], &p->gradient[2]};
     for (int i = 0; i < TENSORS; i++) {
         const bool own = all[i]->memory && !(i >= TENSORS - ORACLE_OPERANDS && p->of.in_place);
         if (own && index-- == 0) {
@@ -765,7 +659,7 @@ vector_tensor *vector_case_tensor(prepared_vectors *p, int index) {
 }
 
 void vector_case_point(prepared_vectors *p, int index, unsigned char *copy) {
-    vector_tensor *of = vector_case_tensor(p, index);
+    case_tensor *of = vector_case_tensor(p, index);
     const ptrdiff_t at = (unsigned char *)of->tensor.data - of->memory;
     for (int k = 0; p->of.in_place && k < ORACLE_OPERANDS; k++) {
         if (of == &p->operand[k]) {
@@ -773,22 +667,6 @@ void vector_case_point(prepared_vectors *p, int index, unsigned char *copy) {
         }
     }
     of->tensor.data = copy + at;
-}
-
-bool vector_case_equal(const vector_tensor *expected, const unsigned char *got, char *text, size_t size) {
-    for (size_t i = 0; i < expected->bytes; i++) {
-        if (expected->memory[i] != got[i]) {
-            const size_t each = type_size(expected->tensor.dtype), first = i / each * each;
-            uint64_t a = 0, b = 0;
-            memcpy(&a, expected->memory + first, each);
-            memcpy(&b, got + first, each);
-            snprintf(text, size, "a tensor of %s, element %lld of its memory: expected %llx, got %llx",
-                     type_name(expected->tensor.dtype), (long long)(first / each) - (long long)(GUARD / each),
-                     (unsigned long long)a, (unsigned long long)b);
-            return false;
-        }
-    }
-    return true;
 }
 
 void vector_case_free(prepared_vectors *p) {

@@ -6,9 +6,7 @@
 #ifndef ONEPASS_TESTS_VECTOR_CASE_H
 #define ONEPASS_TESTS_VECTOR_CASE_H
 
-#include "oracle.h"
-
-#include <stdbool.h>
+#include "case_tensor.h"
 
 /* The common shape and the axis, and how the operands lie. */
 typedef enum vector_layout {
@@ -62,28 +60,14 @@ typedef struct vector_case {
     uint64_t seed;
 } vector_case;
 
-enum {
-    VECTOR_DIMENSIONS = 4
-};
-
-/* A tensor with memory of its own, poisoned, and guard bytes before and behind. */
-typedef struct vector_tensor {
-    onepass_tensor tensor;
-    int64_t shape[VECTOR_DIMENSIONS], strides[VECTOR_DIMENSIONS];
-    int64_t steps[VECTOR_DIMENSIONS]; /* strides at the common shape: 0 where it is repeated */
-    int64_t rows, elements;           /* that it has apart from each other, as an output */
-    unsigned char *memory;
-    size_t bytes;
-} vector_tensor;
-
 typedef struct prepared_vectors {
     vector_case of;
     int64_t rows;
     int32_t ndim, row_dimensions; /* of the common shape */
-    int64_t shape[VECTOR_DIMENSIONS];
+    int64_t shape[CASE_DIMENSIONS];
     onepass_call call;
-    vector_tensor operand[ORACLE_OPERANDS], weight, mask, upstream, divisor;
-    vector_tensor value, gradient[ORACLE_OPERANDS], divided_by;
+    case_tensor operand[ORACLE_OPERANDS], weight, mask, upstream, divisor;
+    case_tensor value, gradient[ORACLE_OPERANDS], divided_by;
     oracle_vectors question; /* with the numbers of the inputs; nothing is asked for yet */
     void *kept[6];           /* which the question points to */
 } prepared_vectors;
@@ -120,19 +104,15 @@ void vector_case_poison(prepared_vectors *prepared);
 bool vector_case_kept_fences(const prepared_vectors *prepared);
 
 /* An element. */
-void *vector_address(const prepared_vectors *prepared, const vector_tensor *of, int64_t row, int64_t element);
-double vector_number(const prepared_vectors *prepared, const vector_tensor *of, int64_t row, int64_t element);
+void *vector_address(const prepared_vectors *prepared, const case_tensor *of, int64_t row, int64_t element);
+double vector_number(const prepared_vectors *prepared, const case_tensor *of, int64_t row, int64_t element);
 
 /* The tensors that have memory of their own, inputs first; null beyond the last. */
-vector_tensor *vector_case_tensor(prepared_vectors *prepared, int index);
+case_tensor *vector_case_tensor(prepared_vectors *prepared, int index);
 
 /* Lets the call point into copies of the tensors' memory, each where it lies in the tensors' own: whoever runs a case
  * elsewhere copies them there and back. */
 void vector_case_point(prepared_vectors *prepared, int index, unsigned char *copy);
-
-/* Whether the memory of a tensor is what another run of the case has left, poison included; if not, says where they
- * first differ. */
-bool vector_case_equal(const vector_tensor *expected, const unsigned char *got, char *text, size_t size);
 
 /* A hash of the bits of all outputs, row by row: FNV-1a's step for each element, and a shift, since its product carries
  * upwards alone. */
