@@ -13,6 +13,7 @@
 
 #include <onepass.h>
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -242,6 +243,79 @@ static inline void run_cases(scene *(*make)(void), const argument_case *cases, s
             apply(s, &cases[i].edits[e], base);
         expect(s, &cases[i], whose);
     }
+}
+
+/* ---------------------------------------------------------------- parameters -- */
+
+static inline void expect_parameter(scene *s, const onepass_parameter_info *known, int32_t index, double parameter,
+                                    bool accepted) {
+    s->call.parameter[index] = parameter;
+    if (accepted)
+        CHECK(onepass_run(&s->call) == ONEPASS_OK, "%s, %s = %g: \"%s\"", s->call.loss, known->name, parameter,
+              onepass_message());
+    else
+        expect_refusal(onepass_run(&s->call), ONEPASS_INVALID_ARGUMENT, known->name, s->call.loss);
+}
+
+/* The list's word is the check's word: what it calls least or greatest is accepted, unless it says otherwise, what is
+ * beyond is not, and NaN never is. */
+static inline void expect_limits_of_parameters(scene *(*scene_of)(const onepass_loss_info *),
+                                               const onepass_loss_info *info) {
+    for (int32_t k = 0; k < info->parameter_count; k++) {
+        const onepass_parameter_info *parameter = &info->parameter[k];
+        const double least = parameter->minimum, greatest = parameter->maximum;
+        scene *s = scene_of(info);
+        s->call.loss = info->name;
+        s->call.parameter_count = k + 1;
+        for (int32_t j = 0; j < k; j++)
+            s->call.parameter[j] = info->parameter[j].default_value;
+        expect_parameter(s, parameter, k, parameter->default_value, true);
+        expect_parameter(s, parameter, k, least, !parameter->minimum_excluded);
+        expect_parameter(s, parameter, k, greatest, !parameter->maximum_excluded);
+        const bool is_choice = strcmp(parameter->name, "p") == 0 || strcmp(parameter->name, "swap") == 0;
+        expect_parameter(s, parameter, k, nextafter(greatest, -INFINITY), !is_choice); /* of one of two numbers */
+        expect_parameter(s, parameter, k, NAN, false);
+        if (!isinf(least))
+            expect_parameter(s, parameter, k, nextafter(least, -INFINITY), false);
+        if (!isinf(greatest))
+            expect_parameter(s, parameter, k, nextafter(greatest, INFINITY), false);
+    }
+}
+
+/* ---------------------------------------------------------------- overlaps -- */
+
+/* A part of the scene, and the operand, as a part, that a gradient may lie over. */
+typedef struct named_part {
+    const char *name;
+    size_t offset, over;
+} named_part;
+
+#define PART(name, part)                                                                                               \
+    { name, offsetof(scene, part), SIZE_MAX }
+#define GRADIENT(name, part, over)                                                                                     \
+    { name, offsetof(scene, part), offsetof(scene, over) }
+
+/* Every output over every other tensor, and over every other output. A gradient over its operand is in order; shifted
+ * by an element it is not. */
+static inline void expect_overlaps(scene *(*make)(void), const named_part *outputs, size_t output_count,
+                                   const named_part *inputs, size_t input_count) {
+    for (size_t i = 0; i < output_count; i++)
+        for (size_t k = 0; k < output_count + input_count; k++) {
+            const named_part *other = k < output_count ? &outputs[k] : &inputs[k - output_count];
+            if (k == i)
+                continue;
+            scene *s = make();
+            s->call.divisor_tensor = &s->divisor.tensor;
+            unsigned char *memory = ((part *)((char *)s + other->offset))->memory;
+            ((part *)((char *)s + outputs[i].offset))->tensor.data =
+                memory + (other->offset == outputs[i].over ? sizeof(float) : 0);
+            memcpy(&before, s, sizeof before);
+            expect_refusal(onepass_run(&s->call), ONEPASS_INVALID_MEMORY, "overlaps", outputs[i].name);
+            CHECK(sentence_has(onepass_message(), outputs[i].name), "%s over %s: the message does not name it: \"%s\"",
+                  outputs[i].name, other->name, onepass_message());
+            CHECK(memcmp(&before, s, sizeof before) == 0, "%s over %s: something was written", outputs[i].name,
+                  other->name);
+        }
 }
 
 #endif

@@ -122,42 +122,13 @@ static void test_list_of_losses(void) {
     HOLDS(strcmp(onepass_loss_named("mse")->operand[0], "prediction") == 0);
 }
 
-/* Whether the call of a scene is accepted with that parameter. */
-static void expect_parameter(scene *s, const onepass_parameter_info *known, int32_t index, double parameter,
-                             bool accepted) {
-    s->call.parameter[index] = parameter;
-    if (accepted)
-        CHECK(onepass_run(&s->call) == ONEPASS_OK, "%s, %s = %g: \"%s\"", s->call.loss, known->name, parameter,
-              onepass_message());
-    else
-        expect_refusal(onepass_run(&s->call), ONEPASS_INVALID_ARGUMENT, known->name, s->call.loss);
+static scene *scene_of(const onepass_loss_info *info) {
+    return info->operand_count > ONEPASS_THIRD ? third_scene() : good_scene();
 }
 
-/* The list's word is the check's word: what it calls least or greatest is accepted, unless it says otherwise, what is
- * beyond is not, and NaN never is. */
 static void test_limits_of_parameters(void) {
-    for (int32_t i = 0; onepass_loss_at(i) != NULL; i++) {
-        const onepass_loss_info *info = onepass_loss_at(i);
-        for (int32_t k = 0; k < info->parameter_count; k++) {
-            const onepass_parameter_info *parameter = &info->parameter[k];
-            const double least = parameter->minimum, greatest = parameter->maximum;
-            scene *s = info->operand_count > ONEPASS_THIRD ? third_scene() : good_scene();
-            s->call.loss = info->name;
-            s->call.parameter_count = k + 1;
-            for (int32_t j = 0; j < k; j++)
-                s->call.parameter[j] = info->parameter[j].default_value;
-            expect_parameter(s, parameter, k, parameter->default_value, true);
-            expect_parameter(s, parameter, k, least, !parameter->minimum_excluded);
-            expect_parameter(s, parameter, k, nextafter(least, INFINITY), true);
-            expect_parameter(s, parameter, k, greatest, !parameter->maximum_excluded);
-            expect_parameter(s, parameter, k, nextafter(greatest, -INFINITY), true);
-            expect_parameter(s, parameter, k, NAN, false);
-            if (!isinf(least))
-                expect_parameter(s, parameter, k, nextafter(least, -INFINITY), false);
-            if (!isinf(greatest))
-                expect_parameter(s, parameter, k, nextafter(greatest, INFINITY), false);
-        }
-    }
+    for (int32_t i = 0; onepass_loss_at(i) != NULL; i++)
+        expect_limits_of_parameters(scene_of, onepass_loss_at(i));
 }
 
 static void test_machine(void) {

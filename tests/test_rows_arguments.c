@@ -293,43 +293,18 @@ static const argument_case pairwise_cases[] = {
 
 /* ---------------------------------------------------------------- overlaps -- */
 
-/* Every output over every other tensor, and over every other output. */
 static void test_overlaps(void) {
-    static const struct {
-        const char *name;
-        size_t part;
-    } outputs[] = {{"value", offsetof(scene, value)},
-                   {"gradient[0]", offsetof(scene, gradient_p)},
-                   {"log_sum_exp", offsetof(scene, log_sum_exp)},
-                   {"predicted", offsetof(scene, predicted)},
-                   {"row_state", offsetof(scene, row_state)},
-                   {"divided_by", offsetof(scene, divided_by)}},
-      inputs[] = {{"input", offsetof(scene, prediction)},
-                  {"target", offsetof(scene, target)},
-                  {"class_weight", offsetof(scene, third)},
-                  {"weight", offsetof(scene, weight)},
-                  {"mask", offsetof(scene, mask)},
-                  {"upstream", offsetof(scene, upstream)},
-                  {"divisor_tensor", offsetof(scene, divisor)}};
-    for (size_t i = 0; i < COUNT(outputs); i++)
-        for (size_t k = 0; k < COUNT(outputs) + COUNT(inputs); k++) {
-            const bool is_output = k < COUNT(outputs);
-            if (k == i)
-                continue;
-            scene *s = label_scene();
-            s->call.divisor_tensor = &s->divisor.tensor;
-            part *output = (part *)((char *)s + outputs[i].part);
-            part *other = (part *)((char *)s + (is_output ? outputs[k].part : inputs[k - COUNT(outputs)].part));
-            /* A gradient over its operand is in order; shifted by an element it is not. */
-            output->tensor.data = other->memory;
-            if (output == &s->gradient_p && other == &s->prediction)
-                output->tensor.data = other->memory + sizeof(float);
-            memcpy(&before, s, sizeof before);
-            expect_refusal(onepass_run(&s->call), ONEPASS_INVALID_MEMORY, "overlaps", outputs[i].name);
-            CHECK(sentence_has(onepass_message(), outputs[i].name),
-                  "%s over another: the message does not name it: \"%s\"", outputs[i].name, onepass_message());
-            CHECK(memcmp(&before, s, sizeof before) == 0, "%s over another: something was written", outputs[i].name);
-        }
+    static const named_part outputs[] = {PART("value", value),
+                                         GRADIENT("gradient[0]", gradient_p, prediction),
+                                         PART("log_sum_exp", log_sum_exp),
+                                         PART("predicted", predicted),
+                                         PART("row_state", row_state),
+                                         PART("divided_by", divided_by)},
+                            inputs[] = {
+                                PART("input", prediction),      PART("target", target), PART("class_weight", third),
+                                PART("weight", weight),         PART("mask", mask),     PART("upstream", upstream),
+                                PART("divisor_tensor", divisor)};
+    expect_overlaps(label_scene, outputs, COUNT(outputs), inputs, COUNT(inputs));
 }
 
 /* A row's state that is an input must not be an output. */
@@ -345,17 +320,10 @@ static void test_state_as_input(void) {
 
 /* ---------------------------------------------------------------- parameters -- */
 
-static void expect_parameter(scene *s, const onepass_parameter_info *known, int32_t index, double parameter,
-                             bool accepted) {
-    s->call.parameter[index] = parameter;
-    if (accepted)
-        CHECK(onepass_run(&s->call) == ONEPASS_OK, "%s, %s = %g: \"%s\"", s->call.loss, known->name, parameter,
-              onepass_message());
-    else
-        expect_refusal(onepass_run(&s->call), ONEPASS_INVALID_ARGUMENT, known->name, s->call.loss);
+static scene *scene_of(const onepass_loss_info *info) {
+    return info->over_rows == ONEPASS_CLASS_PROBABILITIES ? probability_scene() : picked_scene();
 }
 
-/* The list's word is the check's word. */
 static void test_limits_of_parameters(void) {
     int32_t count = 0;
     for (const onepass_loss_info *info; (info = onepass_row_loss_at(count)) != NULL; count++) {
@@ -363,23 +331,7 @@ static void test_limits_of_parameters(void) {
         HOLDS(info->over_rows == ONEPASS_CLASS_INDEX || info->over_rows == ONEPASS_CLASS_PROBABILITIES);
         HOLDS(info->operand_count == 3 && strcmp(info->operand[0], "input") == 0);
         HOLDS(info->meaning[0] != '\0' && info->value[0] != '\0' && info->slope[0] != '\0');
-        for (int32_t k = 0; k < info->parameter_count; k++) {
-            const onepass_parameter_info *parameter = &info->parameter[k];
-            const double least = parameter->minimum, greatest = parameter->maximum;
-            scene *s = info->over_rows == ONEPASS_CLASS_PROBABILITIES ? probability_scene() : picked_scene();
-            s->call.loss = info->name;
-            s->call.parameter_count = k + 1;
-            for (int32_t j = 0; j < k; j++)
-                s->call.parameter[j] = info->parameter[j].default_value;
-            expect_parameter(s, parameter, k, parameter->default_value, true);
-            expect_parameter(s, parameter, k, least, !parameter->minimum_excluded);
-            expect_parameter(s, parameter, k, greatest, !parameter->maximum_excluded);
-            expect_parameter(s, parameter, k, nextafter(greatest, -INFINITY), true);
-            expect_parameter(s, parameter, k, NAN, false);
-            expect_parameter(s, parameter, k, nextafter(least, -INFINITY), false);
-            if (!isinf(greatest))
-                expect_parameter(s, parameter, k, nextafter(greatest, INFINITY), false);
-        }
+        expect_limits_of_parameters(scene_of, info);
     }
     HOLDS(count >= 4);
     HOLDS(onepass_row_loss_at(-1) == NULL && onepass_row_loss_at(INT32_MAX) == NULL);

@@ -429,41 +429,15 @@ static const argument_case shape_cases[] = {
 
 /* ---------------------------------------------------------------- overlaps -- */
 
-/* Every output over every other tensor, and over every other output. */
 static void test_overlaps(void) {
-    static const struct {
-        const char *name;
-        size_t part;
-    } outputs[] = {{"value", offsetof(scene, value)},
-                   {"gradient[0]", offsetof(scene, gradient_p)},
-                   {"gradient[1]", offsetof(scene, gradient_t)},
-                   {"gradient[2]", offsetof(scene, gradient_v)},
-                   {"divided_by", offsetof(scene, divided_by)}},
-      inputs[] = {{"anchor", offsetof(scene, prediction)},
-                  {"positive", offsetof(scene, target)},
-                  {"negative", offsetof(scene, third)},
-                  {"weight", offsetof(scene, weight)},
-                  {"mask", offsetof(scene, mask)},
-                  {"upstream", offsetof(scene, upstream)},
-                  {"divisor_tensor", offsetof(scene, divisor)}};
-    for (size_t i = 0; i < COUNT(outputs); i++)
-        for (size_t k = 0; k < COUNT(outputs) + COUNT(inputs); k++) {
-            const bool is_output = k < COUNT(outputs);
-            if (k == i)
-                continue;
-            scene *s = triplet_scene();
-            s->call.divisor_tensor = &s->divisor.tensor;
-            part *output = (part *)((char *)s + outputs[i].part);
-            part *other = (part *)((char *)s + (is_output ? outputs[k].part : inputs[k - COUNT(outputs)].part));
-            /* A gradient over its operand is in order; shifted by an element it is not. */
-            const bool is_own = !is_output && i <= 3 && k - COUNT(outputs) + 1 == i;
-            output->tensor.data = other->memory + (is_own ? sizeof(float) : 0);
-            memcpy(&before, s, sizeof before);
-            expect_refusal(onepass_run(&s->call), ONEPASS_INVALID_MEMORY, "overlaps", outputs[i].name);
-            CHECK(sentence_has(onepass_message(), outputs[i].name),
-                  "%s over another: the message does not name it: \"%s\"", outputs[i].name, onepass_message());
-            CHECK(memcmp(&before, s, sizeof before) == 0, "%s over another: something was written", outputs[i].name);
-        }
+    static const named_part outputs[] = {PART("value", value), GRADIENT("gradient[0]", gradient_p, prediction),
+                                         GRADIENT("gradient[1]", gradient_t, target),
+                                         GRADIENT("gradient[2]", gradient_v, third), PART("divided_by", divided_by)},
+                            inputs[] = {
+                                PART("anchor", prediction),     PART("positive", target), PART("negative", third),
+                                PART("weight", weight),         PART("mask", mask),       PART("upstream", upstream),
+                                PART("divisor_tensor", divisor)};
+    expect_overlaps(triplet_scene, outputs, COUNT(outputs), inputs, COUNT(inputs));
 }
 
 /* ---------------------------------------------------------------- messages -- */
@@ -476,29 +450,26 @@ static void test_advice(void) {
     CHECK(!sentence_has(onepass_message(), "probabilities"), "a target of floats: \"%s\"", onepass_message());
 }
 
+/* A parameter that is nearly what it may be is told apart from it. */
+static void test_digits(void) {
+    scene *s = triplet_scene();
+    s->call.parameter_count = 2;
+    s->call.parameter[1] = nextafter(2, 0);
+    expect_refusal(onepass_run(&s->call), ONEPASS_INVALID_ARGUMENT, "p of|is 1.9999999999999998|1 or 2", "nearly 2");
+    s->call.parameter[1] = 1.7;
+    expect_refusal(onepass_run(&s->call), ONEPASS_INVALID_ARGUMENT, "p of|is 1.7;|1 or 2", "1.7");
+}
+
 /* ---------------------------------------------------------------- parameters -- */
 
 static scene *scene_of(const onepass_loss_info *info) {
-    scene *s = strcmp(info->name, "multi_margin") == 0        ? label_scene()
-               : strcmp(info->name, "multilabel_margin") == 0 ? label_list_scene()
-               : info->operand_count == 2                     ? pair_scene()
-               : strcmp(info->name, "cosine_embedding") == 0  ? embedding_scene()
-                                                              : triplet_scene();
-    s->call.loss = info->name;
-    return s;
+    return strcmp(info->name, "multi_margin") == 0        ? label_scene()
+           : strcmp(info->name, "multilabel_margin") == 0 ? label_list_scene()
+           : info->operand_count == 2                     ? pair_scene()
+           : strcmp(info->name, "cosine_embedding") == 0  ? embedding_scene()
+                                                          : triplet_scene();
 }
 
-static void expect_parameter(scene *s, const onepass_parameter_info *known, int32_t index, double parameter,
-                             bool accepted) {
-    s->call.parameter[index] = parameter;
-    if (accepted)
-        CHECK(onepass_run(&s->call) == ONEPASS_OK, "%s, %s = %g: \"%s\"", s->call.loss, known->name, parameter,
-              onepass_message());
-    else
-        expect_refusal(onepass_run(&s->call), ONEPASS_INVALID_ARGUMENT, known->name, s->call.loss);
-}
-
-/* The list's word is the check's word. */
 static void test_limits_of_parameters(void) {
     int32_t count = 0;
     for (const onepass_loss_info *info; (info = onepass_vector_loss_at(count)) != NULL; count++) {
@@ -508,21 +479,7 @@ static void test_limits_of_parameters(void) {
         HOLDS(info->meaning[0] != '\0' && info->value[0] != '\0' && info->slope[0] != '\0');
         for (int32_t k = 0; k < info->operand_count; k++)
             HOLDS(info->operand[k][0] != '\0');
-        for (int32_t k = 0; k < info->parameter_count; k++) {
-            const onepass_parameter_info *parameter = &info->parameter[k];
-            const double least = parameter->minimum, greatest = parameter->maximum;
-            scene *s = scene_of(info);
-            s->call.parameter_count = k + 1;
-            for (int32_t j = 0; j < k; j++)
-                s->call.parameter[j] = info->parameter[j].default_value;
-            expect_parameter(s, parameter, k, parameter->default_value, true);
-            expect_parameter(s, parameter, k, least, !parameter->minimum_excluded);
-            expect_parameter(s, parameter, k, greatest, !parameter->maximum_excluded);
-            expect_parameter(s, parameter, k, NAN, false);
-            expect_parameter(s, parameter, k, nextafter(least, -INFINITY), false);
-            if (!isinf(greatest))
-                expect_parameter(s, parameter, k, nextafter(greatest, INFINITY), false);
-        }
+        expect_limits_of_parameters(scene_of, info);
     }
     HOLDS(count >= 6);
     HOLDS(onepass_vector_loss_at(-1) == NULL && onepass_vector_loss_at(INT32_MAX) == NULL);
@@ -545,6 +502,7 @@ int main(void) {
     run_cases(triplet_scene, triplet_cases, COUNT(triplet_cases), 0, "");
     test_overlaps();
     test_advice();
+    test_digits();
     test_limits_of_parameters();
     return check_finish();
 }
