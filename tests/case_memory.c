@@ -460,6 +460,23 @@ prepared_case *case_prepare(const test_case *c) {
     return prepared;
 }
 
+test_case case_dense(const char *group, const char *loss, int32_t dtype, int64_t count) {
+    return (test_case){.group = group,
+                       .loss = loss,
+                       .prediction = dtype,
+                       .target = dtype,
+                       .gradient = dtype,
+                       .value = dtype,
+                       .upstream_dtype = dtype,
+                       .weight_dtype = dtype,
+                       .reduction = ONEPASS_MEAN,
+                       .wanted = WANT_VALUE,
+                       .layout = LAYOUT_DENSE,
+                       .rows = 1,
+                       .columns = count,
+                       .data = DATA_NORMAL};
+}
+
 int case_in_double(const test_case *c) {
     const int has_third = oracle_loss_named(c->loss)->operand_count > ONEPASS_THIRD;
     return c->prediction == ONEPASS_F64 || c->target == ONEPASS_F64 || (has_third && c->third_dtype == ONEPASS_F64) ||

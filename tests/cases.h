@@ -111,6 +111,9 @@ typedef struct test_case {
     uint64_t seed;
 } test_case;
 
+/* The mean of dense tensors of one type, its value alone: what most cases begin with. */
+test_case case_dense(const char *group, const char *loss, int32_t dtype, int64_t count);
+
 /* --------------------------------------------------------------- memory -- */
 
 enum {

@@ -107,20 +107,13 @@ static expectation expect_case(const test_case *c) {
 }
 
 static test_case case_of(const char *loss, int32_t dtype, int32_t data, int32_t reduction, int64_t count) {
-    return (test_case){.group = "environment",
-                       .loss = loss,
-                       .prediction = dtype,
-                       .target = dtype,
-                       .gradient = dtype,
-                       .value = dtype,
-                       .upstream_dtype = dtype,
-                       .reduction = reduction,
-                       .wanted = WANT_ALL,
-                       .rows = 1,
-                       .columns = count,
-                       .data = data,
-                       .upstream = UPSTREAM_OTHER,
-                       .seed = 8};
+    test_case c = case_dense("environment", loss, dtype, count);
+    c.reduction = reduction;
+    c.wanted = WANT_ALL;
+    c.data = data;
+    c.upstream = UPSTREAM_OTHER;
+    c.seed = 8;
+    return c;
 }
 
 static expectation expect(const char *loss, int32_t dtype, int32_t data, int32_t reduction, int64_t count) {

@@ -563,25 +563,18 @@ static void test_over_elements(void) {
                 if (!is_taken(turn)) {
                     continue;
                 }
-                const test_case c = {.group = "over elements",
-                                     .loss = oracle_loss_at(l)->name,
-                                     .prediction = dtype,
-                                     .target = dtype,
-                                     .gradient = dtype,
-                                     .value = dtype,
-                                     .upstream_dtype = dtype,
-                                     .reduction = ONEPASS_MEAN,
-                                     .wanted = WANT_ALL,
-                                     .upstream = UPSTREAM_OTHER,
-                                     .rows = 3,
-                                     .columns = turn % 5 ? 127 : 3001,
-                                     .weight = lies[beside / 3],
-                                     .weight_dtype = turn % 7 ? dtype : ONEPASS_F64,
-                                     .weights = turn % WEIGHTS_COUNT,
-                                     .mask = lies[beside % 3],
-                                     .masks = turn / 2 % MASKS_COUNT,
-                                     .threads = turn % 3,
-                                     .seed = (uint64_t)turn};
+                test_case c = case_dense("over elements", oracle_loss_at(l)->name, dtype, turn % 5 ? 127 : 3001);
+                c.wanted = WANT_ALL;
+                c.upstream = UPSTREAM_OTHER;
+                c.rows = 3;
+                c.data = DATA_UNIFORM;
+                c.weight = lies[beside / 3];
+                c.weight_dtype = turn % 7 ? dtype : ONEPASS_F64;
+                c.weights = turn % WEIGHTS_COUNT;
+                c.mask = lies[beside % 3];
+                c.masks = turn / 2 % MASKS_COUNT;
+                c.threads = turn % 3;
+                c.seed = (uint64_t)turn;
                 prepared_case *expected = case_prepare(&c), *got = case_prepare(&c);
                 char difference[160], text[512];
                 case_describe(&c, text, sizeof text);

@@ -272,21 +272,14 @@ static void sweep_fast_paths(const char *loss, int32_t dtype, int64_t rows, int6
     for (int i = 0; i < (swept ? COUNT(layouts) : 1); i++) {
         for (int32_t reduction = ONEPASS_MEAN; reduction <= ONEPASS_NONE; reduction++) {
             for (int32_t wanted = 1; wanted <= WANT_ALL; wanted++, turn++) {
-                const test_case c = {.group = "fast paths",
-                                     .loss = loss,
-                                     .prediction = dtype,
-                                     .target = dtype,
-                                     .gradient = dtype,
-                                     .value = dtype,
-                                     .upstream_dtype = turn % 2 ? ONEPASS_F32 : dtype,
-                                     .reduction = reduction,
-                                     .wanted = wanted,
-                                     .upstream = turn / 2 % 4,
-                                     .layout = case_layout_named(layouts[i]),
-                                     .rows = rows,
-                                     .columns = columns,
-                                     .data = DATA_NORMAL,
-                                     .seed = (uint64_t)turn};
+                test_case c = case_dense("fast paths", loss, dtype, columns);
+                c.upstream_dtype = turn % 2 ? ONEPASS_F32 : dtype;
+                c.reduction = reduction;
+                c.wanted = wanted;
+                c.upstream = turn / 2 % 4;
+                c.layout = case_layout_named(layouts[i]);
+                c.rows = rows;
+                c.seed = (uint64_t)turn;
                 /* A mean of one output or two has the kernels that matter most, so none of these is left out. */
                 if ((swept && turn % step == 0) || (reduction == ONEPASS_MEAN && wanted <= 3)) {
                     run_case(&c, NULL, 0, (uint64_t)turn);
@@ -294,25 +287,6 @@ static void sweep_fast_paths(const char *loss, int32_t dtype, int64_t rows, int6
             }
         }
     }
-}
-
-/* A mean's value of dense tensors of one type. */
-static test_case dense_case(const char *group, const char *loss, int32_t dtype, int64_t columns, int turn) {
-    return (test_case){.group = group,
-                       .loss = loss,
-                       .prediction = dtype,
-                       .target = dtype,
-                       .gradient = dtype,
-                       .value = dtype,
-                       .upstream_dtype = dtype,
-                       .reduction = ONEPASS_MEAN,
-                       .wanted = WANT_VALUE,
-                       .layout = LAYOUT_DENSE,
-                       .rows = 1,
-                       .columns = columns,
-                       .data = DATA_NORMAL,
-                       .weight_dtype = dtype,
-                       .seed = (uint64_t)turn};
 }
 
 /* By the number of the turn: weights, a mask, or both. */
@@ -327,7 +301,8 @@ static void give_factors(test_case *c, int turn) {
 static void sweep_weighted(const char *loss, int32_t dtype, int64_t columns, bool by_one_warp) {
     const cuda_shape one_warp = {.warps = 1, .tiles_per_block = 4, .kernels = CUDA_LARGE_KERNELS};
     for (int turn = 0; turn < 12; turn++) {
-        test_case c = dense_case("weighted", loss, dtype, columns, turn);
+        test_case c = case_dense("weighted", loss, dtype, columns);
+        c.seed = (uint64_t)turn;
         give_factors(&c, turn);
         c.reduction = turn % 4 == 3 ? ONEPASS_SUM : ONEPASS_MEAN;
         c.wanted = turn / 3 % 2 ? WANT_VALUE | WANT_PREDICTION : WANT_VALUE;
@@ -347,13 +322,15 @@ static void sweep_tiny(const char *loss, int32_t dtype) {
     static const int64_t columns[] = {256, 1024, 512, 768, 8192, 2048, 3072};
     static const int64_t mean_columns[] = {1024, 768, 256, 3072, 8192, 2048, 5120, 1024, 4096};
     for (int turn = 0; turn < COUNT(columns); turn++) {
-        test_case c = dense_case("tiny", loss, dtype, columns[turn], turn);
+        test_case c = case_dense("tiny", loss, dtype, columns[turn]);
+        c.seed = (uint64_t)turn;
         c.reduction = turn % 3 ? ONEPASS_MEAN : ONEPASS_SUM;
         c.wanted = turn % 2 && turn < 5 ? WANT_VALUE | WANT_PREDICTION : WANT_VALUE;
         run_case(&c, NULL, 0, (uint64_t)turn);
     }
     for (int turn = 0; turn < COUNT(mean_columns); turn++) {
-        test_case c = dense_case("tiny means", loss, dtype, mean_columns[turn], turn);
+        test_case c = case_dense("tiny means", loss, dtype, mean_columns[turn]);
+        c.seed = (uint64_t)turn;
         give_factors(&c, turn);
         c.weights = WEIGHTS_SIGNED;
         c.masks = turn % 2 ? MASKS_OVER_NAN : MASKS_HALF;
