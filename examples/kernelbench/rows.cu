@@ -8,8 +8,8 @@
 #include "cuda/row_kernel.h"
 #include "cuda/rows/weights.h"
 
-/* The kernels that compute the mean of floats, of the header's first loss, as kernels.def has them, and no others. */
-#define ONLY_cross_entropy(name, target)                                                                               \
+/* The kernels that compute the mean of floats, as kernels.def has them, and no others. */
+#define ROW_LOSS(name, target, ...)                                                                                    \
     ROW_LOSS_TYPE(name, target)                                                                                        \
     MAKE_ROW_KERNEL(name, rows_any, row, 4, 3)                                                                         \
     MAKE_ROW_KERNEL(name, rows_forward, row, 4, 8)                                                                     \
@@ -19,8 +19,6 @@
     MAKE_ROW_KERNEL(name, rows_aside_wide, row, 32, 1)                                                                 \
     MAKE_ROW_KERNEL(name, rows_few_forward, row, 4, 6)                                                                 \
     MAKE_ROW_KERNEL(name, rows_fewer_forward, row, 4, 8)
-#define ONLY_cross_entropy_with_probabilities(name, target)
-#define ROW_LOSS(name, target, ...) ONLY_##name(name, target)
 #include ONEPASS_UNIT_HEADER
 #undef ROW_LOSS
 
