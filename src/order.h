@@ -278,53 +278,63 @@ ALWAYS_INLINE double order_load_wide(const void *sum, int lane) {
 
 /* Step 4. The halves from 64 down to 16 act on 16 columns of lanes that do not
  * meet, so each column is added in registers before the next is begun. */
+ALWAYS_INLINE double order_columns(const double *column) {
+    double last[4];
+    for (int l = 0; l < 4; l++)
+        last[l] = (column[l] + column[l + 8]) + (column[l + 4] + column[l + 12]);
+    return (last[0] + last[2]) + (last[1] + last[3]);
+}
+
 ALWAYS_INLINE double order_lanes_of(order_load *load, const void *sum) {
-    double column[16], last[4];
+    double column[16];
     for (int l = 0; l < 16; l++) {
         const double q0 = load(sum, l), q1 = load(sum, l + 16), q2 = load(sum, l + 32), q3 = load(sum, l + 48);
         const double q4 = load(sum, l + 64), q5 = load(sum, l + 80), q6 = load(sum, l + 96), q7 = load(sum, l + 112);
         column[l] = ((q0 + q4) + (q2 + q6)) + ((q1 + q5) + (q3 + q7));
     }
-    for (int l = 0; l < 4; l++)
-        last[l] = (column[l] + column[l + 8]) + (column[l + 4] + column[l + 12]);
-    return (last[0] + last[2]) + (last[1] + last[3]);
+    return order_columns(column);
 }
 
 ALWAYS_INLINE double order_lanes(const real *sum) {
     return order_lanes_of(order_load_real, sum);
 }
 
-/* Steps 3 and 4 for terms that are doubles, whatever `real` is, in the first 1, 2, 4 or all 8 lines of a tile. The
- * other lines are +0, and adding that is left of them. */
-ALWAYS_INLINE double order_wide_lines(const double *term, int lines) {
-    _Alignas(64) double sum[ORDER_LANES];
-    const int64_t line = ORDER_LANES;
-    if (lines == 1)
-        ORDER_EACH_LANE(sum[lane] = term[lane] + 0)
-    else if (lines == 2)
-        ORDER_EACH_LANE(sum[lane] = (term[lane] + term[lane + line]) + 0)
-    else if (lines == 4)
-        ORDER_EACH_LANE(sum[lane] =
-                            ((term[lane] + term[lane + line]) + (term[lane + 2 * line] + term[lane + 3 * line])) + 0)
-    else
-        ORDER_EACH_LANE(
-            sum[lane] =
-                ((term[lane] + term[lane + line]) + (term[lane + 2 * line] + term[lane + 3 * line])) +
-                ((term[lane + 4 * line] + term[lane + 5 * line]) + (term[lane + 6 * line] + term[lane + 7 * line])))
-    return order_lanes_of(order_load_wide, sum);
+/* A lane's terms in two lines, or in a tile. */
+ALWAYS_INLINE double order_load_two(const void *term, int lane) {
+    const double *own = (const double *)term + lane;
+    return own[0] + own[ORDER_LANES];
 }
 
-/* The same for no more terms than half a line has: a power of two of them, which ends with +0. The lanes beyond would
- * add +0 to these, once for all. */
+ALWAYS_INLINE double order_load_tile(const void *term, int lane) {
+    const double *own = (const double *)term + lane;
+    return (order_load_two(own, 0) + order_load_two(own, 2 * ORDER_LANES)) +
+           (order_load_two(own, 4 * ORDER_LANES) + order_load_two(own, 6 * ORDER_LANES));
+}
+
+/* Steps 3 and 4 for terms that are doubles, whatever `real` is, in the first, the first two or all 8 lines of a tile.
+ * The other lines are +0. All that adding this does, anywhere in the tree, is that a sum is not -0: that is left for
+ * the end. */
+ALWAYS_INLINE double order_wide_lines(const double *term, int lines) {
+    if (lines == 1)
+        return order_lanes_of(order_load_wide, term) + 0;
+    if (lines == 2)
+        return order_lanes_of(order_load_two, term) + 0;
+    return order_lanes_of(order_load_tile, term);
+}
+
+/* The same for no more terms than half a line has: 16, 32 or 64, which end with +0. */
 ALWAYS_INLINE double order_wide_few(const double *term, int lanes) {
-    double sum[ORDER_LANES / 2];
-    sum[0] = term[0] + 0;
-    for (int lane = 1; lane < lanes; lane++)
-        sum[lane] = term[lane] + 0;
-    for (int half = lanes / 2; half > 0; half /= 2)
-        for (int lane = 0; lane < half; lane++)
-            sum[lane] = sum[lane] + sum[lane + half];
-    return sum[0];
+    double column[16];
+    if (lanes == 16)
+        return order_columns(term) + 0;
+    if (lanes == 32) {
+        for (int l = 0; l < 16; l++)
+            column[l] = term[l] + term[l + 16];
+    } else {
+        for (int l = 0; l < 16; l++)
+            column[l] = (term[l] + term[l + 32]) + (term[l + 16] + term[l + 48]);
+    }
+    return order_columns(column) + 0;
 }
 
 /* The same for terms that are `real`, in a whole tile. */

@@ -10,8 +10,9 @@
 typedef struct vector_tile {
     const real *operand[MOST_OPERANDS]; /* those that the loss does not have are another's */
     int64_t count;
-    int64_t own;    /* element of a loss with labels, if it is one of these, ... */
-    real own_score; /* ... which stands beside each of them */
+    bool has_slopes; /* else sums that are for slopes alone may be left out, as 0 */
+    int64_t own;     /* element of a loss with labels, if it is one of these, ... */
+    real own_score;  /* ... which stands beside each of them */
     double parameter[ONEPASS_MAX_PARAMETERS];
 } vector_tile;
 

@@ -67,6 +67,7 @@ static int gradient_count(const job *job) {
 
 static void begin_tiles(const job *job, vector_tile *tile, vector_buffers *buffers) {
     memcpy(tile->parameter, job->parameter, sizeof tile->parameter);
+    tile->has_slopes = gradient_count(job) > 0;
     for (int k = 0; k < MOST_OPERANDS; k++)
         buffers->constant[k] = NULL;
 }
@@ -289,6 +290,13 @@ static __attribute__((noinline)) void sum_elements(const job *job, const vector_
     order_nodes nodes[VECTOR_MOST_SUMS];
     double sum[VECTOR_MOST_SUMS];
     begin_tiles(job, &tile, &buffers);
+    if (share->end_tile == 1) { /* the sums of a tile alone are those of its row */
+        gather_elements(job, known, kept, &own, 0, first, end, false, &tile, &buffers);
+        loss->sums(&tile, sum);
+        for (int k = 0; k < job->loss->sums; k++)
+            *share->node[k] = sum[k];
+        return;
+    }
     for (int k = 0; k < job->loss->sums; k++)
         order_begin_nodes(&nodes[k], share->level, share->node[k]);
     for (int64_t i = share->first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {

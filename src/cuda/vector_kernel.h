@@ -23,6 +23,7 @@
 #define VECTOR_KERNELS_CARRIED CUDA_CARRIED_KERNELS_F32
 #endif
 #define VECTOR_KERNELS_LONG     VECTOR_KERNELS_SHORT
+#define VECTOR_KERNELS_PRODUCTS VECTOR_KERNELS_SHORT
 #define VECTOR_KERNELS_LABELLED VECTOR_KERNELS_SHORT
 /* Pairs of elements are work enough to hide how they lie. */
 #define VECTOR_KERNELS_MULTILABEL CUDA_VECTOR_KERNELS_F64
@@ -30,6 +31,7 @@
 /* Whoever computes long hides it behind more warps. */
 #define MORE_BLOCKS_SHORT      0
 #define MORE_BLOCKS_LONG       1
+#define MORE_BLOCKS_PRODUCTS   0
 #define MORE_BLOCKS_SOFTMAX    0
 #define MORE_BLOCKS_CARRIED    0
 #define MORE_BLOCKS_LABELLED   0
@@ -39,6 +41,7 @@
  * and ask once, so that the usual one stays as it is. Others would be twice as large. */
 #define BOTH_WAYS_SHORT      false
 #define BOTH_WAYS_LONG       false
+#define BOTH_WAYS_PRODUCTS   false
 #define BOTH_WAYS_SOFTMAX    false
 #define BOTH_WAYS_CARRIED    false
 #define BOTH_WAYS_LABELLED   true

@@ -4,12 +4,20 @@
 
 #include "math/vector.h"
 
-VECTOR_FUNCTION cosine_similarity_terms(const real *x, const double *parameter, double *term) {
+VECTOR_FUNCTION cosine_similarity_factors(const real *x, double *left, double *right) {
     const double a = (double)x[0], b = (double)x[1];
+    left[0] = a, right[0] = b;
+    left[1] = a, right[1] = a;
+    left[2] = b, right[2] = b;
+}
+
+VECTOR_FUNCTION cosine_similarity_terms(const real *x, const double *parameter, double *term) {
+    double left[3], right[3];
     (void)parameter;
-    term[0] = a * b;
-    term[1] = a * a;
-    term[2] = b * b;
+    cosine_similarity_factors(x, left, right);
+    term[0] = left[0] * right[0];
+    term[1] = left[1] * right[1];
+    term[2] = left[2] * right[2];
 }
 
 /* Norms are at least eps. As PyTorch has it, a slope does not know of that, but for the norm 0, which has none. */
@@ -27,6 +35,10 @@ VECTOR_SLOPE cosine_similarity_slope(int which, const real *x, const double *par
     const double a = (double)x[0], b = (double)x[1];
     (void)parameter;
     return which == 0 ? factor[0] * b - factor[1] * a : factor[0] * a - factor[2] * b;
+}
+
+VECTOR_FUNCTION cosine_embedding_factors(const real *x, double *left, double *right) {
+    cosine_similarity_factors(x, left, right);
 }
 
 VECTOR_FUNCTION cosine_embedding_terms(const real *x, const double *parameter, double *term) {
@@ -60,12 +72,12 @@ VECTOR_FUNCTION cosine_embedding_usual(double *parameter) {
 
 #endif
 
-VECTOR_LOSS(cosine_similarity, (input1, input2), 2, 3, SHORT, "cosine of the angle between two vectors",
+VECTOR_LOSS(cosine_similarity, (input1, input2), 2, 3, PRODUCTS, "cosine of the angle between two vectors",
             "sum(a*b)/(max(norm(a), eps)*max(norm(b), eps))", "(b/norm(b) - cosine*a/norm(a))/norm(a)",
             ACCURACY("", ULP_OF(1, "sum(abs(a*b))/(norm(a)*norm(b))"), ULP_OF(1, "1/norm(a)"), ULP_OF(1, "1/norm(b)")),
             PARAMETERS({"eps", "the least that a norm counts as", 1e-8, AT_LEAST(0)}))
 
-VECTOR_LOSS(cosine_embedding, (input1, input2, target), 2, 3, SHORT,
+VECTOR_LOSS(cosine_embedding, (input1, input2, target), 2, 3, PRODUCTS,
             "1 - cosine for the target 1, the cosine beyond a margin for -1",
             "y == 1 ? 1 - cosine : y == -1 ? max(0, cosine - margin) : 0", "-y times the slope of the cosine",
             ACCURACY("", ULP_OF(1, "2**-26"), ULP_OF(1, "1/norm(a)"), ULP_OF(1, "1/norm(b)")),

@@ -14,7 +14,11 @@
  *
  * vectors   how many of the operands are vectors; one behind them is a number a row, and one behind that class weights
  * sums      how many there are
- * SHORT     or LONG, where an element takes many operations, or SOFTMAX, or CARRIED, or LABELLED, or MULTILABEL
+ * SHORT     or LONG, where an element takes many operations, or PRODUCTS, or SOFTMAX, or CARRIED, or LABELLED, or
+ *           MULTILABEL
+ *
+ * PRODUCTS: every term is a product of two elements, which name_factors() gives as doubles. Products of floats are
+ * exact there, so that to add one to another is a single operation, fused, and the bits stay what they are.
  *
  * SOFTMAX: the two vectors are logits. The elements that the functions are given are the probabilities of their
  * softmaxes, and name_row() has row->softmaxes. CARRIED: the same of a loss that needs no sums beside what softmaxes
@@ -24,7 +28,8 @@
  * LABELLED: there is one vector, of scores of classes, and the number a row is a class index: it says which of the
  * elements is the row's own. The functions are given an element, and as second one the own. In the place of the own
  * one itself the first is -inf, so that it adds nothing, and its slope is what name_row() leaves as
- * factor[VECTOR_OWN_SLOPE]. The third factor is the engines'. So are the class weights, a third operand that may be
+ * factor[VECTOR_OWN_SLOPE]. The last sum is for that slope alone: where nobody wants slopes it may be 0. The third
+ * factor is the engines'. So are the class weights, a third operand that may be
  * left out: that of a row's class multiplies the row's own weight, but has no say in what a mean is divided by.
  *
  * MULTILABEL: there is one vector, of scores, and as many class indices a row, of which those before the first -1 are
@@ -47,24 +52,28 @@
 /* How terms are asked for, and what the loss wants of the engines. */
 #define VECTOR_TERMS_SHORT(name, x, parameter, term)   name##_terms(x, parameter, term)
 #define VECTOR_TERMS_LONG                              VECTOR_TERMS_SHORT
+#define VECTOR_TERMS_PRODUCTS                          VECTOR_TERMS_SHORT
 #define VECTOR_TERMS_SOFTMAX                           VECTOR_TERMS_SHORT
 #define VECTOR_TERMS_CARRIED(name, x, parameter, term) ((void)(x), (void)(parameter), (void)(term))
 #define VECTOR_TERMS_LABELLED                          VECTOR_TERMS_SHORT
 #define VECTOR_TERMS_MULTILABEL                        VECTOR_TERMS_SHORT
 #define HAS_SOFTMAXES_SHORT                            false
 #define HAS_SOFTMAXES_LONG                             false
+#define HAS_SOFTMAXES_PRODUCTS                         false
 #define HAS_SOFTMAXES_SOFTMAX                          true
 #define HAS_SOFTMAXES_CARRIED                          true
 #define HAS_SOFTMAXES_LABELLED                         false
 #define HAS_SOFTMAXES_MULTILABEL                       false
 #define HAS_LABELS_SHORT                               false
 #define HAS_LABELS_LONG                                false
+#define HAS_LABELS_PRODUCTS                            false
 #define HAS_LABELS_SOFTMAX                             false
 #define HAS_LABELS_CARRIED                             false
 #define HAS_LABELS_LABELLED                            true
 #define HAS_LABELS_MULTILABEL                          false
 #define HAS_LABEL_LISTS_SHORT                          false
 #define HAS_LABEL_LISTS_LONG                           false
+#define HAS_LABEL_LISTS_PRODUCTS                       false
 #define HAS_LABEL_LISTS_SOFTMAX                        false
 #define HAS_LABEL_LISTS_CARRIED                        false
 #define HAS_LABEL_LISTS_LABELLED                       false
