@@ -37,24 +37,33 @@ ALWAYS_INLINE own_range receive_simple(const cuda_row *job, int64_t row, const t
     return unpack_numbers(tile, read, x);
 }
 
-ALWAYS_INLINE void write_four(const tile *tile, real *to, int line, bool calm, const real *x) {
-    (void)calm;
+template <bool calm> ALWAYS_INLINE void write_four(const tile *tile, real *to, int line, const real *x) {
     *(vector *)own_place(tile, to, line, 0) = pack_vector(x);
 }
 
-ALWAYS_INLINE void write_four(const tile *tile, uint16_t *to, int line, bool calm, const real *x) {
+template <bool calm> ALWAYS_INLINE void write_four(const tile *tile, uint16_t *to, int line, const real *x) {
     *(uint2 *)own_place(tile, to, line, 0) = four_bf16(calm, x);
 }
 
+template <bool calm, typename number>
+ALWAYS_INLINE void write_lines(const tile *tile, number *to, const own_numbers x) {
+    if (tile->count == ORDER_TILE) {
+        EACH_LINE write_four<calm>(tile, to, line, x[line]);
+    } else if (ends_in_last_line(tile)) {
+        EACH_LINE if (line < ORDER_LINES - 1 || is_in(tile, line, 0)) write_four<calm>(tile, to, line, x[line]);
+    } else {
+        EACH_LINE if (is_in(tile, line, 0)) write_four<calm>(tile, to, line, x[line]);
+    }
+}
+
+/* One branch for a tile: if each number asks, compilers round all of them to 16 bits in both ways and choose, which was
+ * a sixth of the instructions. */
 template <typename number>
 ALWAYS_INLINE void write_simple(const tile *tile, number *to, bool calm, const own_numbers x) {
-    if (tile->count == ORDER_TILE) {
-        EACH_LINE write_four(tile, to, line, calm, x[line]);
-    } else if (ends_in_last_line(tile)) {
-        EACH_LINE if (line < ORDER_LINES - 1 || is_in(tile, line, 0)) write_four(tile, to, line, calm, x[line]);
-    } else {
-        EACH_LINE if (is_in(tile, line, 0)) write_four(tile, to, line, calm, x[line]);
-    }
+    if (calm)
+        write_lines<true>(tile, to, x);
+    else
+        write_lines<false>(tile, to, x);
 }
 
 template <typename number> ALWAYS_INLINE void fill_simple(const tile *tile, number *to, real otherwise) {
