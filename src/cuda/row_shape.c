@@ -80,6 +80,8 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
     case variant_rows_shared:
     case variant_rows_loose_shared:
         return (row_block){CUDA_VALUES_WARPS, most(1, (job->operand[0].dtype == ONEPASS_F32 ? 128 : 64) / tiles)};
+    case variant_rows_weighed_forward:
+        return (row_block){4, most(1, (job->loss->kind == ROW_PROBABILITIES ? 128 : 64) / tiles)};
     default:
         return (row_block){4, most(1, 64 / tiles)};
     }

@@ -34,9 +34,11 @@ ALWAYS_INLINE aside_part aside_part_of(const cuda_row *job, bool is_there) {
     return part;
 }
 
-/* The place of a class among those that are kept, or what is none. */
-ALWAYS_INLINE int place_kept(const aside_part *part, int label) {
-    return label >= 0 && (label & (part->team - 1)) == part->warp ? label >> part->log2_team : -1;
+/* A bit for the place of a class among those that are kept, if it is one. Predicates are made of seven bits at a time,
+ * while each comparison with a place would make one. */
+ALWAYS_INLINE unsigned place_kept(const aside_part *part, int label) {
+    static_assert(CUDA_ASIDE_KEPT <= 32, "a bit for each");
+    return label >= 0 && (label & (part->team - 1)) == part->warp ? 1u << (label >> part->log2_team) : 0;
 }
 
 /* -------------------------------------------------------------- in and out -- */
@@ -131,6 +133,14 @@ template <int team> ALWAYS_INLINE double sum_kept(const real *x) {
     return tree_by_halves<lanes, 1>::sum(lane);
 }
 
+template <int team> ALWAYS_INLINE real largest_of_team(const real (*of_warp)[ORDER_WARP], int thread) {
+    real largest = of_warp[0][thread];
+#pragma unroll
+    for (int w = 1; w < team; w++)
+        largest = larger_or_nan(largest, of_warp[w][thread]);
+    return largest;
+}
+
 template <int team> ALWAYS_INLINE double sum_of_team(const double (*of_warp)[ORDER_WARP], int thread) {
     double sum[team];
 #pragma unroll
@@ -144,12 +154,13 @@ template <int warps>
 ALWAYS_INLINE double exponentiate_kept(const cuda_row *job, const aside_part *part, const softmax_shift *shift,
                                        int label, real *x) {
     constexpr int most = CUDA_ASIDE_KEPT;
-    const int own = place_kept(part, label), classes = part->classes;
+    const int classes = part->classes;
+    const unsigned own = place_kept(part, label);
     const softmax softmax = softmax_of_job(job);
     if (shift->anchor != 0)
         EACH_CLASS x[c] = x[c] - shift->anchor;
     EACH_CLASS x[c] = softmax_exponential(&softmax, shift, x[c]);
-    EACH_CLASS x[c] = c == own ? 0 : x[c];
+    EACH_CLASS x[c] = own >> c & 1 ? 0 : x[c];
     return part->team == warps ? sum_kept<warps>(x) : sum_kept<warps / 2>(x);
 }
 
@@ -175,9 +186,10 @@ template <int warps> ALWAYS_INLINE row_sum sum_of_row(const cuda_row *job, const
 ALWAYS_INLINE void write_aside(const cuda_row *job, const aside_part *part, const row *row, const few_slopes *slopes,
                                real *x) {
     constexpr int most = CUDA_ASIDE_KEPT;
-    const int own = place_kept(part, row->part == ROW_COUNTS ? (int)row->label : -1), classes = part->classes;
+    const unsigned own = place_kept(part, row->part == ROW_COUNTS ? (int)row->label : -1);
+    const int classes = part->classes;
     few_gradient<most>(classes, slopes, x);
-    EACH_CLASS x[c] = c == own ? slopes->own : x[c];
+    EACH_CLASS x[c] = own >> c & 1 ? slopes->own : x[c];
     store_aside(job, part, row->gradient, x);
 }
 
@@ -195,10 +207,8 @@ ALWAYS_INLINE void run_team(const cuda_row *job, int i, bool is_there, int turn,
     EACH_CLASS largest = larger_or_nan(largest, x[c]);
     shared->largest_of_warp[at.warp][at.thread] = largest;
     __syncthreads();
-#pragma unroll
-    for (int w = 0; w < warps; w++)
-        if (w < part.team)
-            largest = larger_or_nan(largest, shared->largest_of_warp[first_warp + w][at.thread]);
+    largest = part.team == warps ? largest_of_team<warps>(shared->largest_of_warp, at.thread)
+                                 : largest_of_team<warps / 2>(shared->largest_of_warp + first_warp, at.thread);
     const softmax_shift shift = shift_of(job, largest);
     const int label = is_there && row->part == ROW_COUNTS ? (int)row->label : -1;
     shared->sum_of_warp[at.warp][at.thread] = exponentiate_kept<warps>(job, &part, &shift, label, x);
