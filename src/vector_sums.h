@@ -23,6 +23,7 @@ typedef struct vector_sums {
 
 /* Of a loss with labels two factors are not its own to choose: the slope of the label's element, and, as the engines
  * leave it for them who write slopes, that element itself. */
+#define VECTOR_OWN_POWER   0 /* a parameter */
 #define VECTOR_OWN_SLOPE   1
 #define VECTOR_OWN_ELEMENT 2
 

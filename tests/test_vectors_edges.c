@@ -490,7 +490,33 @@ static void test_nothing_takes_part(const edge *e) {
     }
 }
 
+/* Products that are all -0 sum to -0 where tiles are whole; missing terms of a tile are +0, and so is the sum then. */
+static void test_sign_of_zero(void) {
+    static const int64_t lengths[] = {1,   16,  17,  64,   100,  128,  129,  256, 300,
+                                      512, 600, 768, 1000, 1023, 1024, 1025, 2048};
+    static float zeros[2048], ones[2048];
+    for (int i = 0; i < 2048; i++) {
+        ones[i] = -1;
+    }
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        const int64_t shape[] = {1, lengths[i]};
+        const onepass_tensor a = {zeros, ONEPASS_F32, 2, shape, NULL}, b = {ones, ONEPASS_F32, 2, shape, NULL};
+        float found = 5;
+        onepass_tensor value = {&found, ONEPASS_F32, 1, shape, NULL};
+        onepass_call call = {.size = sizeof call,
+                             .loss = "cosine_similarity",
+                             .reduction = ONEPASS_NONE,
+                             .operand = {&a, &b},
+                             .value = &value};
+        char what[64];
+        snprintf(what, sizeof what, "%d products of -0", (int)lengths[i]);
+        CHECK_OK(onepass_run(&call), what);
+        CHECK_BITS(lengths[i] % 1024 == 0 ? UINT64_C(0x80000000) : 0, oracle_load_bits(ONEPASS_F32, &found), what);
+    }
+}
+
 int main(void) {
+    test_sign_of_zero();
     check_edges(cosines, sizeof cosines / sizeof cosines[0], false);
     check_edges(distances, sizeof distances / sizeof distances[0], false);
     check_edges(overlaps, sizeof overlaps / sizeof overlaps[0], false);

@@ -10,6 +10,7 @@
 typedef struct vector_tile {
     const real *operand[MOST_OPERANDS]; /* those that the loss does not have are another's */
     int64_t count;
+    bool in_memory;  /* the operands are where the caller has them, and not in a buffer */
     bool has_slopes; /* else sums that are for slopes alone may be left out, as 0 */
     int64_t own;     /* element of a loss with labels, if it is one of these, ... */
     real own_score;  /* ... which stands beside each of them */

@@ -21,6 +21,14 @@ ALWAYS_INLINE bool is_usual(vector_usual *usual, const double *parameter) {
     return memcmp(own, parameter, sizeof own) == 0;
 }
 
+/* What the compiler may know of them: those of usual calls, and of other calls of a loss with labels. */
+ALWAYS_INLINE void set_parameters(vector_usual *usual, bool has_own, double *parameter) {
+    if (usual)
+        usual(parameter);
+    else if (has_own)
+        parameter[VECTOR_OWN_POWER] = 2;
+}
+
 /* What an element adds to one of the sums, on top of what is there before it, if that is not null, and its slope.
  * Arrays are made here, since gcc makes no vectors of a loop that has its own; what several calls have in common it
  * computes once. */
@@ -110,11 +118,12 @@ ALWAYS_INLINE void leave_own_out(vector_terms *terms, int sums, const vector_til
 }
 
 /* The lanes of 2 or 4 lines from element `first` on. The memory of what comes a tile later is on its way meanwhile:
- * hardware does not see so many streams. */
+ * hardware does not see so many streams. Behind a buffer nothing comes that is needed, and to fetch it cost cosines of
+ * 16-bit numbers half as much again on a Neoverse N1, where the stack lay badly. */
 ALWAYS_INLINE void sum_lines(vector_terms *terms, int vectors, int sums, bool has_own, const vector_tile *tile,
                              int64_t first, int lines, wide_lane_sums sum) {
     for (int64_t lane = 0; lane < ORDER_LANES; lane += LANES_A_BLOCK) {
-        for (int k = 0; k < vectors; k++)
+        for (int k = 0; tile->in_memory && k < vectors; k++)
             prefetch(tile->operand[k], sizeof(real), first + lines * lane, (int64_t)lines * LANES_A_BLOCK, false);
         sum_block(terms, sums, has_own, tile, first + lane, lines_apart, lines, sum[0] + lane, ORDER_LANES);
     }
@@ -224,8 +233,7 @@ ALWAYS_INLINE void sum_terms(vector_terms *terms, int vectors, int sums, bool ha
 ALWAYS_INLINE void sum_tile(vector_terms *terms, vector_usual *usual, int vectors, int sums, bool has_own,
                             const vector_tile *given, double *sum) {
     vector_tile tile = *given;
-    if (usual)
-        usual(tile.parameter);
+    set_parameters(usual, has_own, tile.parameter);
     /* Of a loss with labels the last sum is for the own slope. */
     if ((has_own && !tile.has_slopes) || (usual && sums > 2 && sums_of(terms, sums, &tile) < sums)) {
         sum_terms(terms, vectors, sums - 1, has_own, &tile, sum);
@@ -261,8 +269,7 @@ ALWAYS_INLINE void write_slopes(vector_slope *slope, vector_usual *usual, bool h
                                 const vector_tile *given, const double *factors, real *gradient) {
     const int64_t line = ORDER_LANES;
     vector_tile tile = *given;
-    if (usual)
-        usual(tile.parameter);
+    set_parameters(usual, has_own, tile.parameter);
     const double factor[VECTOR_MOST_FACTORS] = {factors[0], factors[1], factors[2]};
     int64_t done = 0;
     for (; lines == 4 && done + 4 * line <= tile.count; done += 4 * line) {

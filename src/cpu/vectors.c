@@ -77,11 +77,14 @@ static void gather_tile(const job *job, int64_t element, int64_t count, bool mus
                         vector_buffers *buffers) {
     const int vectors = job->loss->vectors;
     tile->count = count;
-    for (int k = 0; k < vectors; k++)
+    tile->in_memory = true;
+    for (int k = 0; k < vectors; k++) {
         tile->operand[k] =
             must_copy && job->in_place[k]
                 ? gather_copy(&job->operand[k], element, (int)count, buffers->operand[k])
                 : gather(&job->operand[k], element, (int)count, buffers->operand[k], &buffers->constant[k]);
+        tile->in_memory &= tile->operand[k] != buffers->operand[k];
+    }
     for (int k = vectors; k < MOST_OPERANDS; k++)
         tile->operand[k] = tile->operand[0];
 }
@@ -290,13 +293,6 @@ static __attribute__((noinline)) void sum_elements(const job *job, const vector_
     order_nodes nodes[VECTOR_MOST_SUMS];
     double sum[VECTOR_MOST_SUMS];
     begin_tiles(job, &tile, &buffers);
-    if (share->end_tile == 1) { /* the sums of a tile alone are those of its row */
-        gather_elements(job, known, kept, &own, 0, first, end, false, &tile, &buffers);
-        loss->sums(&tile, sum);
-        for (int k = 0; k < job->loss->sums; k++)
-            *share->node[k] = sum[k];
-        return;
-    }
     for (int k = 0; k < job->loss->sums; k++)
         order_begin_nodes(&nodes[k], share->level, share->node[k]);
     for (int64_t i = share->first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
@@ -354,14 +350,35 @@ void FINISH(const job *job, int64_t row, const double *sum, const vector_softmax
     *(real *)term = canonical((real)value);
 }
 
-/* The upstream gradient comes last, so that gradients may also be scaled later with the same bits. */
+/* The gradients of `count` elements of a row from the i-th on, which are in `tile` if the row takes part. The upstream
+ * gradient comes last, so that gradients may also be scaled later with the same bits. */
+static void write_tile_slopes(const job *job, int64_t row, bool part, int64_t i, int count, const own_element *own,
+                              const vector_slopes *slopes, const vector_tile *tile, real *buffer) {
+    const cpu_vector *loss = job->loss->cpu_vectors.ONEPASS_VARIANT;
+    const int64_t first = (job->first + row) * job->vectors.length;
+    const real upstream = part ? upstream_of(job, job->first + row) : 1;
+    for (int k = 0; k < job->loss->vectors; k++) {
+        if (!job->gradient[k].data)
+            continue;
+        real *into = direct(&job->gradient[k], first + i, count), *gradient = into ? into : buffer;
+        if (part)
+            loss->gradient[k](tile, slopes->factor, gradient);
+        else
+            memset(gradient, 0, (size_t)count * sizeof *gradient);
+        if (own->at >= i && own->at < i + count)
+            gradient[own->at - i] = canonical((real)slopes->factor[VECTOR_OWN_SLOPE]);
+        if (upstream != 1)
+            multiply_by_one(gradient, count, upstream);
+        if (!into)
+            scatter(&job->gradient[k], first + i, count, gradient);
+    }
+}
+
 static __attribute__((noinline)) void write_vector_slopes(const job *job, const vector_share *share,
                                                           const vector_softmaxes *known, const kept_softmaxes *kept,
                                                           const vector_slopes *slopes) {
-    const cpu_vector *loss = job->loss->cpu_vectors.ONEPASS_VARIANT;
     const int64_t end = end_of(job, share), first = first_of(job, share);
     const bool part = takes_part(job, share->row), must_copy = gradient_count(job) > 1;
-    const real upstream = part ? upstream_of(job, job->first + share->row) : 1;
     const own_element own = {own_index(job, share->row), (real)slopes->factor[VECTOR_OWN_ELEMENT]};
     vector_tile tile;
     vector_buffers buffers;
@@ -370,21 +387,7 @@ static __attribute__((noinline)) void write_vector_slopes(const job *job, const 
         const int count = (int)least(end - i, ORDER_TILE);
         if (part)
             gather_elements(job, known, kept, &own, i, first + i, count, must_copy, &tile, &buffers);
-        for (int k = 0; k < job->loss->vectors; k++) {
-            if (!job->gradient[k].data)
-                continue;
-            real *into = direct(&job->gradient[k], first + i, count), *gradient = into ? into : buffers.result;
-            if (part)
-                loss->gradient[k](&tile, slopes->factor, gradient);
-            else
-                memset(gradient, 0, (size_t)count * sizeof *gradient);
-            if (own.at >= i && own.at < i + count)
-                gradient[own.at - i] = canonical((real)slopes->factor[VECTOR_OWN_SLOPE]);
-            if (upstream != 1)
-                multiply_by_one(gradient, count, upstream);
-            if (!into)
-                scatter(&job->gradient[k], first + i, count, gradient);
-        }
+        write_tile_slopes(job, share->row, part, i, count, &own, slopes, &tile, buffers.result);
     }
 }
 
@@ -431,6 +434,24 @@ static void run_row(const job *job, int64_t row, int64_t tiles, kept_softmaxes *
         write_row_slopes(job, &whole, &known, kept, &slopes);
 }
 
+/* A row that is one tile, and takes part, is gathered once for its sums and its slopes, and needs no tree. */
+static __attribute__((noinline)) void run_tile(const job *job, int64_t row, void *term) {
+    const vector_softmaxes none = {0};
+    const own_element own = own_element_of(job, row);
+    const int64_t count = job->vectors.length;
+    double sum[VECTOR_MOST_SUMS] = {0};
+    vector_slopes slopes = {0};
+    vector_tile tile;
+    vector_buffers buffers;
+    begin_tiles(job, &tile, &buffers);
+    gather_elements(job, &none, NULL, &own, 0, (job->first + row) * count, count, gradient_count(job) > 1, &tile,
+                    &buffers);
+    job->loss->cpu_vectors.ONEPASS_VARIANT->sums(&tile, sum);
+    FINISH(job, row, sum, &none, &slopes, term);
+    if (tile.has_slopes)
+        write_tile_slopes(job, row, true, 0, (int)count, &own, &slopes, &tile, buffers.result);
+}
+
 /* Only losses with softmaxes have what is kept on the stack. */
 static __attribute__((noinline)) void run_softmaxes(const job *job, int64_t first, int64_t count, int64_t tiles,
                                                     real *terms) {
@@ -441,8 +462,14 @@ static __attribute__((noinline)) void run_softmaxes(const job *job, int64_t firs
 
 void ROWS(const job *job, int64_t first, int64_t count, void *terms) {
     const int64_t tiles = job->vectors.length / ORDER_TILE + (job->vectors.length % ORDER_TILE != 0);
+    const bool has_value = job->value.data || job->sum, has_gradient = gradient_count(job) > 0;
+    const bool is_tile = tiles == 1 && !job->loss->has_label_lists && (has_value || has_gradient);
     if (job->loss->has_softmaxes)
         run_softmaxes(job, first, count, tiles, terms);
-    for (int64_t i = 0; i < count && !job->loss->has_softmaxes; i++)
-        run_row(job, first + i, tiles, NULL, (real *)terms + i);
+    for (int64_t i = 0; i < count && !job->loss->has_softmaxes; i++) {
+        if (is_tile && takes_part(job, first + i))
+            run_tile(job, first + i, (real *)terms + i);
+        else
+            run_row(job, first + i, tiles, NULL, (real *)terms + i);
+    }
 }

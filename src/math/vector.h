@@ -28,9 +28,10 @@
  * LABELLED: there is one vector, of scores of classes, and the number a row is a class index: it says which of the
  * elements is the row's own. The functions are given an element, and as second one the own. In the place of the own
  * one itself the first is -inf, so that it adds nothing, and its slope is what name_row() leaves as
- * factor[VECTOR_OWN_SLOPE]. The last sum is for that slope alone: where nobody wants slopes it may be 0. The third
- * factor is the engines'. So are the class weights, a third operand that may be
- * left out: that of a row's class multiplies the row's own weight, but has no say in what a mean is divided by.
+ * factor[VECTOR_OWN_SLOPE]. The last sum is for that slope alone: where nobody wants slopes it may be 0. The parameter
+ * VECTOR_OWN_POWER is a power, usually 1 and else 2, and no other chooses between formulas. The third factor is the
+ * engines'. So are the class weights, a third operand that may be left out: that of a row's class multiplies the row's
+ * own weight, but has no say in what a mean is divided by.
  *
  * MULTILABEL: there is one vector, of scores, and as many class indices a row, of which those before the first -1 are
  * its labels. The functions are given an element that is no label's, and as second one a label's; what they say of
