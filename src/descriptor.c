@@ -138,7 +138,8 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
                                       .sums = sum_count,                                                               \
                                       .has_softmaxes = HAS_SOFTMAXES_##length,                                         \
                                       .has_labels = HAS_LABELS_##length,                                               \
-                                      .has_label_lists = HAS_LABEL_LISTS_##length};
+                                      .has_label_lists = HAS_LABEL_LISTS_##length,                                     \
+                                      .is_long = IS_LONG_##length};
 
 #include ONEPASS_UNIT_HEADER
 #undef VECTOR_LOSS

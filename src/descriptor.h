@@ -73,7 +73,8 @@ typedef struct loss {
     bool has_softmaxes;                      /* ... whether they are logits, of which it wants probabilities, ... */
     bool has_labels;                         /* ... whether the number a row is the index of an element; class weights
                                                 may then follow; ... */
-    bool has_label_lists;                    /* ... and whether there is an index an element instead */
+    bool has_label_lists;                    /* ... whether there is an index an element instead, ... */
+    bool is_long;                            /* ... and whether an element takes many operations */
 } loss;
 
 /* src/catalog.c: the loss of that name, or null. */

@@ -177,8 +177,8 @@ ALWAYS_INLINE void order_few(int thread, const double (*node)[most][ORDER_FEW_PI
 #define ORDER_TOGETHER 4
 #define ORDER_PITCH    (ORDER_LANES + 8)
 
-ALWAYS_INLINE double order_lanes_together(int thread, const real *lane) {
-    const real *own = lane + thread / 8 * ORDER_PITCH + thread % 8;
+template <typename number> ALWAYS_INLINE double order_lanes_together(int thread, const number *lane) {
+    const number *own = lane + thread / 8 * ORDER_PITCH + thread % 8;
     double sum[8];
 #pragma unroll
     for (int i = 0; i < 8; i++) /* lanes 64 apart */

@@ -97,6 +97,31 @@ static void test_long_vectors(const char *loss, int32_t dtype) {
     }
 }
 
+/* Rows of whole tiles of a loss that computes long, whose warps have sent for what comes next: some chunks a row, the
+ * last of which does not fill all warps, several a block, and rows that take no part. */
+static void test_whole_tiles(void) {
+    static const struct {
+        int64_t batch, tiles;
+        cuda_shape shape;
+    } of[] = {{3, 9, {.most_blocks = 2}}, {1, 35, {.tiles_per_block = 32, .most_blocks = 1}}};
+    for (int i = 0; i < COUNT(of); i++) {
+        const vector_case c = {.loss = "tversky_with_logits",
+                               .value = ONEPASS_F32,
+                               .reduction = i ? ONEPASS_MEAN : ONEPASS_NONE,
+                               .mask = i == 0,
+                               .batch = of[i].batch,
+                               .elements = of[i].tiles * 1024,
+                               .operand = {ONEPASS_F32, ONEPASS_F32},
+                               .seed = (uint64_t)i};
+        char text[600];
+        prepared_vectors *expected = vector_case_prepare(&c);
+        vector_case_describe(&c, text, sizeof text);
+        if (CHECK_OK(onepass_run(&expected->call), text))
+            run_shape(&c, expected, of[i].shape, text);
+        vector_case_free(expected);
+    }
+}
+
 /* Which a GPU cannot refuse: value and gradient of their rows, and of no others, are NaN. */
 static void test_labels_that_are_no_classes(const char *loss, int32_t dtype) {
     static const int64_t lengths[] = {12, 1000, 2048, 9001};
@@ -163,6 +188,8 @@ int main(int argc, char **argv) {
             if (!quick && i % 3 == 0)
                 test_long_vectors(onepass_vector_loss_at(i)->name, in_double ? ONEPASS_F64 : ONEPASS_BF16);
         }
+        if (!in_double)
+            test_whole_tiles();
         test_labels_that_are_no_classes("multi_margin", in_double ? ONEPASS_F64 : ONEPASS_F32);
         test_labels_that_are_no_classes("multilabel_margin", in_double ? ONEPASS_F64 : ONEPASS_F32);
         check_launched(in_double ? ONEPASS_F64 : ONEPASS_F32);

@@ -342,6 +342,11 @@ enum {
 /* Tiles whose sums wait in shared memory to become one node. */
 #define CUDA_MOST_CHUNK 32
 
+/* The same in vectors/ahead.h, where warps wait for each other at the end of one; and how many blocks there are at most
+ * for each multiprocessor, which has room for two: those that come later even out what others have left. */
+#define CUDA_AHEAD_CHUNK  64
+#define CUDA_AHEAD_BLOCKS 4
+
 /* Numbers that a tile leaves for softmaxes. */
 #define CUDA_TILE_SOFTMAXES 7
 

@@ -30,7 +30,7 @@ typedef enum cuda_kind {
     CUDA_ROW_KERNELS_LABEL_F32(KERNEL, )                                                                               \
     CUDA_ROW_KERNELS_PICKED_F32(KERNEL, )                                                                              \
     CUDA_ROW_KERNELS_NO_LOSS(KERNEL, )                                                                                 \
-    CUDA_VECTOR_KERNELS_F32(KERNEL, )                                                                                  \
+    CUDA_LONG_KERNELS_F32(KERNEL, )                                                                                    \
     CUDA_SOFTMAXES_F32(KERNEL, )
 
 #define CUDA_ENUMERATOR(loss, variant, ...) variant_##variant,

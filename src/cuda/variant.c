@@ -66,13 +66,14 @@ bool onepass_cuda_has_row_variant(row_kind kind, int32_t compute, cuda_variant v
 #define EACH_VECTOR_KERNEL(real)                                                                                       \
     {                                                                                                                  \
         VARIANTS(CUDA_VECTOR_KERNELS_##real), VARIANTS(CUDA_SOFTMAX_KERNELS_##real),                                   \
-            VARIANTS(CUDA_CARRIED_KERNELS_##real), VARIANTS(CUDA_VECTOR_KERNELS_F64)                                   \
+            VARIANTS(CUDA_CARRIED_KERNELS_##real), VARIANTS(CUDA_VECTOR_KERNELS_F64),                                  \
+            VARIANTS(CUDA_LONG_KERNELS_##real)                                                                         \
     }
 static const variants vector_variants_f32[] = EACH_VECTOR_KERNEL(F32);
 static const variants vector_variants_f64[] = EACH_VECTOR_KERNEL(F64);
 
 bool onepass_cuda_has_vector_variant(const loss *loss, int32_t compute, cuda_variant variant) {
-    const int kind = loss->has_label_lists ? 3 : !loss->has_softmaxes ? 0 : loss->sums > 0 ? 1 : 2;
+    const int kind = loss->is_long ? 4 : loss->has_label_lists ? 3 : !loss->has_softmaxes ? 0 : loss->sums > 0 ? 1 : 2;
     return has(&(compute == ONEPASS_F64 ? vector_variants_f64 : vector_variants_f32)[kind], variant);
 }
 

@@ -8,6 +8,7 @@
 #define ONEPASS_CUDA_VECTOR_KERNEL_H
 
 #include "cuda/kernels.def"
+#include "cuda/vectors/ahead.h"
 #include "cuda/vectors/long.h"
 #include "cuda/vectors/narrow.h"
 #include "cuda/vectors/short.h"
@@ -15,27 +16,19 @@
 
 #if defined(ONEPASS_REAL_F64)
 #define VECTOR_KERNELS_SHORT   CUDA_VECTOR_KERNELS_F64
+#define VECTOR_KERNELS_LONG    CUDA_LONG_KERNELS_F64
 #define VECTOR_KERNELS_SOFTMAX CUDA_SOFTMAX_KERNELS_F64
 #define VECTOR_KERNELS_CARRIED CUDA_CARRIED_KERNELS_F64
 #else
 #define VECTOR_KERNELS_SHORT   CUDA_VECTOR_KERNELS_F32
+#define VECTOR_KERNELS_LONG    CUDA_LONG_KERNELS_F32
 #define VECTOR_KERNELS_SOFTMAX CUDA_SOFTMAX_KERNELS_F32
 #define VECTOR_KERNELS_CARRIED CUDA_CARRIED_KERNELS_F32
 #endif
-#define VECTOR_KERNELS_LONG     VECTOR_KERNELS_SHORT
 #define VECTOR_KERNELS_PRODUCTS VECTOR_KERNELS_SHORT
 #define VECTOR_KERNELS_LABELLED VECTOR_KERNELS_SHORT
 /* Pairs of elements are work enough to hide how they lie. */
 #define VECTOR_KERNELS_MULTILABEL CUDA_VECTOR_KERNELS_F64
-
-/* Whoever computes long hides it behind more warps. */
-#define MORE_BLOCKS_SHORT      0
-#define MORE_BLOCKS_LONG       1
-#define MORE_BLOCKS_PRODUCTS   0
-#define MORE_BLOCKS_SOFTMAX    0
-#define MORE_BLOCKS_CARRIED    0
-#define MORE_BLOCKS_LABELLED   0
-#define MORE_BLOCKS_MULTILABEL 0
 
 /* Whoever has one vector computes little: kernels for rows of a warp or more have the formula that is not usual too,
  * and ask once, so that the usual one stays as it is. Others would be twice as large. */
@@ -57,7 +50,7 @@
             LABEL_LISTS = HAS_LABEL_LISTS_##length,                                                                    \
             ELEMENTS = vector_count + LABELS + LABEL_LISTS, /* that its functions are given */                         \
             SUMS = sum_count,                                                                                          \
-            MORE_BLOCKS = MORE_BLOCKS_##length,                                                                        \
+            MORE_BLOCKS = IS_LONG_##length, /* which hides what it computes behind more warps */                       \
             BOTH_WAYS = BOTH_WAYS_##length,                                                                            \
             SOFTMAXES = HAS_SOFTMAXES_##length                                                                         \
         };                                                                                                             \
@@ -121,6 +114,9 @@ template <typename loss> ALWAYS_INLINE void run_vectors_sums(const cuda_vector *
         kernels_of<loss>::template sums<VECTORS_DENSE, true>(job);
     else
         kernels_of<loss>::template sums<VECTORS_DENSE, !loss::BOTH_WAYS>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_vectors_sums_ahead(const cuda_vector *job) {
+    run_sums_ahead<loss>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_vectors_slopes(const cuda_vector *job) {
     if (is_usual<loss>(job))

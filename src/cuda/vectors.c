@@ -145,12 +145,25 @@ int32_t onepass_cuda_most_shared_memory(const cuda_launch *launch, const cuda_li
 
 /* -------------------------------------------------------------- workspace -- */
 
+/* Whether sums are made as vectors/ahead.h has it. */
+static bool is_ahead(const job *job) {
+    return job->loss->is_long && way_of(job) == LONG && layout_of_job(job) == FLOATS &&
+           job->vectors.length % ORDER_TILE == 0 && tiles_of(job) >= CUDA_MOST_WARPS;
+}
+
+/* With fewer chunks these are smaller, so that a large GPU has no idle blocks. */
+#define ENOUGH_CHUNKS 1024
+
 /* Lines of a narrow row, warps of a short one, tiles of a chunk. */
 static int64_t chunk_of(const job *job) {
-    const way way = way_of(job);
-    if (way == NARROW)
+    const int64_t tiles = power_for(tiles_of(job));
+    if (way_of(job) == NARROW)
         return power_for((job->vectors.length + ORDER_LANES - 1) / ORDER_LANES);
-    return least(power_for(tiles_of(job)), CUDA_MOST_CHUNK);
+    if (!is_ahead(job))
+        return least(tiles, CUDA_MOST_CHUNK);
+    const int64_t enough = onepass_cuda_shape.tiles_per_block ? onepass_cuda_shape.tiles_per_block
+                                                              : power_for(job->count * tiles_of(job) / ENOUGH_CHUNKS);
+    return least(tiles, least(enough > CUDA_MOST_WARPS ? enough : CUDA_MOST_WARPS, CUDA_AHEAD_CHUNK));
 }
 
 static int64_t chunks_of(const job *job) {
@@ -304,7 +317,7 @@ static step step_of(const job *job, int n) {
     return (enum step)step;
 }
 
-static void plan_step(const job *job, step step, cuda_launch *launch) {
+static void plan_step(const job *job, step step, const cuda_limits *limits, cuda_launch *launch) {
     const bool any = layout_of_job(job) == ANYHOW;
     const int64_t chunk = chunk_of(job), chunks = chunks_of(job), all = job->count * chunks, tiles = tiles_of(job);
     const int64_t warps = !any ? CUDA_MOST_WARPS : job->compute == ONEPASS_F64 ? 1 : 2;
@@ -318,6 +331,11 @@ static void plan_step(const job *job, step step, cuda_launch *launch) {
                     blocks_for(job->count, tiles > WARP ? 1 : CUDA_MOST_WARPS / 2 * WARP / chunk), launch);
         break;
     case STEP_SUMS:
+        if (is_ahead(job)) {
+            plan_launch(job, LONG, variant_vectors_sums_ahead, warps,
+                        least(blocks_for(all, 1), CUDA_AHEAD_BLOCKS * (int64_t)limits->multiprocessors), launch);
+            break;
+        }
         plan_launch(job, LONG, any ? variant_vectors_any_sums : variant_vectors_sums, warps,
                     blocks_for(all, chunk < warps ? warps / chunk : 1), launch);
         break;
@@ -327,7 +345,7 @@ static void plan_step(const job *job, step step, cuda_launch *launch) {
         break;
     default:
         plan_launch(job, LONG, any ? variant_vectors_any_slopes : variant_vectors_slopes, warps,
-                    blocks_for(job->loss->has_softmaxes ? job->count * tiles : all * chunk, warps), launch);
+                    blocks_for(job->count * tiles, warps), launch);
     }
 }
 
@@ -340,5 +358,5 @@ void onepass_cuda_plan_vectors(const job *job, int step, const cuda_limits *limi
     else if (way == SHORT)
         plan_launch(job, way, variant_vectors_short, warps, blocks_for(job->count, warps / chunk_of(job)), launch);
     else
-        plan_step(job, step_of(job, step), launch);
+        plan_step(job, step_of(job, step), limits, launch);
 }

@@ -55,10 +55,10 @@ VECTOR_FUNCTION tversky_with_logits_row(const vector_sums *row, const double *pa
 }
 
 VECTOR_SLOPE tversky_with_logits_slope(int which, const real *x, const double *parameter, const double *factor) {
-    const sigmoids found = tversky_found(x[0]);
-    const real probability[] = {found.of_plus, x[1]};
+    const real probability[] = {which == 0 ? 0 : tversky_found(x[0]).of_plus, x[1]};
     const double slope = tversky_slope(which, probability, parameter, factor);
-    return which == 0 ? slope * ((double)found.of_plus * (double)found.of_minus) : slope;
+    const sigmoids both = quick_sigmoids(magnitude(x[0])); /* whichever is found: their product is the same */
+    return which == 0 ? slope * ((double)both.of_plus * (double)both.of_minus) : slope;
 }
 
 VECTOR_FUNCTION tversky_usual(double *parameter) {

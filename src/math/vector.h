@@ -79,6 +79,13 @@
 #define HAS_LABEL_LISTS_CARRIED                        false
 #define HAS_LABEL_LISTS_LABELLED                       false
 #define HAS_LABEL_LISTS_MULTILABEL                     true
+#define IS_LONG_SHORT                                  false
+#define IS_LONG_LONG                                   true
+#define IS_LONG_PRODUCTS                               false
+#define IS_LONG_SOFTMAX                                false
+#define IS_LONG_CARRIED                                false
+#define IS_LONG_LABELLED                               false
+#define IS_LONG_MULTILABEL                             false
 
 ALWAYS_INLINE double wide_magnitude(double x) {
     return __builtin_fabs(x);

@@ -90,21 +90,19 @@ template <typename loss> ALWAYS_INLINE void run_finish(const cuda_vector *job) {
 
 /* ---------------------------------------------------------------- slopes -- */
 
-/* A warp has a tile; tiles are numbered row by row, those of a row's last chunk as if it were whole. The last come
- * first: of what was read for the sums they are still in the cache. */
+/* A warp has a tile; tiles are numbered row by row. The last come first: of what was read for the sums they are still
+ * in the cache. */
 template <typename loss, vector_access access, bool is_usual> ALWAYS_INLINE void run_slopes(const cuda_vector *job) {
     const place_in_block at = here_in_block();
-    const int64_t all = job->rows * job->chunks * job->chunk;
+    const int64_t all = job->rows * job->tiles;
     OWN_PARAMETERS(parameter, is_usual);
     if (is_done_before(job))
         return;
 #pragma unroll 1
     for (int64_t turn = blockIdx.x * (int64_t)at.warps + at.warp; turn < all; turn += gridDim.x * (int64_t)at.warps) {
-        const int64_t slot = all - 1 - turn, index = slot / job->chunk, row = divide_by_chunks(job, index);
-        const tile tile = vector_tile_at(job, (index - row * job->chunks) * job->chunk + slot % job->chunk, at.thread,
-                                         vector_buffer<loss, access>(job, at.warp));
-        if (tile.index >= job->tiles)
-            continue;
+        const int64_t slot = all - 1 - turn, row = row_of_tile(job, slot);
+        const tile tile =
+            vector_tile_at(job, slot - row * job->tiles, at.thread, vector_buffer<loss, access>(job, at.warp));
         const bool part = row_takes_part(job, row);
         const double *from = in_workspace(job, job->factors_at) + row * VECTOR_MOST_FACTORS;
         const double factor[VECTOR_MOST_FACTORS] = {from[0], from[1], from[2]};

@@ -45,6 +45,11 @@ ALWAYS_INLINE int64_t divide_by_chunks(const cuda_vector *job, int64_t chunk) {
     return job->chunks == 1 ? chunk : divide(chunk, &job->by_chunks);
 }
 
+/* The row of a tile; these are numbered row by row. */
+ALWAYS_INLINE int64_t row_of_tile(const cuda_vector *job, int64_t tile) {
+    return job->tiles == 1 ? tile : divide(tile, &job->by_tiles);
+}
+
 /* A warp's own shared memory, a tile a vector, which only those that go through it have: as the compute type, or as
  * vectors lie in memory. With lists of labels there is one more, for another tile. */
 template <typename loss, vector_access access> ALWAYS_INLINE real *vector_buffer(const cuda_vector *job, int warp) {

@@ -162,11 +162,6 @@ ALWAYS_INLINE double *tiles_of_row(const cuda_vector *job, int64_t row) {
     return in_workspace(job, job->tiles_at) + row * job->tiles * CUDA_TILE_SOFTMAXES;
 }
 
-/* Tiles are numbered row by row. */
-ALWAYS_INLINE int64_t row_of_tile(const cuda_vector *job, int64_t tile) {
-    return job->tiles == 1 ? tile : divide(tile, &job->by_tiles);
-}
-
 /* What a tile leaves. */
 ALWAYS_INLINE void leave_tile(const cuda_vector *job, int64_t row, const tile *tile, const tile_softmaxes *sums) {
     double *into = tiles_of_row(job, row) + tile->index;
