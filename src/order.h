@@ -278,6 +278,14 @@ ALWAYS_INLINE double order_load_wide(const void *sum, int lane) {
 
 /* Step 4. The halves from 64 down to 16 act on 16 columns of lanes that do not
  * meet, so each column is added in registers before the next is begun. */
+#define ORDER_COLUMNS 16
+
+ALWAYS_INLINE double order_column(order_load *load, const void *sum, int l) {
+    const double q0 = load(sum, l), q1 = load(sum, l + 16), q2 = load(sum, l + 32), q3 = load(sum, l + 48);
+    const double q4 = load(sum, l + 64), q5 = load(sum, l + 80), q6 = load(sum, l + 96), q7 = load(sum, l + 112);
+    return ((q0 + q4) + (q2 + q6)) + ((q1 + q5) + (q3 + q7));
+}
+
 ALWAYS_INLINE double order_columns(const double *column) {
     double last[4];
     for (int l = 0; l < 4; l++)
@@ -286,12 +294,9 @@ ALWAYS_INLINE double order_columns(const double *column) {
 }
 
 ALWAYS_INLINE double order_lanes_of(order_load *load, const void *sum) {
-    double column[16];
-    for (int l = 0; l < 16; l++) {
-        const double q0 = load(sum, l), q1 = load(sum, l + 16), q2 = load(sum, l + 32), q3 = load(sum, l + 48);
-        const double q4 = load(sum, l + 64), q5 = load(sum, l + 80), q6 = load(sum, l + 96), q7 = load(sum, l + 112);
-        column[l] = ((q0 + q4) + (q2 + q6)) + ((q1 + q5) + (q3 + q7));
-    }
+    double column[ORDER_COLUMNS];
+    for (int l = 0; l < ORDER_COLUMNS; l++)
+        column[l] = order_column(load, sum, l);
     return order_columns(column);
 }
 
@@ -324,7 +329,7 @@ ALWAYS_INLINE double order_wide_lines(const double *term, int lines) {
 
 /* The same for no more terms than half a line has: 16, 32 or 64, which end with +0. */
 ALWAYS_INLINE double order_wide_few(const double *term, int lanes) {
-    double column[16];
+    double column[ORDER_COLUMNS];
     if (lanes == 16)
         return order_columns(term) + 0;
     if (lanes == 32) {

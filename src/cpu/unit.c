@@ -32,14 +32,18 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
     ((lines) == (int)IN_PASSING ? 1 : (lines) < (int)MOST_LINES_OF_OTHERS ? (lines) : (int)MOST_LINES_OF_OTHERS)
 #define LINES(lines, access) (IS_PLAIN_##access ? (int)(lines) : OTHER_LINES((int)(lines)))
 
-/* There lines_in_passing() multiplies slopes by the scale. */
-#define IS_IN_PASSING(lines, access) (LINES(lines, access) == (int)IN_PASSING)
-
 /* The arguments of a loss's functions, by the list of its operands. */
 #define ARGUMENTS_2(access) read_##access(tile, 0, i), read_##access(tile, 1, i), tile->parameter
 #define ARGUMENTS_3(access)                                                                                            \
     read_##access(tile, 0, i), read_##access(tile, 1, i), read_##access(tile, 2, i), tile->parameter
 #define ARGUMENTS(operands, access) PASTE(ARGUMENTS_, OPERANDS_OF operands)(access)
+
+/* A slope times the scale: a product, or a function of the loss. */
+#define SCALED_SHORT(name, operands, access) lean_product(name##_slope_p(ARGUMENTS(operands, access)), tile->scale)
+#define SCALED_LONG                          SCALED_SHORT
+#define SCALED_LONG_FEW_LINES                SCALED_SHORT
+#define SCALED_SHORT_SCALED(name, operands, access)                                                                    \
+    lean(name##_scaled_slope_p(ARGUMENTS(operands, access), tile->scale))
 
 /* What is made of a loss for each access to its operands, ... */
 #define LOSS_SUMS(name, operands, length, access)                                                                      \
@@ -48,9 +52,7 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
     }                                                                                                                  \
     ALWAYS_INLINE real name##_term_and_gradient_##access(const tile *tile, int64_t i) {                                \
         const real term = name##_value(ARGUMENTS(operands, access));                                                   \
-        const real slope = name##_slope_p(ARGUMENTS(operands, access));                                                \
-        tile->gradient[i] =                                                                                            \
-            IS_IN_PASSING(LINES_OF_GRADIENTS_##length, access) ? slope : lean_product(slope, tile->scale);             \
+        tile->gradient[i] = SCALED_##length(name, operands, access);                                                   \
         return term;                                                                                                   \
     }                                                                                                                  \
     ALWAYS_INLINE void name##_prefetch_##access(const tile *tile, int64_t element, int64_t count) {                    \
@@ -101,6 +103,7 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
 #else
 #define WITH_GAPS_LONG(function) NULL
 #endif
+#define WITH_GAPS_SHORT_SCALED   WITH_GAPS_SHORT
 #define WITH_GAPS_LONG_FEW_LINES WITH_GAPS_SHORT
 
 /* Accesses other than the first are for float: they cost a loss five times the code. */

@@ -17,12 +17,16 @@ LOSS_FUNCTION real hinge_slope_p(real p, real t, const real *parameter) {
     return minus_if(hinge_counts(p, t, parameter), t);
 }
 
+LOSS_FUNCTION real hinge_scaled_slope_p(real p, real t, const real *parameter, real scale) {
+    return scaled_minus_if(hinge_counts(p, t, parameter), t, scale);
+}
+
 LOSS_FUNCTION real hinge_slope_t(real p, real t, const real *parameter) {
     return minus_if(hinge_counts(p, t, parameter), p);
 }
 
 #endif
 
-LOSS(hinge, (prediction, target), SHORT, "how far the product of prediction and target falls short of a margin",
+LOSS(hinge, (prediction, target), SHORT_SCALED, "how far the product of prediction and target falls short of a margin",
      "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0", ACCURACY("p*t", ULP(0.5), ULP(0), ULP(0)),
      PARAMETERS({"margin", "the product that is enough", 1.0, ANY}))
