@@ -1,11 +1,12 @@
 /*
- * A tile of logits: its largest, its exponentials, and their sum in the order without those that lead.
+ * A tile of logits: its exponentials, and their sum in the order without those that lead.
  */
 #ifndef ONEPASS_CPU_EXPONENTIALS_H
 #define ONEPASS_CPU_EXPONENTIALS_H
 
 #include "cpu/buffers.h"
-#include "cpu/neon_exponentials.h"
+#include "cpu/tile_range.h"
+#include "cpu/vector_exponentials.h"
 #include "math/row.h"
 
 /* ------------------------------------------------------------ exponentials -- */
@@ -16,16 +17,19 @@ enum {
     FACTOR_LOW,
     ANCHOR,
     WHOLE,
-    LOWEST
+    LOWEST,
+    CALM /* 1 or 0 */
 };
 
-static tile tile_of_logits(const softmax *softmax, const softmax_shift *shift, const real *z) {
+/* `smallest` of them, or -inf if nobody knows. */
+static tile tile_of_logits(const softmax *softmax, const softmax_shift *shift, real smallest, const real *z) {
     tile tile = {.operand = {z, z, z}};
     tile.parameter[FACTOR] = softmax->factor;
     tile.parameter[FACTOR_LOW] = softmax->factor_low;
     tile.parameter[ANCHOR] = shift->anchor;
     tile.parameter[WHOLE] = shift->n;
     tile.parameter[LOWEST] = shift->lowest;
+    tile.parameter[CALM] = softmax_is_calm(softmax, shift, smallest);
     return tile;
 }
 
@@ -35,106 +39,69 @@ ALWAYS_INLINE real exponential_term(const tile *tile, int64_t i) {
     return softmax_exponential(&softmax, &shift, read_real(tile, 0, i) - tile->parameter[ANCHOR]);
 }
 
-#if defined(__aarch64__)
+ALWAYS_INLINE real calm_exponential_term(const tile *tile, int64_t i) {
+    const softmax softmax = {tile->parameter[FACTOR], tile->parameter[FACTOR_LOW], 0, 0};
+    const softmax_shift shift = {.n = tile->parameter[WHOLE]};
+    return softmax_exponential_above(&softmax, &shift, read_real(tile, 0, i));
+}
 
-/* Those of some logits of a tile. */
-static void exponentiate(const tile *tile, int64_t first, int64_t count, real *e) {
+#if ONEPASS_HAS_REALS
+
+ALWAYS_INLINE void exponentiate_some(const tile *tile, bool calm, int64_t first, int64_t count, real *e) {
     const softmax softmax = {.factor = tile->parameter[FACTOR], .factor_low = tile->parameter[FACTOR_LOW]};
-    const reals anchor = NEON(vdupq_n)(tile->parameter[ANCHOR]), lowest = NEON(vdupq_n)(tile->parameter[LOWEST]),
-                rounder = NEON(vdupq_n)(SOFTMAX_ROUNDER - tile->parameter[WHOLE]);
-    const neon_shift shift = {&anchor, &lowest, &rounder, 1};
+    const reals anchor = each_real(tile->parameter[ANCHOR]), lowest = each_real(tile->parameter[LOWEST]),
+                rounder = each_real(SOFTMAX_ROUNDER - tile->parameter[WHOLE]);
+    const vector_shift shift = {&anchor, &lowest, &rounder, 1};
     const real *z = (const real *)tile->operand[0] + first;
+    real rest[REALS];
     int64_t i = 0;
     for (; i + MOST_VECTORS * REALS <= count; i += MOST_VECTORS * REALS)
-        exponentiate_vectors(&softmax, &shift, z + i, MOST_VECTORS, e + i);
+        exponentiate_vectors(&softmax, &shift, calm, z + i, MOST_VECTORS, e + i);
     for (; i + REALS <= count; i += REALS)
-        exponentiate_vectors(&softmax, &shift, z + i, 1, e + i);
-    for (; i < count; i++)
-        e[i] = exponential_term(tile, first + i);
+        exponentiate_vectors(&softmax, &shift, calm, z + i, 1, e + i);
+    if (i == count)
+        return;
+    memset(rest, 0, sizeof rest);
+    memcpy(rest, z + i, (size_t)(count - i) * sizeof *z);
+    exponentiate_vectors(&softmax, &shift, calm, rest, 1, rest);
+    memcpy(e + i, rest, (size_t)(count - i) * sizeof *e);
 }
 
 #else
 
-/* Those of some logits of a tile. */
-static void exponentiate(const tile *given, int64_t first, int64_t count, real *e) {
-    const tile tile = *given;
+ALWAYS_INLINE void exponentiate_some(const tile *given, bool calm, int64_t first, int64_t count, real *e) {
+    const tile tile = *given; /* which has no address that others know */
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
-        e[i] = exponential_term(&tile, first + i);
-}
-
-/* ----------------------------------------------------------------- largest -- */
-
-/* Places that have a largest number of their own: enough of them that a vector does not wait for the one before. */
-#define PLACES 64
-
-typedef struct largest_places {
-    _Alignas(64) real largest[PLACES];
-    real_bits is_nan[PLACES]; /* looked for apart, since comparisons with NaN are false */
-} largest_places;
-
-ALWAYS_INLINE void see_place(largest_places *places, int64_t i, real z) {
-    places->largest[i] = z > places->largest[i] ? z : places->largest[i];
-    places->is_nan[i] |= (real_bits)(z != z);
-}
-
-/* Two numbers, of which one comparison says whether there is a NaN. */
-ALWAYS_INLINE void see_two(largest_places *places, int64_t i, real z, real other) {
-    const real larger = z > places->largest[i] ? z : places->largest[i];
-    places->largest[i] = other > larger ? other : larger;
-    places->is_nan[i] |= (real_bits)__builtin_isunordered(z, other);
-}
-
-/* The places of the second half are seen by the first; vectors where `half` is known. */
-ALWAYS_INLINE void fold_places(largest_places *places, int64_t half) {
-#pragma omp simd
-    for (int64_t i = 0; i < half; i++) {
-        see_place(places, i, places->largest[i + half]);
-        places->is_nan[i] |= places->is_nan[i + half];
-    }
-}
-
-/* The largest of numbers, or NaN if one is; -0 is 0. Compilers know no reduction by such a maximum, so the loops have
- * none. */
-static real largest_of(const real *z, int64_t count) {
-    largest_places places;
-    int64_t first = 0;
-#pragma omp simd
-    for (int64_t i = 0; i < PLACES; i++) {
-        places.largest[i] = -REAL_INFINITY;
-        places.is_nan[i] = 0;
-    }
-    for (; first + 2 * PLACES <= count; first += 2 * PLACES) {
-#pragma omp simd
-        for (int64_t i = 0; i < PLACES; i++)
-            see_two(&places, i, z[first + i], z[first + PLACES + i]);
-    }
-    if (first + PLACES <= count) {
-#pragma omp simd
-        for (int64_t i = 0; i < PLACES; i++)
-            see_place(&places, i, z[first + i]);
-        first += PLACES;
-    }
-    for (int64_t i = 0; first + i < count; i++)
-        see_place(&places, i, z[first + i]);
-    fold_places(&places, PLACES / 2);
-    fold_places(&places, PLACES / 4);
-    fold_places(&places, PLACES / 8);
-    for (int64_t half = PLACES / 16; half > 0; half /= 2)
-        fold_places(&places, half);
-    return places.is_nan[0] ? REAL_NAN : places.largest[0] + 0;
+        e[i] = calm ? calm_exponential_term(&tile, first + i) : exponential_term(&tile, first + i);
 }
 
 #endif
 
+/* Apart: in one function gcc keeps the vectors of one of them on the stack as well. */
+static __attribute__((noinline)) void exponentiate_calm(const tile *tile, int64_t first, int64_t count, real *e) {
+    exponentiate_some(tile, true, first, count, e);
+}
+
+static __attribute__((noinline)) void exponentiate_any(const tile *tile, int64_t first, int64_t count, real *e) {
+    exponentiate_some(tile, false, first, count, e);
+}
+
+/* Those of some logits of a tile. */
+static void exponentiate(const tile *tile, int64_t first, int64_t count, real *e) {
+    if (FINDS_SMALLEST && tile->parameter[CALM] != 0)
+        exponentiate_calm(tile, first, count, e);
+    else
+        exponentiate_any(tile, first, count, e);
+}
+
 /* --------------------------------------------------------------------- sum -- */
 
-/* The sum of a tile's exponentials without those that lead, which are all alike. Their sum is apart. All are left in e,
- * if that is not where the terms are. */
-static double sum_without_leading(const tile *tile, int count, real most, real *e, real *terms, double *leading) {
+/* The sum of a tile's exponentials, which are in e, without those that lead, which are all alike. Their sum is apart.
+ * Where the terms are there is room for as many. */
+static double sum_without_leading(int count, real most, const real *e, real *terms, double *leading) {
     real_bits leaders = 0;
     double sum;
-    exponentiate(tile, 0, count, e);
 #pragma omp simd reduction(+ : leaders)
     for (int64_t i = 0; i < count; i++) {
         leaders += (real_bits)(e[i] == most);

@@ -17,8 +17,8 @@ static int64_t labels_a_row(const job *job) {
 
 /* What a scan of all class indices finds. */
 typedef struct label_scan {
-    int64_t wrong;   /* neither a class nor ignored, hidden ones included */
-    int64_t ignored; /* rows */
+    int64_t good;    /* labels of a class */
+    int64_t ignored; /* rows; they may have that of a class */
 } label_scan;
 
 typedef struct label_range {
@@ -33,10 +33,16 @@ static label_range label_range_of(const job *job) {
     return (label_range){(uint64_t)job->rows.shard.all_classes, job->rows.ignore_index, true};
 }
 
+/* Two comparisons a label, each of which is added as it is: whether one is wrong is asked for all of them together. */
 ALWAYS_INLINE void scan_label(int64_t label, const label_range *range, label_scan *scan) {
-    const bool ignored = range->ignores & (label == range->ignore_index);
-    scan->ignored += ignored;
-    scan->wrong += !ignored & ((uint64_t)label >= range->classes);
+    scan->ignored += label == range->ignore_index;
+    scan->good += (uint64_t)label < range->classes;
+}
+
+/* Whether there is a label that is neither a class nor ignored, hidden ones included. */
+static bool has_wrong(const label_scan *scan, const label_range *range, int64_t labels) {
+    const bool ignores_others = range->ignores && (uint64_t)range->ignore_index >= range->classes;
+    return scan->good + (ignores_others ? scan->ignored : 0) < labels;
 }
 
 /* Neighbouring labels of one type; `stride` elements apart. */
@@ -75,17 +81,17 @@ static label_scan scan_some_labels(const job *job, int64_t first, int64_t end) {
 static label_scan scan_all_labels(const job *job, int64_t most_threads) {
     const int64_t count = job->count * labels_a_row(job);
     const int64_t threads = least(most_threads, count / LABELS_WORTH_A_THREAD + 1);
-    int64_t wrong = 0, ignored = 0;
+    int64_t good = 0, ignored = 0;
 #if defined(_OPENMP)
-#pragma omp parallel for num_threads((int)threads) if (threads > 1) reduction(+ : wrong, ignored)
+#pragma omp parallel for num_threads((int)threads) if (threads > 1) reduction(+ : good, ignored)
 #endif
     for (int64_t thread = 0; thread < threads; thread++) {
         const label_scan scan = scan_some_labels(job, count / threads * thread,
                                                  thread == threads - 1 ? count : count / threads * (thread + 1));
-        wrong += scan.wrong;
+        good += scan.good;
         ignored += scan.ignored;
     }
-    return (label_scan){wrong, ignored};
+    return (label_scan){good, ignored};
 }
 
 static onepass_status fail_label(const job *job, int64_t index, int64_t row) {
@@ -139,8 +145,9 @@ static onepass_status check_labels(const job *job, int64_t rows_before, int64_t 
     if (!has_class_indices(job) || job->count == 0)
         return ONEPASS_OK;
     const label_scan scan = scan_all_labels(job, threads);
-    *counted = job->count - scan.ignored;
-    return scan.wrong ? find_wrong_label(job, rows_before) : ONEPASS_OK;
+    const label_range range = label_range_of(job);
+    *counted = job->count - (range.ignores ? scan.ignored : 0);
+    return has_wrong(&scan, &range, job->count * labels_a_row(job)) ? find_wrong_label(job, rows_before) : ONEPASS_OK;
 }
 
 /* Whether a mean is divided by that number, which a sum in any order comes to. */

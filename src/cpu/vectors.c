@@ -100,7 +100,7 @@ static int64_t first_of(const job *job, const vector_share *share) {
 
 /* -------------------------------------------------------------- softmaxes -- */
 
-/* What the steps of a row leave for those that come after, where one thread has the whole row: its tiles' largest
+/* What the steps of a row leave for those that come after, where one thread has the whole row: its tiles' ranges of
  * logits, and the exponentials of one that is short, which else are computed anew for sums and again for slopes. A row
  * of doubles has less room, since its buffers have twice the size. */
 #define MOST_SEEN_TILES 128
@@ -108,12 +108,12 @@ static int64_t first_of(const job *job, const vector_share *share) {
 
 typedef struct kept_softmaxes {
     _Alignas(64) real e[2][MOST_KEPT_PAIRS];
-    real largest[2][MOST_SEEN_TILES];
-    bool has_largest, has_exponentials; /* of all tiles */
+    tile_range range[2][MOST_SEEN_TILES];
+    bool has_ranges, has_exponentials; /* of all tiles */
 } kept_softmaxes;
 
-static bool has_largest(const kept_softmaxes *kept) {
-    return kept && kept->has_largest;
+static bool has_ranges(const kept_softmaxes *kept) {
+    return kept && kept->has_ranges;
 }
 
 static bool has_exponentials(const kept_softmaxes *kept) {
@@ -121,8 +121,8 @@ static bool has_exponentials(const kept_softmaxes *kept) {
 }
 
 /* Of operand k's tile that begins with the i-th element. */
-static real largest_of_tile(const kept_softmaxes *kept, int k, int64_t i, const real *z, int64_t count) {
-    return has_largest(kept) ? kept->largest[k][i / ORDER_TILE] : largest_of(z, count);
+static tile_range range_of_tile(const kept_softmaxes *kept, int k, int64_t i, const real *z, int64_t count) {
+    return has_ranges(kept) ? kept->range[k][i / ORDER_TILE] : range_of(z, count);
 }
 
 /* NaN if one is; +inf and -inf stay what they are. */
@@ -137,17 +137,17 @@ static __attribute__((noinline)) void find_largest(const job *job, const vector_
     for (int64_t i = share->first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
         gather_tile(job, first + i, least(end - i, ORDER_TILE), false, &tile, &buffers);
         for (int k = 0; k < 2; k++) {
-            const real of_tile = largest_of(tile.operand[k], tile.count);
-            const double own = (double)of_tile;
+            const tile_range range = range_of(tile.operand[k], tile.count);
+            const double own = (double)range.largest;
             largest[k] = own != own || own > largest[k] ? own : largest[k];
             if (own != own)
                 return;
             if (keeps)
-                kept->largest[k][i / ORDER_TILE] = of_tile;
+                kept->range[k][i / ORDER_TILE] = range;
         }
     }
     if (keeps)
-        kept->has_largest = true;
+        kept->has_ranges = true;
 }
 
 void LARGEST(const job *job, const vector_share *share, double *largest) {
@@ -176,22 +176,28 @@ static void sum_carried(const struct tile *logits, const vector_tile *tile, real
     second->leading = (double)leaders * (double)most;
 }
 
+/* The sums of a tile whose exponentials carry nothing. */
+static double sum_plain(const struct tile *logits, int count, real most, real *e, real *terms, double *leading) {
+    exponentiate(logits, 0, count, e);
+    return sum_without_leading(count, most, e, terms, leading);
+}
+
 /* Of the tile that begins with the i-th element. Exponentials are kept if there is room for the row's. */
 static void sum_softmaxes(const softmax *softmax, const softmax_scale *scale, bool carries, int64_t i, bool keeps,
                           const vector_tile *tile, vector_buffers *buffers, kept_softmaxes *kept, softmax_tile *sums) {
     const int count = (int)tile->count;
     for (int k = 0; k < 2; k++) {
-        const real largest = largest_of_tile(kept, k, i, tile->operand[k], count);
-        const softmax_shift shift = softmax_shift_of(softmax, scale, largest);
-        const struct tile logits = tile_of_logits(softmax, &shift, tile->operand[k]);
+        const tile_range range = range_of_tile(kept, k, i, tile->operand[k], count);
+        const softmax_shift shift = softmax_shift_of(softmax, scale, range.largest);
+        const struct tile logits = tile_of_logits(softmax, &shift, range.smallest, tile->operand[k]);
         const real most = row_most_of_tile(softmax, &shift);
         sums[k] = (softmax_tile){.exponent = shift.exponent, .largest = shift.largest};
         real *place = keeps ? kept->e[k] + i : NULL;
         if (k == 1 && carries)
             sum_carried(&logits, tile, most, buffers, &sums[0], place, &sums[1]);
         else
-            sums[k].others = sum_without_leading(&logits, count, most, place ? place : buffers->result, buffers->result,
-                                                 &sums[k].leading);
+            sums[k].others =
+                sum_plain(&logits, count, most, place ? place : buffers->result, buffers->result, &sums[k].leading);
     }
 }
 
@@ -255,8 +261,9 @@ static void gather_probabilities(const job *job, const vector_softmaxes *known, 
     }
     for (int k = 0; k < 2; k++) {
         real *x = buffers->operand[k];
-        const softmax_shift shift = softmax_shift_of(&softmax, scale, largest_of_tile(kept, k, i, x, count));
-        const struct tile logits = tile_of_logits(&softmax, &shift, x);
+        const tile_range range = range_of_tile(kept, k, i, x, count);
+        const softmax_shift shift = softmax_shift_of(&softmax, scale, range.largest);
+        const struct tile logits = tile_of_logits(&softmax, &shift, range.smallest, x);
         const real factor = softmaxes_factor(known->per_sum[k], shift.exponent, exponent[k]);
         const real *e = has_exponentials(kept) ? kept->e[k] + i : x;
         if (e == x)
@@ -409,7 +416,7 @@ void SLOPES(const job *job, const vector_share *share, const vector_softmaxes *k
 static void know_row(const job *job, const vector_share *share, const double *sum, kept_softmaxes *kept,
                      vector_softmaxes *known) {
     double largest[2];
-    kept->has_largest = kept->has_exponentials = false;
+    kept->has_ranges = kept->has_exponentials = false;
     find_largest(job, share, kept, largest);
     sum_row_softmaxes(job, share, largest, kept);
     KNOW(job, largest, sum, known);

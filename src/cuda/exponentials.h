@@ -118,10 +118,9 @@ ALWAYS_INLINE own_range range_of(const tile *tile, const own_numbers x) {
 
 /* ----------------------------------------------------------- exponentials -- */
 
-/* Whether all logits of a tile are so large that none of their exponentials is 0 or denormal: 2^-125 and up. */
+/* Of floats, whatever lanes a thread has. */
 ALWAYS_INLINE bool is_calm_tile(const softmax *softmax, const softmax_shift *shift, real smallest) {
-    const real least = (shift->n - (SOFTMAX_RANGE - 3)) * softmax->per_factor;
-    return sizeof(real) == sizeof(float) && __all_sync(~0u, shift->anchor == 0 && smallest > least);
+    return sizeof(real) == sizeof(float) && __all_sync(~0u, softmax_is_calm(softmax, shift, smallest));
 }
 
 ALWAYS_INLINE void exponentiate(const softmax *of, const softmax_shift *shift, const tile *tile, bool calm,

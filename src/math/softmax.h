@@ -187,7 +187,13 @@ ALWAYS_INLINE real softmax_exponential(const softmax *softmax, const softmax_shi
     return softmax_polynomial(f) * power;
 }
 
-/* The same for a logit well above the shift's `lowest`: 2^k is not 0, so that k can be added to the exponent. */
+/* Whether no logit of a tile is so small that its exponential is 0 or denormal: 2^-125 and up. */
+ALWAYS_INLINE bool softmax_is_calm(const softmax *softmax, const softmax_shift *shift, real smallest) {
+    const real least = (shift->n - (SOFTMAX_RANGE - 3)) * softmax->per_factor;
+    return (shift->anchor == 0) & (smallest > least);
+}
+
+/* The same of a calm tile: 2^k is not 0, so that k can be added to the exponent. */
 ALWAYS_INLINE real softmax_exponential_above(const softmax *softmax, const softmax_shift *shift, real z) {
     const real rounder = SOFTMAX_ROUNDER - shift->n;
     const real shifted = fused(z, softmax->factor, rounder), whole = shifted - rounder;

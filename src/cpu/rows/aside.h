@@ -8,7 +8,7 @@
 #include "descriptor.h"
 #include "order.h"
 
-#include "cpu/neon_exponentials.h"
+#include "cpu/vector_exponentials.h"
 #include "math/row.h"
 
 /* Enough of them that vectors do not wait for each other: with 16, which are one or two vectors of floats, AVX-512 and
@@ -74,12 +74,12 @@ static void find_shifts(const softmax *given, const softmax_scale *given_scale, 
 static void find_largest(group *group) {
     reals largest[VECTORS_ASIDE];
     for (int64_t i = 0; i < VECTORS_ASIDE; i++)
-        largest[i] = NEON(vdupq_n)(-REAL_INFINITY);
+        largest[i] = each_real(-REAL_INFINITY);
     for (int64_t class = 0; class < group->classes; class ++)
         for (int64_t i = 0; i < VECTORS_ASIDE; i++)
-            largest[i] = NEON(vmaxq)(largest[i], NEON(vld1q)(group->z + class * ROWS_ASIDE + i * REALS));
+            largest[i] = NEON(vmaxq)(largest[i], load_reals(group->z + class * ROWS_ASIDE + i * REALS));
     for (int64_t i = 0; i < VECTORS_ASIDE; i++)
-        NEON(vst1q)(group->largest + i * REALS, largest[i]);
+        store_reals(group->largest + i * REALS, largest[i]);
     EACH_ROW_ASIDE(group->largest[r] = canonical(group->largest[r] + 0)) /* -0 is 0 */
 }
 
@@ -87,17 +87,17 @@ static void find_largest(group *group) {
 static void exponentiate_aside(const softmax *softmax, group *group) {
     reals anchor[VECTORS_ASIDE], lowest[VECTORS_ASIDE], rounder[VECTORS_ASIDE];
     for (int64_t i = 0; i < VECTORS_ASIDE; i++) {
-        anchor[i] = NEON(vld1q)(group->anchor + i * REALS);
-        lowest[i] = NEON(vld1q)(group->lowest + i * REALS);
-        rounder[i] = NEON(vsubq)(NEON(vdupq_n)(SOFTMAX_ROUNDER), NEON(vld1q)(group->n + i * REALS));
+        anchor[i] = load_reals(group->anchor + i * REALS);
+        lowest[i] = load_reals(group->lowest + i * REALS);
+        rounder[i] = reals_less(each_real(SOFTMAX_ROUNDER), load_reals(group->n + i * REALS));
     }
-    const neon_shift shift = {anchor, lowest, rounder, VECTORS_ASIDE};
+    const vector_shift shift = {anchor, lowest, rounder, VECTORS_ASIDE};
     const int64_t count = group->classes * ROWS_ASIDE;
     int64_t i = 0;
     for (; i + MOST_VECTORS * REALS <= count; i += MOST_VECTORS * REALS)
-        exponentiate_vectors(softmax, &shift, group->z + i, MOST_VECTORS, group->z + i);
+        exponentiate_vectors(softmax, &shift, false, group->z + i, MOST_VECTORS, group->z + i);
     if (i < count) /* a last class */
-        exponentiate_vectors(softmax, &shift, group->z + i, VECTORS_ASIDE, group->z + i);
+        exponentiate_vectors(softmax, &shift, false, group->z + i, VECTORS_ASIDE, group->z + i);
 }
 
 #else

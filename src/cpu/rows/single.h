@@ -28,6 +28,7 @@ typedef struct row {
 typedef struct single_row {
     row row;
     softmax_tile waiting[MOST_WAITING];
+    real smallest[MOST_WAITING]; /* of their logits */
 } single_row;
 
 typedef struct single_buffers {
@@ -95,26 +96,30 @@ static bool keeps(const rows *rows, const row *row) {
     return rows->keeps && row->needs_sums;
 }
 
-/* The sums of a tile. The label's exponential, if it is here, goes into the row's facts, by the tile's own exponent. */
-static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buffers *buffers) {
+/* The sums of a tile, and its smallest logit. The label's exponential, if it is here, goes into the row's facts, by the
+ * tile's own exponent. */
+static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buffers *buffers, real *smallest) {
+    *smallest = -REAL_INFINITY;
     if (rows->of->shard.step == SHARD_VALUE)
         return recall_tile(rows, row, index);
     const int count = tile_size(rows, index);
     const real *z = logits_of(rows, row->first[0], index, buffers);
-    const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, largest_of(z, count));
-    tile tile = tile_of_logits(&rows->softmax, &shift, z);
-    let_prefetch(rows, row->first[0], index, &tile);
+    const tile_range range = range_of(z, count);
+    const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, range.largest);
+    tile tile = tile_of_logits(&rows->softmax, &shift, range.smallest, z);
+    *smallest = range.smallest;
+    if (rows->has_labels)
+        let_prefetch(rows, row->first[0], index, &tile);
     const int64_t label = row->label - index * ORDER_TILE;
     softmax_tile sums = {.exponent = shift.exponent, .largest = shift.largest};
     real own = 0;
     /* Kept exponentials of a tile that the row ends in have no room beyond, and are copied there. */
     real *place = keeps(rows, row) ? output_of_tile(rows, row, 0, index, NULL).out : NULL;
     real *e = !place ? buffers->e : count == ORDER_TILE ? place : buffers->u;
-    if (rows->has_labels)
-        sums.others = sum_exponentials(&tile, count, label, e, &own);
-    else
-        sums.others =
-            sum_without_leading(&tile, count, row_most_of_tile(&rows->softmax, &shift), e, buffers->e, &sums.leading);
+    exponentiate_tile(&tile, e == place, count, e);
+    sums.others = rows->has_labels ? sum_exponentials(count, label, e, &own)
+                                   : sum_without_leading(count, row_most_of_tile(&rows->softmax, &shift), e, buffers->e,
+                                                         &sums.leading);
     if (place && e != place)
         memcpy(place, e, (size_t)count * sizeof *e);
     if (label >= 0 && label < count) {
@@ -136,7 +141,7 @@ static real largest_of_row(const rows *rows, const row *row, tile_buffers *buffe
     for (int64_t tile = 0; tile < tiles_of(rows); tile++) {
         const real own = rows->of->shard.step == SHARD_VALUE
                              ? (real)*numbers_of_tile(rows, row->index, tile)
-                             : largest_of(logits_of(rows, row->first[0], tile, buffers), tile_size(rows, tile));
+                             : range_of(logits_of(rows, row->first[0], tile, buffers), tile_size(rows, tile)).largest;
         if (own != own)
             return own;
         largest = own > largest ? own : largest;
@@ -179,7 +184,7 @@ static void begin_join(joined *joined) {
 /* Some tiles, whose sums then wait. */
 static void sum_tiles(const rows *rows, single_row *single, int64_t first, int64_t end, tile_buffers *buffers) {
     for (int64_t tile = first; tile < end; tile++)
-        single->waiting[tile] = sum_tile(rows, &single->row, tile, buffers);
+        single->waiting[tile] = sum_tile(rows, &single->row, tile, buffers, &single->smallest[tile]);
 }
 
 /* All tiles of a row together: false if it has no softmax. */
@@ -188,6 +193,7 @@ static bool join_row(const rows *rows, single_row *single, tile_buffers *buffers
     row *row = &single->row;
     row_facts *facts = &row->facts;
     joined joined;
+    real smallest;
     begin_join(&joined);
     const real largest =
         row->needs_sums ? largest_of_tiles(single->waiting, tiles) : largest_of_row(rows, row, buffers);
@@ -196,7 +202,8 @@ static bool join_row(const rows *rows, single_row *single, tile_buffers *buffers
     facts->row.largest = (double)largest;
     facts->exponent = softmax_shift_of(&rows->softmax, &rows->of->scale, largest).exponent;
     for (int64_t tile = 0; tile < tiles; tile++) {
-        const softmax_tile sums = row->needs_sums ? single->waiting[tile] : sum_tile(rows, row, tile, buffers);
+        const softmax_tile sums =
+            row->needs_sums ? single->waiting[tile] : sum_tile(rows, row, tile, buffers, &smallest);
         join_tile(rows, &sums, facts, &joined);
     }
     facts->row.own =
@@ -273,7 +280,10 @@ static void write_slopes(const tile *tile, const tile_factors *factors, const ti
     for (int first = 0; first < output->count; first += ORDER_LANES) {
         const int count = (int)least(output->count - first, ORDER_LANES);
         prefetch_output(output, first, count);
-        exponentiate(tile, first, count, output->out + first);
+        if (output->is_direct)
+            exponentiate_far(tile, first, count, output->out + first);
+        else
+            exponentiate(tile, first, count, output->out + first);
         multiply(factors, first, count, output->out + first);
     }
 }
@@ -297,9 +307,9 @@ static void finish_slopes(const rows *rows, const row *row, const row_factors *f
 
 /* slope of z_c = e_c f - u_c b, but for the label's. */
 static void logit_gradient(const rows *rows, const row *row, const row_factors *factors, int64_t index, const real *z,
-                           real largest, tile_buffers *buffers) {
-    const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, largest);
-    const tile tile = tile_of_logits(&rows->softmax, &shift, z);
+                           tile_range range, tile_buffers *buffers) {
+    const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, range.largest);
+    const tile tile = tile_of_logits(&rows->softmax, &shift, range.smallest, z);
     const tile_factors own = factors_of_tile(rows, row, factors, index, shift.exponent, buffers);
     const tile_output output = output_of_tile(rows, row, 0, index, buffers->e);
     write_slopes(&tile, &own, &output);
@@ -341,14 +351,16 @@ static void write_gradients(const rows *rows, const single_row *single, int64_t 
             continue;
         }
         const real *z = logits_of(rows, row->first[0], index, buffers);
-        const real largest = rows->of->shard.tile_sums          ? (real)*numbers_of_tile(rows, row->index, index)
-                             : !row->needs_sums                 ? largest_of(z, tile_size(rows, index))
-                             : tile->exponent == -WIDE_INFINITY ? -REAL_INFINITY
-                                                                : tile->largest;
+        tile_range range = {tile->exponent == -WIDE_INFINITY ? -REAL_INFINITY : tile->largest,
+                            single->smallest[index % MOST_WAITING]};
+        if (rows->of->shard.tile_sums)
+            range = (tile_range){(real)*numbers_of_tile(rows, row->index, index), -REAL_INFINITY};
+        else if (!row->needs_sums)
+            range = range_of(z, tile_size(rows, index));
         if (rows->job->gradient[1].data)
             probability_gradient(rows, row, index, z, buffers);
         if (rows->job->gradient[0].data)
-            logit_gradient(rows, row, &factors, index, z, largest, buffers);
+            logit_gradient(rows, row, &factors, index, z, range, buffers);
     }
 }
 
@@ -373,7 +385,7 @@ static int64_t predict(const rows *rows, const row *row, real *buffer) {
     int64_t found = 0;
     for (int64_t tile = 0; tile < tiles_of(rows); tile++) {
         gather_copy(&classes, tile * ORDER_TILE, tile_size(rows, tile), buffer);
-        const real own = largest_of(buffer, tile_size(rows, tile));
+        const real own = range_of(buffer, tile_size(rows, tile)).largest;
         if (own > largest || own != own) {
             largest = own;
             found = tile;
@@ -485,7 +497,8 @@ static void leave_tiles(const rows *rows, int64_t index, single_buffers *buffers
     row *row = &buffers->single.row;
     const bool counts = begin_single(rows, index, &buffers->single, &buffers->tile);
     for (int64_t tile = 0; tile < tiles_of(rows); tile++) {
-        const softmax_tile sums = counts ? sum_tile(rows, row, tile, &buffers->tile) : (softmax_tile){0};
+        real smallest;
+        const softmax_tile sums = counts ? sum_tile(rows, row, tile, &buffers->tile, &smallest) : (softmax_tile){0};
         double number[ONEPASS_SMOOTH_TILE_SUMS];
         row_numbers_of_tile(&sums, number);
         for (int64_t i = 0; i < shard->sums_of_tile; i++) /* a NaN has one face */

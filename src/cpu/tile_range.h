@@ -1,0 +1,167 @@
+/* The largest and the smallest of a tile's logits. */
+#ifndef ONEPASS_CPU_TILE_RANGE_H
+#define ONEPASS_CPU_TILE_RANGE_H
+
+#include "cpu/vector_reals.h"
+#include "math/softmax.h"
+
+/* What a tile's logits lie between. */
+typedef struct tile_range {
+    real largest;  /* or NaN, if one is; -0 is 0 */
+    real smallest; /* or less; anything if one is NaN */
+} tile_range;
+
+#if defined(__aarch64__)
+
+/* --------------------------------------------------------------------- Arm -- */
+
+/* An instruction of Arm's has NaN win, which C has no word for: a fifth of a value's time otherwise. Nobody looks for
+ * the smallest: on a Neoverse N1 it took as long as is saved where a tile is calm. */
+enum {
+    FINDS_SMALLEST = false
+};
+
+static tile_range range_of(const real *z, int64_t count) {
+    real largest = -REAL_INFINITY;
+    int64_t first = 0;
+    if (count >= MOST_VECTORS * REALS) {
+        reals place[MOST_VECTORS];
+        for (int i = 0; i < MOST_VECTORS; i++)
+            place[i] = load_reals(z + i * REALS);
+        for (first = MOST_VECTORS * REALS; first + MOST_VECTORS * REALS <= count; first += MOST_VECTORS * REALS)
+            for (int i = 0; i < MOST_VECTORS; i++)
+                place[i] = NEON(vmaxq)(place[i], load_reals(z + first + i * REALS));
+        for (int half = MOST_VECTORS / 2; half > 0; half /= 2)
+            for (int i = 0; i < half; i++)
+                place[i] = NEON(vmaxq)(place[i], place[i + half]);
+        largest = NEON(vmaxvq)(place[0]);
+    }
+    for (; first < count; first++)
+        largest = z[first] > largest || z[first] != z[first] ? z[first] : largest;
+    return (tile_range){largest == largest ? largest + 0 : REAL_NAN, -REAL_INFINITY};
+}
+
+#elif ONEPASS_HAS_REALS
+
+/* ----------------------------------------------------------------- AVX-512 -- */
+
+enum {
+    FINDS_SMALLEST = true
+};
+
+#define RANGE_VECTORS 4 /* that do not wait for each other */
+
+/* Whether there is a NaN is left in mask registers, for half an operation a vector, and the last vectors are folded
+ * without a detour through memory, which took longer than all the others. */
+static tile_range range_of(const real *z, int64_t count) {
+    reals largest[RANGE_VECTORS], smallest[RANGE_VECTORS];
+    __mmask16 ordered[RANGE_VECTORS];
+    int64_t first = 0;
+    for (int i = 0; i < RANGE_VECTORS; i++) {
+        largest[i] = each_real(-REAL_INFINITY);
+        smallest[i] = each_real(REAL_INFINITY);
+        ordered[i] = 0xffff;
+    }
+    for (; first + 2 * RANGE_VECTORS * REALS <= count; first += 2 * RANGE_VECTORS * REALS)
+        for (int i = 0; i < RANGE_VECTORS; i++) {
+            const reals a = load_reals(z + first + i * REALS);
+            const reals b = load_reals(z + first + (RANGE_VECTORS + i) * REALS);
+            ordered[i] = _mm512_mask_cmp_ps_mask(ordered[i], a, b, _CMP_ORD_Q);
+            largest[i] = _mm512_max_ps(b, _mm512_max_ps(a, largest[i]));
+            smallest[i] = _mm512_min_ps(b, _mm512_min_ps(a, smallest[i]));
+        }
+    for (; first < count; first += REALS) {
+        const int64_t left = count - first;
+        const __mmask16 own = left < REALS ? (__mmask16)((1u << left) - 1) : 0xffff;
+        const reals a = _mm512_maskz_loadu_ps(own, z + first);
+        ordered[0] = _mm512_mask_cmp_ps_mask(ordered[0], a, a, _CMP_ORD_Q);
+        largest[0] = _mm512_mask_max_ps(largest[0], own, a, largest[0]);
+        smallest[0] = _mm512_mask_min_ps(smallest[0], own, a, smallest[0]);
+    }
+    for (int half = RANGE_VECTORS / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) {
+            largest[i] = _mm512_max_ps(largest[i], largest[i + half]);
+            smallest[i] = _mm512_min_ps(smallest[i], smallest[i + half]);
+            ordered[i] &= ordered[i + half];
+        }
+    return (tile_range){ordered[0] == 0xffff ? _mm512_reduce_max_ps(largest[0]) + 0 : REAL_NAN,
+                        _mm512_reduce_min_ps(smallest[0])};
+}
+
+#else
+
+/* --------------------------------------------------------- any other vectors -- */
+
+enum {
+    FINDS_SMALLEST = true
+};
+
+/* Places that have a range of their own: enough of them that a vector does not wait for the one before. */
+#define PLACES 32
+
+typedef struct range_places {
+    _Alignas(64) real largest[PLACES];
+    real smallest[PLACES];
+    real_bits is_nan[PLACES]; /* looked for apart, since comparisons with NaN are false */
+} range_places;
+
+ALWAYS_INLINE void see_place(range_places *places, int64_t i, real z) {
+    places->largest[i] = z > places->largest[i] ? z : places->largest[i];
+    places->smallest[i] = z < places->smallest[i] ? z : places->smallest[i];
+    places->is_nan[i] |= (real_bits)(z != z);
+}
+
+/* Two numbers, of which one comparison says whether there is a NaN. */
+ALWAYS_INLINE void see_two(range_places *places, int64_t i, real z, real other) {
+    const real larger = z > places->largest[i] ? z : places->largest[i];
+    const real smaller = z < places->smallest[i] ? z : places->smallest[i];
+    places->largest[i] = other > larger ? other : larger;
+    places->smallest[i] = other < smaller ? other : smaller;
+    places->is_nan[i] |= (real_bits)__builtin_isunordered(z, other);
+}
+
+/* The places of the second half are seen by the first; vectors where `half` is known. */
+ALWAYS_INLINE void fold_places(range_places *places, int64_t half) {
+#pragma omp simd
+    for (int64_t i = 0; i < half; i++) {
+        const real largest = places->largest[i + half], smallest = places->smallest[i + half];
+        places->largest[i] = largest > places->largest[i] ? largest : places->largest[i];
+        places->smallest[i] = smallest < places->smallest[i] ? smallest : places->smallest[i];
+        places->is_nan[i] |= places->is_nan[i + half];
+    }
+}
+
+/* Compilers know no reduction by such a maximum, so the loops have none. */
+static tile_range range_of(const real *z, int64_t count) {
+    range_places places;
+    int64_t first = 0;
+#pragma omp simd
+    for (int64_t i = 0; i < PLACES; i++) {
+        places.largest[i] = -REAL_INFINITY;
+        places.smallest[i] = REAL_INFINITY;
+        places.is_nan[i] = 0;
+    }
+    for (; first + 2 * PLACES <= count; first += 2 * PLACES) {
+#pragma omp simd
+        for (int64_t i = 0; i < PLACES; i++)
+            see_two(&places, i, z[first + i], z[first + PLACES + i]);
+    }
+    if (first + PLACES <= count) {
+#pragma omp simd
+        for (int64_t i = 0; i < PLACES; i++)
+            see_place(&places, i, z[first + i]);
+        first += PLACES;
+    }
+    for (int64_t i = 0; first + i < count; i++)
+        see_place(&places, i, z[first + i]);
+    fold_places(&places, PLACES / 2);
+    fold_places(&places, PLACES / 4);
+    fold_places(&places, PLACES / 8);
+    for (int64_t half = PLACES / 16; half > 0; half /= 2)
+        fold_places(&places, half);
+    return (tile_range){places.is_nan[0] ? REAL_NAN : places.largest[0] + 0, places.smallest[0]};
+}
+
+#endif
+
+#endif
