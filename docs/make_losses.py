@@ -122,10 +122,18 @@ def accuracy_of(loss, note, slopes=("slope in p", "slope in t", "slope in v"), i
 
 def range_of(parameter):
     """What a parameter may be, in words."""
+    if parameter.name == "ignore_index":
+        return "whole numbers from -2^53 to 2^53"
+    if parameter.name in ("p", "swap"):
+        return f"{parameter.minimum:g} or {parameter.maximum:g}"
+    if parameter.name == "softcap":
+        return "0, or 1e-30 to 1e30"
     low = f"{'above' if parameter.minimum_excluded else 'at least'} {parameter.minimum:g}"
     high = f"{'below' if parameter.maximum_excluded else 'at most'} {parameter.maximum:g}"
-    ends = [words for words, end in ((low, parameter.minimum), (high, parameter.maximum)) if abs(end) < 2**53]
-    return ", ".join(ends) or "any number"
+    ends = [words for words, end in ((low, parameter.minimum), (high, parameter.maximum)) if not math.isinf(end)]
+    if parameter.maximum_excluded and math.isinf(parameter.maximum):
+        ends.append("finite")
+    return ", ".join(ends).replace("e+", "e") or "any number"
 
 
 def names_of(loss, note):

@@ -79,7 +79,7 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
 #define Z_LOSS                                                                                                         \
     { "z_loss", "what the square of the logarithm of the sum of exponentials is added with", 0, AT_LEAST(0) }
 #define SOFTCAP                                                                                                        \
-    { "softcap", "logits z become softcap*tanh(z/softcap); 0: they stay as they are", 0, FINITE(0) }
+    { "softcap", "logits z become softcap*tanh(z/softcap); 0: they stay as they are", 0, BETWEEN(0, 1e30) }
 #define TEMPERATURE                                                                                                    \
     { "temperature", "logits are divided by it", 1, BETWEEN(1e-30, 1e30) }
 

@@ -145,6 +145,8 @@ static const argument_case call_cases[] = {
     {"label_smoothing 1", ONEPASS_OK, "", {PARAMETER(1, 1)}},
     {"z_loss negative", ONEPASS_INVALID_ARGUMENT, "z_loss|-1", {PARAMETER(2, -1)}},
     {"softcap negative", ONEPASS_INVALID_ARGUMENT, "softcap|-1", {PARAMETER(3, -1)}},
+    {"softcap no float", ONEPASS_INVALID_ARGUMENT, "softcap|1e+39|at most 1e+30", {PARAMETER(3, 1e39)}},
+    {"softcap no float but 0", ONEPASS_INVALID_ARGUMENT, "softcap|1e-50|expected 0, or 1e-30", {PARAMETER(3, 1e-50)}},
     {"softcap infinite", ONEPASS_INVALID_ARGUMENT, "softcap|inf", {PARAMETER(3, INFINITY)}},
     {"temperature 0", ONEPASS_INVALID_ARGUMENT, "temperature|0", {PARAMETER(4, 0)}},
     {"temperature negative", ONEPASS_INVALID_ARGUMENT, "temperature|-2", {PARAMETER(4, -2)}},

@@ -129,7 +129,7 @@ LOSS(focal, (prediction, target), LONG, "cross-entropy of a logit, less where th
      FOCAL_ACCURACY("gamma", "gamma*pow(" FOCAL_Q ", gamma)/(" FOCAL_Q ")"),
      PARAMETERS({"alpha", "the weight of positive targets, 1 - alpha that of others; negative: no weights", 0.25,
                  -INFINITY, 1, 0, 0},
-                {"gamma", "the power of the probability of being wrong", 2.0, AT_LEAST(0)}))
+                {"gamma", "the power of the probability of being wrong", 2.0, BETWEEN(0, 1e30)}))
 
 LOSS(focal_squared, (prediction, target), LONG,
      "cross-entropy of a logit, times the square of the probability of being wrong: focal with gamma = 2, faster",

@@ -36,6 +36,8 @@ static onepass_status plan_parameters(job *job) {
     rows->ignore_index = (int64_t)index;
     rows->smoothing = onepass_named_parameter(job, "label_smoothing", 0);
     rows->scale.softcap = onepass_named_parameter(job, "softcap", 0);
+    if (rows->scale.softcap != 0 && rows->scale.softcap < 1e-30) /* a float would have none */
+        FAIL_ARGUMENT("softcap of %s is %g; expected 0, or 1e-30 to 1e30", job->loss->info.name, rows->scale.softcap);
     onepass_plan_softmax(&rows->scale, onepass_named_parameter(job, "temperature", 1));
     return ONEPASS_OK;
 }
