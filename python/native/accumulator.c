@@ -97,7 +97,7 @@ typedef outcome numpy_borrower(PyObject *object, const char *name, borrowed *int
 /* A tensor of PyTorch's, which is tried first since it costs little to see that it is none, or an array. */
 static bool borrow_as(PyObject *object, const char *name, torch_borrower *torch, numpy_borrower *numpy, borrowed *into,
                       bool *is_tensor) {
-    const outcome result = torch(object, into);
+    const outcome result = torch(object, name, into);
     *is_tensor = *is_tensor || result == DONE;
     if (result != OTHERWISE)
         return result == DONE;

@@ -2,21 +2,22 @@
 #include "inputs.h"
 
 /* A divisor is a number of Python's or a tensor. */
-static outcome borrow_input(int i, PyObject *object, torch_borrower *const *operands, inputs *all, onepass_call *call) {
+static outcome borrow_input(int i, PyObject *object, torch_borrower *const *operands, const char *name, inputs *all,
+                            onepass_call *call) {
     all->object[i] = object;
     all->has[i] = object != Py_None && !(i == DIVISOR && PyFloat_Check(object));
     if (all->has[i])
-        return (i < WEIGHT ? operands[i] : i == MASK ? torch_borrow_mask : torch_borrow)(object, &all->at[i]);
+        return (i < WEIGHT ? operands[i] : i == MASK ? torch_borrow_mask : torch_borrow)(object, name, &all->at[i]);
     if (object != Py_None)
         call->divisor = PyFloat_AsDouble(object);
     return DONE;
 }
 
-outcome native_borrow_inputs(PyObject *const *arguments, torch_borrower *const *operands, inputs *all,
-                             onepass_call *call) {
+outcome native_borrow_inputs(PyObject *const *arguments, torch_borrower *const *operands, const char *const *names,
+                             inputs *all, onepass_call *call) {
     call->axis = (int32_t)PyLong_AsLong(arguments[0]);
     for (int i = 0; i < GIVEN; i++) {
-        const outcome result = borrow_input(i, arguments[1 + i], operands, all, call);
+        const outcome result = borrow_input(i, arguments[1 + i], operands, names[i], all, call);
         if (result != DONE)
             return result;
         if (all->has[i] && native_are_apart(&all->at[i], &all->at[0])) /* which is PyTorch's to judge */
@@ -60,7 +61,7 @@ bool native_find_gradients(const inputs *all, PyObject *tuple, int count, borrow
             made[k] = native_make_gradient(all, k, &gradient[k]);
         } else if (argument) {
             made[k] = Py_NewRef(argument);
-            if (torch_borrow_made(argument, &gradient[k]) == OTHERWISE)
+            if (torch_borrow_made(argument, "the gradient", &gradient[k]) == OTHERWISE)
                 PyErr_SetString(PyExc_RuntimeError, "a gradient that was kept is no plain tensor any more");
             if (argument != all->object[k])
                 call->flags |= ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;

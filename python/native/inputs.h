@@ -19,9 +19,10 @@ typedef struct inputs {
     bool has[GIVEN];
 } inputs;
 
-/* `arguments` begin with the axis; `operands` says how each of them is borrowed. OTHERWISE if one is not for us. */
-outcome native_borrow_inputs(PyObject *const *arguments, torch_borrower *const *operands, inputs *all,
-                             onepass_call *call);
+/* `arguments` begin with the axis; `operands` says how each of them is borrowed, `names` what messages call all that is
+ * given. OTHERWISE if one is not for us. */
+outcome native_borrow_inputs(PyObject *const *arguments, torch_borrower *const *operands, const char *const *names,
+                             inputs *all, onepass_call *call);
 outcome native_place_inputs(const inputs *all, onepass_call *call);
 
 /* Of a value: asked for, or the common one of the first operands, as many as have a say, and the rows' weights. */

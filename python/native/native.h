@@ -39,20 +39,21 @@ outcome torch_learn(PyObject *torch);
 /* Whether tensors are borrowed by DLPack's exchange API; tests turn it off. Returns what it was. */
 bool torch_use_exchange(bool use);
 
-/* A plain, dense or strided tensor of floats on the CPU or a GPU; OTHERWISE for any other. */
-outcome torch_borrow(PyObject *object, borrowed *into);
+/* A plain, dense or strided tensor of floats on the CPU or a GPU; OTHERWISE for any other, and FAILED for one whose
+ * memory was given back, of which PyTorch's own operations would crash. `name` is what messages call it. */
+outcome torch_borrow(PyObject *object, const char *name, borrowed *into);
 
 /* The same of one that is no view whose numbers are to be negated, as those that are made here. */
-outcome torch_borrow_made(PyObject *object, borrowed *into);
+outcome torch_borrow_made(PyObject *object, const char *name, borrowed *into);
 
 /* The same of bool or uint8. */
-outcome torch_borrow_mask(PyObject *object, borrowed *into);
+outcome torch_borrow_mask(PyObject *object, const char *name, borrowed *into);
 
 /* The same of int64, int32 or uint8. */
-outcome torch_borrow_labels(PyObject *object, borrowed *into);
+outcome torch_borrow_labels(PyObject *object, const char *name, borrowed *into);
 
 /* Any of these. */
-typedef outcome torch_borrower(PyObject *object, borrowed *into);
+typedef outcome torch_borrower(PyObject *object, const char *name, borrowed *into);
 
 /* A new dense tensor of the given shape and type, where `like` is. Fills in `into` and returns the object. */
 PyObject *torch_make(const borrowed *like, int32_t dtype, int32_t ndim, const int64_t *shape, borrowed *into);

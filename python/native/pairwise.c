@@ -34,9 +34,9 @@ static bool is_beside(const operands *all, const borrowed *one) {
     return one->device == all->at[0].device && one->device_index == all->at[0].device_index;
 }
 
-static outcome borrow_operand(PyObject *object, operands *all) {
+static outcome borrow_operand(PyObject *object, const char *name, operands *all) {
     borrowed *into = &all->at[all->count];
-    const outcome result = torch_borrow(object, into);
+    const outcome result = torch_borrow(object, name, into);
     if (result != DONE)
         return result;
     if (!is_beside(all, into) || onepass_broadcast(&all->common, &into->tensor) != ONEPASS_OK)
@@ -46,7 +46,7 @@ static outcome borrow_operand(PyObject *object, operands *all) {
 }
 
 static outcome borrow_weight(PyObject *object, operands *all) {
-    const outcome result = torch_borrow(object, &all->weight);
+    const outcome result = torch_borrow(object, "weight", &all->weight);
     if (result != DONE)
         return result;
     all->has_weight = true;
@@ -54,7 +54,7 @@ static outcome borrow_weight(PyObject *object, operands *all) {
 }
 
 static outcome borrow_mask(PyObject *object, operands *all) {
-    const outcome result = torch_borrow_mask(object, &all->mask);
+    const outcome result = torch_borrow_mask(object, "mask", &all->mask);
     if (result != DONE)
         return result;
     all->has_mask = true;
@@ -82,11 +82,11 @@ static outcome borrow_operands(PyObject *const *two, PyObject *const *extras, lo
     all->common = (onepass_shape)ONEPASS_SHAPE_INIT;
     all->count = 0;
     all->has_weight = all->has_mask = false;
-    outcome result = borrow_operand(two[0], all);
+    outcome result = borrow_operand(two[0], "input", all);
     if (result == DONE)
-        result = borrow_operand(two[1], all);
+        result = borrow_operand(two[1], "target", all);
     if (result == DONE && extras && extras[0] != Py_None)
-        result = borrow_operand(extras[0], all);
+        result = borrow_operand(extras[0], "the third operand", all);
     if (result == DONE && extras && extras[1] != Py_None)
         result = borrow_weight(extras[1], all);
     if (result == DONE && extras && extras[2] != Py_None)
@@ -177,7 +177,7 @@ static outcome find_gradient(const operands *all, int k, PyObject *argument, bor
         return OTHERWISE;
     if (argument != Py_True) {
         *made = Py_NewRef(argument);
-        return torch_borrow_made(argument, into) == DONE ? DONE : FAILED;
+        return torch_borrow_made(argument, "the gradient", into) == DONE ? DONE : FAILED;
     }
     *made = make_common(all, k, all->at[k].tensor.dtype, into);
     return *made ? DONE : FAILED;
@@ -192,7 +192,7 @@ static outcome find_divisor(PyObject *argument, borrowed *into, onepass_call *ca
         return DONE;
     }
     call->divisor_tensor = &into->tensor;
-    return torch_borrow(argument, into);
+    return torch_borrow(argument, "divisor", into);
 }
 
 /* torch_gradient(loss, reduction, parameters, input, target, upstream, gradients[, third, weight, mask[, divisor]]): a
@@ -210,7 +210,7 @@ PyObject *native_torch_gradient(PyObject *module, PyObject *const *arguments, Py
         return NULL;
     outcome result = borrow_operands(arguments + 3, count > 7 ? arguments + 7 : NULL, 0, &all);
     if (result == DONE)
-        result = torch_borrow(arguments[5], &upstream);
+        result = torch_borrow(arguments[5], "the upstream gradient", &upstream);
     if (result == DONE && count > 7 + EXTRAS)
         result = find_divisor(arguments[7 + EXTRAS], &divisor, &call);
     if (result == OTHERWISE)
@@ -238,13 +238,13 @@ PyObject *native_torch_scale(PyObject *module, PyObject *const *arguments, Py_ss
     onepass_call call = ONEPASS_CALL_INIT;
     if (count > 1 + MOST_OPERANDS || count < 2)
         return PyErr_Format(PyExc_TypeError, "torch_scale takes 2 to %d arguments, not %zd", 1 + MOST_OPERANDS, count);
-    outcome result = torch_borrow(arguments[0], &upstream);
+    outcome result = torch_borrow(arguments[0], "the upstream gradient", &upstream);
     if (result == DONE && native_is_one_here(&upstream))
         Py_RETURN_TRUE;
     for (int k = 0; k < count - 1 && result == DONE; k++) {
         if (arguments[1 + k] == Py_None)
             continue;
-        result = torch_borrow_made(arguments[1 + k], &gradient[k]);
+        result = torch_borrow_made(arguments[1 + k], "the gradient", &gradient[k]);
         call.gradient[k] = &gradient[k].tensor;
     }
     if (result == OTHERWISE)

@@ -68,7 +68,8 @@ static outcome borrow_rows(PyObject *const *arguments, rows *all, onepass_call *
     all->has_labels = has_labels(call);
     torch_borrower *const operands[] = {torch_borrow, all->has_labels ? torch_borrow_labels : torch_borrow,
                                         torch_borrow};
-    const outcome result = native_borrow_inputs(arguments, operands, &all->given, call);
+    static const char *const names[GIVEN] = {"input", "target", "weight", "row_weight", "mask", "divisor"};
+    const outcome result = native_borrow_inputs(arguments, operands, names, &all->given, call);
     return result == DONE ? find_rows(call->axis, all) : result;
 }
 
@@ -157,9 +158,9 @@ PyObject *native_torch_rows_gradient(PyObject *module, PyObject *const *argument
     PyObject *row_state = arguments[5 + GIVEN];
     outcome result = borrow_rows(arguments + 3, &all, &call);
     if (result == DONE)
-        result = torch_borrow(arguments[4 + GIVEN], &upstream);
+        result = torch_borrow(arguments[4 + GIVEN], "the upstream gradient", &upstream);
     if (result == DONE && row_state != Py_None)
-        result = torch_borrow(row_state, &state);
+        result = torch_borrow(row_state, "the rows' state", &state);
     if (result == OTHERWISE)
         Py_RETURN_NONE;
     if (result == FAILED || native_place_inputs(&all.given, &call) != DONE)

@@ -21,9 +21,9 @@ static const char *const names[GIVEN] = {"input",    "target",      "weight",   
                                          "gradient", "log_sum_exp", "row_state", "tile_sums", "label_logit"};
 
 static outcome borrow(int i, PyObject *object, borrowed *into) {
-    const outcome found = i == TARGET                      ? torch_borrow_labels(object, into)
-                          : i == VALUE || i >= LOG_SUM_EXP ? torch_borrow_made(object, into)
-                                                           : torch_borrow(object, into);
+    const outcome found = i == TARGET                      ? torch_borrow_labels(object, names[i], into)
+                          : i == VALUE || i >= LOG_SUM_EXP ? torch_borrow_made(object, names[i], into)
+                                                           : torch_borrow(object, names[i], into);
     if (found == OTHERWISE)
         PyErr_Format(PyExc_TypeError, "%s is no plain tensor of a type that is known; expected one", names[i]);
     return found == DONE ? DONE : FAILED;

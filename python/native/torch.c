@@ -204,20 +204,66 @@ static bool has_elements(const borrowed *tensor) {
     return true;
 }
 
-outcome torch_borrow_made(PyObject *object, borrowed *into) {
+/* What a method of an object's says, a number; FAILED without an exception if there is no such method. */
+static outcome ask_number(PyObject *object, const char *method, long long *number) {
+    PyObject *answer = object ? PyObject_CallMethod(object, method, NULL) : NULL;
+    *number = answer ? PyLong_AsLongLong(answer) : 0;
+    Py_XDECREF(answer);
+    const outcome result = PyErr_Occurred() ? FAILED : DONE;
+    PyErr_Clear();
+    return result;
+}
+
+/* Bytes from the beginning of its storage to the end of a tensor with elements. */
+static long long needed_bytes(const borrowed *tensor, long long offset) {
+    long long last = offset, gap = 1;
+    for (int32_t d = tensor->tensor.ndim - 1; d >= 0; d--) {
+        last += (tensor->shape[d] - 1) * (tensor->tensor.strides ? tensor->strides[d] : gap);
+        gap *= tensor->shape[d];
+    }
+    return (last + 1) * (long long)onepass_dtype_size(tensor->tensor.dtype);
+}
+
+/* Of a tensor with elements, at an address that says that something is odd. */
+static outcome check_storage(PyObject *object, const char *name, const borrowed *tensor) {
+    long long offset, bytes;
+    PyObject *storage = PyObject_CallMethod(object, "untyped_storage", NULL);
+    PyErr_Clear();
+    const bool is_known = ask_number(object, "storage_offset", &offset) == DONE && //
+                          ask_number(storage, "nbytes", &bytes) == DONE;
+    Py_XDECREF(storage);
+    if (!is_known)
+        return OTHERWISE;
+    const long long needed = needed_bytes(tensor, offset);
+    if (bytes >= needed)
+        return tensor->tensor.data ? DONE : OTHERWISE; /* zeros that nobody has stored */
+    PyErr_Format(PyExc_RuntimeError, "%s has no memory: its storage has %lld bytes, and it needs %lld", name, bytes,
+                 needed);
+    return FAILED;
+}
+
+/* A view into a storage that was given back lies as far from null as it lay from the storage's beginning. No allocation
+ * of a 64-bit process lies below this, as a rule; one that does costs half a microsecond more. */
+#define LEAST_ADDRESS ((uintptr_t)((uint64_t)1 << (sizeof(void *) > 4 ? 40 : 12)))
+
+outcome torch_borrow_made(PyObject *object, const char *name, borrowed *into) {
     PyObject *type = (PyObject *)Py_TYPE(object);
     if (type != torch.tensor && type != torch.parameter)
         return OTHERWISE;
     const outcome result = torch.use_exchange ? borrow_by_exchange(object, into) : borrow_by_attributes(object, into);
     if (result != DONE)
         return result;
-    /* Zeros that nobody has stored, or numbers across the boundaries of their size. */
-    const bool is_stored = into->tensor.data || !has_elements(into);
-    return is_stored && (uintptr_t)into->tensor.data % onepass_dtype_size(into->tensor.dtype) == 0 ? DONE : OTHERWISE;
+    if ((uintptr_t)into->tensor.data < LEAST_ADDRESS && has_elements(into)) {
+        const outcome stored = check_storage(object, name, into);
+        if (stored != DONE)
+            return stored;
+    }
+    /* Not of numbers across the boundaries of their size. */
+    return (uintptr_t)into->tensor.data % onepass_dtype_size(into->tensor.dtype) == 0 ? DONE : OTHERWISE;
 }
 
-outcome torch_borrow(PyObject *object, borrowed *into) {
-    const outcome result = torch_borrow_made(object, into);
+outcome torch_borrow(PyObject *object, const char *name, borrowed *into) {
+    const outcome result = torch_borrow_made(object, name, into);
     if (result != DONE)
         return result;
     if (into->tensor.dtype > ONEPASS_F64)
@@ -227,8 +273,8 @@ outcome torch_borrow(PyObject *object, borrowed *into) {
     return !answer ? FAILED : answer == Py_True ? OTHERWISE : DONE;
 }
 
-outcome torch_borrow_mask(PyObject *object, borrowed *into) {
-    const outcome result = torch_borrow_made(object, into);
+outcome torch_borrow_mask(PyObject *object, const char *name, borrowed *into) {
+    const outcome result = torch_borrow_made(object, name, into);
     if (result != DONE)
         return result;
     const bool is_byte = into->tensor.dtype == ONEPASS_BOOL || into->tensor.dtype == ONEPASS_U8;
@@ -236,8 +282,8 @@ outcome torch_borrow_mask(PyObject *object, borrowed *into) {
     return is_byte ? DONE : OTHERWISE;
 }
 
-outcome torch_borrow_labels(PyObject *object, borrowed *into) {
-    const outcome result = torch_borrow_made(object, into);
+outcome torch_borrow_labels(PyObject *object, const char *name, borrowed *into) {
+    const outcome result = torch_borrow_made(object, name, into);
     return result == DONE && into->tensor.dtype < ONEPASS_I64 ? OTHERWISE : result;
 }
 
@@ -280,7 +326,7 @@ static void ask_for_huge_pages(const borrowed *made) {
 
 /* Gives the reference back if that is not possible. */
 static bool borrow_made(PyObject *made, borrowed *into) {
-    const outcome result = torch_borrow_made(made, into);
+    const outcome result = torch_borrow_made(made, "a new tensor", into);
     if (result == DONE) {
         ask_for_huge_pages(into);
         return true;

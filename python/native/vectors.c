@@ -25,9 +25,9 @@ static int count_vectors(const onepass_call *call) {
 }
 
 /* A tensor of floats or of whole numbers. */
-static outcome borrow_numbers(PyObject *object, borrowed *into) {
-    const outcome result = torch_borrow_labels(object, into);
-    return result == OTHERWISE ? torch_borrow(object, into) : result;
+static outcome borrow_numbers(PyObject *object, const char *name, borrowed *into) {
+    const outcome result = torch_borrow_labels(object, name, into);
+    return result == OTHERWISE ? torch_borrow(object, name, into) : result;
 }
 
 /* The same of an array. */
@@ -75,7 +75,10 @@ static outcome borrow_vectors(PyObject *const *arguments, vectors *all, onepass_
     all->has_lists = info && info->over_rows == ONEPASS_CLASSES_A_VECTOR;
     torch_borrower *const operands[] = {torch_borrow, all->count == 1 ? borrow_numbers : torch_borrow,
                                         all->count == 2 ? borrow_numbers : torch_borrow};
-    const outcome result = native_borrow_inputs(arguments, operands, &all->given, call);
+    const char *names[GIVEN] = {NULL, NULL, NULL, "weight", "mask", "divisor"};
+    for (int k = 0; k < MOST_OPERANDS; k++)
+        names[k] = info && k < info->operand_count ? info->operand[k] : "an operand";
+    const outcome result = native_borrow_inputs(arguments, operands, names, &all->given, call);
     return result == DONE ? find_rows(call->axis, all) : result;
 }
 
@@ -128,7 +131,7 @@ PyObject *native_torch_vectors_gradient(PyObject *module, PyObject *const *argum
         return NULL;
     outcome result = borrow_vectors(arguments + 3, &all, &call);
     if (result == DONE)
-        result = torch_borrow(arguments[4 + GIVEN], &upstream);
+        result = torch_borrow(arguments[4 + GIVEN], "the upstream gradient", &upstream);
     if (result == OTHERWISE)
         Py_RETURN_NONE;
     if (result == FAILED || native_place_inputs(&all.given, &call) != DONE)
