@@ -1,6 +1,8 @@
 """Losses of a linear layer's outputs, for PyTorch's tensors: what is asked of the operands, and who computes. What is
 plain goes chunk by chunk; anything else is composed of the layer and the loss over rows of its outputs."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -86,10 +88,24 @@ def supcon_loss(input, labels, temperature, reduction, normalize, dtype, chunk_r
 
 def contrasted(name, kind, rows, target, parameters, reduction, normalize, dtype, chunk_rows):
     """Each row against all others, among which the weight's rows are its own."""
-    rows = F.normalize(rows, dim=-1) if normalize else rows
+    rows = normalized(rows) if normalize else rows
     request, _ = request_of(name, reduction, parameters, None, dtype, rows)
     question = Question(request, checked_chunk(chunk_rows), None, kind)
     return dispatch(question, Operands(rows, rows, None, target, None, None), rows.shape[:1])
+
+
+def normalized(rows):
+    """Rows of length 1. Each is first multiplied by a power of two that brings its largest number near 1: squares of
+    large and of tiny ones are none that their type has, and the factor cancels out of the value and its slopes."""
+    if 0 in rows.shape or not rows.is_floating_point():
+        return F.normalize(rows, dim=-1)
+    with torch.no_grad():
+        wide = torch.promote_types(rows.dtype, torch.float32)
+        tiny = torch.finfo(rows.dtype).tiny
+        most = -round(math.log2(tiny))  # whose power of two and inverse are both there
+        _, exponent = rows.abs().amax(-1, keepdim=True).to(wide).frexp()
+        scale = torch.exp2(-exponent.clamp(-most, most).to(wide)).to(rows.dtype)
+    return F.normalize(rows * scale, dim=-1, eps=max(tiny, 1e-12))  # of zeros zeros, in float16 too
 
 
 def of_positions(input, linear_weight, target, bias, weight, reduction, ignored, smoothing, given):

@@ -1,4 +1,6 @@
 # Contrastive losses against their formulas in float64, with all cosines.
+import math
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -87,6 +89,40 @@ def test_supcon(size, kinds, dtype, reduction, device):
     check(lambda x: onepass.supcon_loss(x, own, reduction=reduction, chunk_rows=17 if size[0] < 100 else None),
           lambda x: supcon(x, labels, 0.1, reduction), [leaf], dtype, near=4)
     assert reduction != "none" or onepass.supcon_loss(leaf, own, reduction="none")[3] == 0
+
+
+#: Of rows whose squares their type does not have.
+LARGE_AND_TINY = [(torch.float32, 1e19), (torch.float32, 1e30), (torch.float32, 1e-15), (torch.float32, 1e-36),
+                  (torch.bfloat16, 1e20), (torch.bfloat16, 1e-25), (torch.float16, 1e3), (torch.float16, 1e-4),
+                  (torch.float64, 1e200), (torch.float64, 1e-200)]
+
+
+@pytest.mark.parametrize("dtype, size", LARGE_AND_TINY, ids=str)
+def test_large_and_tiny_rows(dtype, size, device):
+    """The cosines do not depend on the rows' lengths, which differ: as those of the same directions near 1, and slopes
+    as much larger as rows are smaller."""
+    near_one = [torch.randn(7, 5).clamp(-3, 3).to(dtype).double() for _ in range(2)]
+    lengths = 2.0 ** (torch.arange(7).double() % 3 - round(math.log2(1 / size)))[:, None]
+    for function, reference in ((onepass.nt_xent_loss, lambda x, y: nt_xent(x, y, 0.5, "mean")),
+                                (lambda x, y: onepass.supcon_loss(x, torch.arange(7, device=device) % 3),
+                                 lambda x, y: supcon(x, torch.arange(7) % 3, 0.1, "mean") + 0 * y.sum())):
+        peers = [rows.clone().requires_grad_() for rows in near_one]
+        wanted = reference(*peers)
+        slopes = torch.autograd.grad(wanted, peers)
+        leaves = [(rows * lengths).to(dtype).to(device).requires_grad_() for rows in near_one]
+        value = function(*leaves)
+        assert_near(value, wanted, dtype, "value")
+        found = torch.autograd.grad(value, leaves[0])[0].double().cpu() * lengths
+        assert (found - slopes[0]).abs().max() <= 4 * NEAR[dtype] * slopes[0].abs().max()
+
+
+def test_a_row_of_zeros(device):
+    """Its cosines are 0."""
+    rows = torch.randn(4, 3, device=device)
+    rows[1] = 0
+    for dtype in FLOATS:
+        value = onepass.nt_xent_loss(rows[:2].to(dtype), rows[2:].to(dtype), reduction="none")
+        assert_near(value[0, 1], torch.tensor(3.0).double().log(), dtype, "value")
 
 
 def test_two_views_are_a_label_that_two_share(device):
