@@ -115,6 +115,51 @@ template <typename number> ALWAYS_INLINE double order_lanes(int thread, const nu
     return sum + order_swap(sum, 16); /* 1 */
 }
 
+/* The same in float for up to three sums: when it has one number of each left a thread goes on with one of them, so
+ * that a third of the steps is saved. Thread order_share_of(k) gets sum k, and so does whoever differs from it in bits
+ * 1, 8 and 16 alone. */
+template <int sums> ALWAYS_INLINE double order_share(int thread, const double (*own)[ORDER_OWN_LANES]) {
+    double left[3] = {0, 0, 0};
+    if (sums == 1)
+        return order_lanes(thread, own[0]);
+#pragma unroll
+    for (int k = 0; k < sums; k++)
+        left[k] = order_halve(thread, 8, order_halve(thread, 16, own[k][0], own[k][2]),
+                              order_halve(thread, 16, own[k][1], own[k][3])); /* lanes 64 and 32 apart */
+    double share = order_halve(thread, 4, left[0], left[1]);                  /* 16 */
+    share = sums == 2 ? share + order_swap(share, 2)                          /* 8 */
+                      : order_halve(thread, 2, share, left[2] + order_swap(left[2], 4));
+    share = share + order_swap(share, 1);  /* 4 */
+    share = share + order_swap(share, 16); /* 2 */
+    return share + order_swap(share, 8);   /* 1 */
+}
+
+ALWAYS_INLINE int order_share_of(int k) {
+    return k == 0 ? 0 : k == 1 ? 4 : 2;
+}
+
+/* Every thread gets all of them. */
+template <int sums> ALWAYS_INLINE void order_lanes_of(int thread, const double (*own)[ORDER_OWN_LANES], double *sum) {
+    const bool is_shared = sizeof(real) == sizeof(float) && sums > 1;
+    const double share = is_shared ? order_share<sums>(thread, own) : 0;
+#pragma unroll
+    for (int k = 0; k < sums; k++)
+        sum[k] = is_shared ? __shfl_sync(~0u, share, order_share_of(k)) : order_lanes(thread, own[k]);
+}
+
+/* The same in float where the lanes that are further apart are added up already: the first 4 `threads` are left, and
+ * so many neighbouring threads, a power of two, have four each. */
+template <int threads> ALWAYS_INLINE double order_near_fours(int thread, const double *own) {
+    constexpr int half = threads / 2, quarter = threads / 4;
+    const double a = order_halve(thread, half, own[0], own[2]), b = order_halve(thread, half, own[1], own[3]);
+    double sum = order_halve(thread, quarter, a, b);
+#pragma unroll
+    for (int distance = quarter / 2; distance > 0; distance /= 2)
+        sum = sum + order_swap(sum, distance);
+    sum = sum + order_swap(sum, half);
+    return sum + order_swap(sum, quarter);
+}
+
 #define ORDER_PAIRS (ORDER_LINES / 2)
 
 /* Steps 3 and 4 where the sums of a tile's lines lie in memory, those of as many neighbouring lines in each part. First

@@ -103,6 +103,8 @@ int test_cuda_vectors(bool reduced) {
             run_work(&work, stream, "the list");
             onepass_cuda_shape = shapes[i % 4];
             run_work(&work, stream, "in another shape");
+            onepass_cuda_shape = (cuda_shape){.kernels = CUDA_SMALL_KERNELS};
+            run_work(&work, stream, "as if there were many rows");
             onepass_cuda_shape = (cuda_shape){0};
         }
         work_end(&work);

@@ -43,6 +43,9 @@ static void run_case(const vector_case *c) {
     if (CHECK_OK(onepass_run(&expected->call), text)) {
         run_shape(c, expected, (cuda_shape){0}, text);
         run_shape(c, expected, shapes[c->seed % (uint64_t)COUNT(shapes)], text);
+        if (!c->gradient[0] && !c->gradient[1] && !c->gradient[2]) /* as if there were many rows */
+            run_shape(c, expected, (cuda_shape){.kernels = CUDA_SMALL_KERNELS, .most_blocks = (int32_t)(c->seed % 2)},
+                      text);
     }
     vector_case_free(expected);
 }

@@ -65,6 +65,13 @@ ALWAYS_INLINE int anew(int x) {
     return x;
 }
 
+ALWAYS_INLINE float anew(float x) {
+#if defined(__CUDACC__)
+    asm volatile("" : "+f"(x));
+#endif
+    return x;
+}
+
 /* The same bits, but the compiler cannot choose between them and others without a branch: both sides of one that all
  * threads take together would cost more than it. */
 ALWAYS_INLINE uint2 apart(uint2 x) {

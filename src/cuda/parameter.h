@@ -347,6 +347,15 @@ enum {
 #define CUDA_AHEAD_CHUNK  64
 #define CUDA_AHEAD_BLOCKS 4
 
+/* Tiles that a warp goes through for the values of many rows, the warps of a block that does so, and how many such
+ * blocks a multiprocessor must have room for; rows of 16-bit elements that a warp has at a time where they come to
+ * shared memory; turns that a warp takes at most with rows of half a tile or less. */
+#define CUDA_VALUE_TILES  8
+#define CUDA_VALUE_WARPS  4
+#define CUDA_VALUE_BLOCKS 3
+#define CUDA_SHORT_ROWS   2
+#define CUDA_MOST_TURNS   8
+
 /* Numbers that a tile leaves for softmaxes. */
 #define CUDA_TILE_SOFTMAXES 7
 
@@ -366,6 +375,7 @@ typedef struct cuda_vector {
     int64_t factors_at;                  /* ... and the factors of rows, between launches; ... */
     int64_t tiles_at, known_at;          /* ... what tiles leave for softmaxes, and what is known of rows */
     int32_t chunk;                       /* tiles of one, a power of two; of short rows the warps that a row has */
+    int32_t turns; /* that a warp takes with narrow rows; rows that it has at a time of short ones */
     uint8_t dtype[CUDA_VECTOR_TENSORS];
     uint8_t reduction;
     uint8_t skip_if_one;

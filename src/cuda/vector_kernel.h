@@ -13,6 +13,7 @@
 #include "cuda/vectors/narrow.h"
 #include "cuda/vectors/short.h"
 #include "cuda/vectors/softmax_rows.h"
+#include "cuda/vectors/values.h"
 
 #if defined(ONEPASS_REAL_F64)
 #define VECTOR_KERNELS_SHORT   CUDA_VECTOR_KERNELS_F64
@@ -40,6 +41,22 @@
 #define BOTH_WAYS_LABELLED   true
 #define BOTH_WAYS_MULTILABEL false
 
+/* Products of floats are exact in double. */
+#define VECTOR_ADD_SHORT(name, x, parameter, sum) add_terms(x, parameter, sum)
+#define VECTOR_ADD_LONG                           VECTOR_ADD_SHORT
+#define VECTOR_ADD_SOFTMAX                        VECTOR_ADD_SHORT
+#define VECTOR_ADD_CARRIED                        VECTOR_ADD_SHORT
+#define VECTOR_ADD_LABELLED                       VECTOR_ADD_SHORT
+#define VECTOR_ADD_MULTILABEL                     VECTOR_ADD_SHORT
+#if defined(ONEPASS_REAL_F64)
+#define VECTOR_ADD_PRODUCTS VECTOR_ADD_SHORT
+#else
+#define VECTOR_ADD_PRODUCTS(name, x, parameter, sum)                                                                   \
+    double left[SUMS], right[SUMS];                                                                                    \
+    name##_factors(x, left, right);                                                                                    \
+    _Pragma("unroll") for (int k = 0; k < SUMS; k++) sum[k] = wide_fused(left[k], right[k], sum[k])
+#endif
+
 /* A loss as the templates take it. */
 #define VECTOR_LOSS_TYPE(name, operands, vector_count, sum_count, length)                                              \
     struct name##_vectors {                                                                                            \
@@ -56,6 +73,14 @@
         };                                                                                                             \
         ALWAYS_INLINE void terms(const real *x, const double *parameter, double *term) {                               \
             VECTOR_TERMS_##length(name, x, parameter, term);                                                           \
+        }                                                                                                              \
+        ALWAYS_INLINE void add_terms(const real *x, const double *parameter, double *sum) {                            \
+            double term[VECTOR_MOST_SUMS];                                                                             \
+            terms(x, parameter, term);                                                                                 \
+            _Pragma("unroll") for (int k = 0; k < SUMS; k++) sum[k] = sum[k] + term[k];                                \
+        }                                                                                                              \
+        ALWAYS_INLINE void add(const real *x, const double *parameter, double *sum) {                                  \
+            VECTOR_ADD_##length(name, x, parameter, sum);                                                              \
         }                                                                                                              \
         ALWAYS_INLINE void row(const vector_sums *row, const double *parameter, vector_slopes *slopes) {               \
             name##_row(row, parameter, slopes);                                                                        \
@@ -105,6 +130,12 @@ template <typename loss> ALWAYS_INLINE void run_vectors_short(const cuda_vector 
         kernels_of<loss>::template rows_of_few_tiles<true>(job);
     else
         kernels_of<loss>::template rows_of_few_tiles<!loss::BOTH_WAYS>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_vectors_values(const cuda_vector *job) {
+    if (is_usual<loss>(job))
+        run_values<loss, true>(job);
+    else
+        run_values<loss, !loss::BOTH_WAYS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_vectors_softmaxes(const cuda_vector *job) {
     run_softmaxes<loss, VECTORS_DENSE>(job);

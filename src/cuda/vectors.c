@@ -79,6 +79,7 @@ static bool has_gradient(const job *job) {
 /* How rows are gone through. */
 typedef enum way {
     NARROW, /* a warp has whole rows */
+    VALUES, /* a warp has whole rows of several tiles, of which there are many and nobody wants gradients */
     SHORT,  /* a block has, for their gradients, or for softmaxes, or if a row is one tile */
     LONG    /* rows are cut into chunks, in several launches */
 } way;
@@ -113,13 +114,23 @@ static int64_t short_warps(const job *job, int64_t warps_of_row) {
     return job->loss->has_softmaxes || warps_of_row > 4 ? CUDA_MOST_WARPS : 4;
 }
 
-/* A tile of each vector a warp. */
-static int64_t staged_bytes(const loss *loss, int64_t warps, size_t size) {
-    return loss->has_softmaxes ? 0 : warps * loss->vectors * ORDER_TILE * (int64_t)size;
+/* Rows that such a warp has at a time: the same bytes of any type. */
+static int64_t rows_of_short_warp(const job *job) {
+    return !job->loss->has_softmaxes && layout_of_job(job) == HALVES ? CUDA_SHORT_ROWS : 1;
+}
+
+/* Tiles of each vector in shared memory. */
+static int64_t staged_bytes(const loss *loss, int64_t tiles, size_t size) {
+    return loss->has_softmaxes ? 0 : tiles * loss->vectors * ORDER_TILE * (int64_t)size;
 }
 
 static int64_t short_bytes(const job *job, int64_t warps) {
-    return staged_bytes(job->loss, warps, dtype_size(job->operand[0].dtype));
+    return staged_bytes(job->loss, warps * rows_of_short_warp(job), dtype_size(job->operand[0].dtype));
+}
+
+/* Two places a warp. */
+static int64_t value_bytes(const job *job) {
+    return staged_bytes(job->loss, 2 * CUDA_VALUE_WARPS, dtype_size(job->operand[0].dtype));
 }
 
 /* Beside what the kernel has of its own. */
@@ -127,9 +138,23 @@ static bool fits(int64_t bytes, const cuda_limits *limits) {
     return bytes + 1024 <= limits->shared_memory;
 }
 
+/* Whether the values of rows are the work of a warp each: where there are enough of them for all multiprocessors, of
+ * which each has room for several blocks. */
+static bool has_values_alone(const job *job, const cuda_limits *limits) {
+    const int64_t tiles = job->count * power_for(tiles_of(job)), bytes = value_bytes(job);
+    const bool many = tiles >= (int64_t)limits->multiprocessors * CUDA_VALUE_TILES * CUDA_VALUE_WARPS * 4 &&
+                      fits(CUDA_VALUE_BLOCKS * bytes, limits);
+    return !has_gradient(job) && !job->loss->has_softmaxes && tiles_of(job) <= CUDA_VALUE_TILES &&
+           is_in_sixteens(job) && (many || (onepass_cuda_shape.kernels == CUDA_SMALL_KERNELS && fits(bytes, limits)));
+}
+
 /* The same on a GPU that may have less shared memory than some rows need. */
 static way way_on(const job *job, const cuda_limits *limits) {
     const way way = way_of(job);
+    if (way == NARROW || layout_of_job(job) == ANYHOW || onepass_cuda_shape.kernels == CUDA_LARGE_KERNELS)
+        return way;
+    if (has_values_alone(job, limits))
+        return VALUES;
     if (way != SHORT)
         return way;
     const int64_t warps = short_warps(job, power_for(tiles_of(job)));
@@ -138,7 +163,8 @@ static way way_on(const job *job, const cuda_limits *limits) {
 
 int32_t onepass_cuda_most_shared_memory(const cuda_launch *launch, const cuda_limits *limits) {
     const int64_t bytes = staged_bytes(launch->loss, CUDA_MOST_WARPS, sizeof(float));
-    if (launch->variant != variant_vectors_short || bytes == 0)
+    const bool is_staged = launch->variant == variant_vectors_short || launch->variant == variant_vectors_values;
+    if (!is_staged || bytes == 0)
         return 0;
     return (int32_t)(fits(bytes, limits) ? bytes : limits->shared_memory - 1024);
 }
@@ -164,6 +190,11 @@ static int64_t chunk_of(const job *job) {
     const int64_t enough = onepass_cuda_shape.tiles_per_block ? onepass_cuda_shape.tiles_per_block
                                                               : power_for(job->count * tiles_of(job) / ENOUGH_CHUNKS);
     return least(tiles, least(enough > CUDA_MOST_WARPS ? enough : CUDA_MOST_WARPS, CUDA_AHEAD_CHUNK));
+}
+
+/* Rows that a warp has at a time, of those of half a tile or less. */
+static int64_t rows_of_narrow_warp(const job *job) {
+    return ORDER_LINES / 2 / chunk_of(job);
 }
 
 static int64_t chunks_of(const job *job) {
@@ -217,7 +248,16 @@ static const view *vector_tensor(const job *job, int which) {
     }
 }
 
-static void plan_parameter(const job *job, way way, cuda_vector *vector) {
+/* Turns of a warp with narrow rows: more where that leaves all multiprocessors enough to do. */
+static int64_t turns_of(const job *job, way way, const cuda_limits *limits) {
+    if (way != NARROW)
+        return way == SHORT ? rows_of_short_warp(job) : 1;
+    const int64_t rows = rows_of_narrow_warp(job),
+                  turns = job->count / (rows * limits->multiprocessors * CUDA_MOST_WARPS * 4);
+    return turns < 1 ? 1 : least(turns, CUDA_MOST_TURNS);
+}
+
+static void plan_parameter(const job *job, way way, const cuda_limits *limits, cuda_vector *vector) {
     memset(vector, 0, sizeof *vector);
     for (int which = 0; which < CUDA_VECTOR_TENSORS; which++) {
         const view *view = vector_tensor(job, which);
@@ -232,6 +272,7 @@ static void plan_parameter(const job *job, way way, cuda_vector *vector) {
     vector->length = job->vectors.length;
     vector->tiles = tiles_of(job);
     vector->chunk = (int32_t)chunk_of(job);
+    vector->turns = (int32_t)turns_of(job, way, limits);
     vector->chunks = chunks_of(job);
     vector->by_chunks = divisor_of(vector->chunks);
     vector->by_tiles = divisor_of(vector->tiles);
@@ -261,8 +302,8 @@ static int64_t blocks_for(int64_t work, int64_t a_block) {
     return least((work + a_block - 1) / a_block, most);
 }
 
-static void plan_launch(const job *job, way way, cuda_variant variant, int64_t warps, int64_t blocks,
-                        cuda_launch *launch) {
+static void plan_launch(const job *job, way way, const cuda_limits *limits, cuda_variant variant, int64_t warps,
+                        int64_t blocks, cuda_launch *launch) {
     const bool goes_through = variant == variant_vectors_any_softmaxes || variant == variant_vectors_any_sums ||
                               variant == variant_vectors_any_slopes;
     const int64_t buffers = job->loss->vectors + job->loss->has_label_lists; /* as vectors/row.h has them */
@@ -273,10 +314,11 @@ static void plan_launch(const job *job, way way, cuda_variant variant, int64_t w
     launch->threads = (uint32_t)(warps * WARP);
     launch->blocks = (uint32_t)blocks;
     launch->shared_memory = goes_through ? (uint32_t)(warps * buffers * ORDER_TILE) * (uint32_t)dtype_size(job->compute)
-                            : way == SHORT ? (uint32_t)short_bytes(job, warps)
-                                           : 0;
+                            : way == SHORT  ? (uint32_t)short_bytes(job, warps)
+                            : way == VALUES ? (uint32_t)value_bytes(job)
+                                            : 0;
     launch->workspace = workspace_of(job, way);
-    plan_parameter(job, way, &launch->parameter.vector);
+    plan_parameter(job, way, limits, &launch->parameter.vector);
 }
 
 /* What the launches of rows that are cut into chunks do, in this order. Not every loss needs every step. */
@@ -323,40 +365,45 @@ static void plan_step(const job *job, step step, const cuda_limits *limits, cuda
     const int64_t warps = !any ? CUDA_MOST_WARPS : job->compute == ONEPASS_F64 ? 1 : 2;
     switch (step) {
     case STEP_SOFTMAXES:
-        plan_launch(job, LONG, any ? variant_vectors_any_softmaxes : variant_vectors_softmaxes, warps,
+        plan_launch(job, LONG, limits, any ? variant_vectors_any_softmaxes : variant_vectors_softmaxes, warps,
                     blocks_for(job->count * (tiles ? tiles : 1), warps), launch);
         break;
     case STEP_KNOW:
-        plan_launch(job, LONG, variant_vectors_know, CUDA_MOST_WARPS / 2,
+        plan_launch(job, LONG, limits, variant_vectors_know, CUDA_MOST_WARPS / 2,
                     blocks_for(job->count, tiles > WARP ? 1 : CUDA_MOST_WARPS / 2 * WARP / chunk), launch);
         break;
     case STEP_SUMS:
         if (is_ahead(job)) {
-            plan_launch(job, LONG, variant_vectors_sums_ahead, warps,
+            plan_launch(job, LONG, limits, variant_vectors_sums_ahead, warps,
                         least(blocks_for(all, 1), CUDA_AHEAD_BLOCKS * (int64_t)limits->multiprocessors), launch);
             break;
         }
-        plan_launch(job, LONG, any ? variant_vectors_any_sums : variant_vectors_sums, warps,
+        plan_launch(job, LONG, limits, any ? variant_vectors_any_sums : variant_vectors_sums, warps,
                     blocks_for(all, chunk < warps ? warps / chunk : 1), launch);
         break;
     case STEP_FINISH:
-        plan_launch(job, LONG, variant_vectors_finish, CUDA_MOST_WARPS,
+        plan_launch(job, LONG, limits, variant_vectors_finish, CUDA_MOST_WARPS,
                     blocks_for(job->count, chunks == 1 ? CUDA_MOST_WARPS * WARP : 1), launch);
         break;
     default:
-        plan_launch(job, LONG, any ? variant_vectors_any_slopes : variant_vectors_slopes, warps,
+        plan_launch(job, LONG, limits, any ? variant_vectors_any_slopes : variant_vectors_slopes, warps,
                     blocks_for(job->count * tiles, warps), launch);
     }
 }
 
 void onepass_cuda_plan_vectors(const job *job, int step, const cuda_limits *limits, cuda_launch *launch) {
     const way way = way_on(job, limits);
-    const int64_t warps = way == SHORT ? short_warps(job, chunk_of(job)) : CUDA_MOST_WARPS;
+    const int64_t chunk = chunk_of(job), turns = turns_of(job, way, limits), warps = CUDA_MOST_WARPS;
+    const int64_t few_warps = short_warps(job, chunk);
     if (way == NARROW)
-        plan_launch(job, way, variant_vectors_narrow, warps,
-                    blocks_for(job->count, warps * (ORDER_LINES / chunk_of(job))), launch);
+        plan_launch(job, way, limits, variant_vectors_narrow, warps,
+                    blocks_for(job->count, warps * rows_of_narrow_warp(job) * turns), launch);
+    else if (way == VALUES)
+        plan_launch(job, way, limits, variant_vectors_values, CUDA_VALUE_WARPS,
+                    blocks_for(job->count, CUDA_VALUE_WARPS * CUDA_VALUE_TILES / chunk), launch);
     else if (way == SHORT)
-        plan_launch(job, way, variant_vectors_short, warps, blocks_for(job->count, warps / chunk_of(job)), launch);
+        plan_launch(job, way, limits, variant_vectors_short, few_warps,
+                    blocks_for(job->count, few_warps / chunk * turns), launch);
     else
         plan_step(job, step_of(job, step), limits, launch);
 }

@@ -44,7 +44,7 @@ template <typename loss> ALWAYS_INLINE void fetch_half(const real *const *at, in
 /* What half a tile adds to the lanes' sums, which lie in shared memory, two at a time: in registers all of them would
  * leave no room for what is on its way. */
 template <typename loss, int first>
-ALWAYS_INLINE void add_half(const double *parameter, int thread, const half_ahead<loss> *half, double *lanes) {
+ALWAYS_INLINE void add_half_ahead(const double *parameter, int thread, const half_ahead<loss> *half, double *lanes) {
     half_tile x[loss::VECTOR_COUNT];
 #pragma unroll
     for (int k = 0; k < loss::VECTOR_COUNT; k++)
@@ -52,8 +52,8 @@ ALWAYS_INLINE void add_half(const double *parameter, int thread, const half_ahea
 #pragma unroll
     for (int own = 0; own < ORDER_OWN_LANES; own += 2) {
         double sum[VECTOR_MOST_SUMS][ORDER_OWN_LANES];
-        add_lane<loss, true>(parameter, NULL, x, 0, own, sum);
-        add_lane<loss, true>(parameter, NULL, x, 0, own + 1, sum);
+        add_lane<loss, HALF_TILE>(parameter, x, 0, own, sum);
+        add_lane<loss, HALF_TILE>(parameter, x, 0, own + 1, sum);
 #pragma unroll
         for (int k = 0; k < loss::SUMS; k++) {
             double2 *lane = (double2 *)(lanes + k * ORDER_PITCH + order_lane(thread, own));
@@ -76,7 +76,7 @@ ALWAYS_INLINE void sum_chunk(const cuda_vector *job, const double *parameter, in
         bool is_more = true;
         fetch_half(at, HALF_TILE, &odd);
         __syncwarp(); /* nobody reads the lanes of the tile before */
-        add_half<loss, 0>(parameter, here.thread, even, lanes);
+        add_half_ahead<loss, 0>(parameter, here.thread, even, lanes);
         if (i + here.warps < tiles) {
 #pragma unroll
             for (int k = 0; k < loss::VECTOR_COUNT; k++)
@@ -86,7 +86,7 @@ ALWAYS_INLINE void sum_chunk(const cuda_vector *job, const double *parameter, in
         }
         if (is_more)
             fetch_half(at, 0, even);
-        add_half<loss, HALF_TILE>(parameter, here.thread, &odd, lanes);
+        add_half_ahead<loss, HALF_TILE>(parameter, here.thread, &odd, lanes);
         __syncwarp();
         const double sum = order_lanes_together(here.thread / 8 < loss::SUMS ? here.thread : here.thread % 8, lanes);
         if (here.thread % 8 == 0 && here.thread / 8 < loss::SUMS)

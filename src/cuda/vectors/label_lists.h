@@ -66,7 +66,7 @@ ALWAYS_INLINE void sum_over_labels(const cuda_vector *job, const double *paramet
     for (int64_t k = 0; k < list.count; k++) {
         const own_class label = label_at(job, &list, k);
         double of_label[VECTOR_MOST_SUMS];
-        sum_halves<loss, VECTORS_ANYHOW, false>(job, parameter, &others, &label, of_label);
+        sum_tile<loss, VECTORS_ANYHOW>(job, parameter, &others, &label, of_label);
         sum[0] = sum[0] + of_label[0];
     }
 }

@@ -51,7 +51,8 @@ ALWAYS_INLINE int64_t row_of_tile(const cuda_vector *job, int64_t tile) {
 }
 
 /* A warp's own shared memory, a tile a vector, which only those that go through it have: as the compute type, or as
- * vectors lie in memory. With lists of labels there is one more, for another tile. */
+ * vectors lie in memory, where a warp may have several such places. With lists of labels there is one more, for
+ * another tile. */
 template <typename loss, vector_access access> ALWAYS_INLINE real *vector_buffer(const cuda_vector *job, int warp) {
     extern __shared__ __align__(16) unsigned char shared_memory[];
     const int size = access == VECTORS_STAGED && job->halves ? (int)sizeof(uint16_t) : (int)sizeof(real);
@@ -86,6 +87,12 @@ ALWAYS_INLINE vector_softmaxes *known_of_row(const cuda_vector *job, int64_t row
     return (vector_softmaxes *)in_workspace(job, job->known_at) + row;
 }
 
+/* What a row is told beside its vectors. */
+typedef struct row_numbers {
+    double weight;
+    double number; /* of the operand that is one number a row */
+} row_numbers;
+
 /* What its class weighs is no other than its own weight. */
 template <typename loss> ALWAYS_INLINE double row_weight(const cuda_vector *job, int64_t row, const own_class *label) {
     const double weight = row_number(job, CUDA_VECTOR_WEIGHT, row, 1);
@@ -94,22 +101,29 @@ template <typename loss> ALWAYS_INLINE double row_weight(const cuda_vector *job,
     return weight * row_number(job, CUDA_VECTOR_OPERAND + ONEPASS_CLASS_WEIGHT, label->at, 1);
 }
 
+template <typename loss>
+ALWAYS_INLINE row_numbers numbers_of(const cuda_vector *job, int64_t row, const own_class *label) {
+    row_numbers numbers = {row_weight<loss>(job, row, label), 0};
+    if (loss::VECTOR_COUNT < loss::OPERANDS && !loss::LABEL_LISTS)
+        numbers.number = load_number(row_address(job, CUDA_VECTOR_OPERAND + loss::VECTOR_COUNT, row),
+                                     job->dtype[CUDA_VECTOR_OPERAND + loss::VECTOR_COUNT]);
+    return numbers;
+}
+
 /* From the row's sums to its value, which is returned, and the factors of its slopes; for a row that takes part. */
 template <typename loss>
-ALWAYS_INLINE double find_slopes(const cuda_vector *job, const double *parameter, int64_t row, const double *sum,
-                                 const vector_softmaxes *known, const own_class *label, double *factor) {
+ALWAYS_INLINE double find_slopes(const cuda_vector *job, const double *parameter, const row_numbers *numbers,
+                                 const double *sum, const vector_softmaxes *known, const own_class *label,
+                                 double *factor) {
     const bool any = job->length > 0; /* else the sums are of nothing, which is +0 */
     vector_sums sums = {
         {any && loss::SUMS > 0 ? sum[0] : 0, any && loss::SUMS > 1 ? sum[1] : 0, any && loss::SUMS > 2 ? sum[2] : 0},
-        0,
+        numbers->number,
         (double)job->length,
         {}};
     vector_slopes slopes = {0, {0, 0, 0}};
-    const double weight = row_weight<loss>(job, row, label);
+    const double weight = numbers->weight;
     const double scale = job->reduction == ONEPASS_MEAN ? weight * per_divisor_of(job) : weight;
-    if (loss::VECTOR_COUNT < loss::OPERANDS && !loss::LABEL_LISTS)
-        sums.number = load_number(row_address(job, CUDA_VECTOR_OPERAND + loss::VECTOR_COUNT, row),
-                                  job->dtype[CUDA_VECTOR_OPERAND + loss::VECTOR_COUNT]);
     if (loss::SOFTMAXES)
         sums.softmaxes = *known;
     loss::row(&sums, parameter, &slopes);
@@ -141,9 +155,49 @@ ALWAYS_INLINE void finish_vectors(const cuda_vector *job, const double *paramete
         factor[i] = 0;
     if (row_takes_part(job, row)) {
         const own_class label = find_own<loss>(job, row);
-        value = find_slopes<loss>(job, parameter, row, sum, known, &label, factor);
+        const row_numbers numbers = numbers_of<loss>(job, row, &label);
+        value = find_slopes<loss>(job, parameter, &numbers, sum, known, &label, factor);
     }
     leave_value(job, row, value);
+}
+
+/* ----------------------------------------------------------- known before -- */
+
+/* All that is to be known of a row beside its vectors. Who waits for these asks for numbers in the meantime. */
+typedef struct vector_row {
+    int64_t index;
+    bool is_there, part;
+    own_class label;
+    row_numbers numbers;
+} vector_row;
+
+template <typename loss> ALWAYS_INLINE vector_row vector_row_at(const cuda_vector *job, int64_t index, bool is_there) {
+    vector_row row = {index, is_there, is_there && row_takes_part(job, index), {-1, 0}, {1, 0}};
+    if (row.part)
+        row.label = find_own<loss>(job, index);
+    return row;
+}
+
+template <typename loss> ALWAYS_INLINE void ask_for_numbers(const cuda_vector *job, vector_row *row) {
+    if (row->part)
+        row->numbers = numbers_of<loss>(job, row->index, &row->label);
+}
+
+/* Its value. */
+template <typename loss>
+ALWAYS_INLINE double finish_row(const cuda_vector *job, const double *parameter, const vector_row *row,
+                                const double *sum, double *factor) {
+#pragma unroll
+    for (int i = 0; i < VECTOR_MOST_FACTORS; i++)
+        factor[i] = 0;
+    return row->part ? find_slopes<loss>(job, parameter, &row->numbers, sum, NULL, &row->label, factor) : 0;
+}
+
+/* A thread keeps the sums of one of a warp's rows. */
+template <typename loss> ALWAYS_INLINE void keep_sums(bool keeps, const double *sum, double *kept) {
+#pragma unroll
+    for (int k = 0; k < loss::SUMS; k++)
+        kept[k] = keeps ? sum[k] : kept[k];
 }
 
 #endif

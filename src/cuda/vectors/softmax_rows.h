@@ -119,8 +119,10 @@ ALWAYS_INLINE void run_softmax_block(const cuda_vector *job, int64_t first, int 
     if (loss::SUMS == 0) { /* the first vector's slopes need nothing else that is known of the row */
         if (leads && row < job->rows)
             finish_vectors<loss>(job, parameter, row, NULL, &known, factor);
-        else if (part)
-            find_slopes<loss>(job, parameter, row, NULL, &known, NULL, factor);
+        else if (part) {
+            const row_numbers numbers = numbers_of<loss>(job, row, NULL);
+            find_slopes<loss>(job, parameter, &numbers, NULL, &known, NULL, factor);
+        }
     } else {
         double sum[VECTOR_MOST_SUMS] = {ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
         if (part)

@@ -94,12 +94,38 @@ ALWAYS_INLINE char *tile_in_place(const cuda_vector *job, int which, int64_t row
     return dense_address(job, which, row, tile->index * ORDER_TILE);
 }
 
+#define CANONICAL_FOUR(x) canonical((x)[0]), canonical((x)[1]), canonical((x)[2]), canonical((x)[3])
+
 #if !defined(ONEPASS_REAL_F64)
-ALWAYS_INLINE void write_four(const cuda_vector *job, int which, char *to, const real *x) {
-    if (job->halves)
-        *(uint2 *)to = pack_half(job->dtype[which] == ONEPASS_F16, x);
+/* Two 16-bit numbers. What Hopper makes of NaN is the largest of signed integers, and the canonical one the largest of
+ * all others. */
+ALWAYS_INLINE uint32_t pack_two(bool f16, real low, real high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ >= 12
+    uint32_t both;
+    if (f16)
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;\n\tmin.s16x2 %0, %0, %3;"
+            : "=&r"(both)
+            : "f"(high), "f"(low), "r"(0x7e007e00));
     else
-        *(vector *)to = pack_vector(x);
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;\n\tmin.s16x2 %0, %0, %3;"
+            : "=&r"(both)
+            : "f"(high), "f"(low), "r"(0x7fc07fc0));
+    return both;
+#else
+    return narrow(f16, low) | narrow(f16, high) << 16;
+#endif
+}
+
+/* Slopes of four neighbouring elements, of which NaN gets its canonical bits. */
+ALWAYS_INLINE void write_four(const cuda_vector *job, int which, char *to, const real *x) {
+    if (!job->halves) {
+        const real slope[] = {CANONICAL_FOUR(x)};
+        *(vector *)to = pack_vector(slope);
+    } else if (job->dtype[which] == ONEPASS_F16) {
+        *(uint2 *)to = make_uint2(pack_two(true, x[0], x[1]), pack_two(true, x[2], x[3]));
+    } else {
+        *(uint2 *)to = make_uint2(pack_two(false, x[0], x[1]), pack_two(false, x[2], x[3]));
+    }
 }
 #endif
 
@@ -146,6 +172,20 @@ ALWAYS_INLINE void read_fours(const vector_tile *own, int k, int first, four zer
 }
 #endif
 
+/* 16-bit types are told apart by a branch that all threads take together. */
+#if !defined(ONEPASS_REAL_F64)
+template <int operands, int lines>
+ALWAYS_INLINE void unpack_halves(const cuda_vector *job, int k, uint2 (*half)[lines],
+                                 real (*x)[lines][ORDER_OWN_LANES]) {
+    EACH_READ_VECTOR {
+        if (job->dtype[CUDA_VECTOR_OPERAND + k + j] == ONEPASS_F16)
+            _Pragma("unroll") for (int i = 0; i < lines; i++) unpack_half(true, apart(half[j][i]), x[j][i]);
+        else
+            _Pragma("unroll") for (int i = 0; i < lines; i++) unpack_half(false, half[j][i], x[j][i]);
+    }
+}
+#endif
+
 /* So many lines of so many operands, from one of each on: all are in flight before the first is used. */
 template <vector_access access, int operands, int lines>
 ALWAYS_INLINE void read_elements(const cuda_vector *job, int k, const vector_tile *own, int first,
@@ -163,12 +203,7 @@ ALWAYS_INLINE void read_elements(const cuda_vector *job, int k, const vector_til
     }
     uint2 half[operands][lines];
     read_fours<access, uint2, uint16_t, operands, lines>(own, k, first, make_uint2(0, 0), half);
-    EACH_READ_VECTOR {
-        if (job->dtype[CUDA_VECTOR_OPERAND + k + j] == ONEPASS_F16)
-            _Pragma("unroll") for (int i = 0; i < lines; i++) unpack_half(true, apart(half[j][i]), x[j][i]);
-        else
-            _Pragma("unroll") for (int i = 0; i < lines; i++) unpack_half(false, half[j][i], x[j][i]);
-    }
+    unpack_halves<operands, lines>(job, k, half, x);
 #endif
 }
 
@@ -218,11 +253,13 @@ ALWAYS_INLINE void place_own(const own_class *label, const tile *tile, int first
     }
 }
 
-/* The slope of an element; that of the own one is ready, and so are all where none is: NaN. */
+/* The slope of an element, whose NaN may have any bits; that of the own one is ready, and so are all where none is:
+ * NaN. A product with 1 is the other factor. */
 template <typename loss>
-ALWAYS_INLINE real slope_of(int which, const real *x, const double *parameter, const double *factor, bool is_own) {
+ALWAYS_INLINE real slope_of(int which, const real *x, const double *parameter, const double *factor, bool is_own,
+                            real upstream) {
     const double slope = loss::slope(which, x, parameter, factor);
-    return canonical((real)(loss::LABELS && is_own ? factor[VECTOR_OWN_SLOPE] : slope));
+    return (real)(loss::LABELS && is_own ? factor[VECTOR_OWN_SLOPE] : slope) * upstream;
 }
 
 /* --------------------------------------------------------------------- sums -- */
@@ -231,16 +268,40 @@ ALWAYS_INLINE real slope_of(int which, const real *x, const double *parameter, c
 #define OWN_OPERANDS(x, i, own)                                                                                        \
     { x[0][i][own], x[1][i][own], x[loss::VECTOR_COUNT > 2 ? 2 : 0][i][own] }
 
-/* What the lines of half a tile add to the sums of a lane; of a whole tile nothing need be asked. */
-template <typename loss, bool WHOLE>
-ALWAYS_INLINE void add_lane(const double *parameter, const tile *tile, const half_tile *x, int first, int own,
+/* What two elements of a lane add to its sums. */
+template <typename loss>
+ALWAYS_INLINE void add_two(const double *parameter, const real *first, const real *second, double *sum) {
+    loss::terms(first, parameter, sum);
+    loss::add(second, parameter, sum);
+}
+
+/* What the first two or all four lines of half a tile add to the sums of a lane, if they are whole. */
+template <typename loss, int LINES>
+ALWAYS_INLINE void add_lane(const double *parameter, const half_tile *x, int first, int own,
                             double (*lane)[ORDER_OWN_LANES]) {
+    double sum[LINES / 2][VECTOR_MOST_SUMS];
+#pragma unroll
+    for (int i = 0; i < LINES; i += 2) {
+        const real even[] = OWN_OPERANDS(x, i, own), odd[] = OWN_OPERANDS(x, i + 1, own);
+        add_two<loss>(parameter, even, odd, sum[i / 2]);
+    }
+#pragma unroll
+    for (int k = 0; k < loss::SUMS; k++) {
+        const double all = LINES == 2 ? sum[0][k] : sum[0][k] + sum[LINES / 2 - 1][k];
+        lane[k][own] = first == 0 ? all : lane[k][own] + all;
+    }
+}
+
+/* The same of a half that ends somewhere. */
+template <typename loss>
+ALWAYS_INLINE void add_part_of_lane(const double *parameter, const tile *tile, const half_tile *x, int first, int own,
+                                    double (*lane)[ORDER_OWN_LANES]) {
     double term[HALF_TILE][VECTOR_MOST_SUMS];
     EACH_HALF_LINE {
         const real operand[] = OWN_OPERANDS(x, i, own);
         loss::terms(operand, parameter, term[i]);
 #pragma unroll
-        for (int k = 0; k < loss::SUMS && !WHOLE; k++)
+        for (int k = 0; k < loss::SUMS; k++)
             term[i][k] = is_in(tile, first + i, own) ? term[i][k] : 0;
     }
 #pragma unroll
@@ -250,35 +311,88 @@ ALWAYS_INLINE void add_lane(const double *parameter, const tile *tile, const hal
     }
 }
 
+/* Two lines that a tile ends before would add 0. */
+template <typename loss, bool WHOLE>
+ALWAYS_INLINE void add_half(const double *parameter, const tile *tile, const half_tile *x, int first,
+                            double (*lane)[ORDER_OWN_LANES]) {
+    const int count = tile->count - first * ORDER_LANES;
+    if (WHOLE || count >= HALF_TILE * ORDER_LANES)
+        EACH_OWN add_lane<loss, HALF_TILE>(parameter, x, first, own, lane);
+    else if (count == 2 * ORDER_LANES)
+        EACH_OWN add_lane<loss, 2>(parameter, x, first, own, lane);
+    else
+        EACH_OWN add_part_of_lane<loss>(parameter, tile, x, first, own, lane);
+}
+
 template <typename loss, vector_access access, bool WHOLE>
-ALWAYS_INLINE void sum_halves(const cuda_vector *job, const double *parameter, const vector_tile *own_tile,
-                              const own_class *label, double *sum) {
-    double lane[VECTOR_MOST_SUMS][ORDER_OWN_LANES] = {};
+ALWAYS_INLINE void add_halves(const cuda_vector *job, const double *parameter, const vector_tile *own_tile,
+                              const own_class *label, double (*lane)[ORDER_OWN_LANES]) {
 #pragma unroll
     for (int first = 0; first < ORDER_LINES; first += HALF_TILE) {
         half_tile x[loss::ELEMENTS];
+        if (!WHOLE && first > 0 && own_tile->of.count <= first * ORDER_LANES)
+            continue;
         read_elements<access, loss::VECTOR_COUNT, HALF_TILE>(job, 0, own_tile, first, x);
         place_own<loss>(label, &own_tile->of, first, x);
-        EACH_OWN add_lane<loss, WHOLE>(parameter, &own_tile->of, x, first, own, lane);
+        add_half<loss, WHOLE>(parameter, &own_tile->of, x, first, lane);
     }
+}
+
+/* The sums of a thread's own lanes. */
+template <typename loss, vector_access access>
+ALWAYS_INLINE void sum_lanes(const cuda_vector *job, const double *parameter, const vector_tile *own_tile,
+                             const own_class *label, double (*lane)[ORDER_OWN_LANES]) {
+    if (access != VECTORS_ANYHOW && own_tile->of.count == ORDER_TILE)
+        add_halves<loss, access, true>(job, parameter, own_tile, label, lane);
+    else
+        add_halves<loss, access, false>(job, parameter, own_tile, label, lane);
+}
+
+/* A tile that is not whole lacks terms, which are +0: added at the end they come to the same. */
+ALWAYS_INLINE double add_missing(const tile *tile, double sum) {
+    return tile->count < ORDER_TILE ? sum + 0 : sum;
+}
+
+template <typename loss, vector_access access>
+ALWAYS_INLINE void sum_tile(const cuda_vector *job, const double *parameter, const vector_tile *own_tile,
+                            const own_class *label, double *sum) {
+    double lane[VECTOR_MOST_SUMS][ORDER_OWN_LANES] = {};
+    sum_lanes<loss, access>(job, parameter, own_tile, label, lane);
+    order_lanes_of<loss::SUMS>(own_tile->of.thread, lane, sum);
 #pragma unroll
     for (int k = 0; k < loss::SUMS; k++)
-        sum[k] = order_lanes(own_tile->of.thread, lane[k]);
+        sum[k] = add_missing(&own_tile->of, sum[k]);
 }
 
 template <typename loss, vector_access access>
 ALWAYS_INLINE void sum_vectors(const cuda_vector *job, const double *parameter, int64_t row, const tile *tile,
                                const own_class *label, double *sum) {
     const vector_tile own_tile = begin_tile<loss, access>(job, row, tile);
-    if (access != VECTORS_ANYHOW && tile->count == ORDER_TILE)
-        sum_halves<loss, access, true>(job, parameter, &own_tile, label, sum);
-    else
-        sum_halves<loss, access, false>(job, parameter, &own_tile, label, sum);
+    sum_tile<loss, access>(job, parameter, &own_tile, label, sum);
 }
 
 /* ------------------------------------------------------------------- slopes -- */
 
-template <vector_access access, bool WHOLE = false>
+/* A thread's own slopes of a line. */
+template <vector_access access>
+ALWAYS_INLINE void write_own(const cuda_vector *job, int k, const vector_tile *own, int line, const real *slope) {
+    const tile *tile = &own->of;
+    if (access == VECTORS_ANYHOW) {
+        const real in_buffer[] = {CANONICAL_FOUR(slope)};
+        write_line(tile, (real *)own->operand[k], line, in_buffer);
+        return;
+    }
+#if !defined(ONEPASS_REAL_F64)
+    char *to = tile_in_place(job, CUDA_VECTOR_GRADIENT + k, own->row, tile);
+    write_four(job, CUDA_VECTOR_GRADIENT + k,
+               job->halves ? (char *)own_place(tile, (uint16_t *)to, line, 0)
+                           : (char *)own_place(tile, (real *)to, line, 0),
+               slope);
+#endif
+}
+
+/* Those of half a tile, whose NaN have their canonical bits. */
+template <vector_access access>
 ALWAYS_INLINE void write_half(const cuda_vector *job, int k, const vector_tile *own, int first, const half_tile slope) {
     const tile *tile = &own->of;
     if (access == VECTORS_ANYHOW) {
@@ -288,10 +402,10 @@ ALWAYS_INLINE void write_half(const cuda_vector *job, int k, const vector_tile *
 #if !defined(ONEPASS_REAL_F64)
     char *to = tile_in_place(job, CUDA_VECTOR_GRADIENT + k, own->row, tile);
     if (job->halves) {
-        EACH_HALF_LINE if (WHOLE || is_in(tile, first + i, 0))
-            write_four(job, CUDA_VECTOR_GRADIENT + k, (char *)own_place(tile, (uint16_t *)to, first + i, 0), slope[i]);
+        EACH_HALF_LINE if (is_in(tile, first + i, 0)) * (uint2 *)own_place(tile, (uint16_t *)to, first + i, 0) =
+            pack_half(job->dtype[CUDA_VECTOR_GRADIENT + k] == ONEPASS_F16, slope[i]);
     } else {
-        EACH_HALF_LINE if (WHOLE || is_in(tile, first + i, 0)) * (vector *)own_place(tile, (real *)to, first + i, 0) =
+        EACH_HALF_LINE if (is_in(tile, first + i, 0)) * (vector *)own_place(tile, (real *)to, first + i, 0) =
             pack_vector(slope[i]);
     }
 #endif
@@ -308,46 +422,72 @@ template <typename loss> ALWAYS_INLINE void empty_buffers(const cuda_vector *job
                          (const real *)own->operand[k]);
 }
 
-/* The gradients that are wanted; which ones is a branch that all threads take together. Those of a row that takes no
- * part are 0. */
+/* Of a thread's own elements of a line. */
+template <typename loss>
+ALWAYS_INLINE void slopes_of_line(int k, const double *parameter, const vector_tile *own_tile, const own_class *label,
+                                  const half_tile *x, int first, int i, bool part, const double *factor, real upstream,
+                                  real *slope) {
+    const int at = own_in_tile(label, &own_tile->of);
+    EACH_OWN {
+        const real operand[] = OWN_OPERANDS(x, i, own);
+        const bool is_own = label->at < 0 || own_element(&own_tile->of, first + i, own) == at;
+        slope[own] = part ? slope_of<loss>(k, operand, parameter, factor, is_own, upstream) : 0;
+    }
+}
+
+/* The gradients that are wanted; which ones is a branch that all threads take together. Only through shared memory may
+ * the row take no part. */
 template <typename loss, vector_access access, bool WHOLE>
-ALWAYS_INLINE void write_halves(const cuda_vector *job, const double *parameter, int64_t row, const tile *tile,
-                                bool part, const double *factor, real upstream) {
-    const vector_tile own_tile = begin_tile<loss, access>(job, row, tile);
-    const own_class label = {own_index<loss>(job, row), (real)factor[VECTOR_OWN_ELEMENT]};
-    const int at = own_in_tile(&label, tile);
+ALWAYS_INLINE void write_halves(const cuda_vector *job, const double *parameter, const vector_tile *own_tile, bool part,
+                                const double *factor, real upstream) {
+    const tile *tile = &own_tile->of;
+    const own_class label = {own_index<loss>(job, own_tile->row), (real)factor[VECTOR_OWN_ELEMENT]};
 #pragma unroll 1
     for (int first = 0; first < ORDER_LINES; first += HALF_TILE) {
         half_tile x[loss::ELEMENTS];
-        read_elements<access, loss::VECTOR_COUNT, HALF_TILE>(job, 0, &own_tile, first, x);
+        read_elements<access, loss::VECTOR_COUNT, HALF_TILE>(job, 0, own_tile, first, x);
         place_own<loss>(&label, tile, first, x);
 #pragma unroll
         for (int k = 0; k < loss::VECTOR_COUNT; k++) {
-            half_tile slope;
             if (!job->data[CUDA_VECTOR_GRADIENT + k])
                 continue;
-            EACH_HALF_LINE EACH_OWN {
-                const real operand[] = OWN_OPERANDS(x, i, own);
-                const bool is_own = label.at < 0 || own_element(tile, first + i, own) == at;
-                slope[i][own] = part ? slope_of<loss>(k, operand, parameter, factor, is_own) : 0;
+            EACH_HALF_LINE if (WHOLE || access == VECTORS_ANYHOW || is_in(tile, first + i, 0)) {
+                real slope[ORDER_OWN_LANES];
+                slopes_of_line<loss>(k, parameter, own_tile, &label, x, first, i, access != VECTORS_ANYHOW || part,
+                                     factor, upstream, slope);
+                write_own<access>(job, k, own_tile, first + i, slope);
             }
-            if (upstream != 1)
-                EACH_HALF_LINE EACH_OWN slope[i][own] = canonical(slope[i][own] * upstream);
-            write_half<access, WHOLE>(job, k, &own_tile, first, slope);
         }
     }
-    if (access == VECTORS_ANYHOW)
-        empty_buffers<loss>(job, &own_tile);
 }
 
-/* Of a whole tile of a row that takes part nothing need be asked for each line. */
+/* Those of a row that takes no part. */
+template <typename loss, vector_access access>
+ALWAYS_INLINE void write_no_slopes(const cuda_vector *job, const vector_tile *own_tile) {
+    const real zero[ORDER_OWN_LANES] = {0, 0, 0, 0};
+#pragma unroll
+    for (int k = 0; k < loss::VECTOR_COUNT; k++)
+#pragma unroll 1
+        for (int line = 0; line < ORDER_LINES && job->data[CUDA_VECTOR_GRADIENT + k]; line++)
+            if (is_in(&own_tile->of, line, 0))
+                write_own<access>(job, k, own_tile, line, zero);
+}
+
+/* Of a whole tile nothing need be asked for each line. */
 template <typename loss, vector_access access>
 ALWAYS_INLINE void write_slopes(const cuda_vector *job, const double *parameter, int64_t row, const tile *tile,
                                 bool part, const double *factor, real upstream) {
-    if (access != VECTORS_ANYHOW && part && tile->count == ORDER_TILE)
-        write_halves<loss, access, true>(job, parameter, row, tile, true, factor, upstream);
-    else
-        write_halves<loss, access, false>(job, parameter, row, tile, part, factor, upstream);
+    const vector_tile own_tile = begin_tile<loss, access>(job, row, tile);
+    if (access == VECTORS_ANYHOW) {
+        write_halves<loss, access, false>(job, parameter, &own_tile, part, factor, upstream);
+        empty_buffers<loss>(job, &own_tile);
+    } else if (!part) {
+        write_no_slopes<loss, access>(job, &own_tile);
+    } else if (tile->count == ORDER_TILE) {
+        write_halves<loss, access, true>(job, parameter, &own_tile, true, factor, upstream);
+    } else {
+        write_halves<loss, access, false>(job, parameter, &own_tile, true, factor, upstream);
+    }
 }
 
 #endif
