@@ -136,6 +136,7 @@ def as_number(name, known, value):
     if type(value) is float:
         return value
     value = plain_number(value)
+    check_index(name, known, value)
     if not is_number(value):
         raise TypeError(f"{known['name']} of {function_of(name)} is {type(value).__name__}; expected a real number")
     try:
@@ -143,6 +144,12 @@ def as_number(name, known, value):
     except OverflowError:
         raise OverflowError(f"{known['name']} of {function_of(name)} is an integer beyond the largest double; expected "
                             "a number that a double can hold") from None
+
+
+def check_index(name, known, value):
+    """Before it is a double, which does not have every larger one."""
+    if known["name"] == "ignore_index" and isinstance(value, int) and abs(value) > known["maximum"]:
+        raise ValueError(f"ignore_index of {function_of(name)} is {value}; expected a whole number from -2^53 to 2^53")
 
 
 def check_parameters(name, values):

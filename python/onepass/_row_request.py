@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import torch
 
-from ._catalog import ROW_CATALOG, as_number, check_range
+from ._catalog import ROW_CATALOG, as_number, check_index, check_range
 from ._torch_checks import TYPES
 
 #: name: of the row catalogue. code: the reduction. parameters: in the catalogue's order. axis: of the classes, as
@@ -43,8 +43,10 @@ def parameters_of(name, **given):
 
 
 def as_number_of_row(name, known, value):
-    return float(value) if isinstance(value, (float, int, torch.SymFloat, torch.SymInt)) else as_number(name, known,
-                                                                                                         value)
+    if not isinstance(value, (float, int, torch.SymFloat, torch.SymInt)):
+        return as_number(name, known, value)
+    check_index(name, known, value)
+    return float(value)
 
 
 def named(request):

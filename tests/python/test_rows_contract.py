@@ -263,6 +263,32 @@ def test_what_is_ours_alone_is_checked():
         assert says in str(raised.value)
 
 
+def test_an_ignored_index_is_never_rounded():
+    """A double does not have every whole number beyond 2^53, and a label of 2^53 is not 2^53 + 1. PyTorch's own function
+    computes what no other of ours takes."""
+    input, beyond = logits_of((3, 4)), 2**53 + 1
+    target = torch.tensor([0, 1, beyond])
+    wanted = onepass.cross_entropy(input[:2], target[:2])
+    for index in (2**53, -2**53):
+        target[2] = index
+        for side in (torch.Tensor.clone, torch.Tensor.numpy):
+            assert onepass.cross_entropy(side(input), side(target), ignore_index=index) == wanted
+    target[2] = beyond
+    assert torch.equal(onepass.cross_entropy(input, target, ignore_index=beyond), wanted)
+    target[2] = 2**53
+    with pytest.raises(IndexError):
+        onepass.cross_entropy(input, target, ignore_index=beyond)
+    for index in (beyond, -beyond, 2**70):
+        for refused in (lambda: onepass.cross_entropy(input.numpy(), target.numpy(), ignore_index=index),
+                        lambda: onepass.value_and_grad("cross_entropy", input, target, ignore_index=index),
+                        lambda: onepass.value_and_grad("nll", input.numpy(), target.numpy(), ignore_index=index),
+                        lambda: onepass.poly_loss(input, target, ignore_index=index),
+                        lambda: onepass.linear_log_prob(input, torch.ones(5, 4), target, ignore_index=index),
+                        lambda: onepass.Accumulator("cross_entropy", 3, ignore_index=index)):
+            with pytest.raises(ValueError, match=f"is {index}; expected a whole number from -2.53 to 2.53"):
+                refused()
+
+
 def test_refusals_of_log_prob_name_its_arguments():
     input, target = logits_of((3, 4)), labels_of((3, 4))
     spread = (input.clone().requires_grad_() * 1)[:, :1].expand(3, 4)
@@ -278,7 +304,7 @@ def test_refusals_of_log_prob_name_its_arguments():
             ((input, target), {"ignore_index": 2**60}, ValueError, "expected one from -2**53 to 2**53"),
             ((input, target), {"softcap": -1}, ValueError, "softcap of log_prob is -1"),
             ((input, target), {"softcap": float("inf")}, ValueError,
-             "softcap of log_prob is inf; expected a finite number, at least 0"),
+             "softcap of log_prob is inf; expected at least 0 and at most 1e+30"),
             ((spread, target), {"inplace": True}, RuntimeError, "the logits have elements that share their memory")):
         with pytest.raises(error) as raised:
             onepass.log_prob(*operands, **given)
