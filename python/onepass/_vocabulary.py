@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from . import _native
 from ._class_cuts import TILE, owned_tiles, pieces_of, spans_of, torn_tiles, whole_tiles
-from ._contract import NONE, code_of
+from ._contract import ALL_CODES, NONE, code_of
 from ._exchange import exchange, or_explain, or_tell, rank_and_size
 from ._row_request import FLOATS, LABELS, MOST_IGNORED, STATE_SIZE, class_axis, parameters_of, rows_shape
 from ._rows import checked_divisor, checked_type
@@ -269,11 +269,14 @@ def cross_entropy(input, target, weight, reduction, parameters, divisor, dtype, 
     rank, ranks = rank_and_size(group)
     with or_tell(group) if classes is None else contextlib.nullcontext():
         check_tensors(input, target, weight)
-        if code_of(reduction) is None:
+        if code_of(reduction, ALL_CODES) is None:
             raise ValueError(f"{reduction} is not a valid value for reduction")
         numbers = parameters_of("cross_entropy", **parameters)
         ignored = checked_ignored(numbers)
         number, tensor = checked_divisor(divisor, reduction)
+        if reduction == "batchmean":
+            reduction, number = "mean", float(target.shape[0]) if target.dim() else 1.0
+            number = number or None  # a mean of no rows
         dtype = checked_type(dtype) or (torch.float32 if is_in_single(input.device.type) else input.dtype)
         if classes is None:
             by = number if tensor is None else "a tensor"

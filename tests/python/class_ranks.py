@@ -74,7 +74,7 @@ def in_double(rank, size, group):
 
 @case
 def reductions(rank, size, group):
-    for reduction in ("sum", "none", "mean"):
+    for reduction in ("sum", "none", "mean", "batchmean"):
         compare(rank, size, group, cuts_of(3000, size), *operands_of(3000), reduction=reduction)
 
 
