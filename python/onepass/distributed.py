@@ -141,8 +141,8 @@ def checked(divisor, share):
     return WEIGHTS if not share.counts_elements else ALL if share.all_take_part else TAKING_PART
 
 
-def merged(told):
-    """The ranks' accumulators, as one."""
+def merged(told, with_gradients=None):
+    """The ranks' accumulators, as one. Where a mean's gradients are needed its accumulator has begun with a divisor."""
     whole = None
     for rank, data in enumerate(told):
         try:
@@ -150,6 +150,11 @@ def merged(told):
             if whole is not None:
                 whole.merge(part)
         except ValueError as error:
+            if with_gradients and with_gradients[rank] != with_gradients[0]:
+                needs = "and rank 0 needs none" if with_gradients[rank] else "which rank 0 does"
+                raise RuntimeError(f"rank {rank} {'needs' if with_gradients[rank] else 'needs no'} gradients, {needs}; "
+                                   "expected the same on all ranks: whether an operand requires a gradient, and "
+                                   "whether they are enabled") from None
             raise RuntimeError(f"rank {rank}'s share does not go with those of the ranks before it: {error}") from None
         whole = part if whole is None else whole
     return whole
@@ -179,9 +184,10 @@ class _Loss(torch.autograd.Function):
             state = share.empty_state() if any(share.needed) and not soon else None
             weight = None if divisor == 0 and share.counts_elements else share.weight  # where none takes part
             part = bytes(share.added(first, total, divisor if is_usable else None, weight, kept, state))
-            told = share.kind().encode() + b"\0" + part
-        kinds, parts = zip(*(one.split(b"\0", 1) for one in exchange(group, _PARTS, told)))
-        whole = merged(parts)
+            told = bytes([any(share.needed)]) + share.kind().encode() + b"\0" + part
+        told = exchange(group, _PARTS, told)
+        kinds, parts = zip(*(one[1:].split(b"\0", 1) for one in told))
+        whole = merged(parts, [one[0] for one in told])
         check_kinds(kinds)
         value = finished(whole, share.value_type())
         ctx.save_for_backward(*tensors)

@@ -361,6 +361,11 @@ def fault_gradient_on_one_rank(rank, group, is_odd):
     onepass.distributed.loss("cross_entropy", input, torch.zeros(9).long(), group=group, first=9 * rank, total=36)
 
 
+@fault("rank 3 needs gradients, and rank 0 needs none; expected the same on all ranks")
+def fault_gradient_of_a_mean_of_all_on_one_rank(rank, group, is_odd):
+    mse(rank, group, needs=is_odd, first=500 * rank, total=2000)
+
+
 @fault("weight")
 def fault_weight_on_one_rank(rank, group, is_odd):
     mse(rank, group, needs=False, weight=torch.ones(500) if is_odd else None)
