@@ -183,8 +183,8 @@ ARITHMETIC onepass_status begin(onepass_accumulator **accumulator, const onepass
 }
 
 static onepass_status fail_whole(const char *what, const char *one, const char *other) {
-    FAIL_ARGUMENT("the accumulators are parts of different wholes: %s is %s in into and %s in from; expected the same "
-                  "loss, parameters, reduction, divisor and total",
+    FAIL_ARGUMENT("the accumulators are parts of different wholes: %s is %s in one and %s in the other; expected the "
+                  "same loss, parameters, reduction, divisor and total",
                   what, one, other);
 }
 
@@ -261,7 +261,7 @@ ARITHMETIC onepass_status merge(onepass_accumulator *into, const onepass_accumul
         FAIL_ARGUMENT("%s is null; expected an accumulator that has begun", into ? "from" : "into");
     OK(check_same_whole(into, from));
     if (into->divided_by != from->divided_by && into->divided_by != UNDECIDED && from->divided_by != UNDECIDED)
-        FAIL_ARGUMENT("the slices of into have %s and those of from have %s; expected the same for every slice "
+        FAIL_ARGUMENT("the slices of one have %s and those of the other %s; expected the same for every slice "
                       "of a mean",
                       onepass_accumulator_divided_by(into->divided_by),
                       onepass_accumulator_divided_by(from->divided_by));

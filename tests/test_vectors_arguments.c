@@ -310,7 +310,10 @@ static const argument_case hidden_label_cases[] = {
 
 static const argument_case label_list_cases[] = {
     {"the good call", ONEPASS_OK, "", {{0}}},
-    {"in place", ONEPASS_INVALID_MEMORY, "gradient[0]|input|overlaps", {MEMBER(call.gradient[0], prediction.tensor)}},
+    {"in place",
+     ONEPASS_INVALID_MEMORY,
+     "gradient[0]|input|overlaps|multilabel_margin|may not lie over",
+     {MEMBER(call.gradient[0], prediction.tensor)}},
     {"no target", ONEPASS_INVALID_ARGUMENT, "operand[1]|target|null", {NOTHING(call.operand[1])}},
     {"a label a row", ONEPASS_INVALID_SHAPE, "target|(2,)|(2, 3)", {SHAPE(target, 1, 2)}},
     {"a target of numbers", ONEPASS_INVALID_ARGUMENT, "target|class ind", {INTEGER(target.tensor.dtype, ONEPASS_F32)}},

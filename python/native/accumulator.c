@@ -94,6 +94,26 @@ typedef enum kind {
 
 typedef outcome numpy_borrower(PyObject *object, const char *name, borrowed *into);
 
+/* What can be wrong with a tensor, or that it is none. */
+static void refuse(PyObject *object, const char *name) {
+    static const char *const asked[] = {"dtype", "layout", "device", "ndim"};
+    PyObject *is[4] = {NULL};
+    for (int i = 0; i < 4; i++)
+        if (!(is[i] = PyObject_GetAttrString(object, asked[i])))
+            PyErr_Clear();
+    if (is[0] && is[1] && is[2] && is[3])
+        PyErr_Format(
+            PyExc_TypeError,
+            "%s is a tensor of %S, %S, on %S, of %S dimensions; expected a dense one on the CPU or a GPU, of up "
+            "to %d dimensions, whose elements have a type that the loss takes there",
+            name, is[0], is[1], is[2], is[3], ONEPASS_MAX_DIMENSIONS);
+    else
+        PyErr_Format(PyExc_TypeError, "%s is of type %R; expected a tensor of PyTorch's or an array of NumPy's", name,
+                     (PyObject *)Py_TYPE(object));
+    for (int i = 0; i < 4; i++)
+        Py_XDECREF(is[i]);
+}
+
 /* A tensor of PyTorch's, which is tried first since it costs little to see that it is none, or an array. */
 static bool borrow_as(PyObject *object, const char *name, torch_borrower *torch, numpy_borrower *numpy, borrowed *into,
                       bool *is_tensor) {
@@ -103,10 +123,7 @@ static bool borrow_as(PyObject *object, const char *name, torch_borrower *torch,
         return result == DONE;
     if (PyObject_HasAttrString(object, "__array_interface__"))
         return numpy(object, name, into) == DONE;
-    PyErr_Format(PyExc_TypeError,
-                 "%s is of type %R; expected a dense tensor of PyTorch's or an array of NumPy's, whose elements have a "
-                 "type that the loss takes there",
-                 name, (PyObject *)Py_TYPE(object));
+    refuse(object, name);
     return false;
 }
 

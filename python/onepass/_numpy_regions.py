@@ -48,8 +48,9 @@ def of_classes(input, target, from_logits, ignore_index):
     chances = softmax(input.astype(wide)) if from_logits else input
     takes_part = numpy.ones(target.shape, bool) if ignore_index is None else target != ignore_index
     target = numpy.where(takes_part, target, 0).astype(numpy.int64)
-    if target.size and not 0 <= target.min() <= target.max() < input.shape[1]:
-        raise IndexError(f"Target {target.min() if target.min() < 0 else target.max()} is out of bounds.")
+    wrong = target[(target < 0) | (target >= input.shape[1])]
+    if wrong.size:
+        raise IndexError(f"Target {wrong[0]} is out of bounds.")
     ones = numpy.zeros_like(chances)
     numpy.put_along_axis(ones, target[:, None], takes_part[:, None].astype(ones.dtype), 1)
     return numpy.where(takes_part[:, None], chances, chances.dtype.type(0)), ones

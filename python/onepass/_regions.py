@@ -58,12 +58,25 @@ def of_classes(input, target, from_logits, ignore_index):
     chances = torch.softmax(input, 1, dtype=wide) if from_logits else input
     target = target.long()
     takes_part = None if ignore_index is None else target != ignore_index
+    check_classes(target, takes_part, input.shape[1])
     target = (target if takes_part is None else torch.where(takes_part, target, 0)).unsqueeze(1)
     if takes_part is None:
         return chances, torch.zeros_like(chances).scatter(1, target, 1.0)
     takes_part = takes_part.unsqueeze(1)
     ones = torch.zeros_like(chances).scatter(1, target, takes_part.to(chances.dtype))
     return torch.where(takes_part, chances, 0.0), ones
+
+
+def check_classes(target, takes_part, classes):
+    """In the words that PyTorch has of other losses' labels. Nobody waits for a GPU to tell."""
+    if target.is_cpu and not is_compiling() and is_plain_here() and target.numel() > 0:
+        low, high = (int(end) for end in target.aminmax())
+        if 0 <= low and high < classes:
+            return
+        is_wrong = (target < 0) | (target >= classes)
+        wrong = target[is_wrong if takes_part is None else is_wrong & takes_part]
+        if len(wrong):
+            raise IndexError(f"Target {int(wrong[0])} is out of bounds.")
 
 
 def view_of(tensor, mode, per):

@@ -204,11 +204,13 @@ static onepass_status plan_row_state(const onepass_call *call, tensors *all, job
     if (!call->row_state)
         return ONEPASS_OK;
     OK(onepass_read_tensor(call->row_state, "row_state", state));
+    if (state->dtype != ONEPASS_F64)
+        FAIL_ARGUMENT("row_state has dtype %d; expected ONEPASS_F64 (4)", state->dtype);
     const bool dense =
         state->shape.count == 0 ||
         (state->stride[1] == 1 && (state->stride[0] == ONEPASS_ROW_STATE || state->shape.extent[0] == 1));
-    if (state->dtype != ONEPASS_F64 || !onepass_same_shape(&state->shape, &expected) || !dense)
-        return onepass_fail_rows(state, &expected, "row_state has type f64, no gaps and");
+    if (!onepass_same_shape(&state->shape, &expected) || !dense)
+        return onepass_fail_rows(state, &expected, "row_state has no gaps and");
     job->rows.state = state->data;
     job->rows.reads_state = !call->value;
     return ONEPASS_OK;

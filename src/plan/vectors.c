@@ -112,8 +112,10 @@ onepass_status onepass_plan_vector_gradients(const onepass_call *call, tensors *
         OK(onepass_check_shape(gradient, &all->elements, "a gradient"));
         OK(onepass_check_output(gradient));
         onepass_make_view(gradient, &all->elements, &job->gradient[k]);
-        job->in_place[k] = !job->loss->has_label_lists && all->elements.count > 0 &&
-                           onepass_same_place(gradient, &all->operand[k]); /* lists are gone through for every tile */
+        job->in_place[k] = all->elements.count > 0 && onepass_same_place(gradient, &all->operand[k]);
+        if (job->in_place[k] && job->loss->has_label_lists) /* which are gone through for every tile */
+            FAIL_MEMORY("%s overlaps %s in memory; the gradient of %s may not lie over its operand", gradient->name,
+                        onepass_operand_name(job, k), call->loss);
     }
     return ONEPASS_OK;
 }

@@ -78,6 +78,19 @@ def test_formula(name, dtype, mode, device):
             torch.testing.assert_close(leaf.grad.double() / size, peer.grad / size, rtol=0, atol=4 * TOLERANCE[dtype])
 
 
+@pytest.mark.parametrize("wrong", [-1, 3, 255])
+def test_a_label_that_is_no_class(wrong):
+    """The first of them, as cross_entropy says it, of tensors and of arrays; one that is ignored is none."""
+    input, target = torch.rand(2, 3, 5), torch.tensor([[0, 1, 2, wrong, 7], [2, 2, 2, 1, 1]])
+    for side in (torch.Tensor.clone, torch.Tensor.numpy):
+        for function in (onepass.dice_loss, onepass.cross_entropy):
+            more = {"mode": "multiclass"} if function is onepass.dice_loss else {}
+            with pytest.raises(IndexError, match=f"^Target {wrong} is out of bounds.$"):
+                function(side(input), side(target), **more)
+            with pytest.raises(IndexError, match="^Target 7 is out of bounds.$"):
+                function(side(input), side(target), ignore_index=wrong, **more)
+
+
 @pytest.mark.parametrize("mode, ignored", [("binary", -1), ("multilabel", 255), ("multiclass", 255), ("multiclass", 0)])
 @pytest.mark.parametrize("from_logits", [True, False])
 def test_elements_that_are_ignored(mode, ignored, from_logits, device):
