@@ -1,9 +1,9 @@
 /*
- * Slices of rows. An accumulator takes them by 1024 rows or more, so a slice of many classes is large; it is seen
- * through a window of the file, and only its gradients, which need memory, are computed for fewer rows at a time. Where
- * the classes of a row do not lie next to each other, rows are copied together; but a gradient of that layout cannot be
- * written row by row, so all of it is one piece then. Elements of vectors are to all this what classes are; they always
- * come last, and vectors that are broadcast are copied.
+ * Slices of rows, which are seen through a window of the file; gradients, which need memory, are computed for fewer
+ * rows at a time. Where the classes of a row do not lie next to each other, rows are copied together, 1024 or more at a
+ * time, since fewer would have the same pages read again and again; but a gradient of that layout cannot be written row
+ * by row, so all of it is one piece then. Elements of vectors are to all this what classes are; they always come last,
+ * and vectors that are broadcast are copied.
  */
 #include "rows.h"
 #include "operands.h"
@@ -53,10 +53,28 @@ static bool has_classes_last(const task *task) {
     return true;
 }
 
-/* A power of two, so that a slice is one node of the order of summation. */
+/* Whether the rows of each input that has any lie one behind the other, in the order in which they are asked for. */
+static bool are_rows_in_order(const task *task) {
+    const onepass_shape *full = &task->full;
+    bool in_order = has_classes_last(task);
+    for (int k = 0; k < INPUTS && in_order; k++) {
+        if (!task_has(task, k) || !is_wide(task, k))
+            continue;
+        const layout *layout = &task->input[k].layout;
+        int64_t step = 1;
+        in_order = layout->ndim == full->ndim;
+        for (int32_t d = full->ndim - 1; d >= 0 && in_order; d--) {
+            in_order = layout->shape[d] == full->extent[d] && (layout->shape[d] == 1 || layout->stride[d] == step);
+            step *= layout->shape[d];
+        }
+    }
+    return in_order;
+}
+
+/* A power of two, so that a slice is one node of the order of summation, or a part of one that others make whole. */
 static int64_t rows_of_a_slice(const task *task) {
     const double room = (double)SLICE_BYTES / (double)(bytes_of_a_row(task) + 1);
-    int64_t rows = ONEPASS_TILE;
+    int64_t rows = are_rows_in_order(task) ? 1 : ONEPASS_TILE;
     while (2 * (double)rows <= room)
         rows *= 2;
     return rows;

@@ -208,10 +208,24 @@ static void find_part_shapes(task *task) {
 
 /* ------------------------------------------------------------------- the inputs -- */
 
+/* Whether an input has a say in the value's type, as in PyTorch's functions and in the Python package: weights of
+ * classes that labels choose have none, nor have pos_weight and weight of binary cross-entropy, nor has one number as
+ * the weight of many. */
+static bool decides_type(const task *task, int k) {
+    const onepass_loss_info *loss = task->loss;
+    if (!task_has(task, k) || is_number_a_vector(loss, k) || !suits(task->input[k].layout.dtype, FOR_NUMBERS))
+        return false;
+    if (k > ONEPASS_TARGET && strncmp(loss->name, "bce", 3) == 0)
+        return false;
+    if (k == WEIGHT)
+        return task->input[k].layout.ndim > 0 || (task->common.ndim == 0 && !loss->over_rows);
+    return !(k == ONEPASS_THIRD && (task_has_labels(task) || loss->over_rows == ONEPASS_CLASS_A_VECTOR));
+}
+
 static void choose_type(task *task) {
     task->value_dtype = task->input[ONEPASS_PREDICTION].layout.dtype;
     for (int k = 0; k <= WEIGHT; k++)
-        if (task_has(task, k) && !is_number_a_vector(task->loss, k) && suits(task->input[k].layout.dtype, FOR_NUMBERS))
+        if (decides_type(task, k))
             task->value_dtype = onepass_promote(task->value_dtype, task->input[k].layout.dtype);
 }
 

@@ -140,6 +140,15 @@ def exact(array):
 # ----------------------------------------------------------------- answers --
 
 
+def value_type(loss, arrays, weight):
+    """The promoted type of what has a say in it."""
+    deciding = [*arrays[:2]] if loss.startswith("bce") else [*arrays]
+    has_dimensions = any(np.ndim(array) for array in arrays)
+    if weight is not None and not loss.startswith("bce") and (np.ndim(weight) or not has_dimensions):
+        deciding.append(weight)
+    return oracle.promoted(*(type_of(np.asarray(array)) for array in deciding))
+
+
 def expected(loss, arrays, reduction="mean", weight=None, given=None, mask=None):
     """The oracle's answer for arrays, one for each operand."""
     names = [parameter["name"] for parameter in INFO[loss]["parameters"]]
@@ -153,6 +162,7 @@ def expected(loss, arrays, reduction="mean", weight=None, given=None, mask=None)
         None if weight is None else exact(weight),
         None if weight is None else type_of(weight),
         mask=mask,
+        result_type=value_type(loss, arrays, weight),
     )
 
 

@@ -48,6 +48,14 @@ def test_two_large_files(folder):
     assert time.monotonic() - begun < 60
 
 
+def test_long_rows(folder):
+    """Of 80 MB, of which one is seen at a time."""
+    rows, classes = 4, 20 * 10**6
+    save_sparse(folder / "z.npy", (rows, classes), {})
+    folder.save("y.npy", np.array([0, 1, classes - 1, 5]))
+    assert np.float32(run_small(folder, "cross_entropy", "z.npy", "y.npy")) == np.float32(np.log(classes))
+
+
 def test_large_files_of_vectors(folder):
     """By rows, of a gibibyte; one file of a single vector, which is every row's."""
     rows, length = COUNT // 4 // 512, 512

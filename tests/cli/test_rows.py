@@ -87,6 +87,51 @@ def test_value_and_all_outputs(folder, loss, type_name):
         near(lse, answer.log_sum_exp, 0, compute, compute)
 
 
+#: The type of a value, of those of its inputs; class weights, pos_weight and numbers as weights have no say in it, as in
+#: PyTorch, whose cross-entropy is of the logits' type.
+TYPES_OF_VALUES = [
+    ("cross_entropy", {"z": "f16", "--class-weight": "f32"}, "f16"),
+    ("cross_entropy", {"z": "bf16", "--weight": "f32"}, "f32"),
+    ("cross_entropy", {"z": "f16", "--weight of one": "f64"}, "f16"),
+    ("poly", {"z": "f16", "--class-weight": "f64"}, "f16"),
+    (PROBABILITIES, {"z": "f16", "t": "f32"}, "f32"),
+    (PROBABILITIES, {"z": "f16", "t": "f16", "--class-weight": "f64"}, "f64"),
+    ("multi_margin", {"z": "f16", "--class-weight": "f64"}, "f16"),
+    ("mse", {"z": "f16", "t": "bf16"}, "f32"),
+    ("mse", {"z": "f16", "t": "f16", "--weight": "f64"}, "f64"),
+    ("bce_with_logits", {"z": "f16", "t": "f16", "--weight": "f64"}, "f16"),
+    ("bce_with_logits_pos_weight", {"z": "f16", "t": "f16", "third": "f64"}, "f16"),
+    ("gaussian_nll", {"z": "f16", "t": "f16", "third": "f64"}, "f64"),
+]
+
+
+@pytest.mark.parametrize("loss, types, wanted", TYPES_OF_VALUES, ids=str)
+def test_types_of_values(folder, loss, types, wanted):
+    rows, classes = 7, 5
+    shapes = {"z": (rows, classes), "t": (rows, classes), "third": (rows, classes), "--class-weight": classes,
+              "--weight of one": (), "--weight": (rows, classes) if "t" in types else rows}
+    command = [loss]
+    for name, type_name in types.items():
+        folder.save(f"{name}.npy", eighths(11, shapes[name], type_name))
+        command += ([name.split()[0]] if name.startswith("--") else []) + [f"{name}.npy"]
+        if name == "z" and "t" not in types:
+            folder.save("y.npy", labels(12, rows, classes))
+            command.append("y.npy")
+    assert folder.json(*command)["type"] == wanted
+
+
+def test_few_long_rows_at_a_time(folder):
+    """16 a slice, with gradients: the same bits as of one call, in the order of one tile."""
+    onepass = pytest.importorskip("onepass")
+    z = np.tile(numbers(13, 4096), (40, 128)) * np.arange(1, 41, dtype=np.float32)[:, None] / 8
+    target = labels(14, 40, z.shape[1], ignored=-100)
+    folder.save("z.npy", z), folder.save("y.npy", target)
+    value, gradient = onepass.value_and_grad("cross_entropy", z, target)
+    reply = folder.json("cross_entropy", "z.npy", "y.npy", "--grad", "g.npy")
+    assert int(reply["bits"], 16) == int(bits(value))
+    np.testing.assert_array_equal(bits(folder.load("g.npy")), bits(gradient))
+
+
 @pytest.mark.parametrize("reduction", ["mean", "sum", "batchmean"])
 @pytest.mark.parametrize("loss", ROW_LOSSES)
 def test_weights_and_masks(folder, loss, reduction):
