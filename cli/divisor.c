@@ -144,11 +144,6 @@ static int find_divisor_of_whole(pass *pass) {
     if (status != RIGHT)
         return status;
     pass->nothing_takes_part = count == 0 && can_be_none;
-    if (pass->nothing_takes_part && task->part.count)
-        return complain(WRONG,
-                        "no %s takes part, so that the gradient of a part is divided by nothing; expected "
-                        "--reduction sum, or --part without gradients",
-                        task->loss->over_rows ? "row" : "element");
     if (pass->nothing_takes_part) {
         pass->call.reduction = ONEPASS_SUM; /* the gradients are zeros, whatever they are divided by */
         return RIGHT;

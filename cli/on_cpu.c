@@ -42,7 +42,7 @@ static int run_piece(pass *pass, int64_t first, const onepass_shape *piece) {
     point_call(task, input, output, &call);
     onepass_status status = ONEPASS_OK;
     if (pass->accumulator)
-        status = onepass_accumulator_add(pass->accumulator, &call, first);
+        status = add_slice(pass, &call, first);
     if (status == ONEPASS_OK && (task_wants(task, LOSSES) || !pass->accumulator))
         status = run_elements(&call, task_wants(task, LOSSES) ? &output[LOSSES] : NULL);
     return status == ONEPASS_OK ? write_outputs(pass, piece->count) : complain_of_library(status);
@@ -55,7 +55,8 @@ static int finish_part(pass *pass) {
     part_origin origin;
     if (!find_origin(pass, &origin))
         return FAILED;
-    return part_write(&task->state, &task->part, task->value_dtype, &origin, pass->accumulator);
+    return part_write(&task->state, &task->part, task->value_dtype, &origin,
+                      pass->of_nothing ? pass->of_nothing : pass->accumulator);
 }
 
 /* The value is the accumulator's, or that of a mean of no elements. */
@@ -73,17 +74,23 @@ static int finish(pass *pass) {
     return status == ONEPASS_OK ? RIGHT : complain_of_library(status);
 }
 
+/* The accumulators: one has the gradients, which are zeros of a sum where nothing takes part in a mean; then the state
+ * of a part is that of another, which is a mean. */
+static int begin_accumulators(pass *pass) {
+    const int64_t total = pass->task->common.count;
+    onepass_status status = ONEPASS_OK;
+    if (pass->call.reduction != ONEPASS_NONE)
+        status = onepass_accumulator_begin(&pass->accumulator, &pass->call, total);
+    if (status == ONEPASS_OK && pass->nothing_takes_part && pass->task->part.count)
+        status = onepass_accumulator_begin(&pass->of_nothing, &pass->task->call, total);
+    return status == ONEPASS_OK ? RIGHT : complain_of_library(status);
+}
+
 static int run_pieces(pass *pass) {
     const bool over_rows = pass->task->loss->over_rows;
     const uint64_t each = over_rows ? bytes_of_a_row(pass->task) : bytes_of_an_element(pass->task);
     onepass_shape piece;
-    int status = RIGHT;
-    if (pass->call.reduction != ONEPASS_NONE) {
-        const onepass_status begun =
-            onepass_accumulator_begin(&pass->accumulator, &pass->call, pass->task->common.count);
-        if (begun != ONEPASS_OK)
-            return complain_of_library(begun);
-    }
+    int status = begin_accumulators(pass);
     for (int64_t first = pass->first; status == RIGHT && next_piece(pass, first, &piece); first += piece.count) {
         status = stop_wanted() ? FAILED : over_rows ? run_rows(pass, first, &piece) : run_piece(pass, first, &piece);
         step_forward(pass, (uint64_t)piece.count * each);

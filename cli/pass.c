@@ -95,6 +95,18 @@ int open_pass(pass *pass, task *task) {
     return task->loss->over_rows ? open_rows(pass) : open_elements(pass);
 }
 
+onepass_status add_slice(pass *pass, const onepass_call *call, int64_t first) {
+    const onepass_status status = onepass_accumulator_add(pass->accumulator, call, first);
+    if (status != ONEPASS_OK || !pass->of_nothing)
+        return status;
+    onepass_call alone = *call;
+    alone.reduction = ONEPASS_MEAN;
+    alone.log_sum_exp = alone.predicted = alone.row_state = NULL;
+    for (int k = 0; k < ONEPASS_MAX_OPERANDS; k++)
+        alone.gradient[k] = NULL;
+    return onepass_accumulator_add(pass->of_nothing, &alone, first);
+}
+
 void close_pass(pass *pass) {
     progress_end(&pass->progress);
     for (int k = 0; k < INPUTS; k++)
@@ -103,4 +115,5 @@ void close_pass(pass *pass) {
         free(pass->output[k]);
     free(pass->row_state);
     onepass_accumulator_destroy(pass->accumulator);
+    onepass_accumulator_destroy(pass->of_nothing);
 }

@@ -13,7 +13,8 @@ typedef struct pass {
     source source[INPUTS];
     unsigned char *output[OUTPUTS];   /* of a piece; null: not wanted */
     onepass_accumulator *accumulator; /* null: the reduction is none */
-    bool nothing_takes_part;          /* mask and labels leave no element */
+    bool nothing_takes_part;          /* mask and labels leave no element of a mean */
+    onepass_accumulator *of_nothing;  /* the state of a part of such a mean; else null */
     bool is_whole;                    /* a loss over rows in one piece */
     int64_t gradient_rows;            /* of a loss over rows: gradients are computed for so many rows at a time */
     double *row_state;                /* of those of a piece, where they are fewer; or null */
@@ -32,6 +33,9 @@ onepass_tensor piece_tensor(const void *data, int32_t dtype, const onepass_shape
 
 /* Bytes that one element has in all inputs and outputs. */
 size_t bytes_of_an_element(const task *task);
+
+/* What a slice comes to, and its gradients. */
+onepass_status add_slice(pass *pass, const onepass_call *call, int64_t first);
 
 /* Every pass that was opened is closed, whether that went well or not. */
 int open_pass(pass *pass, task *task);

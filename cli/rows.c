@@ -228,7 +228,7 @@ static onepass_status run_slice(pass *pass, const slice *slice, int64_t first) {
     }
     onepass_status status = ONEPASS_OK;
     if (pass->accumulator)
-        status = onepass_accumulator_add(pass->accumulator, &call, first);
+        status = add_slice(pass, &call, first);
     if (status == ONEPASS_OK && (task_wants(pass->task, LOSSES) || !pass->accumulator))
         status = run_each(pass, slice, &call);
     return status;

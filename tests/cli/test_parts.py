@@ -182,11 +182,18 @@ def test_outputs_of_more_parts_than_rows(folder):
 
 
 def test_gradients_where_nothing_takes_part(folder):
-    """A mean of nothing is NaN: no divisor of its gradients says that to the other parts."""
-    folder.save("l.npy", numbers(1, (30, 9))), folder.save("y.npy", np.full(30, -100))
-    command = ["cross_entropy", "l.npy", "y.npy"]
-    folder.refuse(*command, "--part", "1/2", "--state", "s", "--grad", "g.npy", says="no row takes part")
-    assert folder.answer("merge", *write_parts(folder, command, 2)) == "nan"
+    """A mean of nothing is NaN, and its gradients are zeros."""
+    folder.save("l.npy", numbers(1, (5, 3))), folder.save("y.npy", np.full(5, -100)), folder.save("m.npy", np.zeros(5, "?"))
+    folder.save("c.npy", np.ones(3, "f4")), folder.save("w.npy", np.ones(5, "f4"))
+    for command in (["cross_entropy", "l.npy", "y.npy"],
+                    ["cross_entropy", "l.npy", "y.npy", "--class-weight", "c.npy", "--lse", "lse.npy"],
+                    ["cosine_similarity", "l.npy", "l.npy", "--mask", "m.npy"],
+                    ["mse", "w.npy", "w.npy", "--mask", "m.npy"],
+                    ["mse", "w.npy", "w.npy", "--mask", "m.npy", "--weight", "w.npy", "--none", "n.npy"]):
+        command += ["--grad", "g.npy"]
+        check(folder, command, [2])
+        assert folder.answer("merge", *write_parts(folder, command, 2)) == "nan"
+        assert len(folder.load("g.npy")) == 3 and not folder.load("g.npy").any()  # the second part's
 
 
 def test_gradients_of_some_parts(folder):
