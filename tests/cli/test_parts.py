@@ -183,7 +183,8 @@ def test_outputs_of_more_parts_than_rows(folder):
 
 def test_gradients_where_nothing_takes_part(folder):
     """A mean of nothing is NaN, and its gradients are zeros."""
-    folder.save("l.npy", numbers(1, (5, 3))), folder.save("y.npy", np.full(5, -100)), folder.save("m.npy", np.zeros(5, "?"))
+    folder.save("l.npy", numbers(1, (5, 3))), folder.save("y.npy", np.full(5, -100))
+    folder.save("m.npy", np.zeros(5, "?"))
     folder.save("c.npy", np.ones(3, "f4")), folder.save("w.npy", np.ones(5, "f4"))
     for command in (["cross_entropy", "l.npy", "y.npy"],
                     ["cross_entropy", "l.npy", "y.npy", "--class-weight", "c.npy", "--lse", "lse.npy"],

@@ -87,8 +87,8 @@ def test_value_and_all_outputs(folder, loss, type_name):
         near(lse, answer.log_sum_exp, 0, compute, compute)
 
 
-#: The type of a value, of those of its inputs; class weights, pos_weight and numbers as weights have no say in it, as in
-#: PyTorch, whose cross-entropy is of the logits' type.
+#: The type of a value, of those of its inputs; class weights, pos_weight and numbers as weights have no say in it, as
+#: in PyTorch, whose cross-entropy is of the logits' type.
 TYPES_OF_VALUES = [
     ("cross_entropy", {"z": "f16", "--class-weight": "f32"}, "f16"),
     ("cross_entropy", {"z": "bf16", "--weight": "f32"}, "f32"),

@@ -37,7 +37,7 @@ REFUSED = [
     ("mape", {"eps": 0.0}, "eps of mape_loss is 0; expected above 0"),
     ("focal", {"alpha": 3.0}, "alpha of sigmoid_focal_loss is 3; expected at most 1"),
     ("focal", {"alpha": 3.0, "gamma": 1.5}, "alpha of sigmoid_focal_loss is 3; expected at most 1"),
-    ("focal", {"gamma": -1.0}, "gamma of sigmoid_focal_loss is -1; expected at least 0"),
+    ("focal", {"gamma": -1.0}, "gamma of sigmoid_focal_loss is -1; expected at least 0 and at most 1e+30"),
 ]
 
 
