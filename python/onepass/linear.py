@@ -130,6 +130,10 @@ def causal_lm_loss(logits, labels, vocab_size, num_items_in_batch=None, ignore_i
     shift_labels: labels that stand where their logits do, in the place of labels
     kwargs: z_loss, softcap and label_smoothing of cross_entropy; what else a model gives is not looked at
     """
+    if _overridden(logits, labels, num_items_in_batch, shift_labels) and _enabled():
+        return _override(causal_lm_loss, logits, labels, vocab_size, num_items_in_batch, ignore_index, shift_labels,
+                         **kwargs)
+    _check_causal(logits, labels, vocab_size, shift_labels)
     if shift_labels is None:
         labels = labels if labels.is_floating_point() else labels.long()  # a narrow type would wrap ignore_index
         shift_labels = labels.new_full(labels.shape, ignore_index)
@@ -140,6 +144,16 @@ def causal_lm_loss(logits, labels, vocab_size, num_items_in_batch=None, ignore_i
     if _is_none_at_all(num_items_in_batch):  # a quotient that is no number, as theirs is
         return functional.cross_entropy(logits, shift_labels, reduction="sum", **given) / 0
     return functional.cross_entropy(logits, shift_labels, divisor=num_items_in_batch, **given)
+
+
+def _check_causal(logits, labels, vocab_size, shift_labels):
+    called, given = ("labels", labels) if shift_labels is None else ("shift_labels", shift_labels)
+    for name, operand in (("logits", logits), (called, given)):
+        if not functional.speaks_torch(operand):
+            raise TypeError(f"{name} is {type(operand).__name__}; expected a PyTorch tensor")
+    if logits.dim() == 0 or logits.shape[-1] != vocab_size:
+        raise ValueError(f"vocab_size is {vocab_size!r} beside logits of size {tuple(logits.shape)}; expected the size of "
+                         "their last dimension")
 
 
 def _is_none_at_all(items):

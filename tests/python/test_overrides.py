@@ -107,6 +107,23 @@ def test_log_prob(monkeypatch):
     assert len(calls) == 1 and node.target is onepass.log_prob and node.kwargs == {"temperature": 2.0}
 
 
+def test_causal_lm_loss(monkeypatch):
+    logits, labels = operands_of("cross_entropy")
+    wanted = onepass.causal_lm_loss(logits, labels, 4, z_loss=0.5)
+    with Watching() as mode:
+        found = onepass.causal_lm_loss(logits, labels, 4, z_loss=0.5)
+    (function, arguments, given), = mode.seen
+    assert function is onepass.causal_lm_loss and arguments[1] is labels and given == {"z_loss": 0.5}
+    assert torch.equal(found, wanted)
+    calls = answering(monkeypatch, onepass.causal_lm_loss)
+    tensor = labels.as_subclass(Answering)
+    onepass.causal_lm_loss(logits, None, 4, shift_labels=tensor)
+    onepass.causal_lm_loss(logits, labels, 4, tensor)
+    assert [given for _, given in calls] == [{"shift_labels": tensor}, {"num_items_in_batch": tensor}]
+    (node,) = calls_in(lambda p, t: onepass.causal_lm_loss(p, t, 4, ignore_index=-1), 2)
+    assert node.target is onepass.causal_lm_loss and node.kwargs == {"ignore_index": -1}
+
+
 @pytest.mark.parametrize("called", ["row_weight", "divisor"])
 def test_other_tensors_of_cross_entropy_are_operands(monkeypatch, called):
     calls = answering(monkeypatch, onepass.cross_entropy)
