@@ -101,6 +101,12 @@ def losses_of(function):
 # -------------------------------------------------------------- the parameters --
 
 
+def check_alpha(least):
+    """The least of the classes' alphas of softmax_focal_loss, as the number that alpha may be."""
+    check_range("softmax_focal", next(one for one in ROW_CATALOG["softmax_focal"]["parameters"]
+                                      if one["name"] == "alpha"), least)
+
+
 def default_of(parameter):
     """An index is a whole number in Python, too."""
     return int(parameter["default"]) if parameter["name"] == "ignore_index" else parameter["default"]
@@ -132,18 +138,26 @@ def as_numbers(name, values):
     return tuple([as_number(name, known, value) for known, value in zip(CATALOG[name]["parameters"], values)])
 
 
-def as_number(name, known, value):
+def as_number(name, known, value, function=None):
+    """For errors, `function` is who was called, if that is not the loss's own function."""
     if type(value) is float:
         return value
     value = plain_number(value)
     check_index(name, known, value)
     if not is_number(value):
-        raise TypeError(f"{known['name']} of {function_of(name)} is {type(value).__name__}; expected a real number")
+        raise TypeError(f"{known['name']} of {function or function_of(name)} is {type(value).__name__}; expected a real "
+                        "number")
     try:
         return float(value)
     except OverflowError:
-        raise OverflowError(f"{known['name']} of {function_of(name)} is an integer beyond the largest double; expected "
-                            "a number that a double can hold") from None
+        raise OverflowError(f"{known['name']} of {function or function_of(name)} is an integer beyond the largest "
+                            "double; expected a number that a double can hold") from None
+
+
+def check_whole(value):
+    """That ignore_index is a whole number, and none that merely equals one."""
+    if not isinstance(value, int):
+        raise TypeError(f"ignore_index is {value!r}; expected an int")
 
 
 def check_index(name, known, value):
@@ -159,12 +173,13 @@ def check_parameters(name, values):
             check_range(name, known, value)
 
 
-def check_range(name, known, value):
+def check_range(name, known, value, function=None):
     low, high = known["minimum"], known["maximum"]
     if not (low <= value <= high) or (known["minimum_excluded"] and value == low) or \
             (known["maximum_excluded"] and value == high):
         finite = "a finite number, " if value == high == float("inf") else ""
-        raise ValueError(f"{known['name']} of {function_of(name)} is {value:g}; expected {finite}{range_of(known)}")
+        raise ValueError(f"{known['name']} of {function or function_of(name)} is {value:g}; expected "
+                         f"{finite}{range_of(known)}")
 
 
 def range_of(parameter):

@@ -1,5 +1,6 @@
 """PyTorch's contract: its reductions, messages and rules, for tensors and arrays alike."""
 
+import operator
 import sys
 import warnings
 from collections import namedtuple
@@ -114,6 +115,15 @@ def check_sizes(sizes, input, target, third):
     if sizes == DIMENSIONS and not input.ndim == target.ndim == third.ndim:
         raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
                            f"{input.shape}, input2: {target.shape}, target: {third.shape} ")
+
+
+def checked_dim(dim):
+    if type(dim) is int:
+        return dim
+    try:
+        return operator.index(dim)
+    except TypeError:
+        raise TypeError(f"dim is {dim!r}; expected an int") from None
 
 
 def check_axis(dimensions, axis):

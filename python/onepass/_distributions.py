@@ -2,8 +2,9 @@
 
 import torch
 
-from ._contract import check_axis, code_of, common_shape
+from ._contract import check_axis, checked_dim, code_of, common_shape
 from ._row_request import FLOATS
+from ._torch_checks import are_numbers
 from ._vector_request import Tensors
 from ._vectors import check_kinds, checked_parameters, compute_plain, expanded, finished, is_known
 
@@ -13,7 +14,8 @@ Tensor = torch.Tensor
 def loss(name, operands, parameters, reduction, dim, weight, mask, divisor):
     """Of (input, target), or the other way round."""
     parameters, code = checked_parameters(name, parameters), code_of(reduction)
-    if weight is None and mask is None and divisor is None and code is not None and type(dim) is int:
+    if weight is None and mask is None and divisor is None and code is not None and type(dim) is int and \
+            are_numbers(parameters):
         value = compute_plain(name, code, parameters, *operands, None, dim)
         if value is not None:
             return value
@@ -33,6 +35,7 @@ def rows_of(first, second, dim):
     if not common:
         raise ValueError(f"logits of sizes {tuple(first.shape)} and {tuple(second.shape)}; expected rows of classes "
                          "that broadcast together")
+    dim = checked_dim(dim)
     check_axis(len(common), dim + 1 if dim >= 0 else dim)
     first, second = expanded(common, first, second)
     return (first, second) if dim in (-1, len(common) - 1) else (first.movedim(dim, -1), second.movedim(dim, -1))

@@ -7,10 +7,13 @@ import torch
 import torch.nn.functional as F
 
 from . import _linear_operators, _rows
+from ._catalog import is_number, plain_number
 from ._contract import CODES, RowGiven
 from ._linear_autograd import LinearRowLoss, answer, autocast_type, compose, multiplied
 from ._linear_chunks import OTHERS, PLAIN, SAME_LABEL, Operands, Question
-from ._row_request import FLOATS, LABELS, WITH_PROBABILITIES, Request, are_plain, parameters_of
+from ._row_request import (FLOATS, LABELS, WITH_PROBABILITIES, Request, are_plain, named, numbers_of,
+                           parameters_of)
+from ._torch_checks import check_no_gradient
 from ._torch_state import is_compiling, is_in_single, is_plain_here
 
 
@@ -22,6 +25,8 @@ def linear_cross_entropy(input, linear_weight, target, linear_bias, weight, redu
     check_kinds(input=input, linear_weight=linear_weight, target=target, linear_bias=linear_bias, weight=weight)
     check_layer(input, linear_weight, linear_bias)
     check_reduction(reduction)
+    check_options(options)
+    label_smoothing = checked_smoothing(label_smoothing)
     if label_smoothing > 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if target.shape == logits_shape(input, linear_weight) and ignore_index is not None:
@@ -36,8 +41,9 @@ def linear_cross_entropy(input, linear_weight, target, linear_bias, weight, redu
         raise ValueError(unlike(input, target))
     check_target(target, has_labels)
     name = "cross_entropy" if has_labels else WITH_PROBABILITIES
-    parameters = parameters_of(name, ignore_index=ignored, label_smoothing=max(label_smoothing, 0), z_loss=z_loss,
-                               softcap=softcap, temperature=temperature)
+    parameters = layer_parameters("linear_cross_entropy", name, ignore_index=ignored, z_loss=z_loss, softcap=softcap,
+                                  label_smoothing=max(label_smoothing, 0), temperature=temperature)
+    check_no_gradient("num_items", num_items, "linear_cross_entropy")
     chunk = checked_chunk(chunk_rows, getattr(options, "batch_chunk_size", None))
     request, divisor = request_of(name, reduction, parameters, num_items, dtype, input)
     operands = Operands(flat(input, 1), linear_weight, linear_bias, flat(target, 0 if has_labels else 1), weight,
@@ -52,7 +58,8 @@ def linear_log_prob(input, linear_weight, target, linear_bias, temperature, soft
     check_target(target, True)
     if linear_weight.dim() > 2 or target.shape != input.shape[:-1]:
         raise ValueError(unlike(input, target))
-    parameters = parameters_of("log_prob", ignore_index=ignore_index, softcap=softcap, temperature=temperature)
+    parameters = layer_parameters("linear_log_prob", "log_prob", ignore_index=ignore_index, softcap=softcap,
+                                  temperature=temperature)
     request, _ = request_of("log_prob", "none", parameters, None, dtype, input)
     operands = Operands(flat(input, 1), linear_weight, linear_bias, flat(target, 0), None, None)
     question = Question(request, checked_chunk(chunk_rows), checked_ignored(num_ignored), PLAIN)
@@ -68,7 +75,7 @@ def nt_xent_loss(input1, input2, temperature, reduction, normalize, dtype, chunk
     rows = torch.cat((input1, input2))
     count = len(input1)
     partner = torch.arange(2 * count, device=rows.device).roll(count)
-    parameters = parameters_of("cross_entropy", temperature=temperature)
+    parameters = parameters_of("cross_entropy", "nt_xent_loss", temperature=temperature)
     value = contrasted("cross_entropy", OTHERS, rows, partner, parameters, reduction, normalize, dtype, chunk_rows)
     return value.reshape(2, count) if reduction == "none" else value
 
@@ -79,9 +86,9 @@ def supcon_loss(input, labels, temperature, reduction, normalize, dtype, chunk_r
     if input.dim() != 2 or labels.shape != input.shape[:1]:
         raise ValueError(f"input has size {tuple(input.shape)}, labels {tuple(labels.shape)}; expected rows of "
                          "features, and a label for each")
-    if labels.is_floating_point() or labels.is_complex():
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
         raise TypeError(f"labels are of {labels.dtype}; expected integers")
-    parameters = parameters_of(WITH_PROBABILITIES, temperature=temperature)
+    parameters = parameters_of(WITH_PROBABILITIES, "supcon_loss", temperature=temperature)
     return contrasted(WITH_PROBABILITIES, SAME_LABEL, input, labels, parameters, reduction, normalize, dtype,
                       chunk_rows)
 
@@ -150,6 +157,30 @@ def check_layer(input, weight, bias):
         raise RuntimeError(f"expected linear_bias shape {tuple(weight.shape[:-1])}, got {tuple(bias.shape)}")
 
 
+def layer_parameters(function, name, **given):
+    """As numbers, but for a temperature, by which the layer's operands are divided: one of logits that are not capped.
+    """
+    if given["softcap"] is None:
+        return numbers_of(name, function, but="temperature", **given)
+    check_no_gradient("temperature", given["temperature"], function, "no softcap beside it, or ")
+    return numbers_of(name, function, **given)
+
+
+def checked_smoothing(number):
+    check_no_gradient("label_smoothing", number, "linear_cross_entropy")
+    if isinstance(number, (float, int, torch.SymFloat, torch.SymInt)):  # at which a tracer must not look closer
+        return number
+    number = plain_number(number)
+    if not is_number(number):
+        raise TypeError(f"label_smoothing of linear_cross_entropy is {type(number).__name__}; expected a real number")
+    return number
+
+
+def check_options(options):
+    if options is not None and not hasattr(options, "batch_chunk_size"):
+        raise TypeError(f"options is {type(options).__name__}; expected PyTorch's LinearCrossEntropyOptions")
+
+
 def logits_shape(input, weight):
     return (*input.shape[:-1], *weight.shape[:-1])
 
@@ -195,13 +226,15 @@ def request_of(name, reduction, parameters, num_items, dtype, input):
 
 def flat(tensor, kept):
     """The leading dimensions as one; the last `kept` stay."""
-    return tensor.reshape(-1, *tensor.shape[tensor.dim() - kept:])
+    last = tensor.dim() - kept
+    return tensor.reshape(math.prod(tensor.shape[:last]), *tensor.shape[last:])
 
 
 # ------------------------------------------------------------------- who computes --
 
 
 def dispatch(question, operands, shape):
+    question, operands = divided(question, operands)
     if is_compiling():
         if _linear_operators.HAS_AUTOGRAD and not torch._C._are_functorch_transforms_active() and \
                 are_ours(question, operands):
@@ -209,6 +242,19 @@ def dispatch(question, operands, shape):
     elif is_plain_here() and are_ours(question, operands):
         return compute(question, operands, shape)
     return compose(question, operands, shape)
+
+
+def divided(question, operands):
+    """A temperature that stayed a tensor divides what the logits are made of, so that chunks need not know of it."""
+    temperature = named(question.request).get("temperature")
+    if not isinstance(temperature, torch.Tensor):
+        return question, operands
+    names = list(named(question.request))
+    numbers = tuple([1.0 if name == "temperature" else value
+                     for name, value in zip(names, question.request.parameters)])
+    bias = None if operands.bias is None else operands.bias / temperature
+    return question._replace(request=question.request._replace(parameters=numbers)), \
+        operands._replace(input=operands.input / temperature, bias=bias)
 
 
 def are_ours(question, operands):

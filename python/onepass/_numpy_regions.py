@@ -29,7 +29,7 @@ def loss(function, input, target, mode, from_logits, per, parameters, ignore_ind
     if skip_absent:
         mask, divisor = of_present(target, axis, reduction, weight, mask, divisor)
     value = _numpy_vectors.loss(name, (input, target, None, weight, mask),
-                                _numpy_vectors.parameters_of(name, parameters), axis, reduction, divisor)
+                                _numpy_vectors.parameters_of(name, parameters, function), axis, reduction, divisor)
     return value.astype(dtype) if mode == "multiclass" else value
 
 

@@ -3,7 +3,8 @@
 import numpy
 
 from . import _contract, _native
-from ._catalog import ROW_CATALOG, as_number, check_range, checked_divisor, is_number, plain_number
+from ._catalog import ROW_CATALOG, as_number, check_alpha, check_range, check_whole, checked_divisor, is_number
+from ._catalog import plain_number
 from ._contract import ALL_CODES, MEAN, NOTHING_OVER_ROWS, row_code
 from ._row_cuts import cuts
 from ._numpy import aligned, check_floats, check_mask, check_reach
@@ -20,6 +21,7 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
     given = given or NOTHING_OVER_ROWS
     check_inplace(given.inplace)
     name = _WITH_PROBABILITIES if input.shape == target.shape else "cross_entropy"
+    target = target if name == _WITH_PROBABILITIES else of_one_row(input, target)
     if name == _WITH_PROBABILITIES and is_number(ignore_index) and ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
     smoothing = plain_number(label_smoothing)
@@ -31,7 +33,8 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
 
 def nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction, given):
     parameters, given = parameters_of("nll", ignore_index=ignore_index), given or NOTHING_OVER_ROWS
-    return loss("nll", input, target, weight, reduction_of(size_average, reduce, reduction), parameters, given)
+    reduction = reduction_of(size_average, reduce, reduction)
+    return loss("nll", input, of_one_row(input, target), weight, reduction, parameters, given)
 
 
 def log_prob(logits, labels, temperature, softcap, ignore_index, return_entropy, dtype, inplace):
@@ -46,6 +49,8 @@ def log_prob(logits, labels, temperature, softcap, ignore_index, return_entropy,
 def generated(name, input, target, weight, parameters, reduction, given):
     """A loss that PyTorch does not have, made of the catalogue."""
     parameters = parameters_of(name, **dict(zip(names_of(name), parameters)))
+    if given.counts_rows and isinstance(weight, numpy.ndarray) and weight.dtype.kind == "f" and weight.size > 0:
+        check_alpha(float(weight.min()))
     return loss(name, input, target, weight, reduction_of(None, None, reduction), parameters, given)
 
 
@@ -88,8 +93,8 @@ def parameters_of(name, **given):
     found = []
     for known in ROW_CATALOG[name]["parameters"]:
         value = plain_number(given.get(known["name"]))
-        if known["name"] == "ignore_index" and (not is_number(value) or value % 1 != 0):
-            raise TypeError(f"ignore_index is {value!r}; expected an int")
+        if known["name"] == "ignore_index":
+            check_whole(value)
         value = known["default"] if value is None else as_number(name, known, value)
         check_range(name, known, value)
         found.append(value)
@@ -164,6 +169,11 @@ def checked(name, input, target, weight, given, axis):
     if given.mask is not None:
         check_mask(given.mask, rows)
     return [aligned(array) for array in (input, target, weight, given.row_weight, given.mask)], rows
+
+
+def of_one_row(input, target):
+    """PyTorch takes the label of a single row with a dimension, too."""
+    return target.reshape(()) if input.ndim == 1 and target.shape == (1,) else target
 
 
 def check_labels(target, rows, called):

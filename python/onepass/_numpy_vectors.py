@@ -137,9 +137,7 @@ def checked_reduction(size_average, reduce, reduction):
 
 
 def checked_dimension(array, dim):
-    dim = plain_number(dim)
-    if not isinstance(dim, int):
-        raise TypeError(f"dim is {dim!r}; expected an int")
+    dim = _contract.checked_dim(dim)
     _contract.check_axis(array.ndim, dim + 1 if dim >= 0 else dim)
     return dim
 
@@ -151,12 +149,12 @@ def checked_norm(p):
     return p
 
 
-def parameters_of(name, values):
-    """In the catalogue's order, checked."""
+def parameters_of(name, values, function=None):
+    """In the catalogue's order, checked. `function` is who was called, if not the loss's own."""
     found = []
     for known, value in zip(VECTOR_CATALOG[name]["parameters"], values):
-        value = as_number(name, known, value)
-        check_range(name, known, value)
+        value = as_number(name, known, value, function)
+        check_range(name, known, value, function)
         found.append(value)
     return tuple(found)
 

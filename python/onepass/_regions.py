@@ -29,7 +29,7 @@ def loss(function, input, target, mode, from_logits, per, parameters, ignore_ind
     target, _ = view_of(target, mode, per)
     if skip_absent:
         mask, divisor = of_present(target, axis, reduction, weight, mask, divisor)
-    return _vectors.tversky(name, input, target, parameters, axis, dtype, reduction, weight, mask, divisor)
+    return _vectors.tversky(function, name, input, target, parameters, axis, dtype, reduction, weight, mask, divisor)
 
 
 def check_types(input, target, mode):

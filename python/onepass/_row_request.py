@@ -4,8 +4,8 @@ from collections import namedtuple
 
 import torch
 
-from ._catalog import ROW_CATALOG, as_number, check_index, check_range
-from ._torch_checks import TYPES
+from ._catalog import ROW_CATALOG
+from ._torch_checks import TYPES, row_number, row_parameter
 
 #: name: of the row catalogue. code: the reduction. parameters: in the catalogue's order. axis: of the classes, as
 #: onepass_call has it. dtype: the value's, or None for PyTorch's choice. divisor: a number, or None.
@@ -28,25 +28,32 @@ LONGEST_OF_HALVES = 32768  # ... or of 16-bit numbers, with labels that are not 
 LONG_ROWS = 1024  # classes up to which a row is summed again sooner than its state is written and read
 
 WITH_PROBABILITIES = "cross_entropy_with_probabilities"
+_NUMBERS_ALWAYS = ("ignore_index", "label_smoothing")  # PyTorch has no derivatives for them
 
 
-def parameters_of(name, **given):
-    """In the catalogue's order, checked, as Python's numbers; what the loss does not have is left out, and None is the
-    default."""
+def parameters_of(name, function=None, **given):
+    """In the catalogue's order, checked, as Python's numbers where they can be had, else as tensors; what the loss does
+    not have is left out, and None is the default. `function` is who was called, if not the loss's own."""
+    return all_parameters(name, function, given, _NUMBERS_ALWAYS)
+
+
+def numbers_of(name, function, but=None, **given):
+    """The same for whoever has no derivatives for parameters, but for one of them: as Python's numbers."""
+    return all_parameters(name, function, given, [known["name"] for known in ROW_CATALOG[name]["parameters"]
+                                                  if known["name"] != but])
+
+
+def all_parameters(name, function, given, numbers):
+    """`numbers` are the names of those that are no tensors in any case."""
     found = []
     for known in ROW_CATALOG[name]["parameters"]:
         value = given.get(known["name"])
-        value = known["default"] if value is None else as_number_of_row(name, known, value)
-        check_range(name, known, value)
+        if value is None:
+            value = known["default"]
+        else:
+            value = (row_number if known["name"] in numbers else row_parameter)(name, known, value, function)
         found.append(value)
     return tuple(found)
-
-
-def as_number_of_row(name, known, value):
-    if not isinstance(value, (float, int, torch.SymFloat, torch.SymInt)):
-        return as_number(name, known, value)
-    check_index(name, known, value)
-    return float(value)
 
 
 def named(request):

@@ -11,7 +11,7 @@ from ._row_request import (DIVIDED_BY, FLOATS, FOR_INPUT, FOR_TARGET, LABELS, LS
                            PREDICTED, STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, class_axis,
                            is_quicker_apart, keeps_state, named, parameters_of, rows_shape)
 from ._rows_autograd import attach_gradients
-from ._torch_checks import TYPES, check_reach
+from ._torch_checks import TYPES, are_numbers, check_no_gradient, check_reach, is_differentiated
 from ._torch_state import is_any_autocast, is_compiling, is_in_single, is_plain_here
 
 assert _torch  # which has told the extension of PyTorch
@@ -68,6 +68,7 @@ def loss(function, input, target, whole, given):
         reduction = _reduction.legacy_get_string(size_average, reduce)
     smoothing = more[0] if more else 0.0
     if given is not NOTHING_OVER_ROWS and not is_compiling():
+        check_no_gradient("label_smoothing", smoothing, function)
         ignore_index, smoothing = plain_number(ignore_index), plain_number(smoothing)
     name = name_of(function, input, target)
     if not (is_known(reduction) and is_well_formed(name, input, target, weight, given, ignore_index, smoothing)):
@@ -108,6 +109,8 @@ def generated(name, input, target, weight, parameters, reduction, given):
     if not is_known(reduction):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     check_order(name, Tensors(input, target, weight), 0)
+    if given.counts_rows and weight.is_cpu and not is_compiling() and are_plain((weight,)) and is_plain_here():
+        _catalog.check_alpha(weight.detach().amin().item())
     request, tensors = checked_request(name, input, target, weight, by_name(name, parameters), reduction, given)
     value, *_ = dispatch(request, tensors, 0, False)
     return value
@@ -128,7 +131,7 @@ def value_and_grad(name, input, target, parameters, reduction, given):
     request = Request(name, ALL_CODES[reduction], parameters_of(name, **by_name(name, parameters)), axis, None, None)
     tensors = Tensors(*(None if x is None else x.detach() for x in tensors))
     computed = None
-    if are_plain(tensors) and is_plain_here():
+    if are_plain(tensors) and is_plain_here() and are_numbers(request.parameters):
         computed = run(request, tensors, FOR_INPUT)
     if computed is not None:
         return computed[:2]
@@ -254,9 +257,10 @@ def checked_divisor(divisor, reduction):
         return _catalog.checked_divisor(divisor, " or a tensor of one element"), None
     if divisor.numel() != 1 or divisor.is_complex():
         raise TypeError(f"divisor is {divisor!r}; expected a number or a tensor of one element")
-    divisor = divisor.detach()
-    if divisor.is_cpu and not is_compiling() and are_plain((divisor,)) and is_plain_here():
-        return _catalog.checked_divisor(divisor.item()), None
+    if not is_differentiated(divisor):
+        divisor = divisor.detach()
+        if divisor.is_cpu and not is_compiling() and are_plain((divisor,)) and is_plain_here():
+            return _catalog.checked_divisor(divisor.item()), None
     return None, divisor.reshape(()) if divisor.is_floating_point() else divisor.reshape(()).double()
 
 
@@ -291,7 +295,7 @@ def dispatch(request, tensors, outputs, inplace):
     if is_compiling() and are_plain(tensors):  # torch.export shows fake tensors, unless it is strict
         return _rows_operators.loss(request, tensors, outputs)
     found = None
-    if are_plain(tensors) and is_plain_here():
+    if are_plain(tensors) and is_plain_here() and are_numbers(request.parameters):
         found = compute(request, tensors, outputs, inplace)
     if found is None:
         found = _rows_fallback.loss(request, tensors), *_rows_fallback.extras(request, tensors, outputs)
@@ -300,10 +304,11 @@ def dispatch(request, tensors, outputs, inplace):
 
 def compute(request, tensors, outputs, inplace):
     """With its way back if one is needed; None if that is not for us."""
-    input, target, weight, row_weight, *_ = tensors
+    input, target, weight, row_weight, _, divisor = tensors
     needed = 0
     if _is_grad_enabled():
-        if (weight is not None and weight.requires_grad) or (row_weight is not None and row_weight.requires_grad):
+        if (weight is not None and weight.requires_grad) or (row_weight is not None and row_weight.requires_grad) or \
+                (divisor is not None and divisor.requires_grad):
             return None
         needed = FOR_INPUT * input.requires_grad | FOR_TARGET * target.requires_grad
     if needed:

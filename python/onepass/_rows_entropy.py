@@ -11,6 +11,7 @@ from . import _native, _rows_fallback
 from ._contract import NONE
 from ._row_cuts import cuts
 from ._row_request import LSE, NUMBERS, WITH_PROBABILITIES, are_plain, parameters_of
+from ._torch_checks import are_numbers
 from ._torch_state import is_compiling, is_plain_here
 
 #: Elements that are taken at a time: on a CPU they stay in its cache, and a GPU has enough to do for a launch.
@@ -21,8 +22,8 @@ _QUESTION = WITH_PROBABILITIES, NONE, parameters_of(WITH_PROBABILITIES), -1  # a
 
 def entropy(logits, ignored, softcap, temperature):
     """Of the softmax over the last dimension; 0 of rows that are ignored, without a gradient for them."""
-    if is_compiling() or not (are_plain((logits,)) and is_plain_here()) or logits.device.type not in AT_ONCE or \
-            logits.shape[-1] == 0:
+    if is_compiling() or not (are_plain((logits,)) and is_plain_here() and are_numbers((softcap, temperature))) or \
+            logits.device.type not in AT_ONCE or logits.shape[-1] == 0:
         return _rows_fallback.entropy(logits, ignored, softcap, temperature)
     return Entropy.apply(logits, ignored, softcap, temperature)
 

@@ -78,24 +78,55 @@ def count(request, each, target, weight, row_weight, takes_part):
 
 def capped(logits, given):
     """What the softmax is of."""
-    if given.get("softcap"):
-        logits = given["softcap"] * torch.tanh(logits / given["softcap"])
-    return logits / given["temperature"] if given.get("temperature", 1) != 1 else logits
+    softcap, temperature = given.get("softcap", 0), given.get("temperature", 1)
+    if isinstance(softcap, torch.Tensor):
+        cap = torch.where(softcap == 0, 1, softcap)
+        logits = torch.where(softcap == 0, logits, cap * torch.tanh(logits / cap))
+    elif softcap:
+        logits = softcap * torch.tanh(logits / softcap)
+    return logits / temperature if is_not(temperature, 1) else logits
+
+
+def is_not(parameter, number):
+    """Whether a parameter is another number, as far as it can be looked at."""
+    return isinstance(parameter, torch.Tensor) or parameter != number
 
 
 def by_formula(request, logits, target, weight):
     """Every row's loss, by the catalogue. The classes are the last dimension; a number a row has one element there."""
     at = lambda classes: classes.expand(logits.shape).gather(-1, target.unsqueeze(-1))
-    names = {"z": logits, "w": logits.new_ones(()) if weight is None else weight, "C": logits.shape[-1], "_at": at,
+    given = named(request)
+    if isinstance(given.get("q"), torch.Tensor):
+        chances = at(torch.log_softmax(logits, -1))
+        return (generalized(chances, given["q"]) * (1 if weight is None else at(weight))).squeeze(-1)
+    names = {"z": logits, "w": logits.new_ones(()) if weight is None else weight, "C": logits.shape[-1], "at": at,
              "lse": torch.logsumexp(logits, -1, keepdim=True), "softmax": lambda z: torch.softmax(z, -1),
              "sum": lambda classes: classes.expand(logits.shape).sum(-1, keepdim=True), "log": torch.log,
-             "exp": torch.exp, "expm1": torch.expm1, "pow": torch.pow, **named(request)}
-    return eval(_formulas[request.name], names).squeeze(-1)
+             "exp": torch.exp, "expm1": torch.expm1, "pow": torch.pow, **given}
+    return _formulas[request.name](**names).squeeze(-1)
 
 
-#: Of the losses that PyTorch does not have: in Python, with what stands at the label picked by a function.
-_formulas = {name: compile(re.sub(r"(\w+(?:\(z\))?)\[y\]", r"_at(\1)", in_python(loss["value"])), name, "eval")
-             for name, loss in ROW_CATALOG.items() if name not in _BY_PYTORCH}
+def generalized(log_chances, q):
+    """The generalized cross-entropy -expm1(q*log_chances)/q by a q whose slope is asked for: near 0, where that cancels
+    and the formula has a case of its own, by its series."""
+    exponent = q * log_chances
+    is_near = exponent.abs() < 0.5
+    near, series = torch.where(is_near, exponent, 0), 1.0
+    for term in range(15, 1, -1):
+        series = 1 + series * near / term
+    far = -torch.expm1(exponent) / torch.where(q == 0, 1, q)
+    return torch.where(is_near, -torch.where(is_near, log_chances, 0) * series, far)
+
+
+def function_of(loss):
+    """A formula of the catalogue in Python, with what stands at the label picked by a function."""
+    names = [*_NAMES, *(parameter["name"] for parameter in loss["parameters"])]
+    return eval(f"lambda {', '.join(names)}: " + re.sub(r"(\w+(?:\(z\))?)\[y\]", r"at(\1)", in_python(loss["value"])))
+
+
+#: Of the losses that PyTorch does not have. They are functions, since a tracer cannot look into what is evaluated.
+_NAMES = "z", "w", "C", "at", "lse", "softmax", "sum", "log", "exp", "expm1", "pow"
+_formulas = {name: function_of(loss) for name, loss in ROW_CATALOG.items() if name not in _BY_PYTORCH}
 
 
 def each_row(request, logits, target, weight, takes_part):
@@ -115,7 +146,7 @@ def each_row(request, logits, target, weight, takes_part):
                                        label_smoothing=given.get("label_smoothing", 0.0))
     if request.name == "log_prob":
         return -each
-    if given["z_loss"]:
+    if is_not(given["z_loss"], 0):
         each = each + given["z_loss"] * torch.logsumexp(logits, min(1, logits.dim() - 1)) ** 2
     return each
 

@@ -10,6 +10,7 @@ from . import _native, _operators, _rows_fallback
 from ._contract import NONE
 from ._row_request import (DIVIDED_BY, FLOATS, LABELS, LSE, MASKS, NUMBERS, PREDICTED, STATE, STATE_SIZE, Request,
                            Tensors, has_labels, keeps_state, result_type, rows_shape)
+from ._torch_checks import are_numbers
 from ._torch_state import is_in_single
 
 _HAS_AUTOGRAD = _operators._HAS_AUTOGRAD
@@ -39,8 +40,8 @@ def loss(request, tensors, outputs):
 
 def are_ours(request, tensors):
     input, target, weight, row_weight, mask, divisor = tensors
-    if input.device.type not in ("cpu", "cuda") or \
-            any(x is not None and x.requires_grad for x in (weight, row_weight)):
+    if input.device.type not in ("cpu", "cuda") or not are_numbers(request.parameters) or \
+            any(x is not None and x.requires_grad for x in (weight, row_weight, divisor)):
         return False
     types = ((input, FLOATS), (target, LABELS if has_labels(request) else FLOATS), (weight, FLOATS),
              (row_weight, FLOATS), (mask, MASKS), (divisor, FLOATS))
@@ -79,6 +80,8 @@ def compute_rows(*arguments):
 def compute_gradient(*arguments):
     *tensors, upstream, state, name, reduction, parameters, axis, number, operand = arguments
     tensors = Tensors(*tensors)
+    if tensors[operand].numel() == 0:  # the fallback's autograd does not work below an operator's
+        return torch.empty_like(tensors[operand])
     request = request_of(name, reduction, parameters, axis, number)
     by = request.divisor if tensors.divisor is None else tensors.divisor
     outputs = tuple(True if k == operand else None for k in range(2))

@@ -12,7 +12,7 @@ from ._contract import MEAN, NAMES, NONE, Given, RowGiven, check_axis, contract_
 from ._result import IN_SINGLE, result_flags, result_type
 from ._row_request import NUMBERS, STATE, Request, Tensors, class_axis, has_labels, keeps_state, rows_shape
 from ._row_request import result_type as row_type
-from ._torch_checks import check_kinds, check_weight, checked_shape, checked_variance
+from ._torch_checks import check_kinds, check_no_gradient, check_weight, checked_shape, checked_variance
 from ._torch_state import is_in_single
 from ._vector_request import Tensors as VectorTensors
 from ._vector_request import casts, class_weight_of
@@ -27,8 +27,11 @@ def share_of(name, operands, weight, mask, dim, reduction, parameters):
     loss, known = known_loss(name, third, parameters)
     if loss == "cross_entropy" and target.shape == input.shape and target.is_floating_point():
         loss, known = known_loss("cross_entropy_with_probabilities", third, parameters)
+    given = values_of(known, parameters)
+    for one, value in zip(known["parameters"], given):
+        check_no_gradient(one["name"], value, "onepass.distributed.loss")
     numbers = tuple([as_number(loss, one, default_of(one) if value is None else value)
-                     for one, value in zip(known["parameters"], values_of(known, parameters))])
+                     for one, value in zip(known["parameters"], given)])
     if not len(needed_operands(known)) <= 2 + (third is not None) <= len(known["operands"]):
         count = 2 + (third is not None)
         raise TypeError(f"{loss} has the operands {', '.join(known['operands'])}; {count} were given")

@@ -4,13 +4,14 @@ import torch
 from torch.nn import _reduction
 
 from . import _contract
-from ._catalog import CATALOG, as_number, check_range, is_number
+from ._catalog import CATALOG, as_number, check_index, check_range, check_whole, function_of, is_number, plain_number
 from ._contract import ALL_CODES, CODES, code_of
 from ._torch_names import TORCH_NAMES
-from ._torch_state import is_compiling, is_plain_here
+from ._torch_state import is_compiling, is_plain_here, is_transformed
 
 TYPES = (torch.Tensor, torch.nn.Parameter)
 _SYMBOLS = (torch.SymInt, torch.SymFloat)  # a tracer's numbers
+_WHOLE = 2**53  # up to which a double has every whole number
 
 
 def are_tensors(*operands):
@@ -41,15 +42,68 @@ def checked_parameters(name, parameters):
                   for known, value in zip(CATALOG[name]["parameters"], parameters)])
 
 
-def checked_tensor(name, known, value):
+def checked_tensor(name, known, value, function=None):
     if type(value) not in TYPES or not value.is_cpu or not is_plain_here():
         return value
     if value.dim() == 0 and not (value.requires_grad and torch.is_grad_enabled()):
         return float(value.item())
     if name not in TORCH_NAMES and value.numel() > 0:  # whose complaints are PyTorch's
         for end in value.detach().double().aminmax():
-            check_range(name, known, end.item())
+            check_range(name, known, end.item(), function)
     return value
+
+
+def row_parameter(name, known, value, function=None):
+    """The same of one parameter of a loss over rows or of vectors, checked. A tensor has no dimensions there, and stays
+    one in a compiled function, too."""
+    if type(value) is float:
+        pass  # as most are
+    elif isinstance(value, torch.Tensor) and not value.is_complex():
+        if value.dim() > 0:
+            raise TypeError(f"{known['name']} of {function or function_of(name)} is a tensor of size "
+                            f"{tuple(value.shape)}; expected a real number, or a tensor without dimensions")
+        value = value if is_compiling() else checked_tensor(name, known, value, function)
+        if isinstance(value, torch.Tensor):
+            return value
+    elif type(value) is int and -_WHOLE <= value <= _WHOLE or isinstance(value, _SYMBOLS) or \
+            is_compiling() and isinstance(value, (float, int)):
+        value = float(value)
+    else:
+        value = as_number(name, known, value, function)
+    check_range(name, known, value, function)
+    return value
+
+
+def row_number(name, known, value, function=None):
+    """The same of a parameter that is a number in any case."""
+    if isinstance(value, torch.Tensor):
+        check_no_gradient(known["name"], value, function or function_of(name))
+        value = plain_number(value)
+    if known["name"] == "ignore_index" and not isinstance(value, (int, torch.SymInt)):
+        check_whole(plain_number(value))
+    check_index(name, known, value)
+    return row_parameter(name, known, value, function)
+
+
+def are_numbers(parameters):
+    """Whether none of them stayed a tensor, with which only PyTorch computes."""
+    for value in parameters:
+        if isinstance(value, torch.Tensor):
+            return False
+    return True
+
+
+def is_differentiated(value):
+    """Whether it is a tensor that a gradient flows to, or that a transform looks at: to compute with the number that it
+    is would lose the derivative without a word."""
+    return isinstance(value, torch.Tensor) and (value.requires_grad and torch.is_grad_enabled() or is_transformed(value))
+
+
+def check_no_gradient(called, value, function, instead=""):
+    if is_differentiated(value):
+        what = "requires a gradient" if value.requires_grad else "is under a transform"
+        raise TypeError(f"{called} of {function} {what}, which {function} does not have for it; expected "
+                        f"{instead}a number, such as {called}.item()")
 
 
 def checked_reduction(name, contract, input, target, reduction, given):

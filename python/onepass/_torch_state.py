@@ -16,6 +16,16 @@ def is_plain_here():
                 _tracing_state() is not None)
 
 
+def is_transformed(tensor):
+    """Whether a transform of torch.func or a forward-mode derivative sees through it."""
+    if is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    if _transform() is not None and (torch._C._functorch.is_gradtrackingtensor(tensor) or
+                                     torch._C._functorch.is_batchedtensor(tensor)):
+        return True
+    return forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None
+
+
 def is_in_single(device_type):
     """Whether autocast asks for float32 on this kind of device."""
     if not is_any_autocast():

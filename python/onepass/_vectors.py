@@ -11,10 +11,10 @@ import torch
 from torch.nn import _reduction
 
 from . import _native, _rows, _torch, _upstream_habit, _vectors_fallback, _vectors_operators
-from ._catalog import VECTOR_CATALOG, WITH_LABELS, WITH_LISTS, WITH_NUMBERS, as_number, check_range, vector_count
+from ._catalog import VECTOR_CATALOG, WITH_LABELS, WITH_LISTS, WITH_NUMBERS, vector_count
 from ._contract import ALL_CODES, NONE, check_axis, code_of, common_shape
 from ._row_request import FLOATS, LABELS, MASKS, NUMBERS, Request, are_plain
-from ._torch_checks import TYPES, check_reach
+from ._torch_checks import TYPES, are_numbers, check_reach, row_parameter
 from ._torch_state import is_any_autocast, is_compiling, is_plain_here
 from ._vector_request import FOR_FIRST, FOR_SECOND, FOR_THIRD, SIGNS, Tensors, casts, class_weight_of
 from ._vector_request import plain_parameters, rows_shape
@@ -121,13 +121,13 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, distance_funct
                                                         margin=margin, swap=swap, reduction=reduction)
 
 
-def tversky(name, input, target, parameters, axis, dtype, reduction, weight, mask, divisor):
+def tversky(function, name, input, target, parameters, axis, dtype, reduction, weight, mask, divisor):
     """A row is everything from the axis on; whoever calls has made input and target of one shape, and floats of both.
     """
     if not is_known(reduction):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     tensors = Tensors(input, target, None, weight, mask)
-    return finished(name, tensors, checked_parameters(name, parameters), axis, reduction, divisor, dtype)
+    return finished(name, tensors, checked_parameters(name, parameters, function), axis, reduction, divisor, dtype)
 
 
 def are_finite(*parameters):
@@ -169,7 +169,7 @@ def value_and_grad(name, operands, parameters, axis, reduction, weight, mask):
     request = Request(name, ALL_CODES[reduction], checked_parameters(name, parameters), axis, None, None)
     check_row_tensors(tensors, rows_shape(tensors.first, axis))
     shape = operands[0].shape
-    if are_plain(tensors) and is_plain_here():
+    if are_plain(tensors) and is_plain_here() and are_numbers(request.parameters):
         computed = _torch_vectors(*request[:4], *tensors[:5], None, 0, FOR_FIRST)
         if computed is not None:
             return computed[0], computed[1] if computed[1].shape == shape else computed[1].sum_to_size(shape)
@@ -228,15 +228,10 @@ def norm_parameters(name, values, p):
     return parameters if parameters is not None and (p == 1 or p == 2) else None
 
 
-def checked_parameters(name, values):
+def checked_parameters(name, values, function=None):
     """With words of ours for what the library does not take."""
-    found = []
-    for known, value in zip(VECTOR_CATALOG[name]["parameters"], values):
-        value = float(value) if isinstance(value, (float, int, torch.SymFloat, torch.SymInt)) else \
-            as_number(name, known, value)
-        check_range(name, known, value)
-        found.append(value)
-    return tuple(found)
+    return tuple([row_parameter(name, known, value, function)
+                  for known, value in zip(VECTOR_CATALOG[name]["parameters"], values)])
 
 
 def is_known(reduction):
@@ -293,18 +288,19 @@ def dispatch(request, tensors):
     if is_compiling() and are_plain(tensors):  # torch.export shows fake tensors, unless it is strict
         return _vectors_operators.loss(request, tensors)
     found = None
-    if are_plain(tensors) and is_plain_here():
+    if are_plain(tensors) and is_plain_here() and are_numbers(request.parameters):
         found = compute(request, tensors)
     return _vectors_fallback.loss(request, tensors) if found is None else found
 
 
 def compute(request, tensors):
     """With its way back if one is needed; None if that is not for us."""
-    first, second, third, weight, *_ = tensors
+    first, second, third, weight, _, divisor = tensors
     needed = 0
     if _is_grad_enabled():
         of_classes = class_weight_of(request, tensors)
-        if weight is not None and weight.requires_grad or of_classes is not None and of_classes.requires_grad:
+        if weight is not None and weight.requires_grad or of_classes is not None and of_classes.requires_grad or \
+                divisor is not None and divisor.requires_grad:
             return None
         needed = FOR_FIRST * first.requires_grad | FOR_SECOND * second.requires_grad
         if third is not None and request.name not in WITH_NUMBERS:

@@ -8,6 +8,7 @@ import torch
 from . import _native, _operators, _vectors_fallback
 from ._contract import NONE
 from ._row_request import FLOATS, MASKS, NUMBERS, Request
+from ._torch_checks import are_numbers
 from ._vector_request import Tensors, casts, class_weight_of, operand_types, result_type, rows_shape
 
 _HAS_AUTOGRAD = _operators._HAS_AUTOGRAD
@@ -33,7 +34,8 @@ def loss(request, tensors):
 def are_ours(request, tensors):
     first, _, _, weight, mask, divisor = tensors
     if first.device.type not in ("cpu", "cuda") or \
-            any(one is not None and one.requires_grad for one in (weight, class_weight_of(request, tensors))):
+            not are_numbers(request.parameters) or \
+            any(one is not None and one.requires_grad for one in (weight, class_weight_of(request, tensors), divisor)):
         return False
     types = (*zip(tensors, operand_types(request)), (weight, FLOATS), (mask, MASKS), (divisor, FLOATS))
     return all(tensor is None or (tensor.dtype in allowed and tensor.device == first.device and
@@ -58,6 +60,8 @@ def compute_vectors(*arguments):
 def compute_gradient(*arguments):
     *tensors, upstream, name, reduction, parameters, axis, number, operand = arguments
     tensors, request = Tensors(*tensors), request_of(name, reduction, parameters, axis, number)
+    if tensors[operand].numel() == 0:  # the fallback's autograd does not work below an operator's
+        return torch.empty_like(tensors[operand])
     by = request.divisor if tensors.divisor is None else tensors.divisor
     outputs = tuple(True if k == operand else None for k in range(3))
     computed = _native.torch_vectors_gradient(*request[:4], *tensors[:5], by, upstream, outputs)

@@ -18,9 +18,9 @@ from . import _native
 from ._class_cuts import TILE, owned_tiles, pieces_of, spans_of, torn_tiles, whole_tiles
 from ._contract import ALL_CODES, NONE, code_of
 from ._exchange import exchange, or_explain, or_tell, rank_and_size
-from ._row_request import FLOATS, LABELS, MOST_IGNORED, STATE_SIZE, class_axis, parameters_of, rows_shape
+from ._row_request import FLOATS, LABELS, STATE_SIZE, class_axis, numbers_of, rows_shape
 from ._rows import checked_divisor, checked_type
-from ._torch_checks import TYPES
+from ._torch_checks import TYPES, check_no_gradient
 from ._torch_state import is_in_single
 
 _COUNTS = 16  # what ranks tell each other, apart from what _distributed.py has
@@ -209,14 +209,6 @@ def is_dense(tensor):
         tensor.device.type in ("cpu", "cuda")
 
 
-def checked_ignored(numbers):
-    """By every rank, before any sends anything."""
-    ignored = numbers[0]
-    if ignored % 1 != 0 or abs(ignored) > MOST_IGNORED:
-        raise ValueError(f"ignore_index of cross_entropy is {ignored:g}; expected a whole number")
-    return int(ignored)
-
-
 def check_labels(target, ignore_index, all_classes):
     """In PyTorch's words, and on all ranks alike, before any sends anything: a rank may have none of the classes. Nobody
     waits for a GPU to tell."""
@@ -271,8 +263,9 @@ def cross_entropy(input, target, weight, reduction, parameters, divisor, dtype, 
         check_tensors(input, target, weight)
         if code_of(reduction, ALL_CODES) is None:
             raise ValueError(f"{reduction} is not a valid value for reduction")
-        numbers = parameters_of("cross_entropy", **parameters)
-        ignored = checked_ignored(numbers)
+        numbers = numbers_of("cross_entropy", "vocab_parallel_cross_entropy", **parameters)
+        check_no_gradient("divisor", divisor, "vocab_parallel_cross_entropy")
+        ignored = int(numbers[0])
         number, tensor = checked_divisor(divisor, reduction)
         if reduction == "batchmean":
             reduction, number = "mean", float(target.shape[0]) if target.dim() else 1.0

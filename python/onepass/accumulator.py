@@ -7,7 +7,7 @@ import threading
 from . import _native
 from ._catalog import CATALOG, ROW_CATALOG, VECTOR_CATALOG, as_number, checked_divisor, default_of
 from ._catalog import needed_operands, plain_number
-from ._contract import MEAN, NAMES, contract_of
+from ._contract import MEAN, NAMES, checked_dim, contract_of
 from .functional import known_loss, speaks_torch, values_of
 
 __all__ = ["Accumulator"]
@@ -182,7 +182,7 @@ def axis_of(loss, dim):
     """As onepass_call has it."""
     if dim is None:
         return -1 if loss == "log_prob" else 0
-    dim = operator.index(dim)
+    dim = checked_dim(dim)
     if abs(dim) > 1000:  # far beyond what a tensor has, and within what the extension takes
         raise IndexError(f"dim is {dim}; expected a dimension of the input")
     return dim + 1 if dim >= 0 else dim

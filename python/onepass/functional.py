@@ -7,7 +7,7 @@ import sys
 
 from ._catalog import (CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, VECTOR_CATALOG, WRITTEN, default_of,
                        generated_name, losses_of, needed_operands)
-from ._contract import Given, RowGiven
+from ._contract import Given, RowGiven, checked_dim
 from ._documentation import documentation_of, row_documentation_of
 
 # ------------------------------------------------------- what PyTorch has, too --
@@ -172,6 +172,9 @@ def _kl_div_name(log_target=False):
 # --------------------------------------------------------------- losses over rows --
 
 
+_NUMBERS = float, int  # which a parameter may be compared with; of others nobody knows what comes of it
+
+
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
                   label_smoothing=0.0, *, z_loss=0.0, softcap=None, temperature=1.0, row_weight=None, mask=None,
                   divisor=None, dtype=None, inplace=False, return_lse=False, return_z_loss=False,
@@ -186,7 +189,8 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
                          label_smoothing, z_loss, softcap, temperature, row_weight, mask, divisor, dtype, inplace,
                          return_lse, return_z_loss, return_accuracy)
     plain = row_weight is None and mask is None and divisor is None and dtype is None and softcap is None and \
-        not (inplace or return_lse or return_z_loss or return_accuracy) and z_loss == 0 and temperature == 1
+        not (inplace or return_lse or return_z_loss or return_accuracy) and type(z_loss) in _NUMBERS and \
+        type(temperature) in _NUMBERS and z_loss == 0 and temperature == 1
     given = None if plain else RowGiven(z_loss, softcap, temperature, row_weight, mask, divisor, dtype, inplace,
                                         _returns(return_lse, return_z_loss, return_accuracy))
     return _row_side(input, target).cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction,
@@ -266,7 +270,7 @@ def value_and_grad(name, input, target, third=None, *, reduction="mean", weight=
     if loss == "cross_entropy" and getattr(target, "shape", None) == getattr(input, "shape", None):
         loss, known = known_loss("cross_entropy_with_probabilities", third, parameters)
     over_rows, of_vectors = loss in ROW_CATALOG, loss in VECTOR_CATALOG
-    dim = parameters.pop("dim", -1) if of_vectors else None
+    dim = checked_dim(parameters.pop("dim", -1)) if of_vectors else None
     values = values_of(known, parameters)
     if not len(needed_operands(known)) <= 2 + (third is not None) <= len(known["operands"]):
         raise TypeError(f"{loss} has the operands {', '.join(known['operands'])}; {2 + (third is not None)} were given")
@@ -295,7 +299,7 @@ def known_loss(name, third, parameters):
 
 def values_of(known, parameters):
     """Parameters by name in the catalogue's order; those that are not given have their defaults."""
-    standards = {parameter["name"]: parameter["default"] for parameter in known["parameters"]}
+    standards = {parameter["name"]: default_of(parameter) for parameter in known["parameters"]}
     for given in parameters:
         if given not in standards:
             has = f"it has {', '.join(standards)}" if standards else "it has none"

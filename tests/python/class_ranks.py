@@ -220,7 +220,7 @@ def other_weights(rank, group):
     vocab_parallel(*operands_of(50), torch.full((200,), 1.0 + (rank == 2)), group=group)
 
 
-@fault("ignore_index of cross_entropy is 1.5; expected a whole number")
+@fault("ignore_index is 1.5; expected an int")
 def part_of_an_index(rank, group):
     vocab_parallel(*operands_of(50), ignore_index=1.5, group=group)
 

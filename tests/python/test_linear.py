@@ -167,6 +167,18 @@ def test_a_class_for_each_position(device):
     torch.testing.assert_close(onepass.linear_cross_entropy(x, w, target, linear_bias=b).double(), wanted)
 
 
+def test_a_layer_of_no_features(device):
+    """All logits are the bias, or 0."""
+    x, w = (torch.zeros(shape, device=device, requires_grad=True) for shape in ((2, 3, 0), (4, 0)))
+    target, bias = torch.tensor([[0, 3, 1], [2, 2, 0]], device=device), torch.tensor([0.0, 1.0, 2.0, 3.0], device=device)
+    logs = torch.log_softmax(bias, 0)[target]
+    torch.testing.assert_close(onepass.linear_log_prob(x, w, target), torch.full((2, 3), -math.log(4), device=device))
+    torch.testing.assert_close(onepass.linear_log_prob(x, w, target, linear_bias=bias), logs)
+    value = onepass.linear_cross_entropy(x, w, target, linear_bias=bias)
+    torch.testing.assert_close(value, -logs.mean())
+    assert [one.shape for one in torch.autograd.grad(value, (x, w))] == [x.shape, w.shape]
+
+
 @pytest.mark.skipif(not hasattr(torch.nn.functional, "linear_cross_entropy"), reason="PyTorch has it from 2.13 on")
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_it_is_pytorchs(reduction, device):

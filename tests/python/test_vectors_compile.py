@@ -158,3 +158,21 @@ def test_an_exported_program_does_not_need_us():
     assert not [node for node in program.graph.nodes if "onepass" in str(node.target)]
     for one, other in zip(program.module()(*operands), Model()(*operands)):
         torch.testing.assert_close(one, other)
+
+
+NO_LABELS = torch.zeros(0, dtype=torch.int64)
+OF_NOTHING = {
+    "binary": lambda x: onepass.dice_loss(x, torch.zeros(0, 3)),
+    "multilabel": lambda x: onepass.dice_loss(x, torch.zeros(0, 3), mode="multilabel"),
+    "multiclass": lambda x: onepass.tversky_loss(x, NO_LABELS, mode="multiclass"),
+    "nt_xent": lambda x: onepass.nt_xent_loss(x, x),
+    "supcon": lambda x: onepass.supcon_loss(x, NO_LABELS),
+}
+
+
+@pytest.mark.parametrize("loss", OF_NOTHING.values(), ids=OF_NOTHING)
+def test_a_batch_of_nothing_has_a_gradient(loss):
+    x = torch.zeros(0, 3, requires_grad=True)
+    value = torch.compile(loss, backend="aot_eager", fullgraph=True)(x)
+    torch.testing.assert_close(value, loss(x), equal_nan=True)
+    assert torch.autograd.grad(value, x)[0].shape == (0, 3)
