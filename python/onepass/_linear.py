@@ -13,7 +13,7 @@ from ._linear_autograd import LinearRowLoss, answer, autocast_type, compose, mul
 from ._linear_chunks import OTHERS, PLAIN, SAME_LABEL, Operands, Question
 from ._row_request import (FLOATS, LABELS, WITH_PROBABILITIES, Request, are_plain, named, numbers_of,
                            parameters_of)
-from ._torch_checks import check_no_gradient
+from ._torch_checks import check_memory, check_no_gradient
 from ._torch_state import is_compiling, is_in_single, is_plain_here
 
 
@@ -135,6 +135,7 @@ def check_kinds(**named):
             continue
         if not hasattr(type(operand), "__torch_function__"):
             raise TypeError(f"{called} is {type(operand).__name__}; expected a PyTorch tensor")
+        check_memory(called, operand)
 
 
 def check_target(target, has_labels):

@@ -143,10 +143,23 @@ def checked_variance(input, given):
     return _contract.fitted_variance(input, variance)
 
 
+def check_memory(called, tensor):
+    """What the extension says of a tensor whose memory was given back, for one that PyTorch's operations see first:
+    they would crash."""
+    if type(tensor) not in TYPES or is_compiling() or not is_plain_here() or not tensor.is_cpu or \
+            tensor.layout is not torch.strided or tensor.numel() == 0:
+        return
+    last = tensor.storage_offset() + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
+    has, needs = tensor.untyped_storage().nbytes(), (last + 1) * tensor.element_size()
+    if has < needs:
+        raise RuntimeError(f"{called} has no memory: its storage has {has} bytes, and it needs {needs}")
+
+
 def check_variance(variance, mask=None):
     """That it is not negative where it takes part. On a GPU nobody looks: that would wait."""
     if is_compiling() or not variance.is_cpu or not is_plain_here() or variance.numel() == 0:
         return
+    check_memory("var", variance)
     variance = variance.detach()
     if variance.amin() >= 0:  # without a temporary
         return
