@@ -74,18 +74,9 @@ static void add(list *all, test_case c) {
 /* The plain case that every sweep starts from. 7 rows of 191: a full tile and a
  * part, rows that end inside a line and no length that is a power of two. */
 static test_case plain(const char *group, const char *loss) {
-    const test_case c = {.group = group,
-                         .loss = loss,
-                         .prediction = ONEPASS_F32,
-                         .target = ONEPASS_F32,
-                         .gradient = ONEPASS_F32,
-                         .value = ONEPASS_F32,
-                         .upstream_dtype = ONEPASS_F32,
-                         .reduction = ONEPASS_MEAN,
-                         .wanted = WANT_ALL,
-                         .rows = 7,
-                         .columns = 191,
-                         .data = DATA_NORMAL};
+    test_case c = case_dense(group, loss, ONEPASS_F32, 191);
+    c.wanted = WANT_ALL;
+    c.rows = 7;
     return c;
 }
 

@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("numpy")
 
-from test_opinfo import TOLERANCES, arguments_of, fresh, methods, modules
+from test_opinfo import TOLERANCES, arguments_of, fresh, methods, modules, value_and_gradients
 
 import onepass
 import onepass.nn
@@ -51,12 +51,8 @@ def test_samples(info, dtype, device):
     count = 0
     for sample in info.sample_inputs(device, dtype, requires_grad=True):
         arguments, given = arguments_of(sample)
-        results = []
-        for function in (NAMES[info.name], by_float32(info.op)):
-            tensors, leaves = fresh(arguments)
-            value = function(*tensors, **given)
-            found = torch.autograd.grad(value.sum(), leaves, allow_unused=True, materialize_grads=True)
-            results.append((value.detach(), *found))
+        both = (NAMES[info.name], by_float32(info.op))
+        results = (value_and_gradients(function, arguments, given) for function in both)
         for mine, peer in zip(*results):
             assert_near_pytorch(mine, peer, f"{info.name} {given}", TOLERANCES[dtype])
         count += 1

@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("numpy")
 
-from test_opinfo import TOLERANCES, arguments_of, fresh, methods, modules
+from test_opinfo import TOLERANCES, arguments_of, methods, modules, value_and_gradients
 
 import onepass
 import onepass.nn
@@ -32,12 +32,8 @@ def test_samples(info, dtype, device):
     for sample in info.sample_inputs(device, dtype, requires_grad=True):
         arguments, given = arguments_of(sample)
         given.pop("options", None)  # of PyTorch's chunks, whose gradient is NaN where all rows are ignored
-        results = []
-        for function in (onepass.linear_cross_entropy, torch.nn.functional.linear_cross_entropy):
-            tensors, leaves = fresh(arguments)
-            value = function(*tensors, **given)
-            found = torch.autograd.grad(value.sum(), leaves, allow_unused=True, materialize_grads=True)
-            results.append((value.detach(), *found))
+        both = (onepass.linear_cross_entropy, torch.nn.functional.linear_cross_entropy)
+        results = (value_and_gradients(function, arguments, given) for function in both)
         for mine, peer in zip(*results):
             assert_near_pytorch(mine, peer, f"{given}", TOLERANCES[dtype])
         count += 1

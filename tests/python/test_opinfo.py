@@ -93,6 +93,12 @@ def fresh(arguments):
     return copies, [a for a in copies if isinstance(a, torch.Tensor) and a.requires_grad]
 
 
+def value_and_gradients(function, arguments, given):
+    tensors, leaves = fresh(arguments)
+    value = function(*tensors, **given)
+    return (value.detach(), *torch.autograd.grad(value.sum(), leaves, allow_unused=True, materialize_grads=True))
+
+
 def both_of(info, dtype, device):
     """Our function and PyTorch's, by way of float32 where that rounds each operation to 16 bits, or has no kernel."""
     ours, loss = NAMES[info.name]
@@ -109,12 +115,7 @@ def test_samples(info, dtype, device):
     for sample in samples_of(info, dtype, device):
         arguments, given = arguments_of(sample)
         count += 1
-        results = []
-        for function in both_of(info, dtype, device):
-            tensors, leaves = fresh(arguments)
-            value = function(*tensors, **given)
-            found = torch.autograd.grad(value.sum(), leaves, allow_unused=True, materialize_grads=True)
-            results.append((value.detach(), *found))
+        results = (value_and_gradients(function, arguments, given) for function in both_of(info, dtype, device))
         for mine, peer in zip(*results):
             if not peer.isnan().any():  # PyTorch's slope of the Poisson loss for a target is, where the target is 0
                 assert_near_pytorch(mine, peer, f"{info.name} {given}", TOLERANCES.get(dtype))
