@@ -12,6 +12,8 @@ from onepass import _native
 TOOL = sys.argv[1]
 assert "site-packages" in onepass.__file__, onepass.__file__
 assert "mse" in [loss["name"] for loss in onepass.losses()]
+for types in ("functional.pyi", "nn.pyi", "py.typed"):
+    assert os.path.exists(os.path.join(os.path.dirname(onepass.__file__), types)), types
 version = subprocess.run([TOOL, "--version"], capture_output=True, text=True, check=True).stdout
 assert version.split() == ["onepass", onepass.__version__], version
 

@@ -9,6 +9,7 @@ from ._catalog import (CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, VE
                        generated_name, losses_of, needed_operands)
 from ._contract import Given, RowGiven, checked_dim
 from ._documentation import documentation_of, row_documentation_of
+from ._generated import FUNCTION, ROW_FUNCTION, made
 
 # ------------------------------------------------------- what PyTorch has, too --
 
@@ -328,54 +329,19 @@ _OTHER_NAMES = {"binary_cross_entropy": "bce", "sigmoid_focal_loss": "focal"}
 
 # ----------------------------------------------------- what the catalogue offers --
 
-_TEMPLATE = '''
-def {function}(input, target, {third}*, {parameters}reduction="mean", weight=None, mask=None):
-    """{meaning}."""
-    if _overridden(input, target, {third}weight, mask) and _enabled():
-        return _override({function}, input, target, {third}{names}reduction, weight, mask)
-    given = {nothing}Given({third_value}, weight, mask, True)
-    return _side(input, target).loss("{name}", input, target, ({values}), reduction, given)
-'''
-_NOTHING = "None if weight is None and mask is None else "  # the way in that asks least
-
-
-_ROW_TEMPLATE = '''
-def {function}(input, target, weight=None, *, {parameters}reduction="mean", row_weight=None, mask=None, divisor=None,
-               dtype=None):
-    """{meaning}. The classes are dimension 1, or the only one."""
-    if _overridden(input, target, weight, row_weight, mask, divisor) and _enabled():
-        return _override({function}, input, target, weight, {names}reduction, row_weight, mask, divisor, dtype)
-    given = RowGiven(row_weight=row_weight, mask=mask, divisor=divisor, dtype=dtype)
-    return _row_side(input, target).generated("{name}", input, target, weight, ({values}), reduction, given)
-'''
-
 
 def function_of(loss):
-    """A function for a loss of the catalogue, with a signature of its own, made as namedtuple makes its classes."""
-    third = loss["operands"][2] if len(loss["operands"]) == 3 else None
-    made = made_of(_TEMPLATE, loss, third=f"{third}, " if third else "", third_value=third,
-                   nothing="" if third else _NOTHING)
-    made.__doc__ = documentation_of(made.__doc__, [(loss, "")], made)
-    return made
-
-
-def made_of(template, loss, **words):
-    function, parameters = generated_name(loss["name"]), loss["parameters"]
-    source = template.format(
-        function=function, name=loss["name"], meaning=loss["meaning"][:1].upper() + loss["meaning"][1:],
-        parameters="".join(f"{one['name']}={default_of(one)!r}, " for one in parameters),
-        names="".join(f"{one['name']}, " for one in parameters),
-        values="".join(f"{one['name']}," for one in parameters), **words)
-    namespace = {}
-    exec(compile(source, f"<onepass.{function}>", "exec"), globals(), namespace)
-    return namespace[function]
+    """A function for a loss of the catalogue."""
+    function = made(FUNCTION, loss, globals())
+    function.__doc__ = documentation_of(function.__doc__, [(loss, "")], function)
+    return function
 
 
 for _name in WRITTEN:
     globals()[_name].__doc__ = documentation_of(globals()[_name].__doc__, losses_of(_name), globals()[_name])
 
 globals().update({f"{name}_loss": function_of(CATALOG[name]) for name in GENERATED})
-globals().update({generated_name(name): made_of(_ROW_TEMPLATE, ROW_CATALOG[name]) for name in ROWS_GENERATED})
+globals().update({generated_name(name): made(ROW_FUNCTION, ROW_CATALOG[name], globals()) for name in ROWS_GENERATED})
 
 for _name in ROWS:
     globals()[_name].__doc__ = row_documentation_of(globals()[_name].__doc__, losses_of(_name), globals()[_name])

@@ -6,10 +6,10 @@ from torch import Tensor
 from torch.nn.modules.loss import _Loss, _WeightedLoss
 
 from . import _linear_modules, _vector_modules, functional
-from ._catalog import (CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, check_parameters, default_of,
-                       function_of, losses_of)
+from ._catalog import CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, check_parameters, losses_of
 from ._contract import check_reduction
 from ._documentation import documentation_of, row_documentation_of
+from ._generated import MODULE, ROW_MODULE, made, module_name
 from ._linear_modules import *  # noqa: F403
 from ._row_request import parameters_of as check_row_parameters
 from ._torch_checks import checked_parameters
@@ -262,55 +262,8 @@ class SoftmaxFocalLoss(_WeightedLoss):
 
 # ----------------------------------------------------- what the catalogue offers --
 
-_TEMPLATE = '''
-class {module}(_ParametricLoss):
-    """onepass.{function}. A weight and a mask may be given with the operands."""
-
-    def __init__(self, {parameters}reduction="mean"):
-        super().__init__("{name}", reduction, {keep})
-
-    def forward(self, input, target, {third}weight=None, *, mask=None):
-        return functional.{function}(input, target, {third}{given}reduction=self.reduction, weight=weight, mask=mask)
-'''
-
-
-_ROW_TEMPLATE = '''
-class {module}(_WeightedLoss):
-    """onepass.{function}. weight is a buffer; a weight for each row, a mask and a divisor may be given with the
-    operands."""
-
-    def __init__(self, weight=None, *, {parameters}reduction="mean"):
-        check_row_parameters("{name}", {keep})
-        super().__init__(weight, None, None, reduction)
-        {attributes}
-
-    def forward(self, input, target, *, row_weight=None, mask=None, divisor=None):
-        return functional.{function}(input, target, self.weight, {given}reduction=self.reduction, row_weight=row_weight,
-                                     mask=mask, divisor=divisor)
-'''
-
-
-def module_name(name):
-    return "".join(word.capitalize() for word in name.split("_")) + "Loss"
-
-
-def module_of(loss, template=_TEMPLATE):
-    """A module for a loss of the catalogue."""
-    parameters = loss["parameters"]
-    source = template.format(
-        module=module_name(loss["name"]), name=loss["name"], function=function_of(loss["name"]),
-        third=f"{loss['operands'][2]}, " if len(loss["operands"]) == 3 else "",
-        attributes="; ".join("self.{0} = {0}".format(parameter["name"]) for parameter in parameters),
-        parameters="".join(f"{parameter['name']}={default_of(parameter)!r}, " for parameter in parameters),
-        keep=", ".join("{0}={0}".format(parameter["name"]) for parameter in parameters),
-        given="".join(f"{parameter['name']}=self.{parameter['name']}, " for parameter in parameters))
-    namespace = {}
-    exec(compile(source, f"<onepass.nn.{module_name(loss['name'])}>", "exec"), globals(), namespace)
-    return namespace[module_name(loss["name"])]
-
-
-globals().update({module_name(name): module_of(CATALOG[name]) for name in GENERATED})
-globals().update({module_name(name): module_of(ROW_CATALOG[name], _ROW_TEMPLATE) for name in ROWS_GENERATED})
+globals().update({module_name(name): made(MODULE, CATALOG[name], globals()) for name in GENERATED})
+globals().update({module_name(name): made(ROW_MODULE, ROW_CATALOG[name], globals()) for name in ROWS_GENERATED})
 
 __all__ = ["BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss",
            "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "NLLLoss", "PoissonNLLLoss",

@@ -30,6 +30,7 @@ assert_type(onepass.nn.QuantileLoss(0.3), onepass.nn.QuantileLoss)
 assert_type(onepass.nn.QuantileLoss(tau=0.3, reduction="sum")(p, t, mask=mask), torch.Tensor)
 assert_type(onepass.nn.BCEWithLogitsLoss(pos_weight=p)(p, t), torch.Tensor)
 assert_type(onepass.nn.GaussianNLLLoss(full=True)(p, t, p), torch.Tensor)
+assert_type(onepass.nn.PoissonNLLLoss(log_input=False)(p, t), torch.Tensor)
 
 # Losses over rows: what they return is told by the flags.
 labels, whole = torch.zeros(3, dtype=torch.int64), np.zeros(3, np.int64)
