@@ -290,6 +290,18 @@ def test_the_plain_loops():
         loops.looping("plain", "forward", (p, t), loss="bce")(1)
 
 
+def test_the_goals_beside_plain_loops():
+    """Value with gradient has one at each size, with all threads and with one."""
+    stage = types.SimpleNamespace(torch=True, device="cpu", plain_contenders=lambda mode, threads: [threads])
+    listed = cases.Cases(stage, types.SimpleNamespace(quick=False, losses=list(cases.USUAL))).of("plain")
+    goals = {(case.loss, case.elements, *case.others): case.goals for case in listed if case.mode == "both"}
+    for threads in (None, 1):
+        for size, share in ((1 << 26, 0.9), (1 << 20, 0.8), (1 << 16, 0.8)):
+            for loss in cases.USUAL:
+                assert goals[loss, size, threads] == {"plain loop, gradient alone": pytest.approx(1 / share)}
+    assert len({case.words() for case in listed}) == len(listed), "a case for each name"
+
+
 # ----------------------------------------------------------------------- sentences --
 
 

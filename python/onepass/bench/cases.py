@@ -343,15 +343,18 @@ class Cases:
     def plain(self):
         """Each job by the library in C and by the plain loops, as a user would compile them, and with the flags of one
         who looks at the machine code."""
-        stage, count = self.stage, self.side * self.side
-        jobs = [("forward", count, None, "", {"plain loop": 1 / 0.95}),
-                ("forward", count, 1, "one thread", {"plain loop": 1 / 0.9}),
-                ("both", count, None, "", {"plain loop, gradient alone": 1 / 0.9}), ("backward", count, None, "", {}),
-                ("forward", 1000, 1, "", {}), ("forward", 1 << 16, None, "", {})]
-        for mode, size, threads, variant, goals in jobs:
+        stage, count, alone = self.stage, self.side * self.side, "plain loop, gradient alone"
+        jobs = [("backward", count, None, {}), ("forward", 1000, 1, {})]
+        for threads in (None, 1):
+            jobs += [("forward", count, threads, {"plain loop": 1 / (0.9 if threads else 0.95)}),
+                     ("both", count, threads, {alone: 1 / 0.9})]
+            for size in (1 << 16, 1 << 20):  # which a cache may hold
+                jobs += [("forward", size, threads, {"plain loop": 1 / 0.8}), ("both", size, threads, {alone: 1 / 0.8})]
+        for mode, size, threads, goals in jobs:
             for loss in self.usual:
                 yield Case("plain", loss, mode, size, lambda loss=loss, size=size: Operands([self.tensors(loss, size)]),
-                           variant=variant, others=tuple(stage.plain_contenders(mode, threads)), goals=goals,
+                           variant="one thread" if goals and threads else "", goals=goals,
+                           others=tuple(stage.plain_contenders(mode, threads)), seconds=1.0 if size == count else 0.4,
                            with_limit=size == count and threads is None)
 
     # -------------------------------------------------------- host, memory, accuracy --
