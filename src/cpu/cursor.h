@@ -13,7 +13,10 @@ ALWAYS_INLINE int64_t inner_stride(const view *view) {
     return view->stride[view->ndim - 1];
 }
 
-/* A place in a view, and what is left of its innermost row from there. */
+/* Loops over dimensions stay loops: with all sixteen laid out gcc took three times as long over run.c, and its code was
+ * twice as large and no faster.
+ *
+ * A place in a view, and what is left of its innermost row from there. */
 typedef struct cursor {
     int64_t offset;
     int64_t left;
@@ -24,12 +27,14 @@ typedef struct cursor {
 ALWAYS_INLINE cursor cursor_at(const view *view, int64_t element) {
     cursor at; /* not zeroed: most views have one dimension or two */
     const int inner = view->ndim - 1;
+#pragma GCC unroll 1
     for (int d = inner; d > 0; d--) {
         at.index[d] = element % view->shape[d];
         element /= view->shape[d];
     }
     at.index[0] = element;
     at.row = 0;
+#pragma GCC unroll 1
     for (int d = 0; d < inner; d++)
         at.row += at.index[d] * view->stride[d];
     at.offset = at.row + at.index[inner] * view->stride[inner];
@@ -39,6 +44,7 @@ ALWAYS_INLINE cursor cursor_at(const view *view, int64_t element) {
 
 ALWAYS_INLINE void cursor_next_row(cursor *at, const view *view) {
     int d = view->ndim - 2;
+#pragma GCC unroll 1
     for (; d >= 0; d--) {
         at->row += view->stride[d];
         if (++at->index[d] < view->shape[d])
