@@ -128,6 +128,17 @@ def test_a_scaled_loss_is_remembered(monkeypatch, dtype, device):
     assert with_gradient[-1] == (dtype is torch.float32)
 
 
+def test_an_old_habit_is_looked_at_now_and_then(monkeypatch):
+    """So that most backward passes do without, and another habit is found out soon all the same."""
+    input, target, looks = logits_of((64, 1200)), labels_of((64, 1200)), []
+    for upstream in [1.0] * 20 + [0.3] * 4:
+        gradient(input, target, upstream)
+        (seen, _), = _upstream_habit._seen.values()
+        looks.append(seen._version)
+    assert seen.item() == pytest.approx(0.3)
+    assert [after - before for before, after in zip([0] + looks, looks)] == [1] * 8 + [0, 0, 0, 1] * 4
+
+
 def test_long_rows_leave_their_state(monkeypatch):
     """So that backward reads each logit once; it would cost short ones more than it spares."""
     from onepass import _rows
