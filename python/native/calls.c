@@ -87,16 +87,6 @@ outcome native_place_device(const borrowed *first, onepass_call *call) {
     return torch_stream(first, &call->stream);
 }
 
-bool native_borrow_arrays(PyObject *const *arguments, int count, const array_argument *arrays, borrowed *tensors,
-                          const onepass_tensor **given) {
-    for (int i = 0; i < count; i++) {
-        given[i] = arguments[i] == Py_None ? NULL : &tensors[i].tensor;
-        if (given[i] && arrays[i].borrow(arguments[i], arrays[i].name, &tensors[i]) != DONE)
-            return false;
-    }
-    return true;
-}
-
 /* Whether the upstream gradient is seen to be 1 at once, as it mostly is. */
 bool native_is_one_here(const borrowed *upstream) {
     const onepass_tensor *tensor = &upstream->tensor;

@@ -82,6 +82,8 @@ outcome numpy_borrow_mask(PyObject *object, const char *name, borrowed *into);
 /* The same of int64, int32 or uint8. */
 outcome numpy_borrow_labels(PyObject *object, const char *name, borrowed *into);
 
+PyObject *native_numpy_run(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+
 /* ---------------------------------------------------------------- calls.c -- */
 
 /* The exception for a status that is not ONEPASS_OK, of a call. */
@@ -102,16 +104,6 @@ bool native_are_apart(const borrowed *one, const borrowed *other);
 /* A call is made where its first tensor is, on the stream and with the threads that PyTorch would use. */
 outcome native_place_device(const borrowed *first, onepass_call *call);
 
-/* An array among the arguments: what messages call it, and how it is borrowed. */
-typedef struct array_argument {
-    const char *name;
-    outcome (*borrow)(PyObject *object, const char *name, borrowed *into);
-} array_argument;
-
-/* Arrays, or None for what is not there; false with an exception. */
-bool native_borrow_arrays(PyObject *const *arguments, int count, const array_argument *arrays, borrowed *tensors,
-                          const onepass_tensor **given);
-
 /* A tuple with None for what is not there; takes the references. */
 PyObject *native_tuple_of(PyObject **made, int count);
 
@@ -129,13 +121,11 @@ bool native_is_one_here(const borrowed *upstream);
 PyObject *native_torch_loss(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *native_torch_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *native_torch_scale(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
-PyObject *native_numpy_run(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 
 /* ----------------------------------------------------------------- rows.c -- */
 
 PyObject *native_torch_rows(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *native_torch_rows_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
-PyObject *native_numpy_rows(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 
 /* --------------------------------------------------------------- shards.c -- */
 
@@ -145,7 +135,6 @@ PyObject *native_torch_shard(PyObject *module, PyObject *const *arguments, Py_ss
 
 PyObject *native_torch_vectors(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *native_torch_vectors_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
-PyObject *native_numpy_vectors(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 
 /* ---------------------------------------------------------- accumulator.c -- */
 

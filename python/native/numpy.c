@@ -1,4 +1,4 @@
-/* NumPy's arrays, by what they say of themselves in __array_interface__. */
+/* NumPy's arrays, by what they say of themselves in __array_interface__, and calls of them. */
 #include "native.h"
 
 #include <string.h>
@@ -48,6 +48,11 @@ static int32_t label_type(const char *text, const char *name) {
         PyErr_Format(PyExc_TypeError, "%s has elements of type %s; expected int64, int32 or uint8 of this machine",
                      name, text ? text : "unknown");
     return dtype;
+}
+
+/* Floats or whole numbers: which of them a target is depends on the loss. */
+static int32_t number_type(const char *text, const char *name) {
+    return text && strchr("iu", text[1]) ? label_type(text, name) : float_type(text, name);
 }
 
 static bool read_numbers(PyObject *tuple, int64_t *numbers, Py_ssize_t count, int64_t unit, const char *name) {
@@ -123,4 +128,56 @@ outcome numpy_borrow_mask(PyObject *object, const char *name, borrowed *into) {
 
 outcome numpy_borrow_labels(PyObject *object, const char *name, borrowed *into) {
     return borrow(object, name, label_type, into);
+}
+
+/* --------------------------------------------------------------------- a call -- */
+
+/* numpy_run(loss, reduction, parameters, axis, input, target, third, weight, mask, value, gradient, log_sum_exp,
+ * predicted, divisor): arrays, or None for what is not there; the outputs are arrays that the caller has made. */
+PyObject *native_numpy_run(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
+    (void)module;
+    enum {
+        INPUT,
+        TARGET,
+        THIRD,
+        WEIGHT,
+        MASK,
+        VALUE,
+        GRADIENT,
+        LOG_SUM_EXP,
+        PREDICTED,
+        ARRAYS
+    };
+    static const struct {
+        const char *name;
+        type_reader *type_of;
+    } known[ARRAYS] = {{"input", float_type},        {"target", number_type},     {"the third operand", number_type},
+                       {"weight", float_type},       {"mask", mask_type},         {"value", float_type},
+                       {"the gradient", float_type}, {"log_sum_exp", float_type}, {"predicted", label_type}};
+    onepass_call call;
+    borrowed tensor[ARRAYS] = {0};
+    const onepass_tensor *given[ARRAYS] = {NULL};
+    if (!native_has_count(count, 4 + ARRAYS + 1, "numpy_run") || !native_read_question(arguments, &call))
+        return NULL;
+    call.axis = (int32_t)PyLong_AsLong(arguments[3]);
+    for (int i = 0; i < ARRAYS; i++) {
+        PyObject *array = arguments[4 + i];
+        if (array == Py_None)
+            continue;
+        if (borrow(array, known[i].name, known[i].type_of, &tensor[i]) != DONE)
+            return NULL;
+        given[i] = &tensor[i].tensor;
+    }
+    for (int k = INPUT; k <= THIRD; k++)
+        call.operand[k] = given[k];
+    call.weight = given[WEIGHT];
+    call.mask = given[MASK];
+    call.value = given[VALUE];
+    call.gradient[0] = given[GRADIENT];
+    call.log_sum_exp = given[LOG_SUM_EXP];
+    call.predicted = given[PREDICTED];
+    call.divisor = PyFloat_AsDouble(arguments[4 + ARRAYS]);
+    if (PyErr_Occurred() || !native_run(onepass_run, &call, false))
+        return NULL;
+    Py_RETURN_NONE;
 }

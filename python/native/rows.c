@@ -5,8 +5,7 @@
 
 enum {
     INPUT,
-    TARGET,
-    CLASS_WEIGHT
+    TARGET
 };
 
 /* What may come beside a value, as python/onepass/_rows.py has it: bits of what is asked for, places in what comes
@@ -30,13 +29,6 @@ typedef struct rows {
     int32_t ndim;
     int64_t count, classes;
 } rows;
-
-static bool has_labels(const onepass_call *call) {
-    const onepass_loss_info *info = onepass_loss_named(call->loss);
-    return info && info->over_rows == ONEPASS_CLASS_INDEX;
-}
-
-/* ----------------------------------------------------------------- PyTorch -- */
 
 /* Whether labels have the rows' shape, and probabilities that of the input. */
 static bool has_target_shape(const rows *all) {
@@ -65,7 +57,8 @@ static outcome find_rows(int32_t axis, rows *all) {
 }
 
 static outcome borrow_rows(PyObject *const *arguments, rows *all, onepass_call *call) {
-    all->has_labels = has_labels(call);
+    const onepass_loss_info *info = onepass_loss_named(call->loss);
+    all->has_labels = info && info->over_rows == ONEPASS_CLASS_INDEX;
     torch_borrower *const operands[] = {torch_borrow, all->has_labels ? torch_borrow_labels : torch_borrow,
                                         torch_borrow};
     static const char *const names[GIVEN] = {"input", "target", "weight", "row_weight", "mask", "divisor"};
@@ -171,49 +164,4 @@ PyObject *native_torch_rows_gradient(PyObject *module, PyObject *const *argument
         return drop(made);
     const bool is_done = call.flags & ONEPASS_SKIP_IF_UPSTREAM_IS_ONE && native_is_one_here(&upstream);
     return is_done ? native_tuple_of(made, 2) : native_answer(&call, native_has_few(all.count, all.classes), made, 2);
-}
-
-/* ------------------------------------------------------------------- NumPy -- */
-
-/* numpy_rows(loss, reduction, parameters, axis, input, target, class_weight, weight, mask, value, gradient,
- * gradient_target, log_sum_exp, predicted, divisor): arrays, or None for what is not there; the outputs are arrays that
- * the caller has made. */
-PyObject *native_numpy_rows(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
-    (void)module;
-    enum {
-        VALUE = MASK + 1,
-        FOR_INPUT,
-        FOR_TARGET,
-        LSE,
-        CLASSES,
-        ARRAYS
-    };
-    array_argument arrays[ARRAYS] = {{"input", numpy_borrow},        {"target", numpy_borrow},
-                                     {"weight", numpy_borrow},       {"row_weight", numpy_borrow},
-                                     {"mask", numpy_borrow_mask},    {"value", numpy_borrow},
-                                     {"the gradient", numpy_borrow}, {"the gradient for target", numpy_borrow},
-                                     {"log_sum_exp", numpy_borrow},  {"predicted", numpy_borrow_labels}};
-    onepass_call call;
-    borrowed tensor[ARRAYS] = {0};
-    const onepass_tensor *given[ARRAYS];
-    if (!native_has_count(count, 4 + ARRAYS + 1, "numpy_rows") || !native_read_question(arguments, &call))
-        return NULL;
-    call.axis = (int32_t)PyLong_AsLong(arguments[3]);
-    if (has_labels(&call))
-        arrays[TARGET].borrow = numpy_borrow_labels;
-    if (!native_borrow_arrays(arguments + 4, ARRAYS, arrays, tensor, given))
-        return NULL;
-    for (int k = 0; k <= CLASS_WEIGHT; k++)
-        call.operand[k] = given[k];
-    call.weight = given[WEIGHT];
-    call.mask = given[MASK];
-    call.value = given[VALUE];
-    call.gradient[0] = given[FOR_INPUT];
-    call.gradient[1] = given[FOR_TARGET];
-    call.log_sum_exp = given[LSE];
-    call.predicted = given[CLASSES];
-    call.divisor = PyFloat_AsDouble(arguments[4 + ARRAYS]);
-    if (PyErr_Occurred() || !native_run(onepass_run, &call, false))
-        return NULL;
-    Py_RETURN_NONE;
 }

@@ -17,8 +17,7 @@ typedef struct vectors {
 } vectors;
 
 /* How many operands are vectors; one behind them, if there is one, is a number for each row. */
-static int count_vectors(const onepass_call *call) {
-    const onepass_loss_info *info = onepass_loss_named(call->loss);
+static int count_vectors(const onepass_loss_info *info) {
     if (!info)
         return 2;
     return info->over_rows == ONEPASS_CLASS_A_VECTOR ? 1 : info->operand_count - (info->over_rows != ONEPASS_VECTOR);
@@ -29,17 +28,6 @@ static outcome borrow_numbers(PyObject *object, const char *name, borrowed *into
     const outcome result = torch_borrow_labels(object, name, into);
     return result == OTHERWISE ? torch_borrow(object, name, into) : result;
 }
-
-/* The same of an array. */
-static outcome borrow_array(PyObject *object, const char *name, borrowed *into) {
-    const outcome result = numpy_borrow(object, name, into);
-    if (result != FAILED || !PyErr_ExceptionMatches(PyExc_TypeError))
-        return result;
-    PyErr_Clear();
-    return numpy_borrow_labels(object, name, into);
-}
-
-/* ----------------------------------------------------------------- PyTorch -- */
 
 static bool has_shape(const borrowed *one, int32_t ndim, const int64_t *extent) {
     return one->tensor.ndim == ndim && memcmp(one->shape, extent, (size_t)ndim * sizeof *extent) == 0;
@@ -71,7 +59,7 @@ static outcome find_rows(int32_t axis, vectors *all) {
 
 static outcome borrow_vectors(PyObject *const *arguments, vectors *all, onepass_call *call) {
     const onepass_loss_info *info = onepass_loss_named(call->loss);
-    all->count = count_vectors(call);
+    all->count = count_vectors(info);
     all->has_lists = info && info->over_rows == ONEPASS_CLASSES_A_VECTOR;
     torch_borrower *const operands[] = {torch_borrow, all->count == 1 ? borrow_numbers : torch_borrow,
                                         all->count == 2 ? borrow_numbers : torch_borrow};
@@ -142,41 +130,4 @@ PyObject *native_torch_vectors_gradient(PyObject *module, PyObject *const *argum
     const bool is_done = call.flags & ONEPASS_SKIP_IF_UPSTREAM_IS_ONE && native_is_one_here(&upstream);
     return is_done ? native_tuple_of(made, MOST_OPERANDS)
                    : native_answer(&call, native_has_few(all.rows, all.length), made, MOST_OPERANDS);
-}
-
-/* ------------------------------------------------------------------- NumPy -- */
-
-/* numpy_vectors(loss, reduction, parameters, axis, first, second, third, weight, mask, value, gradient, divisor):
- * arrays, or None for what is not there; the outputs are arrays that the caller has made. */
-PyObject *native_numpy_vectors(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
-    (void)module;
-    enum {
-        VALUE = MASK + 1,
-        GRADIENT,
-        ARRAYS
-    };
-    array_argument arrays[ARRAYS] = {{"the first operand", numpy_borrow}, {"the second operand", numpy_borrow},
-                                     {"the third operand", numpy_borrow}, {"weight", numpy_borrow},
-                                     {"mask", numpy_borrow_mask},         {"value", numpy_borrow},
-                                     {"the gradient", numpy_borrow}};
-    onepass_call call;
-    borrowed tensor[ARRAYS] = {0};
-    const onepass_tensor *given[ARRAYS];
-    if (!native_has_count(count, 4 + ARRAYS + 1, "numpy_vectors") || !native_read_question(arguments, &call))
-        return NULL;
-    call.axis = (int32_t)PyLong_AsLong(arguments[3]);
-    if (count_vectors(&call) < MOST_OPERANDS)
-        arrays[count_vectors(&call)].borrow = borrow_array;
-    if (!native_borrow_arrays(arguments + 4, ARRAYS, arrays, tensor, given))
-        return NULL;
-    for (int k = 0; k < MOST_OPERANDS; k++)
-        call.operand[k] = given[k];
-    call.weight = given[WEIGHT];
-    call.mask = given[MASK];
-    call.value = given[VALUE];
-    call.gradient[0] = given[GRADIENT];
-    call.divisor = PyFloat_AsDouble(arguments[4 + ARRAYS]);
-    if (PyErr_Occurred() || !native_run(onepass_run, &call, false))
-        return NULL;
-    Py_RETURN_NONE;
 }

@@ -49,9 +49,9 @@ def run(name, contract, arrays, parameters, reduction, given, shape, value, grad
         elif mask is None and weight.shape != shape and not (contract.free_weight or given.broadcast_weight):
             divisor = float(weight.sum(dtype=numpy.float64))  # where the input was broadcast each weight counts once
     if divisor == 0 or numpy.isfinite(divisor) and divisor > 0:
-        _native.numpy_run(name, code, parameters, *arrays, value, gradient, divisor)
+        _native.numpy_run(name, code, parameters, 0, *arrays, value, gradient, None, None, divisor)
         return
-    _native.numpy_run(name, SUM, parameters, *arrays, value, gradient, 0.0)
+    _native.numpy_run(name, SUM, parameters, 0, *arrays, value, gradient, None, None, 0.0)
     with numpy.errstate(divide="ignore", invalid="ignore"):
         for output in (value, gradient):
             if output is not None:

@@ -81,8 +81,8 @@ def value_and_grad(name, input, target, parameters, reduction, given):
 
 
 def run(name, arrays, parameters, code, axis, divisor, value, gradient, lse, predicted):
-    _native.numpy_rows(name, code, parameters, axis, *arrays, value, gradient, None, lse, predicted,
-                       divisor_number(divisor, code))
+    _native.numpy_run(name, code, parameters, axis, *arrays, value, gradient, lse, predicted,
+                      divisor_number(divisor, code))
 
 
 # -------------------------------------------------------------------- the checks --

@@ -100,7 +100,7 @@ def value_and_grad(name, operands, parameters, axis, reduction, weight, mask):
 
 def run(name, arrays, parameters, axis, reduction, divisor, value, gradient):
     code = ALL_CODES[reduction]
-    _native.numpy_vectors(name, code, parameters, axis, *arrays, value, gradient, divisor_number(divisor, code))
+    _native.numpy_run(name, code, parameters, axis, *arrays, value, gradient, None, None, divisor_number(divisor, code))
 
 
 # -------------------------------------------------------------------- the checks --
