@@ -19,16 +19,6 @@ static onepass_status run_elements(const onepass_call *call, const onepass_tenso
     return onepass_run(&elements);
 }
 
-static int write_outputs(pass *pass, int64_t count) {
-    task *task = pass->task;
-    int status = RIGHT;
-    for (int k = 0; k < OUTPUTS && status == RIGHT; k++)
-        if (task_wants(task, k))
-            status = output_write(&task->output[k], pass->output[k],
-                                  (size_t)count * onepass_dtype_size(output_dtype(task, k)));
-    return status;
-}
-
 static int run_piece(pass *pass, int64_t first, const onepass_shape *piece) {
     const task *task = pass->task;
     onepass_call call = pass->call;
@@ -45,7 +35,7 @@ static int run_piece(pass *pass, int64_t first, const onepass_shape *piece) {
         status = add_slice(pass, &call, first);
     if (status == ONEPASS_OK && (task_wants(task, LOSSES) || !pass->accumulator))
         status = run_elements(&call, task_wants(task, LOSSES) ? &output[LOSSES] : NULL);
-    return status == ONEPASS_OK ? write_outputs(pass, piece->count) : complain_of_library(status);
+    return status == ONEPASS_OK ? write_outputs(pass, 0, OUTPUTS, piece->count) : complain_of_library(status);
 }
 
 /* ------------------------------------------------------------------- the pass -- */

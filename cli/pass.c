@@ -107,6 +107,16 @@ onepass_status add_slice(pass *pass, const onepass_call *call, int64_t first) {
     return onepass_accumulator_add(pass->of_nothing, &alone, first);
 }
 
+int write_outputs(pass *pass, int first, int end, int64_t count) {
+    task *task = pass->task;
+    int status = RIGHT;
+    for (int k = first; k < end && status == RIGHT; k++)
+        if (task_wants(task, k))
+            status = output_write(&task->output[k], pass->output[k],
+                                  (size_t)count * onepass_dtype_size(output_dtype(task, k)));
+    return status;
+}
+
 void close_pass(pass *pass) {
     progress_end(&pass->progress);
     for (int k = 0; k < INPUTS; k++)

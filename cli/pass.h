@@ -37,6 +37,9 @@ size_t bytes_of_an_element(const task *task);
 /* What a slice comes to, and its gradients. */
 onepass_status add_slice(pass *pass, const onepass_call *call, int64_t first);
 
+/* Writes `count` numbers of each output from `first` to `end` - 1 that is wanted. */
+int write_outputs(pass *pass, int first, int end, int64_t count);
+
 /* Every pass that was opened is closed, whether that went well or not. */
 int open_pass(pass *pass, task *task);
 void close_pass(pass *pass);

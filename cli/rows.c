@@ -265,16 +265,6 @@ static onepass_status run_part(const pass *pass, const slice *slice, int64_t row
     return onepass_run(&call);
 }
 
-static int write_outputs(pass *pass, int first, int end, int64_t count) {
-    task *task = pass->task;
-    int status = RIGHT;
-    for (int k = first; k < end && status == RIGHT; k++)
-        if (task_wants(task, k))
-            status = output_write(&task->output[k], pass->output[k],
-                                  (size_t)count * onepass_dtype_size(output_dtype(task, k)));
-    return status;
-}
-
 static int run_parts(pass *pass, const slice *slice) {
     int status = RIGHT;
     for (int64_t row = 0; row < slice->rows.count && status == RIGHT; row += pass->gradient_rows) {

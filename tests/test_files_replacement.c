@@ -73,15 +73,9 @@ static void check_content(const char *expected) {
     CHECK(strcmp(text, expected) == 0, "expected \"%s\", got \"%s\"", expected, text);
 }
 
-/* As the outputs of a loss are written, and as text is. */
-static bool replace(bool as_text, problem *problem) {
+/* As the outputs of a loss are written. */
+static bool replace(problem *problem) {
     replacement file;
-    if (as_text) {
-        if (!replacement_begin(&file, name, problem))
-            return false;
-        fputs(content, file.stream);
-        return replacement_finish(&file, problem);
-    }
     const bool is_done = replacement_name(&file, name, problem) && replacement_make(&file, problem) &&
                          replacement_write(&file, content, strlen(content), problem) &&
                          replacement_close(&file, problem) && replacement_rename(&file, problem);
@@ -91,30 +85,30 @@ static bool replace(bool as_text, problem *problem) {
 
 /* ------------------------------------------------------------------------- tests -- */
 
-static void test_order(bool as_text) {
+static void test_order(void) {
     problem problem = {""};
     write_earlier();
     watch(0, 0);
-    CHECK(replace(as_text, &problem), "expected a new file, got \"%s\"", problem.text);
+    CHECK(replace(&problem), "expected a new file, got \"%s\"", problem.text);
     CHECK(watched.syncs == 1 && watched.renames == 1, "expected one fsync and one rename, got %d and %d", watched.syncs,
           watched.renames);
     check_content(content);
 }
 
-static void test_failure(bool as_text) {
+static void test_failure(void) {
     problem problem = {""};
     write_earlier();
     watch(EIO, 0);
-    check_refusal("fsync fails", replace(as_text, &problem), &problem, "cannot be written: |nput/output error");
+    check_refusal("fsync fails", replace(&problem), &problem, "cannot be written: |nput/output error");
     CHECK(watched.renames == 0, "expected no rename of a file that may not be on the disk");
     check_content(earlier);
 }
 
-static void test_interruption(bool as_text) {
+static void test_interruption(void) {
     problem problem = {""};
     write_earlier();
     watch(EINTR, EINTR);
-    CHECK(replace(as_text, &problem), "expected a new file, got \"%s\"", problem.text);
+    CHECK(replace(&problem), "expected a new file, got \"%s\"", problem.text);
     CHECK(watched.syncs == 3, "expected fsync to be tried again until it is done, got %d calls", watched.syncs);
     check_content(content);
 }
@@ -123,11 +117,9 @@ int main(void) {
     char folder[] = "/tmp/onepass_replacement.XXXXXX";
     if (mkdtemp(folder) == NULL || chdir(folder) != 0)
         return EXIT_FAILURE;
-    for (int as_text = 0; as_text < 2; as_text++) {
-        test_order(as_text);
-        test_failure(as_text);
-        test_interruption(as_text);
-    }
+    test_order();
+    test_failure();
+    test_interruption();
     CHECK(unlink(name) == 0 && rmdir(folder) == 0, "expected nothing else in %s", folder);
     return check_finish();
 }

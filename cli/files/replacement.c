@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -131,13 +132,6 @@ bool replacement_name(replacement *replacement, const char *name, problem *probl
     return is_possible || cannot_write(errno, problem);
 }
 
-bool replacement_is_possible(const char *name, problem *problem) {
-    replacement replacement;
-    const bool is_possible = replacement_name(&replacement, name, problem);
-    replacement_drop(&replacement);
-    return is_possible;
-}
-
 /* ------------------------------------------------------------------------ the part -- */
 
 #define SUFFIX ".XXXXXX.part"
@@ -202,15 +196,13 @@ static bool sync_file(int file) {
 
 bool replacement_close(replacement *replacement, problem *problem) {
     const int file = replacement->file;
-    FILE *stream = replacement->stream;
     replacement->file = -1;
-    replacement->stream = NULL;
     if (file < 0)
         return true;
     errno = 0;
-    bool is_written = (!stream || (fflush(stream) == 0 && !ferror(stream))) && sync_file(file);
+    bool is_written = sync_file(file);
     const int error = errno;
-    is_written = (stream ? fclose(stream) : close(file)) == 0 && is_written;
+    is_written = close(file) == 0 && is_written;
     return is_written || cannot_write(error ? error : errno ? errno : EIO, problem);
 }
 
@@ -225,30 +217,11 @@ bool replacement_rename(replacement *replacement, problem *problem) {
 }
 
 void replacement_drop(replacement *replacement) {
-    if (replacement->stream)
-        fclose(replacement->stream);
-    else if (replacement->part && replacement->file >= 0)
+    if (replacement->part && replacement->file >= 0)
         close(replacement->file);
     if (replacement->part)
         unlink(replacement->part);
     free(replacement->part);
     free(replacement->final);
     *replacement = (struct replacement){.file = -1};
-}
-
-/* --------------------------------------------------------------------------- text -- */
-
-bool replacement_begin(replacement *replacement, const char *name, problem *problem) {
-    bool is_begun = replacement_name(replacement, name, problem) && replacement_make(replacement, problem);
-    if (is_begun && !(replacement->stream = fdopen(replacement->file, "w")))
-        is_begun = cannot_write(errno, problem);
-    if (!is_begun)
-        replacement_drop(replacement);
-    return is_begun;
-}
-
-bool replacement_finish(replacement *replacement, problem *problem) {
-    const bool is_done = replacement_close(replacement, problem) && replacement_rename(replacement, problem);
-    replacement_drop(replacement);
-    return is_done;
 }

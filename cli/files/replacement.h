@@ -5,7 +5,6 @@
 
 #include "layout.h" /* problem */
 
-#include <stdio.h>
 #include <sys/types.h>
 
 typedef struct replacement {
@@ -14,7 +13,6 @@ typedef struct replacement {
     char *part;       /* the name that it has meanwhile; null: there is no file */
     mode_t mode;      /* of the file that it replaces, or of new ones */
     int file;         /* descriptor; -1: not open */
-    FILE *stream;     /* over it, for text; errors are found out at the end */
 } replacement;
 
 /* Looks whether there can be a file of this name, without making one. */
@@ -31,13 +29,6 @@ bool replacement_rename(replacement *replacement, problem *problem);
 
 /* Takes away what is not complete, and all memory. Also for one that is all zeros. */
 void replacement_drop(replacement *replacement);
-
-/* For text: named and made, with a stream; then closed and renamed, or taken away. */
-bool replacement_begin(replacement *replacement, const char *name, problem *problem);
-bool replacement_finish(replacement *replacement, problem *problem);
-
-/* Whether a file could be written there, for who would find out too late. */
-bool replacement_is_possible(const char *name, problem *problem);
 
 /* Whether two names, whatever is there now, are those of one file. */
 bool is_one_file(const char *name, const char *other);
