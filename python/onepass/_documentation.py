@@ -3,7 +3,7 @@
 import inspect
 import re
 
-from ._catalog import range_of
+from ._catalog import ROW_CATALOG, range_of
 from ._contract import contract_of
 
 # What an argument is, unless it is a parameter of the loss, which the catalogue explains.
@@ -52,19 +52,17 @@ _DEFINITIONS = {"softplus": "softplus = lambda z: log1p(exp(z))", "sigmoid": "si
 
 def documentation_of(sentences, losses, function, module=None):
     """A docstring. `losses` are what the function computes: entries of the catalogue, and when it is which. With
-    `module`, a class, the arguments are that one's."""
-    arguments = inspect.signature(module or function).parameters.values()
-    about = [f"{one.name}: {meaning_of(one, [loss for loss, _ in losses])}" for one in arguments]
+    `module`, a class, the arguments are that one's. The formulas of a loss over rows are of one row, in NumPy's
+    functions."""
+    over_rows = losses[0][0]["name"] in ROW_CATALOG
+    formulas_of, meaning_of = (row_formulas, row_meaning) if over_rows else (formulas, meaning)
+    parameters = {known["name"]: known for loss, _ in losses for known in loss["parameters"]}
+    about = []
+    for one in inspect.signature(module or function).parameters.values():
+        given = "" if one.default in (one.empty, None) else f"; {one.default!r} if not given"
+        about.append(f"{one.name}: {meaning_of(one.name, losses, parameters.get(one.name))}{given}")
     lines = [line.strip() for line in sentences.strip().splitlines()]
-    return "\n".join([*lines, "", *formulas(losses, function), *([""] if about else []), *about]) + "\n"
-
-
-def row_documentation_of(sentences, losses, function, module=None):
-    """The same of a loss over rows. Its formulas are of one row, in NumPy's functions."""
-    arguments = inspect.signature(module or function).parameters.values()
-    about = [f"{one.name}: {row_meaning_of(one, losses)}" for one in arguments]
-    lines = [line.strip() for line in sentences.strip().splitlines()]
-    return "\n".join([*lines, "", *row_formulas(losses, function), *([""] if about else []), *about]) + "\n"
+    return "\n".join([*lines, "", *formulas_of(losses, function), *([""] if about else []), *about]) + "\n"
 
 
 def row_formulas(losses, function):
@@ -79,19 +77,15 @@ def row_formulas(losses, function):
     return ["    " + line for line in before + lines]
 
 
-def row_meaning_of(argument, losses):
-    name = argument.name
-    known = {known["name"]: known for loss, _ in losses for known in loss["parameters"]}.get(name)
+def row_meaning(name, losses, known):
+    """Of an argument, in a line; `known` is what the catalogue has of it, if it is a parameter."""
     if name == "target" and len(losses) == 1:
-        meaning = _ROW_ARGUMENTS[name].split(";")[0]
-    elif name == "input" and losses[0][0]["name"] == "nll":
-        meaning = "the log-probabilities, a PyTorch tensor or a NumPy array"
-    elif name in _ROW_ARGUMENTS:
-        meaning = _ROW_ARGUMENTS[name]
-    else:
-        meaning = f"{known['meaning']}; {range_of(known)}" if known else _ARGUMENTS.get(name, _ARGUMENTS["inputs"])
-    given = "" if argument.default in (argument.empty, None) else f"; {argument.default!r} if not given"
-    return meaning + given
+        return _ROW_ARGUMENTS[name].split(";")[0]
+    if name == "input" and losses[0][0]["name"] == "nll":
+        return "the log-probabilities, a PyTorch tensor or a NumPy array"
+    if name in _ROW_ARGUMENTS:
+        return _ROW_ARGUMENTS[name]
+    return f"{known['meaning']}; {range_of(known)}" if known else _ARGUMENTS.get(name, _ARGUMENTS["inputs"])
 
 
 def formulas(losses, function):
@@ -128,25 +122,22 @@ def choice(text):
     return re.sub(r"^(\(?)(.*?) \? (.*?) : (.*?)(\)?)$", r"\1\3 if \2 else \4\5", text)
 
 
-def meaning_of(argument, losses):
-    """Of an argument, in a line."""
-    name, contract = argument.name, contract_of(losses[0]["name"])
-    known = {known["name"]: known for loss in losses for known in loss["parameters"]}.get(name)
+def meaning(name, losses, known):
+    """The same of a loss whose every element has a value."""
+    loss = losses[0][0]
+    contract = contract_of(loss["name"])
     if name == "reduction":
-        meaning = "'mean', 'sum', 'none'" + (" or 'batchmean', the sum over the first extent" if contract.has_batchmean
-                                             else "")
-    elif name == "weight":
+        return "'mean', 'sum', 'none'" + (" or 'batchmean', the sum over the first extent" if contract.has_batchmean
+                                          else "")
+    if name == "weight":
         size = "broadcasts to the size of the loss" if contract.free_weight else "of the size of input"
         divisor = "number of elements" if contract.mean_of_all else "sum of the weights"
-        meaning = f"multiplies each element's loss; {size}; a mean is over the {divisor}"
-    elif name == "target" and losses[0]["operands"][2:] == ["target"]:
-        meaning = "1 where input1 should be the larger one, -1 where input2 should"
-    elif name in _ARGUMENTS or known is None:
-        meaning = _ARGUMENTS.get(name, "the third operand, of the same kind")
-    else:
-        meaning = f"{known['meaning']}; {range_of(known)}"
-    given = "" if argument.default in (argument.empty, None) else f"; {argument.default!r} if not given"
-    return meaning + given
+        return f"multiplies each element's loss; {size}; a mean is over the {divisor}"
+    if name == "target" and loss["operands"][2:] == ["target"]:
+        return "1 where input1 should be the larger one, -1 where input2 should"
+    if name in _ARGUMENTS or known is None:
+        return _ARGUMENTS.get(name, "the third operand, of the same kind")
+    return f"{known['meaning']}; {range_of(known)}"
 
 
 def module_documentation(module, packages, more=None):

@@ -8,7 +8,7 @@ from torch.nn import _reduction
 from . import _rows, _vectors, functional
 from ._contract import CODES, broadcasts_to, code_of
 from ._row_request import FLOATS, LABELS, Request, are_plain
-from ._torch_state import is_compiling, is_in_single
+from ._torch_state import is_in_single
 from ._vector_request import Tensors, plain_parameters
 
 _multi_margin, _multilabel_margin = F.multi_margin_loss, F.multilabel_margin_loss

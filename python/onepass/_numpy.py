@@ -6,6 +6,8 @@ from . import _contract, _native
 from ._catalog import CATALOG, as_numbers, check_parameters, is_number
 from ._contract import ALL_CODES, MEAN, MEAN_OF_ALL, NOTHING, SUM
 
+LABELS = (numpy.int64, numpy.int32, numpy.uint8)
+
 
 def loss(name, input, target, parameters, reduction, given=None):
     """One of the public functions."""

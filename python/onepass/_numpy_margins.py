@@ -1,8 +1,27 @@
-"""multilabel_soft_margin_loss of NumPy's arrays, by the library's binary cross-entropy."""
+"""The margins of margins.py, of NumPy's arrays."""
 
 from . import functional
-from ._numpy import check_floats
-from ._numpy_vectors import checked_reduction
+from ._numpy import LABELS, check_floats
+from ._numpy_rows import reduction_of
+from ._numpy_vectors import checked_norm, loss, parameters_of
+
+
+def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction, row_weight, mask, divisor):
+    check_floats(input, "input")
+    check_labels(target)
+    reduction = reduction_of(size_average, reduce, reduction)
+    parameters = parameters_of("multi_margin", (checked_norm(p), margin))
+    return loss("multi_margin", (input, target, weight, row_weight, mask), parameters, -1, reduction, divisor)
+
+
+def multilabel_margin_loss(input, target, size_average, reduce, reduction, weight, mask, divisor):
+    check_floats(input, "input")
+    check_labels(target)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    if input.ndim not in (1, 2) or input.shape[-1] == 0 or target.shape != input.shape:
+        raise ValueError(f"input has shape {input.shape} and target {target.shape}; expected the same for both, (N, C) "
+                         "or (C,)")
+    return loss("multilabel_margin", (input, target, None, weight, mask), (), -1, reduction, divisor)
 
 
 def multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction):
@@ -16,3 +35,15 @@ def multilabel_soft_margin_loss(input, target, weight, size_average, reduce, red
     if reduction == "mean":
         return value
     return value.mean(-1, dtype=value.dtype) if reduction == "none" else value.dtype.type(value / input.shape[-1])
+
+
+def check_labels(target):
+    if target.dtype not in LABELS or not target.dtype.isnative:
+        raise TypeError(f"target has dtype {target.dtype}; expected class indices: int64, int32 or uint8 of this machine")
+
+
+def checked_reduction(size_average, reduce, reduction):
+    reduction = reduction_of(size_average, reduce, reduction)
+    if reduction == "batchmean":  # which PyTorch's do not have
+        raise ValueError("batchmean is not a valid value for reduction")
+    return reduction

@@ -3,18 +3,16 @@
 import numpy
 
 from . import _numpy_vectors
-from ._numpy import check_floats
+from ._numpy import LABELS, check_floats
 from ._numpy_rows import reduction_of
 from ._region_rows import check_sizes, check_words, rows_of
-
-_LABELS = (numpy.int64, numpy.int32, numpy.uint8)
 
 
 def loss(function, input, target, mode, from_logits, per, parameters, ignore_index, skip_absent, reduction, weight,
          mask, divisor):
     check_words(function, mode, per)
     check_floats(input, "input")
-    if target.dtype.kind not in "fiub" or (mode == "multiclass" and target.dtype not in _LABELS):
+    if target.dtype.kind not in "fiub" or (mode == "multiclass" and target.dtype not in LABELS):
         raise TypeError(f"target has dtype {target.dtype}; expected "
                         f"{'int64, int32 or uint8' if mode == 'multiclass' else 'floats, integers or bool'}")
     if check_sizes(input, target, mode):

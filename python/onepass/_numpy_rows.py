@@ -7,10 +7,9 @@ from ._catalog import ROW_CATALOG, as_number, check_alpha, check_range, check_wh
 from ._catalog import plain_number
 from ._contract import ALL_CODES, MEAN, NOTHING_OVER_ROWS, row_code
 from ._row_cuts import cuts
-from ._numpy import aligned, check_floats, check_mask, check_reach
+from ._numpy import LABELS, aligned, check_floats, check_mask, check_reach
 
 AT_ONCE = 2**17  # elements of which an entropy has temporaries at a time
-_LABELS = (numpy.int64, numpy.int32, numpy.uint8)
 _WITH_PROBABILITIES = "cross_entropy_with_probabilities"
 
 
@@ -177,7 +176,7 @@ def of_one_row(input, target):
 
 
 def check_labels(target, rows, called):
-    if not isinstance(target, numpy.ndarray) or target.dtype not in _LABELS or not target.dtype.isnative:
+    if not isinstance(target, numpy.ndarray) or target.dtype not in LABELS or not target.dtype.isnative:
         raise TypeError(f"{called} has dtype {getattr(target, 'dtype', type(target).__name__)}; expected int64, int32 "
                         "or uint8 of this machine")
     if target.shape != rows:

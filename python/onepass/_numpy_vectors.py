@@ -7,11 +7,10 @@ import numpy
 from . import _contract, _native
 from ._catalog import VECTOR_CATALOG, WITH_LISTS, WITH_NUMBERS, as_number, check_range, plain_number, vector_count
 from ._contract import ALL_CODES
-from ._numpy import aligned, check_floats, check_mask, check_reach, summed_to
+from ._numpy import LABELS, aligned, check_floats, check_mask, check_reach, summed_to
 from ._numpy_rows import divisor_number, reduction_of
 
-_LABELS = (numpy.int64, numpy.int32, numpy.uint8)
-_SIGNS = (numpy.float16, numpy.float32, numpy.float64, *_LABELS)
+_SIGNS = (numpy.float16, numpy.float32, numpy.float64, *LABELS)
 
 
 # ----------------------------------------------------------------- the functions --
@@ -62,24 +61,6 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, distance_funct
     raise TypeError("triplet_margin_with_distance_loss is of PyTorch's tensors; triplet_margin_loss takes arrays")
 
 
-def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction, row_weight, mask, divisor):
-    checked_floats(input=input)
-    check_labels(target)
-    reduction = reduction_of(size_average, reduce, reduction)
-    parameters = parameters_of("multi_margin", (checked_norm(p), margin))
-    return loss("multi_margin", (input, target, weight, row_weight, mask), parameters, -1, reduction, divisor)
-
-
-def multilabel_margin_loss(input, target, size_average, reduce, reduction, weight, mask, divisor):
-    checked_floats(input=input)
-    check_labels(target)
-    reduction = checked_reduction(size_average, reduce, reduction)
-    if input.ndim not in (1, 2) or input.shape[-1] == 0 or target.shape != input.shape:
-        raise ValueError(f"input has shape {input.shape} and target {target.shape}; expected the same for both, (N, C) "
-                         "or (C,)")
-    return loss("multilabel_margin", (input, target, None, weight, mask), (), -1, reduction, divisor)
-
-
 def loss(name, arrays, parameters, axis, reduction, divisor):
     """Of (first, second, third, weight, mask); a row is everything from the axis on."""
     arrays, rows = checked(name, arrays, axis)
@@ -118,22 +99,10 @@ def check_target(target):
                         "int32 or uint8 of this machine")
 
 
-def check_labels(target):
-    if target.dtype not in _LABELS or not target.dtype.isnative:
-        raise TypeError(f"target has dtype {target.dtype}; expected class indices: int64, int32 or uint8 of this machine")
-
-
 def check_class_weight(weight, classes):
     check_floats(weight, "weight")
     if weight.shape != (classes,):
         raise ValueError(f"weight has shape {weight.shape}; expected ({classes},), one for each class")
-
-
-def checked_reduction(size_average, reduce, reduction):
-    reduction = reduction_of(size_average, reduce, reduction)
-    if reduction == "batchmean":  # which PyTorch's do not have
-        raise ValueError("batchmean is not a valid value for reduction")
-    return reduction
 
 
 def checked_dimension(array, dim):

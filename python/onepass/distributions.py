@@ -1,10 +1,10 @@
 """Distances of two distributions that are given as logits, such as those of a student and of its teacher."""
 
 import inspect
-import sys
 
+from . import functional
 from ._catalog import is_number
-from .functional import _enabled, _overridden, _override, speaks_torch
+from .functional import _enabled, _overridden, _override
 
 __all__ = ["js_div_with_logits", "kl_div_with_logits", "tv_distance_with_logits"]
 
@@ -88,17 +88,13 @@ def _side(input, target):
     global _distributions
     if _distributions is not None and isinstance(input, _distributions.Tensor):
         return _distributions
-    if "torch" in sys.modules and (speaks_torch(input) or speaks_torch(target)):
+    if functional._side(input, target) is functional._torch:
         from . import _distributions
 
         return _distributions
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(input, numpy.ndarray) and isinstance(target, numpy.ndarray):
-        from . import _numpy_distributions
+    from . import _numpy_distributions
 
-        return _numpy_distributions
-    names = " and ".join(type(operand).__name__ for operand in (input, target))
-    raise TypeError(f"input and target are {names}; expected two PyTorch tensors or two NumPy arrays")
+    return _numpy_distributions
 
 
 _OF_BETA = "    beta: the target's share of the mixture, from 0 to 1; 0.5 if not given\n"

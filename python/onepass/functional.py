@@ -8,7 +8,7 @@ import sys
 from ._catalog import (CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, VECTOR_CATALOG, WRITTEN, default_of,
                        generated_name, losses_of, needed_operands)
 from ._contract import Given, RowGiven, checked_dim
-from ._documentation import documentation_of, row_documentation_of
+from ._documentation import documentation_of
 from ._generated import FUNCTION, ROW_FUNCTION, made
 
 # ------------------------------------------------------- what PyTorch has, too --
@@ -337,14 +337,11 @@ def function_of(loss):
     return function
 
 
-for _name in WRITTEN:
-    globals()[_name].__doc__ = documentation_of(globals()[_name].__doc__, losses_of(_name), globals()[_name])
-
 globals().update({f"{name}_loss": function_of(CATALOG[name]) for name in GENERATED})
 globals().update({generated_name(name): made(ROW_FUNCTION, ROW_CATALOG[name], globals()) for name in ROWS_GENERATED})
 
-for _name in ROWS:
-    globals()[_name].__doc__ = row_documentation_of(globals()[_name].__doc__, losses_of(_name), globals()[_name])
+for _name in (*WRITTEN, *ROWS):
+    globals()[_name].__doc__ = documentation_of(globals()[_name].__doc__, losses_of(_name), globals()[_name])
 
 __all__ = [*WRITTEN, *ROWS, "value_and_grad", *(f"{name}_loss" for name in GENERATED)]
 

@@ -33,13 +33,8 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     if _overridden(input, target, weight, row_weight, mask, divisor) and _enabled():
         return _override(multi_margin_loss, input, target, p, margin, weight, size_average, reduce, reduction,
                          row_weight, mask, divisor)
-    if _are_arrays(input, target):
-        from . import _numpy_vectors
-
-        return _numpy_vectors.multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction,
-                                                row_weight, mask, divisor)
     return _side(input, target).multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction,
-                                          row_weight, mask, divisor)
+                                                  row_weight, mask, divisor)
 
 
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean", *, weight=None, mask=None,
@@ -62,11 +57,6 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     """
     if _overridden(input, target, weight, mask, divisor) and _enabled():
         return _override(multilabel_margin_loss, input, target, size_average, reduce, reduction, weight, mask, divisor)
-    if _are_arrays(input, target):
-        from . import _numpy_vectors
-
-        return _numpy_vectors.multilabel_margin_loss(input, target, size_average, reduce, reduction, weight, mask,
-                                                     divisor)
     return _side(input, target).multilabel_margin_loss(input, target, size_average, reduce, reduction, weight, mask,
                                                        divisor)
 
@@ -87,25 +77,24 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     """
     if _overridden(input, target, weight) and _enabled():
         return _override(multilabel_soft_margin_loss, input, target, weight, size_average, reduce, reduction)
-    if _are_arrays(input, target):
-        from . import _numpy_margins
-
-        return _numpy_margins.multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction)
     return _side(input, target).multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction)
 
 
-def _are_arrays(*operands):
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and all(isinstance(operand, numpy.ndarray) for operand in operands)
+# -------------------------------------------------------------------- who computes --
+
+_margins = None  # the module that computes for PyTorch's tensors, once there were some
 
 
-_margins = None  # the module that computes, once there were tensors
-
-
-def _side(input, target=None):
+def _side(input, target):
+    """The module that computes for these operands."""
     global _margins
-    if target is not None and _are_arrays(input):
-        raise TypeError(f"target is {type(target).__name__}; expected a NumPy array, as input is")
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(input, numpy.ndarray):
+        if not isinstance(target, numpy.ndarray):
+            raise TypeError(f"target is {type(target).__name__}; expected a NumPy array, as input is")
+        from . import _numpy_margins
+
+        return _numpy_margins
     if not speaks_torch(input):
         raise TypeError(f"input is {type(input).__name__}; expected a PyTorch tensor")
     if _margins is None:

@@ -6,9 +6,9 @@ from torch import Tensor
 from torch.nn.modules.loss import _Loss, _WeightedLoss
 
 from . import _linear_modules, _vector_modules, functional
-from ._catalog import CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, check_parameters, losses_of
+from ._catalog import CATALOG, GENERATED, ROW_CATALOG, ROWS_GENERATED, check_parameters, losses_of
 from ._contract import check_reduction
-from ._documentation import documentation_of, row_documentation_of
+from ._documentation import documentation_of
 from ._generated import MODULE, ROW_MODULE, made, module_name
 from ._linear_modules import *  # noqa: F403
 from ._row_request import parameters_of as check_row_parameters
@@ -272,7 +272,6 @@ __all__ = ["BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "GaussianNLLLoss"
 for _name in __all__:
     _module = globals()[_name]
     _function = re.search(r"onepass\.(\w+)", _module.__doc__)[1]  # which its first sentence names
-    _module.__doc__ = (row_documentation_of if _function in ROWS else documentation_of)(
-        _module.__doc__, losses_of(_function), getattr(functional, _function), _module)
+    _module.__doc__ = documentation_of(_module.__doc__, losses_of(_function), getattr(functional, _function), _module)
 
 __all__ += _linear_modules.__all__ + _vector_modules.__all__  # which say of themselves what they are

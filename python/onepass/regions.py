@@ -1,9 +1,9 @@
 """Losses of regions, such as those of a segmentation: how little a prediction and a target overlap."""
 
 import inspect
-import sys
 
-from .functional import _enabled, _overridden, _override, speaks_torch
+from . import functional
+from .functional import _enabled, _overridden, _override
 
 __all__ = ["dice_loss", "jaccard_loss", "tversky_loss"]
 
@@ -86,17 +86,13 @@ def _side(input, target):
     global _regions
     if _regions is not None and isinstance(input, _regions.Tensor):
         return _regions
-    if "torch" in sys.modules and (speaks_torch(input) or speaks_torch(target)):
+    if functional._side(input, target) is functional._torch:
         from . import _regions
 
         return _regions
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(input, numpy.ndarray) and isinstance(target, numpy.ndarray):
-        from . import _numpy_regions
+    from . import _numpy_regions
 
-        return _numpy_regions
-    names = " and ".join(type(operand).__name__ for operand in (input, target))
-    raise TypeError(f"input and target are {names}; expected two PyTorch tensors or two NumPy arrays")
+    return _numpy_regions
 
 
 _OF_TVERSKY = ("    alpha: the weight of what is in the prediction alone; 0.5 if not given\n"
