@@ -103,8 +103,6 @@ static PyMethodDef methods[] = {
     FAST(torch_rows),
     FAST(torch_rows_gradient),
     FAST(torch_shard),
-    FAST(torch_vectors),
-    FAST(torch_vectors_gradient),
     FAST(accumulator_begin),
     FAST(accumulator_add),
     FAST(accumulator_merge),

@@ -131,11 +131,6 @@ PyObject *native_torch_rows_gradient(PyObject *module, PyObject *const *argument
 
 PyObject *native_torch_shard(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 
-/* -------------------------------------------------------------- vectors.c -- */
-
-PyObject *native_torch_vectors(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
-PyObject *native_torch_vectors_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
-
 /* ---------------------------------------------------------- accumulator.c -- */
 
 PyObject *native_accumulator_begin(PyObject *module, PyObject *const *arguments, Py_ssize_t count);

@@ -155,12 +155,18 @@ def can_weigh(name, function, given):
 
 def gradients(name, operands, parameters, reduction, weight, mask, upstream, needed, create_graph):
     """The gradients for the operands that need one, by PyTorch; None for the others."""
+    return differentiated(lambda *own: loss(name, *own, parameters, reduction, weight, mask), operands, upstream,
+                          needed, create_graph)
+
+
+def differentiated(loss, operands, upstream, needed, create_graph):
+    """The gradients of a function of operands, for those that need one; None for the others."""
     with torch.enable_grad():
         if not create_graph:
             operands = [None if operand is None else operand.detach().requires_grad_(need)
                         for operand, need in zip(operands, needed)]
         leaves = [operand for operand, need in zip(operands, needed) if need]
-        value = loss(name, *operands, parameters, reduction, weight, mask)
+        value = loss(*operands)
         found = iter(torch.autograd.grad(value, leaves, upstream.to(value.dtype), create_graph=create_graph,
                                          allow_unused=True, materialize_grads=True))
     return [next(found) if need else None for need in needed]

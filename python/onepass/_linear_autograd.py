@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 from . import _linear_chunks, _rows
 from ._contract import MEAN, NONE
+from ._fallback import differentiated
 from ._linear_chunks import PLAIN, SAME_LABEL, Operands, finished
 from ._row_request import Tensors
 from ._torch_state import is_any_autocast, is_in_single, is_plain_here
@@ -79,16 +80,9 @@ def answer(question, operands, shape, needed):
 
 def by_composition(ctx, operands, upstream, needed):
     """With all logits, by operations that PyTorch can differentiate again."""
-    create_graph = torch.is_grad_enabled()
-    with torch.enable_grad(), autocast_again(operands.input.device.type, ctx.multiplies_in):
-        own = operands[:3]
-        if not create_graph:
-            own = [None if x is None else x.detach().requires_grad_(need) for x, need in zip(own, needed)]
-        value = compose(ctx.question, Operands(*own, *operands[3:]), upstream.shape)
-        leaves = [x for x, need in zip(own, needed) if need]
-        found = iter(torch.autograd.grad(value, leaves, upstream, create_graph=create_graph, allow_unused=True,
-                                         materialize_grads=True))
-    return [next(found) if need else None for need in needed]
+    with autocast_again(operands.input.device.type, ctx.multiplies_in):
+        return differentiated(lambda *own: compose(ctx.question, Operands(*own, *operands[3:]), upstream.shape),
+                              operands[:3], upstream, needed, create_graph=torch.is_grad_enabled())
 
 
 def autocast_again(device_type, dtype):
@@ -117,4 +111,3 @@ def compose(question, operands, shape):
     if is_empty is not None:
         value = value.masked_fill(is_empty, torch.nan)
     return value.reshape(shape) if question.request.code == NONE else value
-

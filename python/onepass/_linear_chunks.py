@@ -30,8 +30,6 @@ Operands = namedtuple("Operands", "input weight bias target class_weight divisor
 #: gradients for input, weight and bias.
 Computed = namedtuple("Computed", "each state gradients")
 
-_HALVES = (torch.float16, torch.bfloat16)
-
 # A chunk's logits take no more than the weight would in f32, within these bounds: so much keeps the products busy, and
 # the accumulator of the weight's gradient, which every chunk reads and writes, is small beside it.
 _SMALLEST = 16 << 20
@@ -168,7 +166,7 @@ class Chunks:
         found = _rows(self.request.name, NONE, self.request.parameters, 0, self.now, self.target, class_weight, None,
                       None, None, NUMBERS[self.wide], STATE * self.is_long)
         check(found)
-        value, state = (found[0], found[3]) if self.is_long else (found, None)
+        value, state = (found[0], found[4]) if self.is_long else (found, None)
         if self.collected is not None:
             self.collected.append(state)
         return value, state

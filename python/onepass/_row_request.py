@@ -6,6 +6,7 @@ import torch
 
 from ._catalog import ROW_CATALOG
 from ._torch_checks import TYPES, row_number, row_parameter
+from ._torch_state import is_in_single
 
 #: name: of the row catalogue. code: the reduction. parameters: in the catalogue's order. axis: of the classes, as
 #: onepass_call has it. dtype: the value's, or None for PyTorch's choice. divisor: a number, or None.
@@ -20,8 +21,8 @@ MASKS = (torch.bool, torch.uint8)
 NUMBERS = {dtype: number for number, dtype in enumerate(FLOATS, 1)}  # the library's for them
 MOST_IGNORED = 2**53  # whole numbers up to which a double has every one
 
-# What may come with a value, as python/native/rows.c has it.
-FOR_INPUT, FOR_TARGET, STATE, LSE, PREDICTED, DIVIDED_BY = 1, 2, 4, 8, 16, 32
+# What may come with a value, as python/native/rows.c has it: first the operands' gradients.
+FOR_INPUT, FOR_TARGET, FOR_THIRD, STATE, LSE, PREDICTED, DIVIDED_BY = 1, 2, 4, 8, 16, 32, 64
 STATE_SIZE = 5  # doubles a row
 LONGEST_AT_ONCE = 8192  # classes up to which a GPU keeps a row in its registers, ...
 LONGEST_OF_HALVES = 32768  # ... or of 16-bit numbers, with labels that are not smoothed
@@ -29,6 +30,7 @@ LONG_ROWS = 1024  # classes up to which a row is summed again sooner than its st
 
 WITH_PROBABILITIES = "cross_entropy_with_probabilities"
 _NUMBERS_ALWAYS = ("ignore_index", "label_smoothing")  # PyTorch has no derivatives for them
+_NARROW_ON_CPU = ("cosine_similarity", "pairwise_distance")  # which PyTorch's autocast on the CPU leaves in 16 bits
 
 
 def parameters_of(name, function=None, **given):
@@ -104,6 +106,11 @@ def result_type(request, tensors, in_single):
     for tensor in deciding:
         dtype = torch.promote_types(dtype, tensor.dtype)
     return torch.float32 if in_single and dtype in (torch.float16, torch.bfloat16) else dtype
+
+
+def casts(name, device_type):
+    """Whether autocast makes float32 of it, as of PyTorch's function."""
+    return is_in_single(device_type) and not (device_type == "cpu" and name in _NARROW_ON_CPU)
 
 
 def are_plain(tensors):

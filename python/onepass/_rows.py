@@ -8,7 +8,7 @@ from . import _catalog, _contract, _native, _rows_entropy, _rows_fallback, _rows
 from ._catalog import ROW_CATALOG, plain_number
 from ._contract import ALL_CODES, MEAN, NONE, NOTHING_OVER_ROWS, code_of, row_code
 from ._row_request import (DIVIDED_BY, FLOATS, FOR_INPUT, FOR_TARGET, LABELS, LSE, MASKS, MOST_IGNORED, NUMBERS,
-                           PREDICTED, STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, class_axis,
+                           PREDICTED, STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, casts, class_axis,
                            is_quicker_apart, keeps_state, named, parameters_of, rows_shape)
 from ._rows_autograd import attach_gradients
 from ._torch_checks import TYPES, are_numbers, check_no_gradient, check_reach, is_differentiated
@@ -316,18 +316,23 @@ def compute(request, tensors, outputs, inplace):
     computed = run(request, tensors, outputs)
     if computed is None:
         return None
-    value, _, _, _, *extras = computed
+    value, _, _, _, _, *extras = computed
     return value, *extras
 
 
 def run(request, tensors, outputs):
-    """(value, gradients for input and target, row state, log-sum-exp, prediction, divisor), or None."""
+    """(value, gradients for the three operands, row state, log-sum-exp, prediction, divisor), or None."""
+    computed = ask(request, tensors, outputs)
+    return computed if outputs or computed is None else (computed, *(None,) * 7)
+
+
+def ask(request, tensors, outputs):
+    """The same, but the value alone if nothing else is asked for."""
     dtype = NUMBERS[request.dtype] if request.dtype is not None else 0
-    if not dtype and is_any_autocast() and is_in_single(tensors.input.device.type):
+    if not dtype and is_any_autocast() and casts(request.name, tensors[0].device.type):
         dtype = _IN_SINGLE
     by = request.divisor if tensors.divisor is None else tensors.divisor
-    computed = _torch_rows(*request[:4], *tensors[:5], by, dtype, outputs)
-    return computed if outputs or computed is None else (computed, *(None,) * 6)
+    return _torch_rows(*request[:4], *tensors[:5], by, dtype, outputs)
 
 
 def compute_with_gradient(request, tensors, outputs, needed, inplace):
@@ -344,9 +349,9 @@ def compute_with_gradient(request, tensors, outputs, needed, inplace):
     computed = run(request, tensors, outputs)
     if computed is None:
         return None
-    value, for_input, for_target, state, *extras = computed
+    value, for_input, for_target, _, state, *extras = computed
     question = request._replace(dtype=value.dtype), kind, inplace
-    return attach_gradients(question, (value, state, for_input, for_target), *tensors), *extras
+    return attach_gradients(question, (value, state, for_input, for_target, None), *tensors), *extras
 
 
 def returned(request, tensors, given, lse, predicted, divided_by):

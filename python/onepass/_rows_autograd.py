@@ -1,10 +1,10 @@
-"""The way back of a loss over rows: a gradient that was computed with the value, or that is computed when it is asked
-for, of the rows' state where that spares a read of the logits."""
+"""The way back of a loss over rows or of vectors: gradients that were computed with the value, or that are computed
+when they are asked for, of the rows' state where that spares a read of the logits."""
 
 import torch
 
-from . import _native, _rows_fallback, _upstream_habit
-from ._row_request import Tensors
+from . import _native, _rows_fallback, _upstream_habit, _vectors_fallback
+from ._catalog import VECTOR_CATALOG
 from ._torch_state import is_plain_here
 
 _is_grad_enabled, _torch_rows_gradient = torch.is_grad_enabled, _native.torch_rows_gradient
@@ -28,22 +28,26 @@ class RowLoss(torch.autograd.Function):
     def backward(ctx, upstream):
         *tensors, state = ctx.saved_tensors  # once: checkpointing computes them; and it says so if one was changed
         request, kind, inplace = ctx.question
-        needed = ctx.needs_input_grad[2:4]
+        needed = ctx.needs_input_grad[2:5]
         if _is_grad_enabled():
-            found = _rows_fallback.gradients(request, Tensors(*tensors), upstream, needed, create_graph=True)
-            return None, None, *found, None, None, None, None
+            found = by_fallback(request, tensors, upstream, needed, create_graph=True)
+            return None, None, *found, None, None, None
         kept = ctx.__dict__.pop("kept", None)  # in one step, should two threads run backward at once
-        if not kept or (kept[0] is None and kept[1] is None):
+        if not kept or (kept[0] is None and kept[1] is None and kept[2] is None):
             kept = [need or None for need in needed]
         if inplace:
             kept[0] = tensors[0]
         found = compute(request, kind, tensors, upstream, state, tuple(kept))
         if found is None:
-            found = _rows_fallback.gradients(request, Tensors(*tensors), upstream, needed, create_graph=False)
+            found = by_fallback(request, tensors, upstream, needed, create_graph=False)
         elif inplace:
             torch.autograd.graph.increment_version(tensors[0])
-            found = found[0].detach(), found[1]
-        return None, None, *found, None, None, None, None
+            found = found[0].detach(), *found[1:]
+        return None, None, *found, None, None, None
+
+
+class VectorLoss(RowLoss):
+    """The same, by its own name in the graph."""
 
 
 def compute(request, kind, tensors, upstream, state, gradients):
@@ -59,6 +63,12 @@ def compute(request, kind, tensors, upstream, state, gradients):
     return found
 
 
+def by_fallback(request, tensors, upstream, needed, create_graph):
+    fallback = _vectors_fallback if request.name in VECTOR_CATALOG else _rows_fallback
+    return fallback.gradients(request, tensors, upstream, needed, create_graph)
+
+
 # Without what torch.autograd.Function.apply asks first, and the caller has asked; see _autograd.py.
 attach_gradients = super(torch.autograd.Function, RowLoss).apply
-RowLoss._backward_cls.apply = RowLoss.backward
+attach_vector_gradients = super(torch.autograd.Function, VectorLoss).apply
+RowLoss._backward_cls.apply = VectorLoss._backward_cls.apply = RowLoss.backward

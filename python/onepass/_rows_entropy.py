@@ -63,8 +63,8 @@ def entropy_of(logits, mask, softcap, temperature):
     """Of each row, and the logarithm of its sum of exponentials above its largest logit."""
     above = above_largest(logits, softcap, temperature)
     above = above.reshape(-1, above.shape[-1])
-    value, _, _, _, sums, _, _ = _native.torch_rows(*_QUESTION, above, above.exp(), None, None, mask.reshape(-1), None,
-                                                    NUMBERS[above.dtype], LSE)
+    value, *_, sums, _, _ = _native.torch_rows(*_QUESTION, above, above.exp(), None, None, mask.reshape(-1), None,
+                                               NUMBERS[above.dtype], LSE)
     return (value * torch.exp(-sums)).view(mask.shape), sums.view(mask.shape)
 
 

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from ._catalog import ROW_CATALOG
 from ._contract import BATCHMEAN, MEAN, MEAN_OF_ALL, NAMES, NONE, SUM
 from ._documentation import in_python
+from ._fallback import differentiated
 from ._row_request import LABELS, WITH_PROBABILITIES, Tensors, class_axis, has_labels, named, result_type
 from ._torch_state import is_in_single
 
@@ -171,16 +172,9 @@ def extras(request, tensors, outputs):
 
 
 def gradients(request, tensors, upstream, needed, create_graph):
-    """Those for input and target where they are needed, else None."""
-    with torch.enable_grad():
-        operands = tensors[:2]
-        if not create_graph:
-            operands = [operand.detach().requires_grad_(need) for operand, need in zip(operands, needed)]
-        leaves = [operand for operand, need in zip(operands, needed) if need]
-        value = loss(request, Tensors(*operands, *tensors[2:]))
-        found = iter(torch.autograd.grad(value, leaves, upstream.to(value.dtype), create_graph=create_graph,
-                                         allow_unused=True, materialize_grads=True))
-    return [next(found) if need else None for need in needed]
+    """Those for the operands where they are needed, else None."""
+    return differentiated(lambda *operands: loss(request, Tensors(*operands, *tensors[3:])), tensors[:3], upstream,
+                          needed, create_graph)
 
 
 def entropy(logits, ignored, softcap, temperature):

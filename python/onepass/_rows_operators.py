@@ -39,14 +39,18 @@ def loss(request, tensors, outputs):
 
 
 def are_ours(request, tensors):
-    input, target, weight, row_weight, mask, divisor = tensors
+    input, _, weight, row_weight, _, divisor = tensors
     if input.device.type not in ("cpu", "cuda") or not are_numbers(request.parameters) or \
             any(x is not None and x.requires_grad for x in (weight, row_weight, divisor)):
         return False
-    types = ((input, FLOATS), (target, LABELS if has_labels(request) else FLOATS), (weight, FLOATS),
-             (row_weight, FLOATS), (mask, MASKS), (divisor, FLOATS))
-    return all(tensor is None or (tensor.dtype in allowed and tensor.device == input.device and
-                                  tensor.layout == torch.strided) for tensor, allowed in types)
+    return can_be_borrowed(tensors, (FLOATS, LABELS if has_labels(request) else FLOATS, FLOATS))
+
+
+def can_be_borrowed(tensors, operand_types):
+    """Whether they have these types, or those of weight, mask and divisor, and lie in one place."""
+    return all(tensor is None or (tensor.dtype in types and tensor.device == tensors[0].device and
+                                  tensor.layout == torch.strided)
+               for tensor, types in zip(tensors, (*operand_types, FLOATS, MASKS, FLOATS)))
 
 
 # -------------------------------------------------------------- the operators --
@@ -70,7 +74,7 @@ def compute_rows(*arguments):
         found = _rows_fallback.loss(request, tensors), None, *_rows_fallback.extras(request, tensors, outputs)
         found = [x.clone() if isinstance(x, torch.Tensor) else x for x in found]
     elif outputs:
-        value, _, _, *others = computed
+        value, _, _, _, *others = computed
         found = value, *others
     else:
         found = computed, None, None, None, None
@@ -79,17 +83,20 @@ def compute_rows(*arguments):
 
 def compute_gradient(*arguments):
     *tensors, upstream, state, name, reduction, parameters, axis, number, operand = arguments
-    tensors = Tensors(*tensors)
+    request = request_of(name, reduction, parameters, axis, number)
+    return gradient_of(_rows_fallback, request, tensors, upstream, state if state.numel() > 0 else None, operand)
+
+
+def gradient_of(fallback, request, tensors, upstream, state, operand):
+    *tensors, divisor = tensors
     if tensors[operand].numel() == 0:  # the fallback's autograd does not work below an operator's
         return torch.empty_like(tensors[operand])
-    request = request_of(name, reduction, parameters, axis, number)
-    by = request.divisor if tensors.divisor is None else tensors.divisor
-    outputs = tuple(True if k == operand else None for k in range(2))
-    computed = _native.torch_rows_gradient(*request[:4], *tensors[:5], by, upstream,
-                                           state if state.numel() > 0 else None, outputs)
+    outputs = tuple(True if k == operand else None for k in range(3))
+    computed = _native.torch_rows_gradient(*request[:4], *tensors, request.divisor if divisor is None else divisor,
+                                           upstream, state, outputs)
     if computed is None:
-        computed = _rows_fallback.gradients(request._replace(dtype=upstream.dtype), tensors, upstream,
-                                            [bool(output) for output in outputs], create_graph=False)
+        computed = fallback.gradients(request._replace(dtype=upstream.dtype), (*tensors, divisor), upstream,
+                                      [bool(output) for output in outputs], create_graph=False)
     return computed[operand]
 
 

@@ -10,12 +10,13 @@ from ._autograd import SCALE, gradient_time
 from ._catalog import CATALOG, ROW_CATALOG, VECTOR_CATALOG, as_number, default_of, needed_operands, vector_count
 from ._contract import MEAN, NAMES, NONE, Given, RowGiven, check_axis, contract_of
 from ._result import IN_SINGLE, result_flags, result_type
-from ._row_request import NUMBERS, STATE, Request, Tensors, class_axis, has_labels, keeps_state, rows_shape
+from ._row_request import NUMBERS, STATE, STATE_SIZE, Request, Tensors, casts, class_axis, has_labels, keeps_state
 from ._row_request import result_type as row_type
+from ._row_request import rows_shape
 from ._torch_checks import check_kinds, check_no_gradient, check_weight, checked_shape, checked_variance
 from ._torch_state import is_in_single
 from ._vector_request import Tensors as VectorTensors
-from ._vector_request import casts, class_weight_of
+from ._vector_request import class_weight_of
 from ._vector_request import result_type as vector_type
 from ._vector_request import rows_shape as vector_rows_shape
 from .functional import known_loss, values_of
@@ -203,7 +204,32 @@ class Elements(Share):
         return None if found is None else (*found, None)[:3]
 
 
-class Rows(Share):
+class OverRows(Share):
+    """What losses over rows and of vectors have in common."""
+
+    def request(self):
+        return Request(self.loss, self.code, self.parameters, self.axis, None, None)
+
+    def keeps_state(self):
+        return False
+
+    def terms(self):
+        outputs = STATE if any(self.needed) and self.keeps_state() else 0
+        found = plain(_native.torch_rows(self.loss, NONE, self.parameters, self.axis, *self.operands, self.weight,
+                                         self.mask, None, NUMBERS[self.compute_type()], outputs))
+        value, state = (found[0], found[4]) if outputs else (found, None)
+        return value.reshape(-1), state
+
+    def empty_state(self):
+        return torch.empty(self.count, STATE_SIZE, dtype=torch.float64) if self.keeps_state() else None
+
+    def gradients(self, tensors, divisor, upstream, kept, state):
+        outputs = tuple(kept) if kept is not None else tuple(need or None for need in self.needed)
+        return _native.torch_rows_gradient(self.loss, self.code, self.parameters, self.axis, *tensors, divisor,
+                                           upstream, state, outputs)
+
+
+class Rows(OverRows):
     differentiable = 0, 1
 
     def checked(self, operands):
@@ -215,9 +241,6 @@ class Rows(Share):
         self.shape = rows_shape(input, self.axis)
         _rows.check_row_tensors(RowGiven(row_weight=self.weight, mask=self.mask), self.shape)
         return operands
-
-    def request(self):
-        return Request(self.loss, self.code, self.parameters, self.axis, None, None)
 
     def width(self):
         return f" of {self.operands[0].shape[class_axis(self.operands[0], self.axis)]} classes"
@@ -255,13 +278,6 @@ class Rows(Share):
         found.add_slice((minus, target, weight), first, self.weight, self.mask, self.axis, (None,) * 3, None)
         return found
 
-    def terms(self):
-        outputs = STATE if any(self.needed) and keeps_state(self.request(), self.operands[0]) else 0
-        found = plain(_native.torch_rows(self.loss, NONE, self.parameters, self.axis, *self.operands, self.weight,
-                                         self.mask, None, NUMBERS[self.compute_type()], outputs))
-        value, state = (found[0], found[3]) if outputs else (found, None)
-        return value.reshape(-1), state
-
     def counted_terms(self):
         if not self.has_labels:
             return super().counted_terms()
@@ -277,19 +293,11 @@ class Rows(Share):
     def is_soon(self, upstream_is_one):
         return upstream_is_one and self.operands[0].dtype is not torch.float16
 
-    def empty_state(self):
-        if not keeps_state(self.request(), self.operands[0]):
-            return None
-        return torch.empty(self.count, 5, dtype=torch.float64)
-
-    def gradients(self, tensors, divisor, upstream, kept, state):
-        outputs = tuple(kept[:2]) if kept is not None else tuple(need or None for need in self.needed[:2])
-        found = _native.torch_rows_gradient(self.loss, self.code, self.parameters, self.axis, *tensors, divisor,
-                                            upstream, state, outputs)
-        return None if found is None else (*found, None)
+    def keeps_state(self):
+        return keeps_state(self.request(), self.operands[0])
 
 
-class Vectors(Share):
+class Vectors(OverRows):
     differentiable = 0, 1, 2
 
     def checked(self, operands):
@@ -320,22 +328,10 @@ class Vectors(Share):
         wide = [one for one in (*deciding, self.weight) if one is not None and one.dtype == torch.float64]
         return torch.float64 if wide else torch.float32
 
-    def request(self):
-        return Request(self.loss, self.code, self.parameters, self.axis, None, None)
-
     def value_type(self):
         tensors = VectorTensors(*self.operands, self.weight, self.mask)
         return vector_type(self.request(), tensors, casts(self.loss, self.operands[0].device.type))
 
-    def terms(self):
-        return plain(_native.torch_vectors(self.loss, NONE, self.parameters, self.axis, *self.operands, self.weight,
-                                           self.mask, None, NUMBERS[self.compute_type()], 0)).reshape(-1), None
-
     def is_soon(self, upstream_is_one):
         return upstream_is_one and not any(one.dtype is torch.float16 for one, need in zip(self.operands, self.needed)
                                            if need)
-
-    def gradients(self, tensors, divisor, upstream, kept, state):
-        outputs = tuple(kept) if kept is not None else tuple(need or None for need in self.needed)
-        return _native.torch_vectors_gradient(self.loss, self.code, self.parameters, self.axis, *tensors, divisor,
-                                              upstream, outputs)

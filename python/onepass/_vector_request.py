@@ -6,7 +6,6 @@ import torch
 
 from ._catalog import VECTOR_CATALOG, WITH_LABELS, WITH_NUMBERS, is_number, vector_count
 from ._row_request import FLOATS, LABELS, Request
-from ._torch_state import is_in_single
 
 assert Request  # which is that of losses over rows; its axis is the first of a row's dimensions
 
@@ -16,11 +15,6 @@ Tensors = namedtuple("Tensors", "first second third weight mask divisor", defaul
 
 #: What a cosine embedding's targets may be: a number for each row.
 SIGNS = (*FLOATS, *LABELS)
-
-FOR_FIRST, FOR_SECOND, FOR_THIRD = 1, 2, 4  # the gradients that are computed with a value
-
-# PyTorch's autocast on the CPU leaves these in 16 bits.
-_NARROW_ON_CPU = {"cosine_similarity", "pairwise_distance"}
 
 
 def vectors_of(request, tensors):
@@ -50,11 +44,6 @@ def first_dimension(tensor, axis):
 
 def rows_shape(tensor, axis):
     return tensor.shape[:first_dimension(tensor, axis)]
-
-
-def casts(name, device_type):
-    """Whether autocast makes float32 of it, as of PyTorch's function."""
-    return is_in_single(device_type) and not (device_type == "cpu" and name in _NARROW_ON_CPU)
 
 
 def result_type(request, tensors, in_single):

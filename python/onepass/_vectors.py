@@ -13,18 +13,17 @@ from torch.nn import _reduction
 from . import _native, _rows, _torch, _upstream_habit, _vectors_fallback, _vectors_operators
 from ._catalog import VECTOR_CATALOG, WITH_LABELS, WITH_LISTS, WITH_NUMBERS, vector_count
 from ._contract import ALL_CODES, NONE, check_axis, code_of, common_shape
-from ._row_request import FLOATS, LABELS, MASKS, NUMBERS, Request, are_plain
+from ._row_request import FLOATS, FOR_INPUT, FOR_TARGET, FOR_THIRD, LABELS, MASKS, Request, are_plain
+from ._rows import ask
+from ._rows_autograd import attach_vector_gradients
 from ._torch_checks import TYPES, are_numbers, check_reach, row_parameter
-from ._torch_state import is_any_autocast, is_compiling, is_plain_here
-from ._vector_request import FOR_FIRST, FOR_SECOND, FOR_THIRD, SIGNS, Tensors, casts, class_weight_of
-from ._vector_request import plain_parameters, rows_shape
-from ._vectors_autograd import attach_gradients
+from ._torch_state import is_compiling, is_plain_here
+from ._vector_request import SIGNS, Tensors, class_weight_of, plain_parameters, rows_shape
 
 assert _torch  # which has told the extension of PyTorch
 
 Tensor = torch.Tensor
-_torch_vectors, _is_grad_enabled = _native.torch_vectors, torch.is_grad_enabled
-_IN_SINGLE = -1
+_is_grad_enabled = torch.is_grad_enabled
 _LARGEST, _NORMS = sys.float_info.max, (1, 2)
 _theirs = _vectors_fallback.FUNCTIONS
 
@@ -170,7 +169,7 @@ def value_and_grad(name, operands, parameters, axis, reduction, weight, mask):
     check_row_tensors(tensors, rows_shape(tensors.first, axis))
     shape = operands[0].shape
     if are_plain(tensors) and is_plain_here() and are_numbers(request.parameters):
-        computed = _torch_vectors(*request[:4], *tensors[:5], None, 0, FOR_FIRST)
+        computed = _native.torch_rows(*request[:4], *tensors[:5], None, 0, FOR_INPUT)
         if computed is not None:
             return computed[0], computed[1] if computed[1].shape == shape else computed[1].sum_to_size(shape)
     with torch.enable_grad():
@@ -302,19 +301,10 @@ def compute(request, tensors):
         if weight is not None and weight.requires_grad or of_classes is not None and of_classes.requires_grad or \
                 divisor is not None and divisor.requires_grad:
             return None
-        needed = FOR_FIRST * first.requires_grad | FOR_SECOND * second.requires_grad
+        needed = FOR_INPUT * first.requires_grad | FOR_TARGET * second.requires_grad
         if third is not None and request.name not in WITH_NUMBERS:
             needed |= FOR_THIRD * third.requires_grad
-    return compute_with_gradients(request, tensors, needed) if needed else run(request, tensors, 0)
-
-
-def run(request, tensors, outputs):
-    """The value, or a tuple of it and the gradients that are asked for; None if that is not for us."""
-    dtype = NUMBERS[request.dtype] if request.dtype is not None else 0
-    if not dtype and is_any_autocast() and casts(request.name, tensors.first.device.type):
-        dtype = _IN_SINGLE
-    by = request.divisor if tensors.divisor is None else tensors.divisor
-    return _torch_vectors(*request[:4], *tensors[:5], by, dtype, outputs)
+    return compute_with_gradients(request, tensors, needed) if needed else ask(request, tensors, 0)
 
 
 def compute_with_gradients(request, tensors, needed):
@@ -325,9 +315,9 @@ def compute_with_gradients(request, tensors, needed):
         kind = _upstream_habit.kind_of(request, first, first.shape[-1] if first.dim() else 1)
         if _upstream_habit.expects_one(kind):
             outputs = needed
-    computed = run(request, tensors, outputs)
+    computed = ask(request, tensors, outputs)
     if computed is None:
         return None
-    computed = computed if outputs else (computed,)
-    question = request._replace(dtype=computed[0].dtype), kind
-    return attach_gradients(question, computed, *tensors)
+    value, *gradients = computed[:4] if outputs else (computed, None, None, None)
+    question = request._replace(dtype=value.dtype), kind, False
+    return attach_vector_gradients(question, (value, None, *gradients), *tensors)

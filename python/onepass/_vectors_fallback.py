@@ -9,8 +9,10 @@ import torch.nn.functional as F
 
 from ._catalog import WITH_LISTS
 from ._contract import MEAN, MEAN_OF_ALL
+from ._fallback import differentiated
+from ._row_request import casts
 from ._rows_fallback import reduced
-from ._vector_request import Tensors, casts, class_weight_of, first_dimension, result_type, target_of, vectors_of
+from ._vector_request import Tensors, class_weight_of, first_dimension, result_type, target_of, vectors_of
 
 FUNCTIONS = {name: getattr(F, name) for name in (
     "cosine_embedding_loss", "cosine_similarity", "pairwise_distance", "triplet_margin_loss",
@@ -145,13 +147,5 @@ _DISTRIBUTIONS = {"kl_div_with_logits": kl_div_with_logits, "js_div_with_logits"
 
 def gradients(request, tensors, upstream, needed, create_graph):
     """Those for the operands where they are needed, else None."""
-    with torch.enable_grad():
-        operands = tensors[:3]
-        if not create_graph:
-            operands = [operand if operand is None or not operand.is_floating_point() else
-                        operand.detach().requires_grad_(need) for operand, need in zip(operands, needed)]
-        leaves = [operand for operand, need in zip(operands, needed) if need]
-        value = loss(request, Tensors(*operands, *tensors[3:]))
-        found = iter(torch.autograd.grad(value, leaves, upstream.to(value.dtype), create_graph=create_graph,
-                                         allow_unused=True, materialize_grads=True))
-    return [next(found) if need else None for need in needed]
+    return differentiated(lambda *operands: loss(request, Tensors(*operands, *tensors[3:])), tensors[:3], upstream,
+                          needed, create_graph)

@@ -7,9 +7,10 @@ import torch
 
 from . import _native, _operators, _vectors_fallback
 from ._contract import NONE
-from ._row_request import FLOATS, MASKS, NUMBERS, Request
+from ._row_request import FLOATS, NUMBERS, casts
+from ._rows_operators import can_be_borrowed, fake_gradient, gradient_of, request_of
 from ._torch_checks import are_numbers
-from ._vector_request import Tensors, casts, class_weight_of, operand_types, result_type, rows_shape
+from ._vector_request import Tensors, class_weight_of, operand_types, result_type, rows_shape
 
 _HAS_AUTOGRAD = _operators._HAS_AUTOGRAD
 
@@ -32,43 +33,29 @@ def loss(request, tensors):
 
 
 def are_ours(request, tensors):
-    first, _, _, weight, mask, divisor = tensors
+    first, _, _, weight, _, divisor = tensors
     if first.device.type not in ("cpu", "cuda") or \
             not are_numbers(request.parameters) or \
             any(one is not None and one.requires_grad for one in (weight, class_weight_of(request, tensors), divisor)):
         return False
-    types = (*zip(tensors, operand_types(request)), (weight, FLOATS), (mask, MASKS), (divisor, FLOATS))
-    return all(tensor is None or (tensor.dtype in allowed and tensor.device == first.device and
-                                  tensor.layout == torch.strided) for tensor, allowed in types)
+    return can_be_borrowed(tensors, operand_types(request))
 
 
 # -------------------------------------------------------------- the operators --
-
-
-def request_of(name, reduction, parameters, axis, number, dtype=None):
-    return Request(name, reduction, tuple(parameters), axis, dtype, number or None)
 
 
 def compute_vectors(*arguments):
     *tensors, name, reduction, parameters, axis, number, dtype = arguments
     tensors, request = Tensors(*tensors), request_of(name, reduction, parameters, axis, number, FLOATS[dtype - 1])
     by = request.divisor if tensors.divisor is None else tensors.divisor
-    value = _native.torch_vectors(*request[:4], *tensors[:5], by, dtype, 0)
+    value = _native.torch_rows(*request[:4], *tensors[:5], by, dtype, 0)
     return _vectors_fallback.loss(request, tensors).clone() if value is None else value  # a negative view, say
 
 
 def compute_gradient(*arguments):
     *tensors, upstream, name, reduction, parameters, axis, number, operand = arguments
-    tensors, request = Tensors(*tensors), request_of(name, reduction, parameters, axis, number)
-    if tensors[operand].numel() == 0:  # the fallback's autograd does not work below an operator's
-        return torch.empty_like(tensors[operand])
-    by = request.divisor if tensors.divisor is None else tensors.divisor
-    outputs = tuple(True if k == operand else None for k in range(3))
-    computed = _native.torch_vectors_gradient(*request[:4], *tensors[:5], by, upstream, outputs)
-    if computed is None:
-        computed = _vectors_fallback.gradients(request._replace(dtype=upstream.dtype), tensors, upstream,
-                                               [bool(output) for output in outputs], create_graph=False)
-    return computed[operand]
+    request = request_of(name, reduction, parameters, axis, number)
+    return gradient_of(_vectors_fallback, request, tensors, upstream, None, operand)
 
 
 for _key in ("CPU", "CUDA"):
@@ -82,10 +69,6 @@ for _key in ("CPU", "CUDA"):
 def fake_vectors(*arguments):
     *tensors, name, reduction, parameters, axis, number, dtype = arguments
     return tensors[0].new_empty(rows_shape(tensors[0], axis) if reduction == NONE else (), dtype=FLOATS[dtype - 1])
-
-
-def fake_gradient(*arguments):
-    return torch.empty_like(arguments[arguments[-1]])
 
 
 _operators._register_fake("onepass::vectors")(fake_vectors)

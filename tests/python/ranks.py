@@ -52,8 +52,8 @@ def gradients_of(name, operands, weight, mask, code, divisor, upstream, **parame
                                             asked)
     else:
         asked = True, True, True if name == "triplet_margin" else None
-        found = _native.torch_vectors_gradient(name, code, numbers, -1, *operands, weight, mask, divisor, upstream,
-                                               asked)
+        found = _native.torch_rows_gradient(name, code, numbers, -1, *operands, weight, mask, divisor, upstream, None,
+                                            asked)
     return found
 
 

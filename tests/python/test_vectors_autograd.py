@@ -11,7 +11,7 @@ pytest.importorskip("numpy")
 
 import onepass
 import torch.nn.functional as F
-from onepass import _upstream_habit, _vectors
+from onepass import _rows, _upstream_habit
 from torch.autograd import forward_ad
 
 from agreement import assert_same_bits
@@ -115,9 +115,8 @@ def test_what_was_kept_goes_with_the_graph():
 
 def test_a_scaled_loss_is_remembered(monkeypatch, device):
     """After a step whose upstream gradient was not 1 the gradients are left to backward, and the other way round."""
-    asked, native = [], _vectors._torch_vectors
-    monkeypatch.setattr(_vectors, "_torch_vectors", lambda *arguments: (asked.append(arguments[-1]),
-                                                                        native(*arguments))[1])
+    asked, native = [], _rows._torch_rows
+    monkeypatch.setattr(_rows, "_torch_rows", lambda *arguments: (asked.append(arguments[-1]), native(*arguments))[1])
     operands = operands_of("triplet_margin_loss", (64, 1200), device=device)
     for upstream in (1.0, 0.3, 0.3, 1.0, 1.0):
         gradients("triplet_margin_loss", operands, upstream)
@@ -127,9 +126,8 @@ def test_a_scaled_loss_is_remembered(monkeypatch, device):
 
 
 def test_nothing_is_computed_for_nobody(monkeypatch):
-    asked, native = [], _vectors._torch_vectors
-    monkeypatch.setattr(_vectors, "_torch_vectors", lambda *arguments: (asked.append(arguments[-1]),
-                                                                        native(*arguments))[1])
+    asked, native = [], _rows._torch_rows
+    monkeypatch.setattr(_rows, "_torch_rows", lambda *arguments: (asked.append(arguments[-1]), native(*arguments))[1])
     a, b = torch.randn(3, 4, requires_grad=True), torch.randn(3, 4)
     onepass.triplet_margin_loss(a, b, b)
     onepass.triplet_margin_loss(b, b, a)
