@@ -3,10 +3,10 @@
 import torch
 
 from ._contract import check_axis, checked_dim, code_of, common_shape
-from ._row_request import FLOATS
+from ._row_request import FLOATS, is_known
 from ._torch_checks import are_numbers
 from ._vector_request import Tensors
-from ._vectors import check_kinds, checked_parameters, compute_plain, expanded, finished, is_known
+from ._vectors import check_kinds, checked_parameters, compute_plain, expanded, finished
 
 Tensor = torch.Tensor
 

@@ -119,7 +119,11 @@ def in_python(formula):
 
 
 def choice(text):
-    return re.sub(r"^(\(?)(.*?) \? (.*?) : (.*?)(\)?)$", r"\1\3 if \2 else \4\5", text)
+    """Of a text with parentheses around it, if any."""
+    if ", " in text:
+        return ", ".join(map(choice, text.split(", ")))
+    return re.sub(r"^(\(?)(.*?) \? (.*?) : (.*?)(\)?)$",
+                  lambda found: f"{found[1]}{found[3]} if {found[2]} else {choice(found[4])}{found[5]}", text)
 
 
 def meaning(name, losses, known):

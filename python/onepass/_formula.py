@@ -5,20 +5,23 @@ parentheses, comparisons, condition ? yes : no, and the functions of _FUNCTIONS.
 tensors, which PyTorch differentiates and transforms as it does any other, so that a new loss needs none of its own.
 """
 
+import ast
 import math
 import re
 
 import torch
 import torch.nn.functional as F
 
-_TOKEN = re.compile(r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_]\w*)|"
-                    r"(?P<sign><=|>=|==|!=|[-+*/()<>?:,]))")
-_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+from ._documentation import in_python
 
 
 def translate(formula, parameters):
     """A function of (p, t, v, *parameters) that computes the formula."""
-    code = Parser(formula, {"p", "t", "v", "x", *parameters}).translation()
+    try:
+        tree = ast.parse(in_python(formula), mode="eval")
+    except SyntaxError as error:
+        raise ValueError(f"the formula {formula!r} is not understood: {error.msg}") from None
+    code = ast.unparse(Translation(formula, {"p", "t", "v", "x", *parameters}).visit(tree))
     arguments = ", ".join(("p", "t", "v", *parameters))
     difference = "    x = p - t\n" if re.search(r"\bx\b", formula) else ""
     source = f"def value({arguments}):\n{difference}    return {code}\n"
@@ -27,101 +30,26 @@ def translate(formula, parameters):
     return namespace["value"]
 
 
-class Parser:
-    """By recursive descent, a method for each rank of operators; each returns the Python code of what it read."""
+class Translation(ast.NodeTransformer):
+    """Functions by the names that they have here, and choices as one of them: their conditions are tensors."""
 
     def __init__(self, formula, names):
         self.formula, self.names = formula, names
-        self.tokens, at = [], 0
-        while at < len(formula.rstrip()):
-            found = _TOKEN.match(formula, at)
-            if found is None:
-                raise self.error(f"{formula[at:at + 10]!r} is not understood")
-            self.tokens.append((found.lastgroup, found[found.lastgroup]))
-            at = found.end()
-        self.tokens.append(("end", ""))
 
-    def error(self, what):
-        return ValueError(f"the formula {self.formula!r}: {what}")
+    def visit_IfExp(self, node):
+        condition, yes, no = (ast.unparse(self.visit(part)) for part in (node.test, node.body, node.orelse))
+        return ast.parse(f"_choose({condition}, lambda: {yes}, lambda: {no}, p)", mode="eval").body
 
-    def next_is(self, *signs):
-        return self.tokens[0][0] == "sign" and self.tokens[0][1] in signs
-
-    def take(self):
-        return self.tokens.pop(0)[1]
-
-    def expect(self, sign):
-        if not self.next_is(sign):
-            raise self.error(f"{sign!r} is expected before {self.tokens[0][1]!r}")
-        self.take()
-
-    def translation(self):
-        code = self.choice()
-        if self.tokens[0][0] != "end":
-            raise self.error(f"{self.tokens[0][1]!r} is one too many")
-        return code
-
-    def choice(self):
-        condition = self.comparison()
-        if not self.next_is("?"):
-            return condition
-        self.take()
-        yes = self.choice()
-        self.expect(":")
-        return f"_choose({condition}, lambda: {yes}, lambda: {self.choice()}, p)"
-
-    def comparison(self):
-        code = self.sum()
-        if self.next_is(*_COMPARISONS):
-            code = f"({code} {self.take()} {self.sum()})"
-        return code
-
-    def sum(self):
-        code = self.product()
-        while self.next_is("+", "-"):
-            code = f"({code} {self.take()} {self.product()})"
-        return code
-
-    def product(self):
-        code = self.signed()
-        while self.next_is("*", "/"):
-            code = f"({code} {self.take()} {self.signed()})"
-        return code
-
-    def signed(self):
-        if self.next_is("-"):
-            self.take()
-            return f"(-{self.signed()})"
-        return self.atom()
-
-    def atom(self):
-        kind, text = self.tokens[0]
-        if self.next_is("("):
-            self.take()
-            code = self.choice()
-            self.expect(")")
-            return code
-        if kind == "number":
-            return self.take()
-        if kind != "name":
-            raise self.error(f"{text!r} is not expected here" if text else "it ends too early")
-        self.take()
-        if self.next_is("("):
-            return self.call(text)
-        if text not in self.names:
-            raise self.error(f"{text!r} is unknown")
-        return text
-
-    def call(self, name):
+    def visit_Call(self, node):
+        name = ast.unparse(node.func)
         if name not in _FUNCTIONS or name == "choose":
-            raise self.error(f"there is no function {name!r}")
-        self.take()
-        arguments = [self.choice()]
-        while self.next_is(","):
-            self.take()
-            arguments.append(self.choice())
-        self.expect(")")
-        return f"_{name}({', '.join(arguments)})"
+            raise ValueError(f"the formula {self.formula!r}: there is no function {name!r}")
+        return ast.Call(ast.Name(f"_{name}"), [self.visit(argument) for argument in node.args], [])
+
+    def visit_Name(self, node):
+        if node.id not in self.names:
+            raise ValueError(f"the formula {self.formula!r}: {node.id!r} is unknown")
+        return node
 
 
 # ------------------------------------------------------------- the functions --

@@ -5,7 +5,8 @@ from collections import namedtuple
 import torch
 
 from ._catalog import ROW_CATALOG
-from ._torch_checks import TYPES, row_number, row_parameter
+from ._contract import ALL_CODES, code_of
+from ._torch_checks import TYPES, check_reach, row_number, row_parameter
 from ._torch_state import is_in_single
 
 #: name: of the row catalogue. code: the reduction. parameters: in the catalogue's order. axis: of the classes, as
@@ -106,6 +107,22 @@ def result_type(request, tensors, in_single):
     for tensor in deciding:
         dtype = torch.promote_types(dtype, tensor.dtype)
     return torch.float32 if in_single and dtype in (torch.float16, torch.bfloat16) else dtype
+
+
+def check_row_tensors(weight, mask, rows, called="weight"):
+    """That weights and a mask of rows can be these; `called` is what the function calls the weights."""
+    if weight is not None:
+        if weight.dtype not in FLOATS:
+            raise TypeError(f"{called} is of {weight.dtype}; expected a floating point type")
+        check_reach(called, weight, rows)
+    if mask is not None:
+        if mask.dtype not in MASKS:
+            raise TypeError(f"mask is of {mask.dtype}; expected torch.bool or torch.uint8")
+        check_reach("mask", mask, rows)
+
+
+def is_known(reduction):
+    return code_of(reduction, ALL_CODES) is not None
 
 
 def casts(name, device_type):

@@ -7,11 +7,11 @@ from torch.nn import _reduction
 from . import _catalog, _contract, _native, _rows_entropy, _rows_fallback, _rows_operators, _torch, _upstream_habit
 from ._catalog import ROW_CATALOG, plain_number
 from ._contract import ALL_CODES, MEAN, NONE, NOTHING_OVER_ROWS, code_of, row_code
-from ._row_request import (DIVIDED_BY, FLOATS, FOR_INPUT, FOR_TARGET, LABELS, LSE, MASKS, MOST_IGNORED, NUMBERS,
-                           PREDICTED, STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, casts, class_axis,
-                           is_quicker_apart, keeps_state, named, parameters_of, rows_shape)
+from ._row_request import (DIVIDED_BY, FLOATS, FOR_INPUT, FOR_TARGET, LABELS, LSE, MOST_IGNORED, NUMBERS, PREDICTED,
+                           STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, casts, check_row_tensors, class_axis,
+                           is_known, is_quicker_apart, keeps_state, named, parameters_of, rows_shape)
 from ._rows_autograd import attach_gradients
-from ._torch_checks import TYPES, are_numbers, check_no_gradient, check_reach, is_differentiated
+from ._torch_checks import TYPES, are_numbers, check_no_gradient, is_differentiated
 from ._torch_state import is_any_autocast, is_compiling, is_in_single, is_plain_here
 
 assert _torch  # which has told the extension of PyTorch
@@ -127,7 +127,7 @@ def value_and_grad(name, input, target, parameters, reduction, given):
     axis = -1 if name == "log_prob" else 0
     tensors = Tensors(input, target, given.third, given.weight, given.mask)
     check_order(name, tensors, axis)
-    check_row_tensors(row_given, rows_shape(input, axis))
+    check_row_tensors(given.weight, given.mask, rows_shape(input, axis), "row_weight")
     request = Request(name, ALL_CODES[reduction], parameters_of(name, **by_name(name, parameters)), axis, None, None)
     tensors = Tensors(*(None if x is None else x.detach() for x in tensors))
     computed = None
@@ -171,10 +171,6 @@ def name_of(function, input, target):
     if function == "nll_loss":
         return "nll"
     return WITH_PROBABILITIES if input.shape == target.shape else "cross_entropy"
-
-
-def is_known(reduction):
-    return code_of(reduction, ALL_CODES) is not None
 
 
 def is_index(number):
@@ -221,23 +217,12 @@ def is_weight_of_labels(input, weight, given):
 def checked_request(name, input, target, weight, parameters, reduction, given):
     """The call, once what PyTorch knows of it is in order."""
     parameters = parameters_of(name, **parameters)
-    check_row_tensors(given, rows_shape(input, 0))
+    check_row_tensors(given.row_weight, given.mask, rows_shape(input, 0), "row_weight")
     number, tensor = checked_divisor(given.divisor, reduction)
     if name == WITH_PROBABILITIES and "accuracy" in given.returns:
         raise ValueError("return_accuracy is set, but target has class probabilities; expected class indices")
     return (Request(name, row_code(reduction, given), parameters, 0, checked_type(given.dtype), number),
             Tensors(input, target, weight, given.row_weight, given.mask, tensor))
-
-
-def check_row_tensors(given, rows):
-    if given.row_weight is not None:
-        if given.row_weight.dtype not in FLOATS:
-            raise TypeError(f"row_weight is of {given.row_weight.dtype}; expected a floating point type")
-        check_reach("row_weight", given.row_weight, rows)
-    if given.mask is not None:
-        if given.mask.dtype not in MASKS:
-            raise TypeError(f"mask is of {given.mask.dtype}; expected torch.bool or torch.uint8")
-        check_reach("mask", given.mask, rows)
 
 
 def checked_type(dtype):

@@ -10,9 +10,9 @@ from ._autograd import SCALE, gradient_time
 from ._catalog import CATALOG, ROW_CATALOG, VECTOR_CATALOG, as_number, default_of, needed_operands, vector_count
 from ._contract import MEAN, NAMES, NONE, Given, RowGiven, check_axis, contract_of
 from ._result import IN_SINGLE, result_flags, result_type
-from ._row_request import NUMBERS, STATE, STATE_SIZE, Request, Tensors, casts, class_axis, has_labels, keeps_state
+from ._row_request import (NUMBERS, STATE, STATE_SIZE, Request, Tensors, casts, check_row_tensors, class_axis,
+                           has_labels, keeps_state, rows_shape)
 from ._row_request import result_type as row_type
-from ._row_request import rows_shape
 from ._torch_checks import check_kinds, check_no_gradient, check_weight, checked_shape, checked_variance
 from ._torch_state import is_in_single
 from ._vector_request import Tensors as VectorTensors
@@ -239,7 +239,7 @@ class Rows(OverRows):
             check_axis(input.dim(), self.axis)
         _rows.check_order(self.loss, Tensors(input, target, weight), self.axis)
         self.shape = rows_shape(input, self.axis)
-        _rows.check_row_tensors(RowGiven(row_weight=self.weight, mask=self.mask), self.shape)
+        check_row_tensors(self.weight, self.mask, self.shape, "row_weight")
         return operands
 
     def width(self):
@@ -314,7 +314,7 @@ class Vectors(OverRows):
         self.shape = vector_rows_shape(expanded[0], self.axis)
         _vectors.check_target(self.loss, operands, self.shape)
         expanded += [target.detach() for target in operands[len(vectors):] if target is not None]
-        _vectors.check_row_tensors(VectorTensors(None, None, None, self.weight, self.mask), self.shape)
+        check_row_tensors(self.weight, self.mask, self.shape)
         return (*expanded, None)[:3]
 
     def width(self):

@@ -13,10 +13,11 @@ from torch.nn import _reduction
 from . import _native, _rows, _torch, _upstream_habit, _vectors_fallback, _vectors_operators
 from ._catalog import VECTOR_CATALOG, WITH_LABELS, WITH_LISTS, WITH_NUMBERS, vector_count
 from ._contract import ALL_CODES, NONE, check_axis, code_of, common_shape
-from ._row_request import FLOATS, FOR_INPUT, FOR_TARGET, FOR_THIRD, LABELS, MASKS, Request, are_plain
+from ._row_request import (FLOATS, FOR_INPUT, FOR_TARGET, FOR_THIRD, LABELS, Request, are_plain, check_row_tensors,
+                           is_known)
 from ._rows import ask
 from ._rows_autograd import attach_vector_gradients
-from ._torch_checks import TYPES, are_numbers, check_reach, row_parameter
+from ._torch_checks import TYPES, are_numbers, row_parameter
 from ._torch_state import is_compiling, is_plain_here
 from ._vector_request import SIGNS, Tensors, class_weight_of, plain_parameters, rows_shape
 
@@ -166,7 +167,7 @@ def value_and_grad(name, operands, parameters, axis, reduction, weight, mask):
     check_target(name, operands, common[:axis - 1] if axis > 0 else common[:axis])
     tensors = Tensors(*(*expanded(common, *vectors), *operands[len(vectors):], None)[:3], weight, mask)
     request = Request(name, ALL_CODES[reduction], checked_parameters(name, parameters), axis, None, None)
-    check_row_tensors(tensors, rows_shape(tensors.first, axis))
+    check_row_tensors(weight, mask, rows_shape(tensors.first, axis))
     shape = operands[0].shape
     if are_plain(tensors) and is_plain_here() and are_numbers(request.parameters):
         computed = _native.torch_rows(*request[:4], *tensors[:5], None, 0, FOR_INPUT)
@@ -233,10 +234,6 @@ def checked_parameters(name, values, function=None):
                   for known, value in zip(VECTOR_CATALOG[name]["parameters"], values)])
 
 
-def is_known(reduction):
-    return code_of(reduction, ALL_CODES) is not None
-
-
 def reduction_of(size_average, reduce, reduction):
     return reduction if size_average is None and reduce is None else \
         _reduction.legacy_get_string(size_average, reduce, emit_warning=False)
@@ -246,17 +243,6 @@ def warn_of(size_average, reduce):
     """As PyTorch does, of what it has deprecated."""
     if size_average is not None or reduce is not None:
         _reduction.legacy_get_string(size_average, reduce)
-
-
-def check_row_tensors(tensors, rows):
-    if tensors.weight is not None:
-        if tensors.weight.dtype not in FLOATS:
-            raise TypeError(f"weight is of {tensors.weight.dtype}; expected a floating point type")
-        check_reach("weight", tensors.weight, rows)
-    if tensors.mask is not None:
-        if tensors.mask.dtype not in MASKS:
-            raise TypeError(f"mask is of {tensors.mask.dtype}; expected torch.bool or torch.uint8")
-        check_reach("mask", tensors.mask, rows)
 
 
 def weighted(each, weight, mask):
@@ -283,7 +269,7 @@ def answer(function, whole, each, reduction, weight, mask, divisor):
 
 def dispatch(request, tensors):
     """By us or by PyTorch, now that all is in order."""
-    check_row_tensors(tensors, rows_shape(tensors.first, request.axis))
+    check_row_tensors(tensors.weight, tensors.mask, rows_shape(tensors.first, request.axis))
     if is_compiling() and are_plain(tensors):  # torch.export shows fake tensors, unless it is strict
         return _vectors_operators.loss(request, tensors)
     found = None

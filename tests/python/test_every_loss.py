@@ -574,15 +574,15 @@ def test_parameters_that_are_tensors():
 @pytest.mark.parametrize(
     "formula, words",
     [
-        ("p +", "ends too early"),
-        ("p # t", "not understood"),
-        ("(p", "')' is expected"),
-        ("p t", "one too many"),
-        ("p < t ? 1", "':' is expected"),
+        ("p +", "not understood"),
+        ("p ` t", "not understood"),
+        ("(p", "not understood"),
+        ("p t", "not understood"),
+        ("p < t ? 1", "not understood"),
         ("q*p", "'q' is unknown"),
         ("cosh(p)", "no function 'cosh'"),
         ("choose(p, p, p)", "no function 'choose'"),
-        ("* p", "not expected here"),
+        ("* p", "not understood"),
     ],
 )
 def test_a_formula_that_is_none_is_an_error(formula, words):
