@@ -30,35 +30,23 @@ typedef struct operands {
 } operands;
 
 /* Tensors on different devices are PyTorch's to judge. */
-static bool is_beside(const operands *all, const borrowed *one) {
-    return one->device == all->at[0].device && one->device_index == all->at[0].device_index;
-}
-
 static outcome borrow_operand(PyObject *object, const char *name, operands *all) {
     borrowed *into = &all->at[all->count];
     const outcome result = torch_borrow(object, name, into);
     if (result != DONE)
         return result;
-    if (!is_beside(all, into) || onepass_broadcast(&all->common, &into->tensor) != ONEPASS_OK)
+    if (native_are_apart(into, &all->at[0]) || onepass_broadcast(&all->common, &into->tensor) != ONEPASS_OK)
         return OTHERWISE;
     all->object[all->count++] = object;
     return DONE;
 }
 
-static outcome borrow_weight(PyObject *object, operands *all) {
-    const outcome result = torch_borrow(object, "weight", &all->weight);
-    if (result != DONE)
-        return result;
-    all->has_weight = true;
-    return is_beside(all, &all->weight) ? DONE : OTHERWISE;
-}
-
-static outcome borrow_mask(PyObject *object, operands *all) {
-    const outcome result = torch_borrow_mask(object, "mask", &all->mask);
-    if (result != DONE)
-        return result;
-    all->has_mask = true;
-    return is_beside(all, &all->mask) ? DONE : OTHERWISE;
+/* A weight or a mask. */
+static outcome borrow_further(PyObject *object, const char *name, torch_borrower *borrow, const operands *all,
+                              borrowed *into, bool *has) {
+    *has = object != Py_None;
+    const outcome result = *has ? borrow(object, name, into) : DONE;
+    return result == DONE && *has && native_are_apart(into, &all->at[0]) ? OTHERWISE : result;
 }
 
 /* Of the result. A weight without dimensions has no say in it beside operands that have some. */
@@ -87,10 +75,10 @@ static outcome borrow_operands(PyObject *const *two, PyObject *const *extras, lo
         result = borrow_operand(two[1], "target", all);
     if (result == DONE && extras && extras[0] != Py_None)
         result = borrow_operand(extras[0], "the third operand", all);
-    if (result == DONE && extras && extras[1] != Py_None)
-        result = borrow_weight(extras[1], all);
-    if (result == DONE && extras && extras[2] != Py_None)
-        result = borrow_mask(extras[2], all);
+    if (result == DONE && extras)
+        result = borrow_further(extras[1], "weight", torch_borrow, all, &all->weight, &all->has_weight);
+    if (result == DONE && extras)
+        result = borrow_further(extras[2], "mask", torch_borrow_mask, all, &all->mask, &all->has_mask);
     if (result == DONE)
         all->dtype = type_of(all, flags);
     return result;
