@@ -4,6 +4,7 @@ A goal is about the time as a share of a peer's, at most, or about the share of 
 
   memory         what a call takes of a GPU's memory beyond inputs and gradient
   sizes          the usual losses over the number of elements, compared with everybody
+  weights        means over weights and masks over the number of elements
   losses         every loss with data that suit it; weights and masks
   types          16-bit types
   rows           cross-entropy and its kin over rows of logits, and with a gradient that is scaled
@@ -25,7 +26,7 @@ from .._catalog import CATALOG
 from . import distributions, linear, rows, vectors
 from .contenders import NAMES
 
-SECTIONS = ("memory", "sizes", "losses", "types", "rows", "vectors", "distributions", "linear", "shapes",
+SECTIONS = ("memory", "sizes", "weights", "losses", "types", "rows", "vectors", "distributions", "linear", "shapes",
             "plain", "host", "accuracy")  # memory comes first
 USUAL = ("mse", "smooth_l1", "hinge")
 MOST_SETS = 8  # of operands that the calls of a graph go through
@@ -156,7 +157,7 @@ class Cases:
         few = options.sizes or ([1 << 10, 1 << 16] if options.quick else
                                 [1 << power for power in range(10, 31, 4) if 1 << power <= largest])
         many = options.sizes or (few if options.quick or not self.on_gpu else sorted(
-            {*few, *(1 << power for power in (12, 13, 16, 20, 21, 23, 24, 28))}))
+            {*few, *(1 << power for power in (11, 12, 13, 16, 20, 21, 23, 24, 28))}))
         for loss in self.usual if not options.all_losses else options.losses:
             for type in options.types:
                 for mode in options.modes:
@@ -173,6 +174,20 @@ class Cases:
             goals["torch.compile"] = 1.05 if mode == "forward" and count <= 1 << 24 else 1.0
         return Case("sizes", loss, mode, count, lambda: self.pieces(loss, count, type), type, peers=peers, others=empty,
                     goals=goals, seconds=0.4 if self.on_gpu else 1.0)
+
+    # ----------------------------------------------------------------------- weights --
+
+    def weights(self):
+        """Means over weights and masks from few elements to many, where PyTorch has two sums to make."""
+        powers = (10, 16) if self.options.quick else (10, 11, 12, 13, 14, 16, 18, 20, 22, 24, 26, 28)
+        for variant, by_hand in (("weight", "weighted_mse"), ("mask", "masked_mse"),
+                                 ("weight and mask", "weighted_and_masked_mse")):
+            for mode in self.options.modes:
+                for count in self.options.sizes or [1 << power for power in powers]:
+                    if "mse" in self.options.losses and count <= self.side * self.side:
+                        yield Case("weights", "mse", mode, count, lambda variant=variant, count=count: self.weighted(
+                            "mse", variant, (count,)), variant=variant, peers=("torch.compile",), by_hand=by_hand,
+                            goals={"torch.compile": 1.0}, seconds=0.2)
 
     # ------------------------------------------------------------------------ losses --
 
@@ -201,7 +216,7 @@ class Cases:
         return {"torch.compile": 0.6} if len(CATALOG[loss]["operands"]) == 2 else {}
 
     def weighted(self, loss, variant, shape):
-        count = shape[0] * shape[1]
+        count = math.prod(shape)
         operands = Operands([self.tensors(loss, count, shape=shape)])
         if "weight" in variant:
             operands.weight = (0.5 * self.uniform(2, count) + 1.5).view(shape)

@@ -165,6 +165,11 @@ def masked_mse(p, t, mask):
     return torch.where(mask, (p - t) ** 2, 0).sum(), mask.sum()
 
 
+def weighted_and_masked_mse(p, t, weight, mask):
+    weight = torch.where(mask, weight, 0)
+    return torch.where(mask, weight * (p - t) ** 2, 0).sum(), weight.sum()
+
+
 def masked_bce_with_logits(p, t, weight, mask):
     loss = weight * F.binary_cross_entropy_with_logits(p, t, reduction="none")
     return torch.where(mask, loss, 0).sum(), mask.sum()  # PyTorch's weights of this loss do not count in a mean
