@@ -34,6 +34,8 @@ typedef struct fake_launch {
         cuda_head head;
         cuda_general general;
         cuda_weighted weighted;
+        cuda_small_mean small_mean;
+        cuda_backward backward;
         cuda_row row;
         cuda_divided_by divided_by;
     };

@@ -275,9 +275,11 @@ static void use_weights(const fake_launch *launch) {
     const cuda_head *head = &launch->head;
     const cuda_general *general = strstr(launch->kernel, "general") ? &launch->general : NULL;
     const cuda_weighted *weighted = strstr(launch->kernel, "weighted") ? &launch->weighted : NULL;
-    const int32_t over_weights = general ? general->over_weights : weighted ? weighted->over_weights : 0;
+    const void *divisor = general ? general->divisor : weighted ? weighted->divisor : NULL; /* of the caller's */
+    const int32_t over_weights = divisor ? 0 : general ? general->over_weights : weighted ? weighted->over_weights : 0;
     if (strstr(launch->kernel, "_divided_by") || strstr(launch->kernel, "_row_predicted") ||
-        strstr(launch->kernel, "ed_mean")) /* which finds its weights itself */
+        strstr(launch->kernel, "ed_mean") ||   /* which finds its weights itself */
+        strstr(launch->kernel, "ed_backward")) /* which has been told */
         return;
     if (strstr(launch->kernel, "_row"))
         use_rows(launch, &launch->row);
@@ -321,7 +323,8 @@ EXPORT cuda_result cuLaunchKernel(cuda_function kernel, unsigned blocks_x, unsig
     memcpy((char *)launch + offsetof(fake_launch, head), parameters[0], sizeof *launch - offsetof(fake_launch, head));
     if (!launch->captured)
         stream->launched++;
-    if (!strstr(kernel->name, "_tiny_") && !strstr(kernel->name, "_few_tiles_") && launch->head.total.workspace)
+    if (!strstr(kernel->name, "_tiny_") && !strstr(kernel->name, "_few_tiles_") &&
+        !strstr(kernel->name, "_weighted_backward") && launch->head.total.workspace)
         use_workspace(&launch->head, stream);
     use_weights(launch);
     if (!the_fake.busy)

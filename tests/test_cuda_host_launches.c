@@ -206,6 +206,24 @@ static void test_mean_in_one_pass(void *unused) {
     s.call.gradient[0] = &s.gradient[0];
     CHECK_OK(run_on(&s, stream), "one with a gradient");
     HOLDS(fake->launches == 4 && strcmp(last_launch(fake)->kernel, "onepass_mse_weighted_both") == 0);
+
+    /* A divisor that the kernel can read where it lies needs no launch before, and what a mean was divided by none
+     * behind. */
+    s.call.value = NULL;
+    s.call.divisor_tensor = &s.upstream;
+    s.upstream.dtype = ONEPASS_F64;
+    CHECK_OK(run_on(&s, stream), "a gradient with a known divisor");
+    HOLDS(fake->launches == 5 && strcmp(last_launch(fake)->kernel, "onepass_mse_weighted_backward") == 0);
+    HOLDS(last_launch(fake)->backward.divisor == s.upstream.data);
+    s.upstream.dtype = ONEPASS_F32;
+    fake->divisor = s.upstream.data;
+    CHECK_OK(run_on(&s, stream), "a gradient with a divisor of another type");
+    HOLDS(fake->launches == 7 && !last_launch(fake)->general.divisor);
+    s.call.divisor_tensor = s.call.gradient[0] = NULL;
+    s.call.value = &s.value;
+    s.call.divided_by = &s.upstream;
+    CHECK_OK(run_on(&s, stream), "a mean that tells what it was divided by");
+    HOLDS(fake->launches == 8 && last_launch(fake)->small_mean.divided_by == s.upstream.data);
 }
 
 /* One tile needs no partial sums, but the sum of its weights a place; and where gradients alone are wanted it is the

@@ -136,10 +136,14 @@ static void plan_before(const job *job, cuda_launch *launch) {
     onepass_cuda_plan(&weights, MULTIPROCESSORS, launch);
 }
 
+static bool has_launch_before(const job *job) {
+    return job->over_weights && !onepass_cuda_weighs_itself(job) && !onepass_cuda_finds_divisor(job);
+}
+
 /* Says whether it could be launched. */
 static bool plan_and_run(const job *job, uint64_t seed, const char *what, cuda_launch *launch) {
     poison_weights();
-    if (job->over_weights && !onepass_cuda_weighs_itself(job)) {
+    if (has_launch_before(job)) {
         plan_before(job, launch);
         if (!run_blocks(launch, seed, 0, 0, what)) {
             return false;
@@ -160,18 +164,32 @@ static void compare_blocks(const prepared_case *expected, const prepared_case *g
     }
 }
 
-/* A mean that adds up its weights leaves their sum to whoever is told what it was divided by. */
-static void check_sum_of_weights(const prepared_case *expected, const cuda_launch *launch, uint64_t seed,
-                                 const char *what) {
-    double divided_by, got;
+/* What the CPU engine divides a mean by. */
+static double divisor_of_case(const test_case *c, const char *what) {
+    double divided_by = 0;
     const onepass_tensor tensor = {&divided_by, ONEPASS_F64, 0, NULL, NULL};
-    onepass_call call = expected->call;
-    call.divided_by = &tensor;
-    memcpy(&got, workspace + CUDA_WEIGHTS_AT, sizeof got);
-    if (CHECK_OK(onepass_run(&call), what)) {
-        CHECK(got == divided_by || (isnan(got) && isnan(divided_by)), "%s; %s: weights sum to %a, got %a", what,
-              describe(launch, seed).text, divided_by, got);
+    prepared_case *copy = case_prepare(c);
+    copy->call.flags = flags_of_cases;
+    copy->call.divided_by = &tensor;
+    CHECK_OK(onepass_run(&copy->call), what);
+    case_free(copy);
+    return divided_by;
+}
+
+/* The same case with what its mean is divided by known beforehand. */
+static void run_with_divisor(const test_case *c, const prepared_case *expected, uint64_t seed, const char *what) {
+    job job;
+    cuda_launch launch;
+    double divisor = divisor_of_case(c, what);
+    const onepass_tensor tensor = {&divisor, ONEPASS_F64, 0, NULL, NULL};
+    prepared_case *got = case_prepare(c);
+    got->call.flags = flags_of_cases & ~(uint32_t)ONEPASS_OVER_ELEMENTS;
+    got->call.divisor_tensor = &tensor;
+    if (CHECK_OK(onepass_plan(&got->call, &job), what) && CHECK(!has_launch_before(&job), "%s: two launches", what) &&
+        plan_and_run(&job, seed, what, &launch)) {
+        compare_blocks(expected, got, describe(&launch, seed).text, what);
     }
+    case_free(got);
 }
 
 /* `expected` has been through the CPU engine. */
@@ -180,10 +198,22 @@ static void run_on_copy(const test_case *c, const prepared_case *expected, uint6
     cuda_launch launch;
     prepared_case *got = case_prepare(c);
     got->call.flags = flags_of_cases;
-    if (CHECK_OK(onepass_plan(&got->call, &job), what) && plan_and_run(&job, seed, what, &launch)) {
-        compare_blocks(expected, got, describe(&launch, seed).text, what);
-        if (onepass_cuda_weighs_itself(&job) && launch.workspace) {
-            check_sum_of_weights(expected, &launch, seed, what);
+    double divided_by;
+    if (CHECK_OK(onepass_plan(&got->call, &job), what)) {
+        const bool is_told = onepass_cuda_weighs_itself(&job), over_weights = job.over_weights;
+        if (is_told) {
+            job.divided_by = (view){.data = &divided_by, .dtype = ONEPASS_F64};
+        }
+        if (plan_and_run(&job, seed, what, &launch)) {
+            compare_blocks(expected, got, describe(&launch, seed).text, what);
+        }
+        if (is_told) {
+            const double wanted = divisor_of_case(c, what);
+            CHECK(divided_by == wanted || (isnan(divided_by) && isnan(wanted)), "%s; %s: divided by %a, told %a", what,
+                  describe(&launch, seed).text, wanted, divided_by);
+        }
+        if (over_weights && job.gradient[0].data) {
+            run_with_divisor(c, expected, seed, what);
         }
     }
     case_free(got);
@@ -195,7 +225,7 @@ static int32_t kernels_for(const onepass_call *call, const char *what) {
     cuda_launch launch = {.variant = 0}, before = {.variant = 0};
     if (CHECK_OK(onepass_plan(call, &job), what)) {
         onepass_cuda_plan(&job, MULTIPROCESSORS, &launch);
-        if (job.over_weights && !onepass_cuda_weighs_itself(&job)) {
+        if (has_launch_before(&job)) {
             plan_before(&job, &before);
         }
     }
@@ -300,12 +330,12 @@ static void give_factors(test_case *c, int turn) {
  * tile each, or one has all. */
 static void sweep_weighted(const char *loss, int32_t dtype, int64_t columns, bool by_one_warp) {
     const cuda_shape one_warp = {.warps = 1, .tiles_per_block = 4, .kernels = CUDA_LARGE_KERNELS};
-    for (int turn = 0; turn < 12; turn++) {
+    for (int turn = 0; turn < 15; turn++) {
         test_case c = case_dense("weighted", loss, dtype, columns);
         c.seed = (uint64_t)turn;
         give_factors(&c, turn);
         c.reduction = turn % 4 == 3 ? ONEPASS_SUM : ONEPASS_MEAN;
-        c.wanted = turn / 3 % 2 ? WANT_VALUE | WANT_PREDICTION : WANT_VALUE;
+        c.wanted = turn >= 12 ? WANT_PREDICTION : turn / 3 % 2 ? WANT_VALUE | WANT_PREDICTION : WANT_VALUE;
         c.upstream = turn % 3;
         c.weights = turn / 6 ? WEIGHTS_SIGNED : WEIGHTS_POSITIVE;
         c.masks = turn / 6 ? MASKS_OVER_NAN : MASKS_HALF;

@@ -17,6 +17,11 @@ enum {
     LAYOUT_MASK = 3
 };
 
+/* What is asked for beside gradients, of which each has a bit. */
+enum {
+    DIVIDED_BY = 8
+};
+
 /* ----------------------------------------------------------- PyTorch's rules -- */
 
 /* The operands of a call, and weight and mask if there are, as PyTorch sees them together. */
@@ -123,21 +128,27 @@ static PyObject *make_value(const operands *all, const onepass_call *call, long 
                                            : torch_make_scalar(&all->at[0], dtype, into);
 }
 
+/* What torch_loss makes: the value, gradients, and what a mean was divided by. */
+enum {
+    MOST_MADE = 1 + MOST_OPERANDS + 1
+};
+
 static PyObject *drop(PyObject **made) {
-    return native_drop(made, 1 + MOST_OPERANDS);
+    return native_drop(made, MOST_MADE);
 }
 
 /* ------------------------------------------------------------------- PyTorch -- */
 
 /* torch_loss(loss, reduction, parameters, input, target, result_flags, gradients, broadcast[, third, weight, mask]):
  * the value, or with gradients asked for (1: for input, 2: for target, 4: for the third) a tuple of it and one for each
- * operand. The flags are those above. None: not for us, or operands of different shapes while broadcast is False. */
+ * operand; 8 asks for what a mean was divided by, an f64 that comes last. The flags are those above. None: not for us,
+ * or operands of different shapes while broadcast is False. */
 PyObject *native_torch_loss(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
     (void)module;
     onepass_call call;
     operands all;
-    borrowed value, gradient[MOST_OPERANDS];
-    PyObject *made[1 + MOST_OPERANDS] = {NULL};
+    borrowed value, gradient[MOST_OPERANDS], divided_by;
+    PyObject *made[MOST_MADE] = {NULL};
     if ((count != 8 + EXTRAS && !native_has_count(count, 8, "torch_loss")) || !native_read_question(arguments, &call))
         return NULL;
     const long flags = PyLong_AsLong(arguments[5]), outputs = PyLong_AsLong(arguments[6]);
@@ -156,7 +167,12 @@ PyObject *native_torch_loss(PyObject *module, PyObject *const *arguments, Py_ssi
             return drop(made);
         call.gradient[k] = &gradient[k].tensor;
     }
-    return native_answer(&call, has_few(&all), made, outputs ? 1 + all.count : 1);
+    if (!(outputs & DIVIDED_BY))
+        return native_answer(&call, has_few(&all), made, outputs ? 1 + all.count : 1);
+    if (!(made[1 + all.count] = torch_make_scalar(&all.at[0], ONEPASS_F64, &divided_by)))
+        return drop(made);
+    call.divided_by = &divided_by.tensor;
+    return native_answer(&call, has_few(&all), made, 2 + all.count);
 }
 
 /* A gradient that is there, or is to be made (True), or is not asked for (None). */
@@ -192,7 +208,7 @@ PyObject *native_torch_gradient(PyObject *module, PyObject *const *arguments, Py
     onepass_call call;
     operands all;
     borrowed upstream, divisor, gradient[MOST_OPERANDS];
-    PyObject *made[1 + MOST_OPERANDS] = {NULL};
+    PyObject *made[MOST_MADE] = {NULL};
     if ((count != 7 + EXTRAS && count != 7 + EXTRAS + 1 && !native_has_count(count, 7, "torch_gradient")) ||
         !native_read_question(arguments, &call))
         return NULL;

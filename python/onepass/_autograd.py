@@ -3,7 +3,7 @@
 import torch
 
 from . import _fallback, _native
-from ._contract import NAMES, NONE
+from ._contract import MEAN, MEAN_OF_ALL, NAMES, NONE
 from ._torch_state import is_plain_here
 
 # What backward does with an upstream gradient that only the device knows: nothing where it is 1, ...
@@ -31,6 +31,19 @@ def gradient_time(code, types, weight, mask, outputs):
     return SCALE if all(dtype is (torch.float64 if in_double else torch.float32) for dtype in gradients) else ANEW
 
 
+# Up to so many elements a launch costs a GPU more than to read the operands a second time, from its cache.
+FEW_ON_GPU = 1 << 21
+
+
+def weights_time(code, how, input, weight, mask):
+    """The same where weights or a mask decide on a GPU what a mean is divided by, and whether to keep that: to add them
+    up before the terms, for a gradient with the value, or again in backward, is a launch more."""
+    if not input.is_cuda or code not in (MEAN, MEAN_OF_ALL) or (mask is None and (weight is None or code != MEAN)):
+        return how, False
+    how = LATER if input.numel() <= FEW_ON_GPU else how
+    return how, how is not SCALE
+
+
 class Loss(torch.autograd.Function):
     """The value, computed before; its gradients, computed with it or to be computed. The tensors are input and target,
     or those and third operand, weight and mask, if only one of these is there.
@@ -51,7 +64,7 @@ class Loss(torch.autograd.Function):
         saved = ctx.saved_tensors  # once: checkpointing computes them; and it says so if one was changed in place
         if _is_grad_enabled():
             return None, None, *by_fallback(ctx, saved, upstream, create_graph=True), None, None
-        _, _, _, how, broadcast = ctx.question
+        _, _, _, how, broadcast, _ = ctx.question
         found = ctx.__dict__.pop("kept", None)  # in one step, should two threads run backward at once
         if not (found and how is SCALE and _torch_scale(upstream, *found)):
             found = compute_gradients(ctx, saved, upstream, found if how is ANEW else None)
@@ -69,9 +82,12 @@ Loss._backward_cls.apply = Loss.backward
 def compute_gradients(ctx, saved, upstream, kept):
     """At the common shape. With `kept`, computed for an upstream gradient of 1, only if it is another."""
     outputs = kept or [need or None for need in ctx.needs_input_grad[2:5]]
+    name, code, parameters, _, _, divisor = ctx.question
     computed = None
     if is_plain_here():
-        computed = _torch_gradient(*ctx.question[:3], *saved[:2], upstream, tuple(outputs), *saved[2:])
+        known = () if divisor is None else (divisor,)
+        computed = _torch_gradient(name, MEAN if known else code, parameters, *saved[:2], upstream, tuple(outputs),
+                                   *saved[2:], *known)
     return by_fallback(ctx, saved, upstream, create_graph=False) if computed is None else computed
 
 

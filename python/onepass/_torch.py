@@ -8,7 +8,7 @@ import torch
 from torch.nn import _reduction
 
 from . import _contract, _fallback, _native, _operators
-from ._autograd import LATER, attach_gradients, gradient_time
+from ._autograd import LATER, attach_gradients, gradient_time, weights_time
 from ._catalog import CATALOG
 from ._contract import ALL_CODES, BATCHMEAN, MEAN, MEAN_OF_ALL, NOTHING, code_of
 from ._result import IN_SINGLE, result_flags
@@ -21,6 +21,7 @@ _native.learn_torch(torch)
 Tensor = torch.Tensor
 _torch_loss, _is_grad_enabled = _native.torch_loss, torch.is_grad_enabled
 _FOR_INPUT, _FOR_TARGET, _FOR_THIRD = 1, 2, 4  # the gradients that are computed with a value
+_DIVIDED_BY = 8  # and what a mean was divided by
 
 
 def loss(name, input, target, parameters, reduction, given=None):
@@ -137,7 +138,7 @@ def compute(name, input, target, parameters, code):
     if computed is None:
         return None
     kept = (computed,) if how is LATER else computed
-    return attach_gradients((name, code, parameters, how, False), kept, input, target)
+    return attach_gradients((name, code, parameters, how, False, None), kept, input, target)
 
 
 def compute_all(name, tensors, parameters, code, flags):
@@ -161,12 +162,15 @@ def compute_all(name, tensors, parameters, code, flags):
     if not outputs:
         return _torch_loss(*operands, flags, 0, True, *rest)
     types = (input.dtype, target.dtype) if third is None else (input.dtype, target.dtype, third.dtype)
-    how = gradient_time(code, types, weight, mask, outputs)
-    computed = _torch_loss(*operands, flags, 0 if how is LATER else outputs, True, *rest)
+    how, keeps_divisor = weights_time(code, gradient_time(code, types, weight, mask, outputs), input, weight, mask)
+    asked = (0 if how is LATER else outputs) | (_DIVIDED_BY if keeps_divisor else 0)
+    computed = _torch_loss(*operands, flags, asked, True, *rest)
     if computed is None:
         return None
-    kept = (computed,) if how is LATER else computed
-    return attach_gradients((name, code, parameters, how, True), kept, *tensors)
+    divisor = computed[-1] if keeps_divisor else None
+    value = computed[0] if asked else computed
+    kept = (value,) if how is LATER else computed[:1 + len(types)]
+    return attach_gradients((name, code, parameters, how, True, divisor), kept, *tensors)
 
 
 # ----------------------------------------------------------- value_and_grad --

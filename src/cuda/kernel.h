@@ -9,6 +9,7 @@
 #define ONEPASS_CUDA_KERNEL_H
 
 #include "cuda/kernels.def"
+#include "cuda/pairwise/backward.h"
 #include "cuda/pairwise/block.h"
 #include "cuda/pairwise/few.h"
 #include "cuda/pairwise/few_mean.h"
@@ -21,6 +22,7 @@
 /* The most warps of a block, by the kind of the parameter. */
 #define WARPS_direct     CUDA_MOST_WARPS
 #define WARPS_weighted   CUDA_MOST_WARPS
+#define WARPS_backward   CUDA_MOST_WARPS
 #define WARPS_small      CUDA_MOST_WARPS
 #define WARPS_small_mean CUDA_MOST_WARPS
 #define WARPS_general    CUDA_MOST_WARPS

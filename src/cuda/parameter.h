@@ -131,7 +131,24 @@ typedef struct cuda_weighted {
     void *weight, *mask;   /* null: absent */
     int32_t over_weights;  /* as below */
     int32_t over_elements; /* of a mean: weights do not count in what it is divided by */
+    void *divisor;         /* as below */
+    void *divided_by;      /* of a mean: where it says what it was divided by, */
+    uint8_t told;          /* ... and the type of that; 0: nobody asks */
 } cuda_weighted;
+
+/* The gradient for the prediction of such, where what a mean is divided by is known. */
+typedef struct cuda_backward {
+    void *operand[2];
+    void *weight, *mask; /* null: absent */
+    void *gradient;
+    void *divisor; /* a double; null: none beyond the scale */
+    void *upstream;
+    int64_t count;
+    int64_t apart; /* tiles from one of a warp to its next */
+    uint8_t upstream_dtype, skip_if_one, warp_bits;
+    cuda_real scale;
+    cuda_reals parameter;
+} cuda_backward;
 
 /* Dense tensors of few elements. */
 typedef struct cuda_small {
@@ -153,17 +170,21 @@ typedef struct cuda_small_mean {
     int32_t count;
     uint8_t warp_bits;
     uint8_t dtype; /* of the value */
+    uint8_t told;  /* as of cuda_weighted */
     void *weight;  /* null: absent */
     cuda_reals parameter;
+    void *divided_by;
 } cuda_small_mean;
 
-/* The same of a tile or a few whole ones: the value is a float, and nobody is told what the mean was divided by. */
+/* The same of a tile or a few whole ones: the value is a float. */
 typedef struct cuda_few_mean {
     void *value;
     void *operand[2];
     void *mask, *weight; /* null: absent */
     int32_t count;
+    uint8_t told; /* as of cuda_weighted */
     cuda_reals parameter;
+    void *divided_by;
 } cuda_few_mean;
 
 /* Two operands of a tile, a mean or sum of them that is a float and needs no division. All but the third and later
@@ -209,6 +230,7 @@ typedef struct cuda_general {
     int32_t weight_dtype;
     int32_t over_weights; /* 1: divide by the sum of the weights in the workspace as well; the head then divides by 1 */
     int32_t weight_buffer; /* the tile of shared memory that the weight has, behind all others */
+    void *divisor;         /* where it is to be found instead: a double. Null: in the workspace */
 } cuda_general;
 
 /* ------------------------------------------------------------ losses over rows -- */

@@ -64,6 +64,7 @@ static void plan_general(const job *job, cuda_general *general) {
     general->weight_buffer = unweighted_buffers(job);
     general->mask = job->mask.data;
     general->over_weights = job->over_weights;
+    general->divisor = onepass_cuda_finds_divisor(job) ? job->divisor_tensor.data : NULL;
 }
 
 static void plan_total(const job *job, cuda_total *total) {
@@ -107,16 +108,38 @@ static void plan_head(const job *job, cuda_head *head) {
     plan_numbers(job, &head->scale, &head->parameter);
 }
 
+/* Where a mean over weights says what it was divided by, if it is asked. */
+static void tell(const job *job, uint8_t *told, void **divided_by) {
+    *divided_by = job->divided_by.data;
+    *told = (uint8_t)(job->divided_by.data ? job->divided_by.dtype : 0);
+}
+
 static void plan_weighted(const job *job, cuda_weighted *weighted) {
     plan_head(job, &weighted->head);
     weighted->weight = job->weight.data;
     weighted->mask = job->mask.data;
     weighted->over_weights = job->over_weights;
     weighted->over_elements = job->over_elements;
+    weighted->divisor = onepass_cuda_finds_divisor(job) ? job->divisor_tensor.data : NULL;
+    tell(job, &weighted->told, &weighted->divided_by);
     if (counts_mask(job)) {
         weighted->mask = job->operand[0].data;
         weighted->head.data[CUDA_PREDICTION] = NULL; /* ones */
     }
+}
+
+static void plan_backward(const job *job, cuda_backward *backward) {
+    for (int k = 0; k < 2; k++)
+        backward->operand[k] = job->operand[k].data;
+    backward->weight = job->weight.data;
+    backward->mask = job->mask.data;
+    backward->gradient = job->gradient[0].data;
+    backward->divisor = job->over_weights ? job->divisor_tensor.data : NULL;
+    backward->upstream = job->upstream.data;
+    backward->upstream_dtype = (uint8_t)(job->upstream.data ? job->upstream.dtype : 0);
+    backward->skip_if_one = job->skip_if_one;
+    backward->count = job->count;
+    plan_numbers(job, &backward->scale, &backward->parameter);
 }
 
 static void plan_small(const job *job, cuda_small *small) {
@@ -140,6 +163,7 @@ static void plan_small_mean(const job *job, cuda_small_mean *mean) {
     mean->weight = job->weight.data;
     mean->count = (int32_t)job->count;
     mean->dtype = (uint8_t)job->value.dtype;
+    tell(job, &mean->told, &mean->divided_by);
     plan_numbers(job, &unused, &mean->parameter);
 }
 
@@ -151,6 +175,7 @@ static void plan_few_mean(const job *job, cuda_few_mean *mean) {
     mean->mask = job->mask.data;
     mean->weight = job->weight.data;
     mean->count = (int32_t)job->count;
+    tell(job, &mean->told, &mean->divided_by);
     plan_numbers(job, &unused, &mean->parameter);
 }
 
@@ -193,6 +218,9 @@ void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *lau
         break;
     case kind_tiny_both:
         plan_tiny_both(job, &launch->parameter.tiny_both);
+        break;
+    case kind_backward:
+        plan_backward(job, &launch->parameter.backward);
         break;
     case kind_small_mean:
         plan_small_mean(job, &launch->parameter.small_mean);

@@ -17,6 +17,7 @@ typedef enum cuda_kind {
     kind_small_mean,
     kind_few,
     kind_few_mean,
+    kind_backward,
     kind_tiny,
     kind_tiny_both,
     kind_general,
@@ -58,6 +59,9 @@ ONEPASS_INTERNAL cuda_variant onepass_cuda_choose_variant(const job *job, cuda_d
 /* Whether the launch that has the elements finds out what their mean is divided by, so that none comes before it. */
 ONEPASS_INTERNAL bool onepass_cuda_weighs_itself(const job *job);
 
+/* Whether the kernel reads what a mean is divided by where the caller has it. */
+ONEPASS_INTERNAL bool onepass_cuda_finds_divisor(const job *job);
+
 /* src/cuda/plan.c: those whose kernels serve every loss. */
 ONEPASS_INTERNAL extern const loss onepass_cuda_weights, onepass_cuda_gradient;
 
@@ -90,6 +94,7 @@ typedef struct cuda_launch {
         cuda_small_mean small_mean;
         cuda_few few;
         cuda_few_mean few_mean;
+        cuda_backward backward;
         cuda_tiny tiny;
         cuda_tiny_both tiny_both;
         cuda_general general;

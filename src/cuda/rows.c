@@ -317,7 +317,8 @@ static bool plan_before(const job *job, int step, int32_t multiprocessors, cuda_
 }
 
 static int steps_before(const job *job, int32_t multiprocessors) {
-    if (!job->over_weights || counts_itself(job, multiprocessors) || onepass_cuda_weighs_itself(job))
+    if (!job->over_weights || counts_itself(job, multiprocessors) || onepass_cuda_finds_divisor(job) ||
+        onepass_cuda_weighs_itself(job))
         return 0;
     const bool by_rows =
         job->family == FAMILY_ROWS && job->loss->kind != ROW_PROBABILITIES && !job->divisor_tensor.data;
@@ -349,7 +350,7 @@ bool onepass_cuda_plan_step(const job *job, int step, const cuda_limits *limits,
         plan_second_pass(job, multiprocessors, launch);
     else if (step == own && sums)
         onepass_cuda_plan_terms(job, false, multiprocessors, launch);
-    else if (step == own + sums && job->divided_by.data)
+    else if (step == own + sums && job->divided_by.data && !onepass_cuda_weighs_itself(job))
         plan_divided_by(job, launch);
     else
         return false;

@@ -178,14 +178,19 @@ static cuda_variant scale_variant(const job *job, cuda_direct *direct) {
 
 /* ----------------------------------------------------------- dense tensors -- */
 
-/* Whether the sum is wanted, alone or with the gradient for the prediction, of dense operands in float. */
-static bool is_dense_sum(const job *job) {
-    if (job->compute != ONEPASS_F32 || !wants_sum(job) || job->gradient[1].data || job->gradient[2].data)
+/* Whether dense operands in float have no other gradient than a dense one for the prediction. */
+static bool is_dense_job(const job *job) {
+    if (job->compute != ONEPASS_F32 || job->gradient[1].data || job->gradient[2].data)
         return false;
     for (int k = 0; k < job->operand_count; k++)
         if (!is_dense(&job->operand[k], ONEPASS_F32))
             return false;
     return !job->gradient[0].data || is_dense(&job->gradient[0], ONEPASS_F32);
+}
+
+/* Whether the sum of such is wanted, alone or with that gradient. */
+static bool is_dense_sum(const job *job) {
+    return wants_sum(job) && is_dense_job(job);
 }
 
 /* Whether nothing needs to be asked about the sum, with its gradient or without. */
@@ -222,7 +227,7 @@ static cuda_variant mean_variant(const job *job) {
     const bool weight = job->weight.data, mask = job->mask.data;
     const bool small = job->count <= MOST_SMALL_FORWARD && kernels != CUDA_LARGE_KERNELS && !job->over_elements &&
                        has_variant(job, variant_small_weighted_mean);
-    if (small && kernels == 0 && is_few(job) && job->value.dtype == ONEPASS_F32 && !job->divided_by.data)
+    if (small && kernels == 0 && is_few(job) && job->value.dtype == ONEPASS_F32)
         return !weight ? variant_few_tiles_masked_mean
                : mask  ? variant_few_tiles_mean
                        : variant_few_tiles_weighted_mean;
@@ -234,10 +239,15 @@ static cuda_variant mean_variant(const job *job) {
 /* The kernel for weights and masks that can do the job, or the general one. */
 static cuda_variant weighted_variant(const job *job) {
     const view *mask = counts_mask(job) ? &job->operand[0] : &job->mask;
-    const bool sums = counts_mask(job) ? job->compute == ONEPASS_F32 : is_dense_sum(job) && is_aligned_job(job);
+    const bool dense = counts_mask(job) ? job->compute == ONEPASS_F32
+                                        : job->reduction != ONEPASS_NONE && is_dense_job(job) && is_aligned_job(job);
     const bool weight = !job->weight.data || (is_dense(&job->weight, ONEPASS_F32) && is_aligned(&job->weight, 16));
-    if (!sums || !weight || (mask->data && !(is_dense(mask, ONEPASS_BOOL) && is_aligned(mask, 4))))
+    if (!dense || !weight || (mask->data && !(is_dense(mask, ONEPASS_BOOL) && is_aligned(mask, 4))))
         return variant_general;
+    const bool knows_divisor = !job->over_weights || onepass_cuda_finds_divisor(job);
+    if (!wants_sum(job))
+        return knows_divisor && has_variant(job, variant_weighted_backward) ? variant_weighted_backward
+                                                                            : variant_general;
     if (job->gradient[0].data)
         return variant_weighted_both;
     const bool in_one_pass = job->over_weights && !job->divisor_tensor.data && (job->weight.data || mask->data) &&
@@ -246,6 +256,11 @@ static cuda_variant weighted_variant(const job *job) {
 }
 
 /* ----------------------------------------------------------------- choice -- */
+
+bool onepass_cuda_finds_divisor(const job *job) {
+    return job->family == FAMILY_PAIRWISE && job->divisor_tensor.data && job->divisor_tensor.dtype == ONEPASS_F64 &&
+           !job->divided_by.data;
+}
 
 bool onepass_cuda_weighs_itself(const job *job) {
     cuda_direct unused;

@@ -40,6 +40,7 @@ typedef struct kernel_call {
         void (*small_mean)(cuda_small_mean parameter);
         void (*few)(cuda_few parameter);
         void (*few_mean)(cuda_few_mean parameter);
+        void (*backward)(cuda_backward parameter);
         void (*tiny)(cuda_tiny parameter);
         void (*tiny_both)(cuda_tiny_both parameter);
         void (*general)(cuda_general parameter);
@@ -82,6 +83,9 @@ static void call_kernel(void *argument) {
         break;
     case kind_small_mean:
         call->kernel.small_mean(call->launch->parameter.small_mean);
+        break;
+    case kind_backward:
+        call->kernel.backward(call->launch->parameter.backward);
         break;
     case kind_few_mean:
         call->kernel.few_mean(call->launch->parameter.few_mean);

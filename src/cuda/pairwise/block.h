@@ -17,8 +17,12 @@ template <typename parameter> ALWAYS_INLINE bool is_over_weights(const parameter
     return job->over_weights;
 }
 
-ALWAYS_INLINE double sum_of_weights(const cuda_head *head) {
-    return *(const double *)((const char *)head->total.workspace + CUDA_WEIGHTS_AT);
+ALWAYS_INLINE double sum_of_weights(const cuda_direct *job) {
+    return 1;
+}
+template <typename parameter> ALWAYS_INLINE double sum_of_weights(const parameter *job) {
+    const char *workspace = (const char *)job->head.total.workspace;
+    return *(const double *)(job->divisor ? job->divisor : workspace + CUDA_WEIGHTS_AT) + 0.; /* no -0, as in a sum */
 }
 
 /* A block takes an aligned span of tiles; their sums meet in shared memory. Inputs beyond what so many blocks can take
@@ -30,7 +34,7 @@ ALWAYS_INLINE void run_block(const parameter *job) {
     const cuda_head *head = &job->head;
     const place_in_block at = here_in_block();
     const int tiles = head->tiles_per_block, sweeps = head->sweeps;
-    const double weights = is_over_weights(job) ? sum_of_weights(head) : 1;
+    const double weights = is_over_weights(job) ? sum_of_weights(job) : 1;
     outputs outputs = outputs_of<direction>(head);
     if (is_over_weights(job))
         outputs.scale = (real)(1 / weights);

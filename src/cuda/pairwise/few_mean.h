@@ -73,8 +73,10 @@ template <typename loss, direction direction> ALWAYS_INLINE void run_few_mean(co
             sum[OF_WEIGHTS] = count_few<1>(at.thread, shared.count, 1);
         order_near_lanes<sums>(sum);
         const double mean = sum[OF_TERMS] / sum[OF_WEIGHTS]; /* begun before the terms are known */
-        if (at.thread == 0)
+        if (at.thread == 0) {
             store_scalar(job->value, ONEPASS_F32, mean);
+            tell_divisor(job, sum[OF_WEIGHTS]);
+        }
         return;
     }
     const int tiles = job->count / ORDER_TILE;
@@ -87,8 +89,10 @@ template <typename loss, direction direction> ALWAYS_INLINE void run_few_mean(co
     if constexpr (direction == MASK_MEAN)
         sum[OF_WEIGHTS] = count_few<ORDER_FEW>(at.thread, shared.count, tiles);
     order_few<sums, ORDER_FEW>(at.thread, shared.node, tiles, sum);
-    if (at.thread == 0)
+    if (at.thread == 0) {
         store_scalar(job->value, ONEPASS_F32, sum[OF_TERMS] / sum[OF_WEIGHTS]);
+        tell_divisor(job, sum[OF_WEIGHTS]);
+    }
 }
 
 template <typename loss, direction direction, access access> ALWAYS_INLINE void run_kernel(const cuda_few_mean *job) {

@@ -15,6 +15,12 @@ typedef enum mean_sum {
     MEAN_SUMS
 } mean_sum;
 
+/* What the mean was divided by, for who asks. */
+template <typename parameter> ALWAYS_INLINE void tell_divisor(const parameter *job, double weights) {
+    if (job->told)
+        store_scalar(job->divided_by, job->told, weights);
+}
+
 #define EACH_SUM _Pragma("unroll") for (int of = OF_TERMS; of < MEAN_SUMS; of++)
 
 /* What a tile's elements count for, by its warp. */
@@ -99,8 +105,8 @@ template <typename loss, direction direction> ALWAYS_INLINE void run_mean(const 
     }
     if (!has_totals<MEAN_SUMS>(&head->total, node[0], sum))
         return;
-    *(double *)((char *)head->total.workspace + CUDA_WEIGHTS_AT) = sum[OF_WEIGHTS]; /* for who is told what it was */
     write_value(&head->total, sum[OF_TERMS] / sum[OF_WEIGHTS]);
+    tell_divisor(job, sum[OF_WEIGHTS]);
 }
 
 template <typename loss, direction direction, access access> ALWAYS_INLINE void run_kernel(const cuda_weighted *job) {

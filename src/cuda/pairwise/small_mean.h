@@ -44,8 +44,8 @@ template <typename loss, direction direction> ALWAYS_INLINE void run_small_mean(
         own = small_mean_last_tile<loss, direction>(job, at.thread, index, left);
     if (!end_block<MEAN_SUMS>(&all, &shared, own.sum))
         return;
-    *(double *)((char *)job->workspace + CUDA_WEIGHTS_AT) = own.sum[OF_WEIGHTS]; /* for who is told what it was */
     store_scalar(job->value, job->dtype, own.sum[OF_TERMS] / own.sum[OF_WEIGHTS]);
+    tell_divisor(job, own.sum[OF_WEIGHTS]);
 }
 
 template <typename loss, direction direction, access access> ALWAYS_INLINE void run_kernel(const cuda_small_mean *job) {

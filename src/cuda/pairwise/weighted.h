@@ -84,6 +84,7 @@ ALWAYS_INLINE void compute_weighted_lines(const weighted_tensors *of, const outp
                                           void *gradients, int first, const weighted_lines<loss, lines> *from,
                                           lane_sums *sums, lane_weights *weights) {
     constexpr bool is_mean = direction == MEAN || direction == WEIGHT_MEAN;
+    constexpr bool writes = direction == BOTH || direction == BACKWARD;
     real *gradient = (real *)gradients + tile->index * ORDER_TILE;
     EACH_OF(lines) {
         own_line x;
@@ -92,20 +93,22 @@ ALWAYS_INLINE void compute_weighted_lines(const weighted_tensors *of, const outp
         unpack<ACCESS_REAL>(false, &from->weight[line], w);
         EACH_OWN {
             const bool takes_part = from->mask[line] >> 8 * own & 0xff;
-            value[own] = takes_part ? loss::value(x.x[own], outputs->parameter) * w[own] : 0;
+            if constexpr (direction != BACKWARD)
+                value[own] = takes_part ? loss::value(x.x[own], outputs->parameter) * w[own] : 0;
             if constexpr (is_mean)
                 counted[own] = !takes_part ? 0 : of->over_elements ? 1 : w[own];
-            if constexpr (direction == BOTH) {
+            if constexpr (writes) {
                 const real weighted = loss::slope_p(x.x[own], outputs->parameter) * w[own];
                 slope[own] = takes_part ? gradient_of(outputs, weighted, outputs->upstream) : 0;
             }
         }
-        add_line(first + line, value, sums);
+        if constexpr (direction != BACKWARD)
+            add_line(first + line, value, sums);
         if constexpr (is_mean)
             add_line(first + line, counted, &weights->sums);
         if constexpr (direction == MASK_MEAN)
             weights->ones += ones_of(from->mask[line]);
-        if constexpr (direction == BOTH) {
+        if constexpr (writes) {
             if (tile->count == ORDER_TILE)
                 put_line<ACCESS_REAL>(tile, false, gradient, first + line, slope);
             else
