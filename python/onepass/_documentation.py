@@ -110,8 +110,9 @@ def in_python(formula):
         parts.append(choice(found[0]))
         return f"@{len(parts) - 1}@"
 
-    while "(" in formula:  # from the innermost parentheses outwards
-        formula = re.sub(r"\([^()]*\)", keep, formula)
+    inner = re.compile(r"\([^()]*\)")
+    while inner.search(formula):  # from the innermost parentheses outwards
+        formula = inner.sub(keep, formula)
     formula = choice(formula)
     while "@" in formula:
         formula = re.sub(r"@(\d+)@", lambda found: parts[int(found[1])], formula)
