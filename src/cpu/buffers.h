@@ -43,8 +43,8 @@ ALWAYS_INLINE void hide(real *x, int count, const real *mask) {
 
 /* The sum of one whole tile. */
 ALWAYS_INLINE void one_sum(order_term *term, const real *first, const real *second, double *sum) {
-    each_sum(term, prefetch_nothing, &(strip){.operand = {first, second, second}, .tiles = 1}, sizeof(real),
-             LINES_OF_SUMS_SHORT, sum);
+    each_sum(term, prefetch_nothing, &(strip){.operand = {first, second, second}, .from_memory = true, .tiles = 1},
+             sizeof(real), LINES_OF_SUMS_SHORT, sum);
 }
 
 /* The sum of a tile's terms that lie in a buffer, `count` of them. Missing terms are +0. */

@@ -144,7 +144,7 @@ static int64_t threads_for(const job *job, int64_t tiles) {
     const int64_t useful = job->threads ? tiles : tiles / TILES_WORTH_A_THREAD;
     if (useful < 2)
         return 1;
-    return onepass_cpu_possible_threads(least(useful, job->threads ? job->threads : onepass_cpu_default_threads()));
+    return onepass_cpu_possible_threads(least(useful, job->threads ? job->threads : onepass_cpu_wished_threads()));
 }
 
 /* Rows, in tiles of elements. */

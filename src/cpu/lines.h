@@ -34,7 +34,8 @@ ALWAYS_INLINE void go_to_tile(tile *tile, const strip *strip, int index, size_t 
     const bool followed = index + 1 < strip->tiles || !strip->is_last;
     tile->gradient = strip->gradient ? opaque(strip->gradient + index * ORDER_TILE) : NULL;
     tile->prefetch_operands = followed && strip->from_memory;
-    tile->prefetch_gradient = followed;
+    tile->is_followed = followed;
+    tile->from_memory = strip->from_memory;
     for (int k = 0; k < MOST_OPERANDS; k++)
         tile->operand[k] = opaque((const char *)strip->operand[k] + index * strip->step[k] * (int64_t)size);
 }
@@ -80,9 +81,16 @@ enum {
     IN_PASSING /* instead of a number of lines: one at a time, with nothing left to add at the end of the tile */
 };
 
+#if defined(__ARM_NEON) && !defined(__ARM_FEATURE_SVE)
+#define HAS_NEON_ALONE true
+#else
+#define HAS_NEON_ALONE false
+#endif
+
 #if defined(__x86_64__)
 enum {
     CAN_PREFETCH = true,
+    CAN_GO_DOWN = false,
     IN_BLOCKS = false,
     TILES_OF_SUMS = 1,
     LANES_A_PREFETCH = 16,
@@ -97,6 +105,7 @@ enum {
 #else
 enum {
     CAN_PREFETCH = false,
+    CAN_GO_DOWN = HAS_NEON_ALONE && sizeof(real) == sizeof(float),
     IN_BLOCKS = true,
     TILES_OF_SUMS = STRIP_TILES,
     LANES_A_PREFETCH = ORDER_LANES,
@@ -115,8 +124,15 @@ enum {
     LINES_OF_GRADIENTS_SHORT_SCALED = LINES_OF_GRADIENTS_SHORT
 };
 
-#define CACHE_LINE        64
-#define MOST_CACHED_BYTES (1 << 20) /* of an operand's, on one core */
+#define CACHE_LINE 64
+
+/* Of an operand's: what the second-level cache of an x86 core holds, or the last of an Arm processor's. A Neoverse N1
+ * with 32 MiB goes down the lines of 8 MiB an operand a tenth faster, and of 16 a tenth slower, than in passing. */
+#if defined(__x86_64__)
+#define MOST_CACHED_BYTES (1 << 20)
+#else
+#define MOST_CACHED_BYTES (4 << 20)
+#endif
 
 /* The bytes of `count` elements of the next tile, beginning at those of `element`. */
 ALWAYS_INLINE void prefetch(const void *tile, int64_t size, int64_t element, int64_t count, bool to_write) {
@@ -130,18 +146,14 @@ ALWAYS_INLINE void prefetch(const void *tile, int64_t size, int64_t element, int
     }
 }
 
-/* The bytes that come so much later than those of `element`. The compiler leaves it where it stands: behind the loads
- * of a block it gained half as much. */
-#define SOON 512
-
-ALWAYS_INLINE void prefetch_soon(const void *tile, int64_t size, int64_t element, int64_t count) {
-    const uintptr_t from = (uintptr_t)tile + (uintptr_t)(element * size + SOON);
-    for (int64_t byte = 0; byte < count * size; byte += CACHE_LINE) {
-        const void *line = (const void *)(from + (uintptr_t)byte);
+/* The bytes of `count` elements. The compiler leaves it where it stands: behind the loads of a block it gained half as
+ * much. What is known of the element is part of the instruction: a sum of its own for each took 2 % of hinge's time. */
+ALWAYS_INLINE void prefetch_here(const void *tile, int64_t size, int64_t element, int64_t count) {
+    for (int64_t byte = element * size; byte < (element + count) * size; byte += CACHE_LINE) {
 #if defined(__aarch64__)
-        __asm__ volatile("prfm pldl1keep, %a0" : : "p"(line));
+        __asm__ volatile("prfm pldl1keep, [%0, %1]" : : "r"(tile), "rn"(byte));
 #else
-        __builtin_prefetch(line);
+        __builtin_prefetch((const void *)((uintptr_t)tile + (uintptr_t)byte));
 #endif
     }
 }
@@ -153,13 +165,13 @@ ALWAYS_INLINE void prefetch_nothing(const tile *tile, int64_t element, int64_t c
 ALWAYS_INLINE void prefetch_operands(const tile *tile, int operands, int64_t size, int64_t element, int64_t count) {
     for (int k = 0; k < operands; k++)
         if (!CAN_PREFETCH)
-            prefetch_soon(tile->operand[k], size, element, count);
+            prefetch_here(tile->operand[k], size, element, count);
         else if (tile->prefetch_operands)
             prefetch(tile->operand[k], size, element, count, false);
 }
 
 ALWAYS_INLINE void prefetch_gradient(const tile *tile, int64_t element, int64_t count) {
-    if (CAN_PREFETCH && tile->prefetch_gradient)
+    if (CAN_PREFETCH && tile->is_followed)
         prefetch(tile->gradient, sizeof(real), element, count, true);
 }
 
@@ -201,6 +213,9 @@ ALWAYS_INLINE real lean_product(real slope, real scale) {
  * of hinge took 900 ps an element and take 690 in blocks of 128 bytes, its gradient alone 570 and 480.
  */
 #define BLOCK (128 / (int)sizeof(real))
+
+/* What is asked for ahead of a block. */
+#define SOON (512 / (int)sizeof(real))
 
 /* ------------------------------------------------------------------ sums -- */
 
@@ -254,8 +269,9 @@ ALWAYS_INLINE void line_in_passing(order_term *term, order_prefetch *prefetch, c
     for (int64_t first = 0; first < ORDER_LANES; first += BLOCK) {
         real value[BLOCK], gradient[BLOCK];
         const int64_t element = line * ORDER_LANES + first;
+        const struct tile ahead = block_of(tile, first, size, NULL);
         if (has_slopes && sizeof(real) == sizeof(float))
-            prefetch(tile, element, BLOCK);
+            prefetch(&ahead, line * ORDER_LANES + SOON, BLOCK);
         const struct tile block = block_of(tile, element, size, gradient);
 #pragma omp simd
         for (int64_t i = 0; i < BLOCK; i++)
@@ -288,11 +304,78 @@ ALWAYS_INLINE void lines_in_passing(order_term *term, order_prefetch *prefetch, 
     }
 }
 
+/*
+ * Down all lines, a cache line's lanes at a time: no sum waits in memory, and nothing but the gradient is stored. It is
+ * for operands that a cache holds. No processor foresees these steps, so each asks for two lines of the next tile,
+ * which come in their order. Of 65536 floats on a Neoverse N1 the value of mse took 295 ps an element and takes 245,
+ * with its gradient 425 and 370; of floats in memory it takes 590 instead of 420.
+ */
+#define LANES_DOWN (CACHE_LINE / (int)sizeof(real))
+
+typedef struct lanes_so_far {
+    real sum[LANES_DOWN], two[LANES_DOWN], four[LANES_DOWN];
+} lanes_so_far;
+
+/* Has them computed before what comes next: gcc would keep the operands of all lines in registers, of which there are
+ * not so many, until the gradient is stored. */
+ALWAYS_INLINE void keep_order(const real *lanes) {
+#if defined(__ARM_NEON)
+    typedef real vector __attribute__((vector_size(16)));
+    for (int i = 0; i < LANES_DOWN; i += (int)(sizeof(vector) / sizeof(real))) {
+        vector part;
+        memcpy(&part, lanes + i, sizeof part);
+        __asm__ volatile("" : : "w"(part));
+    }
+#else
+    (void)lanes;
+#endif
+}
+
+ALWAYS_INLINE void line_down(order_term *term, order_prefetch *prefetch, const tile *tile, size_t size, int64_t first,
+                             int line, bool has_slopes, lanes_so_far *so_far) {
+    real value[LANES_DOWN], gradient[LANES_DOWN];
+    const int64_t element = line * ORDER_LANES + first;
+    const struct tile ahead = block_of(tile, first * ORDER_LINES + (tile->is_followed ? ORDER_TILE : 0), size, NULL);
+    prefetch(&ahead, line * LANES_DOWN, LANES_DOWN);
+    const struct tile block = block_of(tile, element, size, gradient);
+#pragma omp simd
+    for (int64_t i = 0; i < LANES_DOWN; i++)
+        value[i] = term(&block, i);
+#pragma omp simd
+    for (int64_t i = 0; i < (has_slopes ? LANES_DOWN : 0); i++)
+        tile->gradient[element + i] = gradient[i];
+    keep_order(value);
+#pragma omp simd
+    for (int64_t i = 0; i < LANES_DOWN; i++)
+        order_line(line, value[i], &so_far->sum[i], &so_far->two[i], &so_far->four[i]);
+    keep_order(so_far->sum);
+}
+
+ALWAYS_INLINE void lines_down(order_term *term, order_prefetch *prefetch, const tile *tile, size_t size,
+                              bool has_slopes, real *sum) {
+    for (int64_t first = 0; first < ORDER_LANES; first += LANES_DOWN) {
+        lanes_so_far so_far;
+        line_down(term, prefetch, tile, size, first, 0, has_slopes, &so_far);
+        line_down(term, prefetch, tile, size, first, 1, has_slopes, &so_far);
+        line_down(term, prefetch, tile, size, first, 2, has_slopes, &so_far);
+        line_down(term, prefetch, tile, size, first, 3, has_slopes, &so_far);
+        line_down(term, prefetch, tile, size, first, 4, has_slopes, &so_far);
+        line_down(term, prefetch, tile, size, first, 5, has_slopes, &so_far);
+        line_down(term, prefetch, tile, size, first, 6, has_slopes, &so_far);
+        line_down(term, prefetch, tile, size, first, 7, has_slopes, &so_far);
+#pragma omp simd
+        for (int64_t i = 0; i < LANES_DOWN; i++)
+            sum[first + i] = so_far.sum[i];
+    }
+}
+
 /* The sums of a tile's lanes. */
 ALWAYS_INLINE void lane_sums(order_term *term, order_prefetch *prefetch, const tile *tile, size_t size, int lines,
                              bool has_slopes, real *sum) {
     _Alignas(64) real part[ORDER_LINES][ORDER_LANES];
-    if (lines == IN_PASSING)
+    if (lines == IN_PASSING && CAN_GO_DOWN && !tile->from_memory)
+        lines_down(term, prefetch, tile, size, has_slopes, sum);
+    else if (lines == IN_PASSING)
         lines_in_passing(term, prefetch, tile, size, has_slopes, sum);
     else
         order_lines(term, CAN_PREFETCH ? prefetch : prefetch_nothing, tile, lines, LANES_A_PREFETCH, part, sum);

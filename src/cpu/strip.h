@@ -25,7 +25,7 @@ typedef struct strip {
     real parameter[ONEPASS_MAX_PARAMETERS];
     real scale;
     real *gradient;   /* for the prediction, if it comes with the sums */
-    bool from_memory; /* the operands are too many for the second-level cache */
+    bool from_memory; /* the operands are too many for a cache */
     bool is_last;     /* of this thread's */
     int tiles;
     int count; /* elements: ORDER_TILE a tile, fewer in a tile that the input ends in */
@@ -38,7 +38,8 @@ typedef struct tile {
     real parameter[ONEPASS_MAX_PARAMETERS];
     real scale;
     real *gradient;
-    bool prefetch_operands, prefetch_gradient; /* of the tile after it */
+    bool from_memory, is_followed; /* as the strip; by another tile of this thread's */
+    bool prefetch_operands;        /* of that one */
 } tile;
 
 /* How the operands of a strip lie: as `real` without gaps, or in one of the ways

@@ -35,13 +35,17 @@ static int cores(void) {
     return 1;
 }
 
-int onepass_cpu_default_threads(void) {
+int onepass_cpu_wished_threads(void) {
 #if defined(_OPENMP)
-    const int most = cores(), wish = omp_in_parallel() ? 1 : omp_get_max_threads();
-    return wish < most ? wish : most;
+    return omp_in_parallel() ? 1 : omp_get_max_threads();
 #else
     return 1;
 #endif
+}
+
+int onepass_cpu_default_threads(void) {
+    const int most = cores(), wish = onepass_cpu_wished_threads();
+    return wish < most ? wish : most;
 }
 
 /* --------------------------------------------------------------- attempts -- */
@@ -121,10 +125,12 @@ static int create_team(int threads) {
 
 /* A limit on memory or on processes shows in the attempt alone, which is made when a team is to be larger than the
  * thread's last one: OpenMP's runtimes end the threads that a smaller one leaves over, unless it is the caller alone.
- * It is for one thread more than the team needs: one that has just ended may still be counted. */
+ * It is for one thread more than the team needs: one that has just ended may still be counted. Nor are the cores
+ * counted for a team that is there: libgomp asks the kernel, which took half a microsecond of a call's eight. */
 int onepass_cpu_possible_threads(int64_t wanted) {
     static _Thread_local int team = 1;
-    const int most = cores();
+    const bool is_there = wanted <= team && !atomic_load_explicit(&after_fork, memory_order_relaxed);
+    const int most = is_there ? team : cores();
     const int threads = wanted < most ? (int)wanted : most;
     if (threads > team)
         return team = create_team(threads);

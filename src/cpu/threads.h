@@ -7,7 +7,10 @@
 
 #include "engine.h"
 
-/* What a large call uses if it does not say. */
+/* What a large call uses if it does not say: as many as OpenMP is set to, ... */
+ONEPASS_INTERNAL int onepass_cpu_wished_threads(void);
+
+/* ... but no more than there are cores. */
 ONEPASS_INTERNAL int onepass_cpu_default_threads(void);
 
 /* How many of so many the calling thread's next parallel region can have, itself included. */
