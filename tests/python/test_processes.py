@@ -1,6 +1,5 @@
 # Other processes: DataLoader workers by fork and by spawn, after the parent has used its
 # threads, and distributed data parallel training over gloo.
-import os
 import subprocess
 import sys
 
@@ -12,8 +11,10 @@ pytest.importorskip("numpy")
 import onepass
 import torch.distributed
 import torch.multiprocessing
+from rank_processes import started
 
 COUNT = 200_003  # enough for threads, and no round number
+WORLD = 2  # ranks
 
 
 def numbers(index):
@@ -56,9 +57,9 @@ def compare_workers(way):
         assert torch.equal(one, other)
 
 
-def train(rank, world, address, queue):
+def train(rank, address, queue):
     torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", init_method=f"file://{address}", rank=rank, world_size=world)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{address}", rank=rank, world_size=WORLD)
     try:
         torch.manual_seed(1)
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1).double())
@@ -66,7 +67,7 @@ def train(rank, world, address, queue):
         data, labels = torch.randn(32, 8, dtype=torch.float64), torch.randn(32, 1, dtype=torch.float64)
         for _ in range(5):
             optimizer.zero_grad()
-            onepass.smooth_l1_loss(model(data[rank::world]), labels[rank::world]).backward()
+            onepass.smooth_l1_loss(model(data[rank::WORLD]), labels[rank::WORLD]).backward()
             optimizer.step()
         queue.put((rank, model.module.weight.detach().numpy().copy()))
     finally:
@@ -90,13 +91,7 @@ def train_alone():
 )
 def test_distributed_data_parallel(tmp_path):
     """Two processes with half of the batch each train as one does with PyTorch's own loss."""
-    context = torch.multiprocessing.get_context("spawn")
-    queue = context.SimpleQueue()
-    workers = [
-        context.Process(target=train, args=(rank, 2, os.fspath(tmp_path / "rendezvous"), queue)) for rank in range(2)
-    ]
-    for worker in workers:
-        worker.start()
+    workers, queue = started(train, WORLD, tmp_path / "rendezvous")
     for worker in workers:
         worker.join(100)
     assert [worker.exitcode for worker in workers] == [0, 0]
