@@ -173,8 +173,7 @@ static int level_of_spans(int64_t tiles, int64_t threads, int64_t most) {
     int level = 0;
     while (((tiles - 1) >> level) + 1 > spans)
         level++;
-    while (tiles % (threads << (level + 1)) ==
-           0) /* which shares them out as evenly: fewer sums for two cores to pass on */
+    while (tiles % (threads << (level + 1)) == 0) /* as even, with fewer sums to hand on */
         level++;
     return level;
 }
