@@ -1,13 +1,22 @@
-# The Python examples run, each in a process of its own, quickly and without a complaint.
-import os
+# The Python examples run, each in a process of its own, quickly and without a complaint. The processes are forks of one
+# that has imported PyTorch, which took most of their time.
+import contextlib
+import io
 import pathlib
-import subprocess
-import sys
+import runpy
 
 import pytest
+from rank_processes import LIMIT, started
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.py"))
+
+
+def run(_, example, results):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        runpy.run_path(example, run_name="__main__")
+    results.put(printed.getvalue())
 
 
 @pytest.mark.skipif(not EXAMPLES, reason="examples/ has no Python file")
@@ -17,8 +26,7 @@ def test_example(example):
         pytest.importorskip("torch")
     if "load_inline" in example.read_text():
         pytest.skip("compiles CUDA code; another test holds it up to date")
-    # With one thread: their tensors are small, and two threads took twice the CPU seconds.
-    done = subprocess.run([sys.executable, os.fspath(example)], capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "OMP_NUM_THREADS": "1"})
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip(), "it prints nothing"
+    (process,), results = started(run, 1, example)
+    process.join(LIMIT)
+    assert process.exitcode == 0, "standard error says why"
+    assert results.get(timeout=LIMIT).strip(), "it prints nothing"
