@@ -40,8 +40,9 @@ read_log() {
         }
         function is_allowed(   variant) {
             for (variant in frame_of)
-                if (substr(name, length(name) - length(variant)) == "_" variant)
-                    return frame <= frame_of[variant] + 0 && spill <= spills_of[variant] + 0
+                if (substr(name, length(name) - length(variant)) == "_" variant && frame <= frame_of[variant] + 0 &&
+                    spill <= spills_of[variant] + 0)
+                    return 1
             return 0
         }
         function number_before(word) { return match($0, "[0-9]+ bytes " word) ? substr($0, RSTART) + 0 : 0 }
