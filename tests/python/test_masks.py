@@ -214,6 +214,30 @@ def test_weight_and_mask_are_one_call(loss, device):
     assert seen <= {"aten::empty_like", "aten::empty", "aten::empty_strided"} | looks, seen
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("few", [0, 1 << 21])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("count", [1, 1000, 1024, 3077, 8192, 300_001])
+def test_a_gpu_has_the_gradients_of_the_cpu(count, dtype, few, monkeypatch):
+    """Computed with the value or in backward, whichever the number of elements asks for, with an upstream gradient of 1
+    or of another number, and for a second time."""
+    monkeypatch.setattr(onepass._autograd, "FEW_ON_GPU", few)
+    p, t, weight = torch.randn(count).to(dtype), torch.rand(count).to(dtype), torch.rand(count).to(dtype) + 0.5
+    mask = torch.rand(count) > 0.3
+    for name in ("mse_loss", "huber_loss", "binary_cross_entropy_with_logits"):  # which has a mean over all
+        for given in ({"weight": weight}, {"mask": mask}, {"weight": weight, "mask": mask}):
+            found = []
+            for device in ("cpu", "cuda"):
+                leaf = p.detach().to(device, copy=True).requires_grad_()
+                value = getattr(onepass, name)(leaf, t.to(device), **{k: x.to(device) for k, x in given.items()})
+                upstreams = [torch.tensor(number, dtype=value.dtype, device=device) for number in (1, 0.3)]
+                found.append([value.detach(), *(torch.autograd.grad(value, leaf, upstream, retain_graph=True)[0]
+                                                for upstream in upstreams)])
+            for mine, theirs_there in zip(*found):
+                assert_same_bits(theirs_there.cpu(), mine)
+
+
+
 @pytest.mark.parametrize("loss", ["mse", "huber", "gaussian_nll", "log_cosh"])
 def test_refused_masks(loss):
     p, t, v = operands_of(loss, (3, 4))
