@@ -114,9 +114,10 @@ typedef enum onepass_device {
 
 /* For `flags` of a call. */
 enum onepass_flags {
-    /* The gradients are there, computed without an upstream gradient: where that is 1, in the compute type, they stay
-     * as they are, and else they are computed anew. For gradients that were rounded, which onepass_scale cannot
-     * multiply. The call has `upstream` (one element) and no `value`, and no gradient lies over its operand. */
+    /* The gradients are there, computed without an upstream gradient: where that is 1 (`expected_upstream` may say
+     * otherwise), in the compute type, they stay as they are, and else they are computed anew. For gradients that were
+     * rounded, which onepass_scale cannot multiply. The call has `upstream` (one element) and no `value`, and no
+     * gradient lies over its operand. */
     ONEPASS_SKIP_IF_UPSTREAM_IS_ONE = 1,
     /* A mean with weights is divided by the number of elements that take part, and not by the sum of their weights. Of
      * a mean alone, and without a divisor. */
@@ -260,6 +261,11 @@ typedef struct onepass_call {
                                         weights and of these times (z - largest) as well */
     const onepass_tensor *label_logit; /* f64, dense, one a row; -inf where the input does not have the label's class,
                                           so that the largest of all is the label's */
+
+    /* Of losses over rows: the upstream gradient that is likely to come, such as the scale of a loss. Where `upstream`
+     * is null gradients are computed for it, and ONEPASS_SKIP_IF_UPSTREAM_IS_ONE asks about it in the place of 1. 0
+     * means 1. */
+    double expected_upstream;
 } onepass_call;
 
 /* onepass_call call = ONEPASS_CALL_INIT; */

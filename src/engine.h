@@ -75,8 +75,9 @@ typedef struct job {
     view gradient[ONEPASS_MAX_OPERANDS];
     bool in_place[ONEPASS_MAX_OPERANDS]; /* the gradient lies over its operand */
 
-    bool skip_if_one;    /* nothing is done where the upstream gradient is 1 */
-    double divisor;      /* of a mean, unless ... */
+    double expected_upstream; /* what the upstream gradient is where there is none: 1, unless a loss is over rows */
+    bool skip_if_one;         /* nothing is done where the upstream gradient is what is expected */
+    double divisor;           /* of a mean, unless ... */
     bool over_weights;   /* ... it is the sum of the weights, or the number of elements that the mask leaves, computed
                             first */
     bool over_elements;  /* that number, though there are weights */

@@ -232,7 +232,8 @@ static void test_short_functions(void) {
     CHECK(got.value[0] == (double)value[0], "expected %g, got %g", got.value[0], (double)value[0]);
 }
 
-/* Gradients that are there stay where the upstream gradient is 1. */
+/* Gradients that are there stay where the upstream gradient is 1, or what was expected; and for that they are computed
+ * where there is none. */
 static void test_skip_if_one(void) {
     float x[3] = {1, 2, 3}, gradient[3] = {7, 7, 7}, upstream = 1;
     int64_t y = 1;
@@ -250,6 +251,18 @@ static void test_skip_if_one(void) {
     upstream = 2;
     CHECK_OK(onepass_run(&call), "upstream 2");
     CHECK(gradient[0] > 0 && gradient[0] < 1 && gradient[1] < 0, "expected a gradient, got %g", (double)gradient[0]);
+    const float twice = gradient[0];
+    gradient[0] = 7;
+    call.expected_upstream = 2;
+    CHECK_OK(onepass_run(&call), "upstream 2, as expected");
+    CHECK(gradient[0] == 7, "expected the gradient to stay, got %g", (double)gradient[0]);
+    call.upstream = NULL;
+    call.flags = 0;
+    CHECK_OK(onepass_run(&call), "no upstream, but 2 expected");
+    CHECK(gradient[0] == twice, "expected %g, got %g", (double)twice, (double)gradient[0]);
+    call.expected_upstream = 0;
+    CHECK_OK(onepass_run(&call), "no upstream");
+    CHECK(gradient[0] * 2 == twice, "expected half of %g, got %g", (double)twice, (double)gradient[0]);
 }
 
 /* Another rounding mode is the caller's own affair. */

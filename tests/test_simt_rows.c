@@ -256,11 +256,12 @@ static void test_bad_labels(int32_t dtype) {
         }
 }
 
-/* A mean whose divisor is counted: with an upstream gradient of 1 nothing is written, with another all is. */
+/* A mean whose divisor is counted: with an upstream gradient of 1, or with that which is expected, nothing is written,
+ * with another all is, and without one gradients are for that. */
 static void test_skip_if_one(int32_t dtype) {
-    static const int64_t sizes[] = {10, 21, 1000, 4096};
+    static const int64_t sizes[] = {10, 21, 30, 1000, 1001, 4096, 9000, 9001};
     for (int i = 0; i < COUNT(sizes); i++)
-        for (int one = 0; one < 2; one++) {
+        for (int one = 0; one < 4; one++) {
             char difference[200], kernel[96] = "";
             job job;
             const row_case c = {.loss = "cross_entropy",
@@ -274,16 +275,21 @@ static void test_skip_if_one(int32_t dtype) {
                                 .upstream = true,
                                 .seed = (uint64_t)i};
             prepared_row_case *expected = row_prepare(&c), *got = row_prepare(&c);
-            expected->call.flags = got->call.flags = ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
-            for (int k = 0; one && k < 2; k++) {
+            for (int k = 0; k < 2; k++) {
                 prepared_row_case *p = k ? got : expected;
-                row_store(p, p->call.upstream, 0, -1, 1);
+                p->call.flags = one < 3 ? ONEPASS_SKIP_IF_UPSTREAM_IS_ONE : 0;
+                if (one == 1)
+                    row_store(p, p->call.upstream, 0, -1, 1);
+                if (one >= 2)
+                    p->call.expected_upstream = (double)-0.37f;
+                if (one == 3)
+                    p->call.upstream = NULL;
             }
             if (CHECK_OK(onepass_run(&expected->call), "skipping") &&
                 CHECK_OK(onepass_plan(&got->call, &job), "skipping") &&
                 run_steps(&job, c.seed, "skipping", kernel, sizeof kernel)) {
                 const bool equal = row_equal(expected, got->block, difference, sizeof difference);
-                CHECK(equal, "%lld classes, upstream gradient %d of 1; %s: %s", (long long)c.classes, one, kernel,
+                CHECK(equal, "%lld classes, upstream gradient %d; %s: %s", (long long)c.classes, one, kernel,
                       difference);
             }
             row_free(expected);

@@ -225,17 +225,28 @@ static bool find_gradients(const rows *all, PyObject *tuple, borrowed *gradient,
 
 /* --------------------------------------------------------------- the functions -- */
 
-/* torch_rows(loss, reduction, parameters, axis, input, target, third, weight, mask, divisor, dtype, outputs): the
- * value, or with further outputs asked for a tuple of it and all of them, None for those that are not. The divisor is a
- * float, a tensor or None. dtype is the library's number of the value's type, 0 for PyTorch's choice, or IN_SINGLE.
- * None: not for us, or vectors of several shapes. */
+/* There may be one more argument: the upstream gradient that is expected, if that is not 1. */
+static bool read_question(PyObject *const *arguments, Py_ssize_t count, Py_ssize_t usual, const char *name,
+                          onepass_call *call) {
+    const bool expects = count == usual + 1;
+    if (!native_has_count(expects ? usual : count, usual, name) || !native_read_question(arguments, call))
+        return false;
+    if (expects)
+        call->expected_upstream = PyFloat_AsDouble(arguments[usual]);
+    return !PyErr_Occurred();
+}
+
+/* torch_rows(loss, reduction, parameters, axis, input, target, third, weight, mask, divisor, dtype, outputs,
+ * expected_upstream): the value, or with further outputs asked for a tuple of it and all of them, None for those that
+ * are not. The divisor is a float, a tensor or None. dtype is the library's number of the value's type, 0 for PyTorch's
+ * choice, or IN_SINGLE. None: not for us, or vectors of several shapes. */
 PyObject *native_torch_rows(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
     (void)module;
     onepass_call call;
     rows all;
     borrowed value, extra[EXTRAS];
     PyObject *made[1 + EXTRAS] = {NULL};
-    if (!native_has_count(count, 4 + GIVEN + 2, "torch_rows") || !native_read_question(arguments, &call))
+    if (!read_question(arguments, count, 4 + GIVEN + 2, "torch_rows", &call))
         return NULL;
     const long dtype = PyLong_AsLong(arguments[4 + GIVEN]), outputs = PyLong_AsLong(arguments[5 + GIVEN]);
     const outcome result = borrow_rows(arguments + 3, &all, &call);
@@ -260,17 +271,17 @@ PyObject *native_torch_rows(PyObject *module, PyObject *const *arguments, Py_ssi
 }
 
 /* torch_rows_gradient(loss, reduction, parameters, axis, input, target, third, weight, mask, divisor, upstream,
- * row_state, gradients): a tuple of the operands' three gradients. In the tuple that is given each is to be made
- * (True), not asked for (None), written over its operand (the operand itself), or there: then it was computed for an
- * upstream gradient of 1, and is computed anew unless that is what it is. The row state may be None. None: not for us.
- */
+ * row_state, gradients, expected_upstream): a tuple of the operands' three gradients. In the tuple that is given each
+ * is to be made (True), not asked for (None), written over its operand (the operand itself), or there: then it was
+ * computed for the upstream gradient that was expected, and is computed anew unless that is what it is. The row state
+ * may be None. None: not for us. */
 PyObject *native_torch_rows_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
     (void)module;
     onepass_call call;
     rows all;
     borrowed upstream, state, gradient[OPERANDS];
     PyObject *made[OPERANDS] = {NULL};
-    if (!native_has_count(count, 4 + GIVEN + 3, "torch_rows_gradient") || !native_read_question(arguments, &call))
+    if (!read_question(arguments, count, 4 + GIVEN + 3, "torch_rows_gradient", &call))
         return NULL;
     PyObject *row_state = arguments[5 + GIVEN];
     outcome result = borrow_rows(arguments + 3, &all, &call);
@@ -286,6 +297,7 @@ PyObject *native_torch_rows_gradient(PyObject *module, PyObject *const *argument
     call.row_state = row_state == Py_None ? NULL : &state.tensor;
     if (!find_gradients(&all, arguments[6 + GIVEN], gradient, made, &call))
         return native_drop(made, OPERANDS);
-    const bool is_done = call.flags & ONEPASS_SKIP_IF_UPSTREAM_IS_ONE && native_is_one_here(&upstream);
+    const bool asks = call.flags & ONEPASS_SKIP_IF_UPSTREAM_IS_ONE && call.expected_upstream == 0;
+    const bool is_done = asks && native_is_one_here(&upstream);
     return is_done ? native_tuple_of(made, OPERANDS) : native_answer(&call, has_few(&all), made, OPERANDS);
 }

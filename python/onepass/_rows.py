@@ -10,7 +10,7 @@ from ._contract import ALL_CODES, MEAN, NONE, NOTHING_OVER_ROWS, code_of, row_co
 from ._row_request import (DIVIDED_BY, FLOATS, FOR_INPUT, FOR_TARGET, LABELS, LSE, MOST_IGNORED, NUMBERS, PREDICTED,
                            STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, casts, check_row_tensors, class_axis,
                            is_known, is_quicker_apart, keeps_state, named, parameters_of, rows_shape)
-from ._rows_autograd import attach_gradients
+from ._rows_autograd import attach_gradients, told
 from ._torch_checks import TYPES, are_numbers, check_no_gradient, is_differentiated
 from ._torch_state import is_any_autocast, is_compiling, is_in_single, is_plain_here
 
@@ -305,37 +305,39 @@ def compute(request, tensors, outputs, inplace):
     return value, *extras
 
 
-def run(request, tensors, outputs):
-    """(value, gradients for the three operands, row state, log-sum-exp, prediction, divisor), or None."""
-    computed = ask(request, tensors, outputs)
+def run(request, tensors, outputs, expected=1.0):
+    """(value, gradients for the three operands, row state, log-sum-exp, prediction, divisor), or None. Gradients are
+    for the upstream gradient that is expected."""
+    computed = ask(request, tensors, outputs, expected)
     return computed if outputs or computed is None else (computed, *(None,) * 7)
 
 
-def ask(request, tensors, outputs):
+def ask(request, tensors, outputs, expected=1.0):
     """The same, but the value alone if nothing else is asked for."""
     dtype = NUMBERS[request.dtype] if request.dtype is not None else 0
     if not dtype and is_any_autocast() and casts(request.name, tensors[0].device.type):
         dtype = _IN_SINGLE
     by = request.divisor if tensors.divisor is None else tensors.divisor
-    return _torch_rows(*request[:4], *tensors[:5], by, dtype, outputs)
+    return _torch_rows(*request[:4], *tensors[:5], by, dtype, outputs, *told(expected))
 
 
 def compute_with_gradient(request, tensors, outputs, needed, inplace):
-    """The gradient is computed with the value if that is quicker and the upstream gradient is likely to be 1; else
-    backward computes it.
+    """The gradient is computed with the value if that is quicker and the upstream gradient is likely to be what it was
+    before; else backward computes it.
     Without a reduction each row has its own, and that of nll_loss costs nothing but its zeros."""
-    input, kind = tensors.input, None
+    input, kind, expected = tensors.input, None, None
     if request.name != "nll" and request.code != NONE and not inplace and not is_quicker_apart(request, input):
         kind = _upstream_habit.kind_of(request, input, input.shape[class_axis(input, request.axis)])
-        if _upstream_habit.expects_one(kind):
+        expected = _upstream_habit.expected(kind)
+        if expected is not None:
             outputs |= needed
     if keeps_state(request, input):
         outputs |= STATE
-    computed = run(request, tensors, outputs)
+    computed = run(request, tensors, outputs, expected)
     if computed is None:
         return None
     value, for_input, for_target, _, state, *extras = computed
-    question = request._replace(dtype=value.dtype), kind, inplace
+    question = request._replace(dtype=value.dtype), kind, inplace, expected
     return attach_gradients(question, (value, state, for_input, for_target, None), *tensors), *extras
 
 

@@ -27,7 +27,7 @@ class RowLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx, upstream):
         *tensors, state = ctx.saved_tensors  # once: checkpointing computes them; and it says so if one was changed
-        request, kind, inplace = ctx.question
+        request, kind, inplace, expected = ctx.question
         needed = ctx.needs_input_grad[2:5]
         if _is_grad_enabled():
             found = by_fallback(request, tensors, upstream, needed, create_graph=True)
@@ -37,7 +37,7 @@ class RowLoss(torch.autograd.Function):
             kept = [need or None for need in needed]
         if inplace:
             kept[0] = tensors[0]
-        found = compute(request, kind, tensors, upstream, state, tuple(kept))
+        found = compute(request, kind, tensors, upstream, state, tuple(kept), expected)
         if found is None:
             found = by_fallback(request, tensors, upstream, needed, create_graph=False)
         elif inplace:
@@ -50,14 +50,19 @@ class VectorLoss(RowLoss):
     """The same, by its own name in the graph."""
 
 
-def compute(request, kind, tensors, upstream, state, gradients):
-    """Each gradient that is True, or that was kept for an upstream gradient of 1 and is computed anew if that is
-    another, or that is written over its operand; None if that is not for us."""
+def told(expected):
+    """The upstream gradient that is expected, as an argument: 1 is none."""
+    return () if expected is None or expected == 1 else (expected,)
+
+
+def compute(request, kind, tensors, upstream, state, gradients, expected):
+    """Each gradient that is True, or that was kept for the upstream gradient that was expected and is computed anew if
+    that is another, or that is written over its operand; None if that is not for us."""
     if not is_plain_here():
         return None
     *operands, divisor = tensors
     found = _torch_rows_gradient(*request[:4], *operands, request.divisor if divisor is None else divisor, upstream,
-                                 state, gradients)
+                                 state, gradients, *told(expected))
     if found is not None and kind is not None:
         _upstream_habit.remember(kind, upstream, tensors[0].numel())
     return found

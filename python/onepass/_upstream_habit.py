@@ -1,4 +1,4 @@
-"""When a gradient is worth computing with its loss: where the upstream gradient will be 1.
+"""What upstream gradient a gradient is computed for, if it is computed with its loss.
 
 That is known in backward only, and on a GPU not even then without waiting. So backward leaves the upstream gradient
 where the next forward of the same kind finds it, without waiting for it: whoever scales the loss, by gradient
@@ -6,12 +6,28 @@ accumulation or a GradScaler, does so step after step, so that it is enough to l
 us on an H200. Either way the bits are the same; it is only a matter of one pass more or less over the gradient.
 """
 
+import math
+
 import torch
 
 _MOST = 256  # kinds of calls to be remembered
 _LEAST = 1 << 16  # elements of a loss over which a look at the upstream gradient is worth its microseconds
 _ALL, _SOME = 8, 4  # so many backward passes of a kind are looked at, and then one of so many
-_seen = {}  # of a kind of call the upstream gradient, a number on the host which a GPU may be writing, and the passes
+_seen = {}  # what was seen of a kind of call
+
+
+class Seen:
+    """The last upstream gradient, a number on the host which a GPU may be writing, and the one before."""
+
+    def __init__(self, upstream):
+        self.last = torch.ones((), dtype=upstream.dtype, pin_memory=upstream.is_cuda)
+        self.before, self.passes = 1.0, 0
+
+    def look(self, upstream):
+        self.passes += 1
+        if self.passes <= _ALL or self.passes % _SOME == 0:
+            self.before = self.last.item()
+            self.last.copy_(upstream.detach(), non_blocking=True)
 
 
 def kind_of(request, input, classes):
@@ -20,9 +36,18 @@ def kind_of(request, input, classes):
 
 
 def expects_one(kind):
-    """Whether the upstream gradient was 1 when it was seen. Of f16 it hardly ever is, since GradScaler scales."""
+    """Whether the upstream gradient is likely to be 1. Of f16 it hardly ever is, since GradScaler scales."""
     seen = _seen.get(kind)
-    return kind[2] is not torch.float16 if seen is None else seen[0].item() == 1
+    return kind[2] is not torch.float16 if seen is None else seen.last.item() == 1
+
+
+def expected(kind):
+    """What the upstream gradient is likely to be: 1, or what it was twice. None: it is as well to wait for it."""
+    if expects_one(kind):
+        return 1.0
+    seen = _seen.get(kind)
+    last = math.nan if seen is None else seen.last.item()
+    return last if last != 0 and math.isfinite(last) and last == seen.before else None
 
 
 def remember(kind, upstream, elements):
@@ -33,8 +58,5 @@ def remember(kind, upstream, elements):
     if kind not in _seen:
         if len(_seen) >= _MOST:
             return
-        _seen[kind] = [torch.ones((), dtype=upstream.dtype, pin_memory=upstream.is_cuda), 0]
-    seen = _seen[kind]
-    seen[1] += 1
-    if seen[1] <= _ALL or seen[1] % _SOME == 0:
-        seen[0].copy_(upstream.detach(), non_blocking=True)
+        _seen[kind] = Seen(upstream)
+    _seen[kind].look(upstream)

@@ -305,5 +305,5 @@ def compute_with_gradients(request, tensors, needed):
     if computed is None:
         return None
     value, *gradients = computed[:4] if outputs else (computed, None, None, None)
-    question = request._replace(dtype=value.dtype), kind, False
+    question = request._replace(dtype=value.dtype), kind, False, 1.0
     return attach_vector_gradients(question, (value, None, *gradients), *tensors)

@@ -418,9 +418,9 @@ onepass_status onepass_check_labels(const job *job, int64_t rows_before) {
 }
 
 /* In the compute type, as the gradient is multiplied by it. */
-static bool upstream_is_one(const job *job) {
-    const double upstream = load_scalar(job->upstream.data, job->upstream.dtype);
-    return job->compute == ONEPASS_F64 ? upstream == 1 : (float)upstream == 1;
+static bool upstream_is_expected(const job *job) {
+    const double upstream = load_scalar(job->upstream.data, job->upstream.dtype), expected = job->expected_upstream;
+    return job->compute == ONEPASS_F64 ? upstream == expected : (float)upstream == (float)expected;
 }
 
 static onepass_status cpu_run(const job *job) {
@@ -428,7 +428,7 @@ static onepass_status cpu_run(const job *job) {
     int64_t counted = 0;
     OK(choose_instruction_set(&set));
     OK(check_labels(job, 0, threads_for_labels(job), &counted));
-    const bool done_before = job->skip_if_one && upstream_is_one(job);
+    const bool done_before = job->skip_if_one && upstream_is_expected(job);
     if (done_before)
         return ONEPASS_OK;
     if (job->over_weights) {

@@ -10,7 +10,7 @@ ALWAYS_INLINE double element_of(const view *view, int64_t row, double otherwise)
 
 ALWAYS_INLINE real upstream_of(const job *job, int64_t row) {
     if (!job->upstream.data)
-        return 1;
+        return (real)job->expected_upstream;
     return (real)(job->reduction == ONEPASS_NONE ? element_of(&job->upstream, row, 1)
                                                  : load_scalar(job->upstream.data, job->upstream.dtype));
 }

@@ -146,9 +146,10 @@ static void plan_simple_shape(const job *job, int32_t multiprocessors, cuda_laun
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
     const bool by_warps = variant == variant_rows_simple_forward || variant == variant_rows_simple_single;
     const int64_t warps = by_warps ? CUDA_VALUES_WARPS : launch->parameter.row.tiles;
+    const int64_t waves = job->skip_if_one ? 1 : CUDA_SIMPLE_WAVES;
     const int64_t resident = variant == variant_rows_simple_forward ? CUDA_SIMPLE_BLOCKS
                              : variant == variant_rows_simple_wide  ? CUDA_WIDE_WARPS / warps
-                                                                    : CUDA_SIMPLE_WARPS_BOTH / warps;
+                                                                    : waves * CUDA_SIMPLE_WARPS_BOTH / warps;
     const int64_t needed = by_warps ? (job->count + warps - 1) / warps : job->count;
     launch->blocks = (uint32_t)(forced ? (needed + forced - 1) / forced : least(needed, resident * multiprocessors));
     launch->threads = (uint32_t)(warps * WARP);

@@ -153,13 +153,10 @@ static bool is_short_for_warps(int64_t stride) {
     return is_short(stride) && is_short(stride * WARP);
 }
 
-/* Rows of floats, or of bf16, that are found by one stride and have no more than labels. Floats and gradients of
- * several tiles keep the memory busy in any case: 4096 took 1 to 2 % longer on an H200. */
-static bool is_bare(const job *job, int64_t tiles) {
+/* Rows of floats, or of bf16, that are found by one stride and have no more than labels. */
+static bool is_bare(const job *job) {
     const view *input = &job->operand[0], *gradient = &job->gradient[0];
-    const bool has_type = input->dtype == ONEPASS_BF16 ||
-                          (input->dtype == ONEPASS_F32 && (!gradient->data || tiles == 1 || tiles > CUDA_MOST_WARPS));
-    return has_type && input->ndim == 1 && has_only_labels(job) &&
+    return (input->dtype == ONEPASS_BF16 || input->dtype == ONEPASS_F32) && input->ndim == 1 && has_only_labels(job) &&
            (!gradient->data || (gradient->ndim == 1 && gradient->dtype == input->dtype));
 }
 
@@ -204,7 +201,7 @@ cuda_variant onepass_cuda_row_variant(const job *job, bool *in_one_piece) {
         return !vectors ? variant_rows_loose_shared : weighs ? variant_rows_weighed_shared : variant_rows_shared;
     if (backward)
         return !vectors ? variant_rows_loose_backward : weighs ? variant_rows_weighed_backward : variant_rows_backward;
-    if (whole && vectors && !weighs && tiles <= (gradient ? CUDA_WIDE_WARPS : 1) && is_bare(job, tiles))
+    if (whole && vectors && !weighs && tiles <= (gradient ? CUDA_WIDE_WARPS : 1) && is_bare(job))
         return simple_variant(job, tiles);
     if (gradient && tiles <= CUDA_MOST_WARPS)
         return !vectors     ? variant_rows_loose_both

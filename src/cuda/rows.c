@@ -119,6 +119,7 @@ static void plan_row(const job *job, cuda_row *row) {
     row->ignore_index = rows->ignore_index;
     row->reduction = (uint8_t)job->reduction;
     row->skip_if_one = job->skip_if_one;
+    row->expected_upstream = job->expected_upstream;
     row->reads_state = rows->reads_state;
     row->over_weights = job->over_weights;
     row->over_elements = job->over_elements;
@@ -288,6 +289,7 @@ static void plan_divided_by(const job *job, cuda_launch *launch) {
         .total = {.value = job->divided_by.data, .number = job->divisor, .dtype = (uint8_t)job->divided_by.dtype},
         .upstream = job->upstream.data,
         .upstream_dtype = job->upstream.dtype,
+        .expected_upstream = job->expected_upstream,
         .in_double = job->compute == ONEPASS_F64,
         .skip_if_one = job->skip_if_one,
         .over_weights = job->over_weights};

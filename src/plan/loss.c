@@ -4,6 +4,8 @@
 #include "plan/plan.h"
 #include "plan/tensors.h"
 
+#include <math.h>
+
 /* An absent tensor spans nothing. The rest of it is never looked at, and zeroing all of it took a tenth of a small
  * call. */
 static void forget_absent(tensors *all) {
@@ -106,6 +108,7 @@ static onepass_status check_row_fields(const onepass_call *call, const job *job)
                        : call->all_classes                         ? "all_classes"
                        : call->tile_sums                           ? "tile_sums"
                        : call->label_logit                         ? "label_logit"
+                       : call->expected_upstream != 0              ? "expected_upstream"
                                                                    : NULL;
     if (name)
         FAIL_ARGUMENT("%s is set, but %s is no loss over rows; expected 0 or null", name, call->loss);
@@ -217,6 +220,9 @@ onepass_status onepass_plan(const onepass_call *call, job *job) {
     OK(plan_divisor_tensors(call, &all, job));
     OK(check_overlaps(&all, job));
     OK(check_skip_if_one(call, job));
+    if (!isfinite(call->expected_upstream))
+        FAIL_ARGUMENT("expected_upstream is %g; expected a finite number", call->expected_upstream);
+    job->expected_upstream = call->expected_upstream != 0 ? call->expected_upstream : 1;
     job->skip_if_one = call->flags & ONEPASS_SKIP_IF_UPSTREAM_IS_ONE;
     job->first = 0;
     job->count = all.common.count;

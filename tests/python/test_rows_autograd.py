@@ -38,7 +38,7 @@ def gradient(input, target, upstream=1.0, **given):
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_route_has_the_same_bits(monkeypatch, shape, dtype, kind, device):
-    """With the value, or in backward of the rows' state; for an upstream gradient of 1, and for others."""
+    """With the value, for the upstream gradient that comes or for another, or in backward of the rows' state."""
     input = logits_of(shape, dtype, device)
     target = labels_of(shape, device=device, ignore_index=-100) if kind == "labels" else \
         probabilities_of(shape, dtype, device)
@@ -46,10 +46,10 @@ def test_every_route_has_the_same_bits(monkeypatch, shape, dtype, kind, device):
     for upstream in (1.0, 0.3, 65536.0):
         for given in ({}, {"weight": weight, "label_smoothing": 0.1}, {"reduction": "sum", "z_loss": 0.01}):
             found = []
-            for expects in (True, False):
-                monkeypatch.setattr(_upstream_habit, "expects_one", lambda kind: expects)
+            for expected in (1.0, upstream, 0.3, None):
+                monkeypatch.setattr(_upstream_habit, "expected", lambda kind: expected)
                 found.append(gradient(input, target, upstream, **given))
-            assert_same_bits(*found, f"{upstream} {given}")
+                assert_same_bits(found[0], found[-1], f"{upstream} {expected} {given}")
         if kind == "labels":  # what goes to rows of a sum goes to the rows themselves
             assert_same_bits(gradient(input, target, upstream, reduction="none"),
                              gradient(input, target, upstream, reduction="sum"))
@@ -111,21 +111,22 @@ def test_what_was_kept_goes_with_the_graph():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 def test_a_scaled_loss_is_remembered(monkeypatch, dtype, device):
-    """After a step whose upstream gradient was not 1 the gradient is left to backward, and the other way round."""
+    """After a step with another upstream gradient the gradient is left to backward, unless it is 1; after two of them
+    it is computed for that one."""
     input, target = logits_of((64, 1200), dtype, device), labels_of((64, 1200), device=device)
-    with_gradient = []
+    asked = []
     from onepass import _rows
 
     native = _rows._torch_rows
-    monkeypatch.setattr(_rows, "_torch_rows", lambda *arguments: (with_gradient.append(arguments[-1] & 1),
-                                                                  native(*arguments))[1])
-    for upstream in (1.0, 0.3, 0.3, 1.0, 1.0):
+    monkeypatch.setattr(_rows, "_torch_rows", lambda *arguments: (
+        asked.append((arguments[12:] or (1.0,))[0] if arguments[11] & 1 else None), native(*arguments))[1])
+    for upstream in (1.0, 0.25, 0.25, 0.25, 1.0, 1.0, float("nan"), float("nan"), 1.0):
         gradient(input, target, upstream)
         if device == "cuda":
             torch.cuda.synchronize()  # for the test alone
-    assert with_gradient == [1 if dtype is torch.float32 else 0, 1, 0, 0, 1]
+    assert asked == [1.0 if dtype is torch.float32 else None, 1.0, None, 0.25, 0.25, 1.0, 1.0, None, None]
     gradient(input, target, 1.0, reduction="sum")  # which is another place in a program
-    assert with_gradient[-1] == (dtype is torch.float32)
+    assert asked[-1] == (1.0 if dtype is torch.float32 else None)
 
 
 def test_an_old_habit_is_looked_at_now_and_then(monkeypatch):
@@ -133,9 +134,9 @@ def test_an_old_habit_is_looked_at_now_and_then(monkeypatch):
     input, target, looks = logits_of((64, 1200)), labels_of((64, 1200)), []
     for upstream in [1.0] * 20 + [0.3] * 4:
         gradient(input, target, upstream)
-        (seen, _), = _upstream_habit._seen.values()
-        looks.append(seen._version)
-    assert seen.item() == pytest.approx(0.3)
+        seen, = _upstream_habit._seen.values()
+        looks.append(seen.last._version)
+    assert seen.last.item() == pytest.approx(0.3)
     assert [after - before for before, after in zip([0] + looks, looks)] == [1] * 8 + [0, 0, 0, 1] * 4
 
 

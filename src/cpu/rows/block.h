@@ -228,7 +228,7 @@ static void read_factors(const rows *rows, group *group) {
     const job *job = rows->job;
     EACH_ROW_ASIDE(group->class_weight[r] = 1; group->weight[r] = 1; group->upstream[r] = 1)
     group->has_upstream = false;
-    if (!job->operand[2].data && !job->weight.data && !job->upstream.data)
+    if (!job->operand[2].data && !job->weight.data && !job->upstream.data && job->expected_upstream == 1)
         return;
     for (int r = 0; r < group->count; r++) {
         if (!group->takes_part[r])

@@ -198,13 +198,6 @@ ALWAYS_INLINE row describe_few(const cuda_row *job, int64_t index, int64_t label
     return row;
 }
 
-/* What simple rows have in common. */
-ALWAYS_INLINE real upstream_of_all(const cuda_row *job) {
-    return job->simple && job->data[CUDA_ROW_UPSTREAM]
-               ? (real)load_scalar(job->data[CUDA_ROW_UPSTREAM], job->dtype[CUDA_ROW_UPSTREAM])
-               : 1;
-}
-
 /* ----------------------------------------------------------- a tile of rows -- */
 
 /* What a thread adds up: its lane of a tile of rows, whose lines come one after the other, and how many take part. */

@@ -76,6 +76,12 @@ ALWAYS_INLINE double row_number(const cuda_row *job, int which, int64_t row, dou
     return job->data[which] ? load_scalar(row_address(job, which, row), job->dtype[which]) : otherwise;
 }
 
+/* That of a mean or a sum. */
+ALWAYS_INLINE real upstream_of_all(const cuda_row *job) {
+    return job->data[CUDA_ROW_UPSTREAM] ? (real)load_scalar(job->data[CUDA_ROW_UPSTREAM], job->dtype[CUDA_ROW_UPSTREAM])
+                                        : (real)job->expected_upstream;
+}
+
 ALWAYS_INLINE int part_of_label(const cuda_row *job, int64_t label) {
     if (label == job->ignore_index)
         return ROW_IGNORED;
@@ -126,11 +132,8 @@ template <row_kind kind> ALWAYS_INLINE row describe_row_here(const cuda_row *job
     row.target = kind == ROW_PROBABILITIES ? row_offset(job, CUDA_ROW_TARGET, index) : 0;
     row.weight = row_number(job, CUDA_ROW_WEIGHT, index, 1);
     row.class_weight = 1;
-    row.upstream = 1;
-    if (job->data[CUDA_ROW_UPSTREAM]) {
-        const int64_t at = job->reduction == ONEPASS_NONE ? index : 0;
-        row.upstream = (real)load_scalar(row_address(job, CUDA_ROW_UPSTREAM, at), job->dtype[CUDA_ROW_UPSTREAM]);
-    }
+    row.upstream =
+        (real)row_number(job, CUDA_ROW_UPSTREAM, job->reduction == ONEPASS_NONE ? index : 0, job->expected_upstream);
     if (kind != ROW_PROBABILITIES && row.part == ROW_COUNTS)
         row.class_weight = row_class_weight(job, row.label);
     return row;
@@ -285,9 +288,9 @@ ALWAYS_INLINE bool is_finite(real x) {
     return x - x == 0;
 }
 
-/* Nothing is to be done where the upstream gradient is 1. */
+/* Nothing is to be done where the upstream gradient is what was expected. */
 ALWAYS_INLINE bool is_done_before(const cuda_row *job) {
-    return job->skip_if_one && (real)load_scalar(job->data[CUDA_ROW_UPSTREAM], job->dtype[CUDA_ROW_UPSTREAM]) == 1;
+    return job->skip_if_one && upstream_of_all(job) == (real)job->expected_upstream;
 }
 
 #endif

@@ -79,9 +79,7 @@ typedef struct simple_factor {
 } simple_factor;
 
 ALWAYS_INLINE simple_factor simple_factor_of(const cuda_row *job) {
-    simple_factor factor = {per_divisor_of(job) * job->softmax.scale.per_temperature, 1};
-    if (job->data[CUDA_ROW_UPSTREAM])
-        factor.upstream = (real)load_scalar(job->data[CUDA_ROW_UPSTREAM], job->dtype[CUDA_ROW_UPSTREAM]);
+    const simple_factor factor = {per_divisor_of(job) * job->softmax.scale.per_temperature, upstream_of_all(job)};
     return factor;
 }
 

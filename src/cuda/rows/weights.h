@@ -79,8 +79,8 @@ ALWAYS_INLINE void run_row_count(const cuda_row *job) {
 /* What a mean was divided by, for the caller. */
 ALWAYS_INLINE void run_divided_by(const cuda_divided_by *job) {
     if (job->skip_if_one) {
-        const double upstream = load_scalar(job->upstream, job->upstream_dtype);
-        if (job->in_double ? upstream == 1 : (float)upstream == 1)
+        const double upstream = load_scalar(job->upstream, job->upstream_dtype), expected = job->expected_upstream;
+        if (job->in_double ? upstream == expected : (float)upstream == (float)expected)
             return;
     }
     const char *workspace = (const char *)job->total.workspace;
