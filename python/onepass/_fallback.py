@@ -42,7 +42,8 @@ def loss(name, input, target, third, parameters, reduction, weight=None, mask=No
     With weights_once a mean is divided by the sum of the weights as they came, and not as they were broadcast. Operands
     as_they_are are PyTorch's to judge, as integers are: neither broadcast nor of one type.
     """
-    if contract_of(name).sizes != WARN and not (input.is_floating_point() and target.is_floating_point()):
+    if contract_of(name).sizes != WARN and not (input.is_floating_point() and target.is_floating_point()) or \
+            name == "l1" and torch.bool in (input.dtype, target.dtype):  # which PyTorch does not subtract
         as_they_are = True
     by_own = by_pytorch if name in TORCH_NAMES and (as_they_are or name not in _BY_FORMULA) else None
     operands = input, target, third
@@ -153,6 +154,13 @@ def can_weigh(name, function, given):
     return function in _TAKES_WEIGHT and (contract_of(name).free_weight or not given.broadcast_weight)
 
 
+def is_own_weight(name, given):
+    """Whether the weight is complex or sparse: PyTorch's function, if it takes one, computes that or refuses it."""
+    weight = given.weight
+    return weight is not None and (weight.is_complex() or weight.layout is not torch.strided) and \
+        name in TORCH_NAMES and can_weigh(name, TORCH_NAMES[name].function, given)
+
+
 def gradients(name, operands, parameters, reduction, weight, mask, upstream, needed, create_graph):
     """The gradients for the operands that need one, by PyTorch; None for the others."""
     return differentiated(lambda *own: loss(name, *own, parameters, reduction, weight, mask), operands, upstream,
@@ -160,13 +168,13 @@ def gradients(name, operands, parameters, reduction, weight, mask, upstream, nee
 
 
 def differentiated(loss, operands, upstream, needed, create_graph):
-    """The gradients of a function of operands, for those that need one; None for the others."""
+    """The gradients of a function of operands, for those that need one; None for the others. Each is of a view of its
+    operand, since that may be computed from another, or be the same: the caller's graph adds up such paths."""
     with torch.enable_grad():
-        if not create_graph:
-            operands = [None if operand is None else operand.detach().requires_grad_(need)
-                        for operand, need in zip(operands, needed)]
-        leaves = [operand for operand, need in zip(operands, needed) if need]
-        value = loss(*operands)
+        own = [None if operand is None else operand.view_as(operand) if create_graph
+               else operand.detach().requires_grad_(need) for operand, need in zip(operands, needed)]
+        value = loss(*own)
+        leaves = [operand for operand, need in zip(own, needed) if need]
         found = iter(torch.autograd.grad(value, leaves, upstream.to(value.dtype), create_graph=create_graph,
                                          allow_unused=True, materialize_grads=True))
     return [next(found) if need else None for need in needed]
