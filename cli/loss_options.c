@@ -209,10 +209,9 @@ static bool is_called(const char *given, const char *name) {
 }
 
 /* A parameter or an operand of another loss is the likeliest mistake. */
-static int complain_of_unknown(const onepass_loss_info *loss, const char *option) {
+static int complain_of_unknown(const onepass_loss_info *loss, const char *given) {
     const onepass_loss_info *other;
-    char operands[OPERANDS_TEXT], given[4096];
-    write_printable(given, sizeof given, option);
+    char operands[OPERANDS_TEXT];
     if (has_classes(loss) && is_called(given, options_list[LOG_SUM_EXP_FILE].name))
         return complain(WRONG, "%s: %s has no sum of exponentials (onepass %s --help lists the options)", given,
                         loss->name, loss->name);

@@ -62,21 +62,20 @@ static void plain_word(const char *given, char word[LONGEST_NAME + 2]) {
 static int complain_of_command(const char *name) {
     const onepass_loss_info *loss;
     const char *nearest = NULL;
-    char word[LONGEST_NAME + 2], given[4096];
+    char word[LONGEST_NAME + 2];
     int least = 3; /* further off is another word */
     plain_word(name, word);
-    write_printable(given, sizeof given, name);
     for (int32_t i = 0; (loss = any_loss_at(i)) != NULL; i++)
         compare(word, loss->name, &nearest, &least);
     for (int i = 0; i < COMMANDS; i++)
         compare(word, commands[i].name, &nearest, &least);
-    if (given[0] == '-')
+    if (name[0] == '-')
         return complain(WRONG, "%s: there is no such option here; expected a loss or a command first (onepass --help)",
-                        given);
+                        name);
     if (nearest)
-        return complain(WRONG, "\"%s\" is neither a loss nor a command; did you mean \"%s\"?", given, nearest);
+        return complain(WRONG, "\"%s\" is neither a loss nor a command; did you mean \"%s\"?", name, nearest);
     return complain(WRONG, "\"%s\" is neither a loss (onepass list names them) nor a command (list, info, merge)",
-                    given);
+                    name);
 }
 
 int main(int argc, char **argv) {
@@ -93,6 +92,8 @@ int main(int argc, char **argv) {
         return close_output();
     }
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+        if (argc > 2)
+            return complain(WRONG, "%s: onepass %s takes nothing else", argv[2], name);
         printf("onepass %s\n", onepass_version_text());
         return close_output();
     }

@@ -9,13 +9,21 @@
 #include <unistd.h>
 
 int complain(int status, const char *format, ...) {
+    char text[1 << 14]; /* for the names of a few files */
     va_list arguments;
     va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
     progress_wipe();
     fputs("onepass: ", stderr);
-    vfprintf(stderr, format, arguments);
+    for (const char *at = text; *at; at++) {
+        const unsigned char byte = (unsigned char)*at;
+        if (byte < ' ' || byte == 0x7f) /* names may have any, and a terminal would obey */
+            fprintf(stderr, "\\x%02x", byte);
+        else
+            fputc(byte, stderr);
+    }
     fputc('\n', stderr);
-    va_end(arguments);
     return status;
 }
 
@@ -41,15 +49,6 @@ int close_output(void) {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return RIGHT;
     return complain(FAILED, "standard output: %s", errno ? strerror(errno) : "could not be written");
-}
-
-void write_printable(char *text, size_t size, const char *from) {
-    size_t used = 0;
-    for (; from[used] && used + 1 < size; used++) {
-        const unsigned char byte = (unsigned char)from[used];
-        text[used] = (char)(byte < ' ' || byte == 0x7f ? '?' : byte);
-    }
-    text[used] = '\0';
 }
 
 enum {

@@ -14,7 +14,7 @@ enum {
     WRONG = 2   /* the command or a file */
 };
 
-/* Writes "onepass: ..." and a line's end to standard error, and returns the status. */
+/* Writes "onepass: ..." and a line's end to standard error, control characters as in \x1b, and returns the status. */
 int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* complain() about the library's last refusal. */
@@ -35,10 +35,6 @@ int merge_command(int argc, char **argv);
 void print_usage(bool to_error);
 void print_help(void);
 void print_loss_help(const onepass_loss_info *loss);
-
-/* Text as a terminal may show it: a question mark in the place of each byte that would move its cursor. Cut short where
- * it does not fit. */
-void write_printable(char *text, size_t size, const char *from);
 
 /* Writes text that begins at this column of a line, and goes on there on the next lines where it is too long for one.
  * Without the last line's end. */

@@ -250,7 +250,14 @@ def test_names_that_are_long_or_odd(pair):
     for name in ("x" * 5000, "a/" * 3000, "no\nsuch\nfile.npy", "%s%n%d.npy", "\x1b[31mred.npy"):
         result = pair.run("mse", name, "t.npy")
         assert result.status == 2 and result.out == "" and result.err.startswith("onepass: "), result
-        assert result.err.count("\n") <= 1 + name.count("\n")
+        assert result.err[:-1].isprintable() and result.err[-1] == "\n", result
+    pair.refuse("mse", "\x1b[31m\n.npy", "t.npy", says="onepass: \\x1b[31m\\x0a.npy: ")
+
+
+def test_a_version_takes_nothing_else(pair):
+    for option in ("--version", "-V"):
+        assert pair.run(option).status == 0
+        pair.refuse(option, "x", says=f"onepass: x: onepass {option} takes nothing else")
 
 
 # ------------------------------------------------------------ safetensors --
