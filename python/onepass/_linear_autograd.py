@@ -11,7 +11,7 @@ from ._contract import MEAN, NONE
 from ._fallback import differentiated
 from ._linear_chunks import PLAIN, SAME_LABEL, Operands, finished
 from ._row_request import Tensors
-from ._torch_state import is_any_autocast, is_in_single, is_plain_here
+from ._torch_state import is_any_autocast, is_batch, is_in_single, is_plain_here
 
 _FAR = {torch.float16: -3e4}  # what stands for a row compared with itself; elsewhere:
 _FARTHEST = -1e30
@@ -53,7 +53,7 @@ class LinearRowLoss(torch.autograd.Function):
         operands = Operands(*operands, divisor)
         needed = ctx.needs_input_grad[3:6]
         kept = ctx.__dict__.pop("kept", None)  # in one step, should two threads run backward at once
-        if torch.is_grad_enabled() or not is_plain_here():
+        if torch.is_grad_enabled() or not is_plain_here() or is_batch(upstream):
             return None, None, None, *by_composition(ctx, operands, upstream, needed), None, None, None
         types = [None if x is None else x.dtype for x in operands[:3]]
         if kept is None:

@@ -9,10 +9,11 @@ import torch
 
 from . import _native, _rows_fallback
 from ._contract import NONE
+from ._fallback import differentiated
 from ._row_cuts import cuts
 from ._row_request import LSE, NUMBERS, WITH_PROBABILITIES, are_plain, parameters_of
 from ._torch_checks import are_numbers
-from ._torch_state import is_compiling, is_plain_here
+from ._torch_state import is_batch, is_compiling, is_plain_here
 
 #: Elements that are taken at a time: on a CPU they stay in its cache, and a GPU has enough to do for a launch.
 AT_ONCE = {"cpu": 2**18, "cuda": 2**24}
@@ -42,11 +43,10 @@ class Entropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx, upstream):
         logits, ignored, found, sums = ctx.saved_tensors
-        if torch.is_grad_enabled():  # the gradient will be differentiated: in operations that can be
-            with torch.enable_grad():
-                again = _rows_fallback.entropy(logits, ignored, *ctx.given)
-                gradient, = torch.autograd.grad(again, logits, upstream, create_graph=True)
-            return gradient, None, None, None
+        if torch.is_grad_enabled() or is_batch(upstream):  # in operations that can be differentiated, and taken together
+            found = differentiated(lambda own: _rows_fallback.entropy(own, ignored, *ctx.given), (logits,), upstream,
+                                   (True,), create_graph=torch.is_grad_enabled())
+            return *found, None, None, None
         gradient = torch.empty_like(logits)
         for piece in pieces(logits):
             slopes = slopes_of(logits[piece], found[piece], sums[piece], *ctx.given)

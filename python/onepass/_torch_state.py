@@ -26,6 +26,15 @@ def is_transformed(tensor):
     return forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None
 
 
+def is_batch(tensor):
+    """Whether it stands for the several upstream gradients of is_grads_batched, whose memory cannot be asked for."""
+    try:
+        tensor.data_ptr()
+    except RuntimeError:
+        return True
+    return False
+
+
 def is_in_single(device_type):
     """Whether autocast asks for float32 on this kind of device."""
     if not is_any_autocast():

@@ -616,3 +616,19 @@ def test_the_module_is_pytorchs():
     assert repr(mine) == repr(peer)
     x, target = torch.randn(5, 6), torch.randint(9, (5,))
     torch.testing.assert_close(mine(x, target), peer(x, target))
+
+
+@pytest.mark.parametrize("loss", [
+    lambda x, y: onepass.linear_cross_entropy(x, x, y),
+    lambda x, y: onepass.linear_cross_entropy(x, x, y, reduction="none"),
+    lambda x, y: onepass.linear_log_prob(x, x, y),
+    lambda x, y: onepass.nt_xent_loss(x, x.flip(0), reduction="none"),
+    lambda x, y: onepass.supcon_loss(x, y),
+    lambda x, y: onepass.log_prob(x, y, return_entropy=True)[1],
+])
+def test_many_upstream_gradients_at_once(loss):
+    """is_grads_batched and jacobian(vectorize=True): backward is asked for several gradients together."""
+    x = torch.randn(6, 6, dtype=torch.float64)
+    wanted, got = (torch.autograd.functional.jacobian(lambda x: loss(x, torch.arange(6) // 2), x, vectorize=together)
+                   for together in (False, True))
+    torch.testing.assert_close(got, wanted)
