@@ -6,7 +6,7 @@ from . import functional, margins, vectors
 from ._torch_names import ROW_NAMES, TORCH_NAMES, VECTOR_NAMES
 
 _NAMES = sorted({name.function for name in TORCH_NAMES.values()} | ROW_NAMES | VECTOR_NAMES)
-_originals = {}
+_originals, _replacements = {}, {}
 _patches = 0
 
 
@@ -35,15 +35,16 @@ class Patch:
         _patches += 1
         if _patches == 1:
             _originals.update({name: getattr(F, name) for name in (*_NAMES, "handle_torch_function")})
-            replacements = {name: replacement_of(_originals[name], ours_of(name), name in ROW_NAMES | VECTOR_NAMES)
-                            for name in _NAMES}
-            known = {replacements[name]: _originals[name] for name in _NAMES}
-            replacements["handle_torch_function"] = handler_of_originals(_originals["handle_torch_function"], known)
-            for name, replacement in replacements.items():
+            _replacements.update({name: replacement_of(_originals[name], ours_of(name),
+                                                       name in ROW_NAMES | VECTOR_NAMES) for name in _NAMES})
+            known = {_replacements[name]: _originals[name] for name in _NAMES}
+            _replacements["handle_torch_function"] = handler_of_originals(_originals["handle_torch_function"], known)
+            for name, replacement in _replacements.items():
                 setattr(F, name, replacement)
 
     def undo(self):
-        """PyTorch's own functions again, unless another patch is in force. A second undo does nothing."""
+        """PyTorch's own functions again, unless another patch is in force. What somebody else has put in the place of
+        one of ours meanwhile stays there. A second undo does nothing."""
         global _patches
         import torch.nn.functional as F
 
@@ -53,7 +54,8 @@ class Patch:
         _patches -= 1
         if _patches == 0:
             for name, original in _originals.items():
-                setattr(F, name, original)
+                if getattr(F, name) is _replacements[name]:
+                    setattr(F, name, original)
 
     def __enter__(self):
         return self

@@ -216,3 +216,17 @@ def test_training_with_it_is_training_without_it():
     with onepass.patch_torch():
         patched = train()
     torch.testing.assert_close(patched, plain, rtol=1e-12, atol=1e-14)
+
+
+def test_what_somebody_else_put_there_stays():
+    original, other = F.mse_loss, lambda *operands: "other"
+    patch = onepass.patch_torch()
+    try:
+        F.mse_loss = other
+        patch.undo()
+        assert F.mse_loss is other
+        with onepass.patch_torch():
+            assert F.mse_loss is not other
+        assert F.mse_loss is other and F.l1_loss.__module__ == "torch.nn.functional"
+    finally:
+        F.mse_loss = original
