@@ -39,7 +39,7 @@ def checked_loss(name, input, target, parameters, reduction, given):
     """The same with every check that PyTorch makes, in its order."""
     if parameters and not is_compiling():
         parameters = checked_parameters(name, parameters)
-    if not are_all_tensors(name, input, target, given):
+    if not are_all_tensors(name, input, target, given) or _fallback.is_own_weight(name, given):
         check_kinds(name, input, target, given)
         return _fallback.answer(name, input, target, parameters, reduction, given)
     contract = _contract.contract_of(name)

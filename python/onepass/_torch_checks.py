@@ -188,6 +188,8 @@ def checked_shape(name, contract, tensors, broadcast_weight):
 
 
 def check_reach(called, tensor, common):
+    if tensor.layout is not torch.strided:
+        raise TypeError(f"{called} is of {tensor.layout}; expected a dense tensor")
     if not _contract.broadcasts_to(tensor.shape, common):
         raise RuntimeError(f"{called} of size {tuple(tensor.shape)} does not broadcast to that of the loss, "
                            f"{tuple(common)}")

@@ -81,12 +81,16 @@ class TripletMarginWithDistanceLoss(_Loss):
         if margin <= 0:
             raise ValueError(
                 f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead")
-        self.distance_function, self.margin, self.swap = distance_function, margin, swap
+        self.distance_function = PairwiseDistance() if distance_function is None else distance_function
+        self.margin, self.swap = margin, swap
 
     def forward(self, anchor, positive, negative):
-        return vectors.triplet_margin_with_distance_loss(anchor, positive, negative, margin=self.margin,
-                                                         distance_function=self.distance_function, swap=self.swap,
-                                                         reduction=self.reduction)
+        distance = self.distance_function
+        if type(distance) is PairwiseDistance and \
+                (distance.norm, distance.eps, distance.keepdim) == (2.0, 1e-6, False):
+            distance = None  # the usual one, which the library computes with the loss
+        return vectors.triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=distance,
+                                                         margin=self.margin, swap=self.swap, reduction=self.reduction)
 
 
 class MultiMarginLoss(_WeightedLoss):

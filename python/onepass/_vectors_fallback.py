@@ -95,7 +95,7 @@ def multi_margin(scores, target, p, margin):
     """PyTorch's own has no second derivatives. What is not above 0 counts for nothing, and so does NaN."""
     own = target.long().unsqueeze(-1)
     lacking = margin - scores.gather(-1, own) + scores
-    counts = (lacking > 0).scatter(-1, own, False)
+    counts = (lacking > 0) & (torch.arange(scores.shape[-1], device=scores.device) != own)
     return torch.where(counts, lacking, 0).pow(p).sum(-1) / scores.shape[-1]
 
 

@@ -163,7 +163,10 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     if _overridden(input, target, weight, mask) and _enabled():
         return _override(kl_div, input, target, size_average, reduce, reduction, log_target, weight, mask)
     given = Given(None, weight, mask, True, size_average, reduce)
-    return _side(input, target).loss(_kl_div_name(log_target), input, target, (), reduction, given)
+    is_divided = reduction == "batchmean" and (size_average is not None or reduce is not None)
+    reduction = "mean" if is_divided else reduction
+    value = _side(input, target).loss(_kl_div_name(log_target), input, target, (), reduction, given)
+    return value / (input.shape[0] or 1) if is_divided else value  # which PyTorch does whatever those two say
 
 
 def _kl_div_name(log_target=False):
@@ -236,7 +239,7 @@ def softmax_focal_loss(input, target, weight=None, *, alpha=1.0, gamma=2.0, igno
     if _overridden(input, target, weight, row_weight, mask, divisor) and _enabled():
         return _override(softmax_focal_loss, input, target, weight, alpha, gamma, ignore_index, softcap, temperature,
                          reduction, row_weight, mask, divisor, dtype)
-    of_classes = len(getattr(alpha, "shape", ())) > 0
+    of_classes = not isinstance(alpha, _NUMBERS) and len(getattr(alpha, "shape", ())) > 0
     if of_classes:
         if weight is not None:
             raise ValueError("alpha has a number for each class, as weight has; expected one of them")
@@ -400,7 +403,9 @@ def _side(input, target, called="input and target"):
 
         return _numpy
     names = " and ".join(type(operand).__name__ for operand in (input, target))
-    raise TypeError(f"{called} are {names}; expected two PyTorch tensors or two NumPy arrays")
+    is_number = numpy is not None and (isinstance(input, numpy.generic) or isinstance(target, numpy.generic))
+    hint = ", which numpy.asarray makes of NumPy's numbers" if is_number else ""
+    raise TypeError(f"{called} are {names}; expected two PyTorch tensors or two NumPy arrays{hint}")
 
 
 _rows = None  # the same for losses over rows

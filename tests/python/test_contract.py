@@ -370,3 +370,14 @@ def test_work_goes_to_the_current_stream(loss):
         got = ours(loss, late, t)
     stream.synchronize()
     assert got == wanted
+
+
+@pytest.mark.filterwarnings("ignore:size_average and reduce args")
+@pytest.mark.parametrize("given", [{"size_average": True}, {"size_average": False}, {"reduce": False}], ids=str)
+def test_a_batchmean_of_kl_div_beside_deprecated_arguments(given):
+    """PyTorch divides by the batch whatever those say."""
+    p, t = torch.randn(3, 4), torch.rand(3, 4)
+    wanted = F.kl_div(p, t, reduction="batchmean", **given)
+    torch.testing.assert_close(onepass.kl_div(p, t, reduction="batchmean", **given), wanted)
+    got = onepass.kl_div(p.numpy(), t.numpy(), reduction="batchmean", **given)
+    torch.testing.assert_close(torch.as_tensor(got), wanted)

@@ -497,3 +497,18 @@ def test_they_are_compiled():
     operands = torch.randn(3, 4), long(0, 3, 1), torch.rand(3, 4)
     for one, other in zip(torch.compile(many, fullgraph=True, backend="aot_eager")(*operands), many(*operands)):
         assert_near_pytorch(one, other)
+
+
+def test_a_trace_of_a_class_for_each_row():
+    x, y = torch.randn(4, 5), torch.tensor([0, 4, 2, 1])
+    traced = torch.jit.trace(lambda x, y: onepass.multi_margin_loss(x, y), (x, y), check_trace=False)
+    torch.testing.assert_close(traced(-x, 4 - y), torch.nn.functional.multi_margin_loss(-x, 4 - y))
+
+
+def test_a_distance_function_is_shown():
+    for distance in (None, torch.nn.CosineSimilarity(), lambda x, y: (x - y).norm(dim=-1)):
+        ours, theirs = (package.TripletMarginWithDistanceLoss(distance_function=distance) for package in
+                        (onepass.nn, torch.nn))
+        assert repr(ours) == repr(theirs)
+        x = torch.randn(3, 4, 5)
+        torch.testing.assert_close(ours(*x), theirs(*x))

@@ -116,3 +116,31 @@ def test_causal_lm_loss():
     with pytest.raises(ValueError, match=re.escape("vocab_size is 8 beside logits of size (4, 3); expected the size of "
                                                    "their last dimension")):
         call(Z, LABELS, 8)
+
+
+@pytest.mark.parametrize("name", ["binary_cross_entropy", "binary_cross_entropy_with_logits"])
+def test_a_complex_weight(name):
+    with pytest.raises(RuntimeError, match="result type Complex"):
+        getattr(onepass, name)(torch.full((2, 3), 0.5), torch.ones(2, 3), weight=torch.tensor(1 + 5j))
+
+
+def test_truths_that_are_subtracted():
+    with pytest.raises(RuntimeError, match="Subtraction.*bool"):
+        onepass.l1_loss(torch.tensor([True, False]), torch.ones(2))
+
+
+def test_sparse_weights_and_masks():
+    x, sparse = torch.rand(2, 3), torch.eye(2, 3).to_sparse()
+    for name in ("mse_loss", "binary_cross_entropy_with_logits"):
+        wanted = getattr(torch.nn.functional, name)(x, x / 2, weight=sparse)
+        torch.testing.assert_close(getattr(onepass, name)(x, x / 2, weight=sparse), wanted)
+    for call in (lambda: onepass.mse_loss(x, x, mask=sparse.bool()),
+                 lambda: onepass.cross_entropy(x, x.argmax(1), mask=sparse.bool()[:, 0]),
+                 lambda: onepass.smooth_l1_loss(x, x, weight=sparse)):
+        with pytest.raises(TypeError, match="(weight|mask) is of torch.sparse_coo; expected a dense tensor"):
+            call()
+
+
+def test_numbers_of_numpys():
+    with pytest.raises(TypeError, match="two NumPy arrays, which numpy.asarray makes of NumPy's numbers"):
+        onepass.mse_loss(np.float32(1), np.float32(3))

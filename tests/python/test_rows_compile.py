@@ -147,3 +147,9 @@ def test_an_exported_program_does_not_need_us():
     assert not [node for node in program.graph.nodes if "onepass" in str(node.target)]
     for one, other in zip(program.module()(*operands), Model()(*operands)):
         torch.testing.assert_close(one, other)
+
+
+def test_numbers_of_a_module_that_are_symbols():
+    module, input, target = onepass.nn.SoftmaxFocalLoss(alpha=0.5), logits_of((6, 5)), labels_of((6, 5))
+    compiled = torch.compile(module, fullgraph=True, backend="aot_eager", dynamic=True)
+    assert_same_bits(compiled(input, target), module(input, target))
