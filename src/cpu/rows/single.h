@@ -223,15 +223,28 @@ static void finish_tile(const tile_output *output, real upstream) {
         scatter(&output->gradient, output->element, output->count, output->out);
 }
 
+/* Whether classes that lie side by side were set to 0, of whatever type: by the system's own loop, which need not read
+ * what it overwrites. */
+static bool clear_gradient(const rows *rows, const row *row, int k) {
+    const view *of = &rows->job->gradient[k];
+    if (rows->of->gradient_stride[k] != 1)
+        return false;
+    memset(address_of(of, row->index), 0, (size_t)rows->of->classes * dtype_size(of->dtype));
+    return true;
+}
+
 /* The gradient of every class of a row is one number. */
 static void fill_gradients(const rows *rows, const row *row, real number, real *buffer) {
-    for (int k = 0; k < 2; k++)
-        for (int64_t tile = 0; rows->job->gradient[k].data && tile < tiles_of(rows); tile++) {
+    for (int k = 0; k < 2; k++) {
+        if (!rows->job->gradient[k].data || (number == 0 && clear_gradient(rows, row, k)))
+            continue;
+        for (int64_t tile = 0; tile < tiles_of(rows); tile++) {
             const tile_output output = output_of_tile(rows, row, k, tile, buffer);
             for (int i = 0; i < output.count; i++)
                 output.out[i] = number;
             finish_tile(&output, 1);
         }
+    }
 }
 
 /* The lines of the next tile's gradient, while this one's are computed. */
@@ -410,12 +423,11 @@ static bool pick(const rows *rows, row *row) {
 
 static void write_picked(const rows *rows, const row *row, real *buffer) {
     const view *of = &rows->job->gradient[0];
+    const int64_t offset = row->label * rows->of->gradient_stride[0] * (int64_t)dtype_size(of->dtype);
     const real own = canonical((real)(row->slopes.own * (row->weight * rows->per_divisor)));
     const real scaled = row->upstream != 1 ? canonical(own * row->upstream) : own;
-    const view gradient =
-        classes_of(address_of(of, row->index), of->dtype, rows->of->classes, rows->of->gradient_stride[0]);
     fill_gradients(rows, row, 0, buffer);
-    scatter(&gradient, row->label, 1, &scaled);
+    store_scalar(address_of(of, row->index) + offset, of->dtype, (double)scaled);
 }
 
 /* From a state that was computed before. */
