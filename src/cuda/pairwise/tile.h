@@ -127,6 +127,25 @@ ALWAYS_INLINE uint32_t narrow(bool f16, float x) {
     return f16 ? f16_of_f32(x) : bf16_of_f32(x);
 }
 
+/* Two 16-bit numbers. What Hopper makes of NaN is the largest of signed integers, and the canonical one the largest of
+ * all others. */
+ALWAYS_INLINE uint32_t pack_two(bool f16, real low, real high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ >= 12
+    uint32_t both;
+    if (f16)
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;\n\tmin.s16x2 %0, %0, %3;"
+            : "=&r"(both)
+            : "f"(high), "f"(low), "r"(0x7e007e00));
+    else
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;\n\tmin.s16x2 %0, %0, %3;"
+            : "=&r"(both)
+            : "f"(high), "f"(low), "r"(0x7fc07fc0));
+    return both;
+#else
+    return narrow(f16, low) | narrow(f16, high) << 16;
+#endif
+}
+
 ALWAYS_INLINE uint2 pack_half(bool f16, const real *x) {
     return make_uint2(narrow(f16, x[0]) | narrow(f16, x[1]) << 16, narrow(f16, x[2]) | narrow(f16, x[3]) << 16);
 }

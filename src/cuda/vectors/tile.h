@@ -97,25 +97,6 @@ ALWAYS_INLINE char *tile_in_place(const cuda_vector *job, int which, int64_t row
 #define CANONICAL_FOUR(x) canonical((x)[0]), canonical((x)[1]), canonical((x)[2]), canonical((x)[3])
 
 #if !defined(ONEPASS_REAL_F64)
-/* Two 16-bit numbers. What Hopper makes of NaN is the largest of signed integers, and the canonical one the largest of
- * all others. */
-ALWAYS_INLINE uint32_t pack_two(bool f16, real low, real high) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ >= 12
-    uint32_t both;
-    if (f16)
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;\n\tmin.s16x2 %0, %0, %3;"
-            : "=&r"(both)
-            : "f"(high), "f"(low), "r"(0x7e007e00));
-    else
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;\n\tmin.s16x2 %0, %0, %3;"
-            : "=&r"(both)
-            : "f"(high), "f"(low), "r"(0x7fc07fc0));
-    return both;
-#else
-    return narrow(f16, low) | narrow(f16, high) << 16;
-#endif
-}
-
 /* Slopes of four neighbouring elements, of which NaN gets its canonical bits. */
 ALWAYS_INLINE void write_four(const cuda_vector *job, int which, char *to, const real *x) {
     if (!job->halves) {
