@@ -383,8 +383,11 @@ enum {
 #define CUDA_SHORT_ROWS   2
 #define CUDA_MOST_TURNS   8
 
-/* Numbers that a tile leaves for softmaxes. */
+/* Numbers that a tile leaves for softmaxes; warps that a multiprocessor has registers for where exponentials stay in
+ * them; bytes of shared memory that each of their blocks has of its own, at most. */
 #define CUDA_TILE_SOFTMAXES 7
+#define CUDA_SOFTMAX_WARPS  16
+#define CUDA_SOFTMAX_BYTES  38000
 
 typedef struct cuda_vector {
     cuda_total total;                /* of which the workspace alone is used */
@@ -410,6 +413,7 @@ typedef struct cuda_vector {
     uint8_t has_gradient;
     uint8_t
         halves; /* vectors and gradients are of 16-bit types, and not floats; of those that lie as a kernel likes it */
+    uint8_t is_staged;    /* of short rows with softmaxes: a warp's next tile comes to shared memory */
     uint8_t is_usual;     /* parameters that choose between formulas are as they usually are */
     double per_divisor;   /* one over that of a mean, unless it is what weights sum to; else 1 */
     cuda_softmax softmax; /* of a loss with softmaxes */

@@ -109,11 +109,6 @@ static way way_of(const job *job) {
     return tiles_of(job) <= (has_gradient(job) ? CUDA_MOST_WARPS : 1) && is_in_sixteens(job) ? SHORT : LONG;
 }
 
-/* Warps of a block that has short rows: as few as there are rows for, but four. */
-static int64_t short_warps(const job *job, int64_t warps_of_row) {
-    return job->loss->has_softmaxes || warps_of_row > 4 ? CUDA_MOST_WARPS : 4;
-}
-
 /* Rows that such a warp has at a time: the same bytes of any type. */
 static int64_t rows_of_short_warp(const job *job) {
     return !job->loss->has_softmaxes && layout_of_job(job) == HALVES ? CUDA_SHORT_ROWS : 1;
@@ -121,7 +116,7 @@ static int64_t rows_of_short_warp(const job *job) {
 
 /* Tiles of each vector in shared memory. */
 static int64_t staged_bytes(const loss *loss, int64_t tiles, size_t size) {
-    return loss->has_softmaxes ? 0 : tiles * loss->vectors * ORDER_TILE * (int64_t)size;
+    return tiles * loss->vectors * ORDER_TILE * (int64_t)size;
 }
 
 static int64_t short_bytes(const job *job, int64_t warps) {
@@ -136,6 +131,32 @@ static int64_t value_bytes(const job *job) {
 /* Beside what the kernel has of its own. */
 static bool fits(int64_t bytes, const cuda_limits *limits) {
     return bytes + 1024 <= limits->shared_memory;
+}
+
+/* Whether the next tiles of short rows with softmaxes come to shared memory: where a multiprocessor has room for those
+ * of all warps that it has registers for, in one block or two. */
+static bool all_fit(int64_t bytes, const cuda_limits *limits) {
+    return fits(bytes + 2 * CUDA_SOFTMAX_BYTES, limits);
+}
+
+static bool is_staged(const job *job, const cuda_limits *limits) {
+    return job->loss->has_softmaxes && layout_of_job(job) != ANYHOW && is_in_sixteens(job) &&
+           all_fit(short_bytes(job, CUDA_SOFTMAX_WARPS), limits);
+}
+
+/* Warps of a block that has short rows: as few as there are rows for, but four; with softmaxes alone and the next tiles
+ * on their way, all that a multiprocessor has. */
+static int64_t short_warps(const job *job, int64_t warps_of_row, const cuda_limits *limits) {
+    if (job->loss->sums == 0 && is_staged(job, limits))
+        return CUDA_SOFTMAX_WARPS;
+    return job->loss->has_softmaxes || warps_of_row > 4 ? CUDA_MOST_WARPS : 4;
+}
+
+/* Blocks that have the next rows on their way stay for them; half of them come later, and even out what others have
+ * left. */
+static int64_t short_blocks(const job *job, int64_t blocks, int64_t warps, const cuda_limits *limits) {
+    return is_staged(job, limits) ? least(blocks, 2 * CUDA_SOFTMAX_WARPS / warps * (int64_t)limits->multiprocessors)
+                                  : blocks;
 }
 
 /* Whether the values of rows are the work of a warp each: where there are enough of them for all multiprocessors, of
@@ -157,15 +178,17 @@ static way way_on(const job *job, const cuda_limits *limits) {
         return VALUES;
     if (way != SHORT)
         return way;
-    const int64_t warps = short_warps(job, power_for(tiles_of(job)));
-    return fits(short_bytes(job, warps), limits) ? SHORT : LONG;
+    const int64_t warps = short_warps(job, power_for(tiles_of(job)), limits);
+    return job->loss->has_softmaxes || fits(short_bytes(job, warps), limits) ? SHORT : LONG;
 }
 
 int32_t onepass_cuda_most_shared_memory(const cuda_launch *launch, const cuda_limits *limits) {
-    const int64_t bytes = staged_bytes(launch->loss, CUDA_MOST_WARPS, sizeof(float));
-    const bool is_staged = launch->variant == variant_vectors_short || launch->variant == variant_vectors_values;
-    if (!is_staged || bytes == 0)
+    const int64_t warps = launch->loss->has_softmaxes ? CUDA_SOFTMAX_WARPS : CUDA_MOST_WARPS;
+    const int64_t bytes = staged_bytes(launch->loss, warps, sizeof(float));
+    if (launch->variant != variant_vectors_short && launch->variant != variant_vectors_values)
         return 0;
+    if (launch->loss->has_softmaxes)
+        return all_fit(bytes, limits) ? (int32_t)bytes : 0;
     return (int32_t)(fits(bytes, limits) ? bytes : limits->shared_memory - 1024);
 }
 
@@ -287,6 +310,7 @@ static void plan_parameter(const job *job, way way, const cuda_limits *limits, c
     vector->skip_if_one = job->skip_if_one;
     vector->over_weights = job->over_weights;
     vector->has_gradient = has_gradient(job);
+    vector->is_staged = is_staged(job, limits);
     vector->is_usual = is_usual(job);
     vector->halves = layout_of_job(job) == HALVES;
     vector->per_divisor = job->reduction == ONEPASS_MEAN ? 1 / job->divisor : 1;
@@ -307,6 +331,7 @@ static void plan_launch(const job *job, way way, const cuda_limits *limits, cuda
     const bool goes_through = variant == variant_vectors_any_softmaxes || variant == variant_vectors_any_sums ||
                               variant == variant_vectors_any_slopes;
     const int64_t buffers = job->loss->vectors + job->loss->has_label_lists; /* as vectors/row.h has them */
+    const bool has_tiles = way == SHORT && (!job->loss->has_softmaxes || is_staged(job, limits));
     launch->loss = job->loss;
     launch->variant = variant;
     launch->compute = job->compute;
@@ -314,7 +339,7 @@ static void plan_launch(const job *job, way way, const cuda_limits *limits, cuda
     launch->threads = (uint32_t)(warps * WARP);
     launch->blocks = (uint32_t)blocks;
     launch->shared_memory = goes_through ? (uint32_t)(warps * buffers * ORDER_TILE) * (uint32_t)dtype_size(job->compute)
-                            : way == SHORT  ? (uint32_t)short_bytes(job, warps)
+                            : has_tiles  ? (uint32_t)short_bytes(job, warps)
                             : way == VALUES ? (uint32_t)value_bytes(job)
                                             : 0;
     launch->workspace = workspace_of(job, way);
@@ -394,7 +419,7 @@ static void plan_step(const job *job, step step, const cuda_limits *limits, cuda
 void onepass_cuda_plan_vectors(const job *job, int step, const cuda_limits *limits, cuda_launch *launch) {
     const way way = way_on(job, limits);
     const int64_t chunk = chunk_of(job), turns = turns_of(job, way, limits), warps = CUDA_MOST_WARPS;
-    const int64_t few_warps = short_warps(job, chunk);
+    const int64_t few_warps = short_warps(job, chunk, limits);
     if (way == NARROW)
         plan_launch(job, way, limits, variant_vectors_narrow, warps,
                     blocks_for(job->count, warps * rows_of_narrow_warp(job) * turns), launch);
@@ -403,7 +428,7 @@ void onepass_cuda_plan_vectors(const job *job, int step, const cuda_limits *limi
                     blocks_for(job->count, CUDA_VALUE_WARPS * CUDA_VALUE_TILES / chunk), launch);
     else if (way == SHORT)
         plan_launch(job, way, limits, variant_vectors_short, few_warps,
-                    blocks_for(job->count, few_warps / chunk * turns), launch);
+                    short_blocks(job, blocks_for(job->count, few_warps / chunk * turns), few_warps, limits), launch);
     else
         plan_step(job, step_of(job, step), limits, launch);
 }

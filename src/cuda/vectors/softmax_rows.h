@@ -1,14 +1,16 @@
 /*
  * Rows of losses with softmaxes. Those of a few tiles are gone through at once: a warp has a tile, whose exponentials
- * stay in its registers, and all warps of a row join its tiles, each for itself. Longer ones have two more launches
- * before those of other vector losses, for what tiles leave and for what is known of rows, and come from memory once
- * more for each of the others; with no sums of its own, a loss is done with rows when it knows them.
+ * stay in its registers, and all warps of a row join its tiles, each for itself; the next ones are on their way to
+ * shared memory meanwhile, where there is room. Longer ones have two more launches before those of other vector losses,
+ * for what tiles leave and for what is known of rows, and come from memory once more for each of the others; with no
+ * sums of its own, a loss is done with rows when it knows them.
  */
 #ifndef ONEPASS_CUDA_VECTORS_SOFTMAX_ROWS_H
 #define ONEPASS_CUDA_VECTORS_SOFTMAX_ROWS_H
 
 #include "cuda/vectors/long.h"
 #include "cuda/vectors/softmaxes.h"
+#include "cuda/vectors/staged.h"
 
 /* The larger of two, NaN if one is. */
 ALWAYS_INLINE double wide_larger_or_nan(double a, double b) {
@@ -19,11 +21,13 @@ ALWAYS_INLINE double wide_larger_or_nan(double a, double b) {
 
 /* What the warps of a block tell each other; of tiles in turns, so that nobody waits for those who still read. */
 typedef struct short_softmaxes {
-    lanes_together lanes[CUDA_MOST_WARPS];
-    tile_softmaxes tile[2][CUDA_MOST_WARPS];
-    double node[VECTOR_MOST_SUMS][CUDA_MOST_WARPS];
-    double factor[CUDA_MOST_WARPS][VECTOR_MOST_FACTORS];
+    lanes_together lanes[CUDA_SOFTMAX_WARPS];
+    tile_softmaxes tile[2][CUDA_SOFTMAX_WARPS];
+    double node[VECTOR_MOST_SUMS][CUDA_SOFTMAX_WARPS];
+    double factor[CUDA_SOFTMAX_WARPS][VECTOR_MOST_FACTORS];
+    uint64_t barrier[CUDA_SOFTMAX_WARPS];
 } short_softmaxes;
+static_assert(sizeof(real) != sizeof(float) || sizeof(short_softmaxes) <= CUDA_SOFTMAX_BYTES, "as the plan has it");
 
 /* What a lane of a warp has of its row, when the lanes of a warp join tiles: lane 8 k + i has the k-th vector's part of
  * tile i. */
@@ -88,23 +92,50 @@ ALWAYS_INLINE void finish_short_row(const cuda_vector *job, const double *parame
     finish_vectors<loss>(job, parameter, row, sum, known, shared->factor[first / warps]);
 }
 
-/* `first` is the first of the block's rows. job->chunk, a power of two, is the number of warps that a row has. */
+/* Sends for a warp's tile of a row, if there is such and its logits are wanted. */
 template <typename loss>
-ALWAYS_INLINE void run_softmax_block(const cuda_vector *job, int64_t first, int turn, short_softmaxes *shared) {
+ALWAYS_INLINE void send_logits(const cuda_vector *job, int64_t row, const tile *tile, uint64_t *barrier) {
+    if (!job->is_staged || row >= job->rows || tile->index >= job->tiles || !row_takes_part(job, row))
+        return;
+    expect_tiles<loss>(job, tile, 1, barrier);
+    send_tile<loss>(job, row, tile, barrier);
+}
+
+/* The logits of one that was sent for, the first that was not `waited` for, or that lies where it is. */
+template <typename loss>
+ALWAYS_INLINE void receive_logits(const cuda_vector *job, const vector_tile *own_tile, uint64_t *barrier,
+                                  unsigned *waited, exponentials *e) {
+    if (!job->is_staged) {
+        read_logits<VECTORS_DENSE>(job, own_tile, e);
+        return;
+    }
+    const vector_tile staged = begin_tile<loss, VECTORS_STAGED>(job, own_tile->row, &own_tile->of);
+    wait_for_bytes(barrier, (*waited)++);
+    read_logits<VECTORS_STAGED>(job, &staged, e);
+}
+
+/* `first` is the first of the block's rows, and the next ones are `step` further on. job->chunk, a power of two, is the
+ * number of warps that a row has. */
+template <typename loss>
+ALWAYS_INLINE void run_softmax_block(const cuda_vector *job, int64_t first, int64_t step, int turn, unsigned *waited,
+                                     short_softmaxes *shared) {
     const place_in_block at = here_in_block();
     const int warps = job->chunk, own = at.warp / warps, first_warp = own * warps;
     const int64_t row = first + own;
     const bool leads = at.warp == first_warp;
-    const tile tile = vector_tile_at(job, at.warp % warps, at.thread, NULL);
+    const tile tile =
+        vector_tile_at(job, at.warp % warps, at.thread, vector_buffer<loss, VECTORS_STAGED>(job, at.warp));
     const bool is_there = row < job->rows && tile.index < job->tiles;
     const bool part = is_there && row_takes_part(job, row);
     const vector_tile own_tile = begin_tile<loss, VECTORS_DENSE>(job, row, &tile);
     vector_softmaxes known;
     exponentials e;
     OWN_PARAMETERS(parameter, true);
+    if (part)
+        receive_logits<loss>(job, &own_tile, &shared->barrier[at.warp], waited, &e);
+    send_logits<loss>(job, row + step, &tile, &shared->barrier[at.warp]);
     if (part) {
         tile_softmaxes sums;
-        read_logits<VECTORS_DENSE>(job, &own_tile, &e);
         sum_softmaxes<loss>(job, &tile, &e, shared->lanes[at.warp], &sums);
         if (at.thread == 0)
             shared->tile[turn][at.warp] = sums;
@@ -148,13 +179,19 @@ ALWAYS_INLINE void run_softmax_block(const cuda_vector *job, int64_t first, int 
 
 template <typename loss> ALWAYS_INLINE void run_softmax_short(const cuda_vector *job) {
     __shared__ short_softmaxes shared;
+    const place_in_block at = here_in_block();
+    const int64_t rows = at.warps / job->chunk, step = gridDim.x * rows;
+    const tile tile =
+        vector_tile_at(job, at.warp % job->chunk, at.thread, vector_buffer<loss, VECTORS_STAGED>(job, at.warp));
+    unsigned waited = 0;
     int turn = 0;
     if (is_done_before(job))
         return;
-    const int64_t rows = blockDim.x / ORDER_WARP / job->chunk;
+    prepare_to_wait(&shared.barrier[at.warp], at.thread);
+    send_logits<loss>(job, blockIdx.x * rows + at.warp / job->chunk, &tile, &shared.barrier[at.warp]);
 #pragma unroll 1
-    for (int64_t first = blockIdx.x * rows; first < job->rows; first += gridDim.x * rows, turn ^= 1)
-        run_softmax_block<loss>(job, first, turn, &shared);
+    for (int64_t first = blockIdx.x * rows; first < job->rows; first += step, turn ^= 1)
+        run_softmax_block<loss>(job, first, step, turn, &waited, &shared);
 }
 
 /* ------------------------------------------------------------- longer rows -- */
