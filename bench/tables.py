@@ -105,6 +105,16 @@ def cpu():
     return table(["work", "compared with", "goal", "Xeon", "Neoverse N1"], rows, labels=3)
 
 
+def cpu_cached():
+    """From the second-level cache to memory, on two cores."""
+    works = [(power, mode, called, peer) for power in (16, 20, 26) for mode, called, peer in (
+        ("forward", "forward", "plain loop"), ("both", "forward and gradient", "plain loop, gradient alone"))]
+    rows = [[f"2^{power}", called, threads or "two threads"] + [", ".join(cpu_cells(
+        machine, peer, section="plain", elements=1 << power, mode=mode, variant=threads)) for machine in (XEON_2, N1)]
+        for power, mode, called, peer in works for threads in ("", "one thread")]
+    return table(["elements", "work", "threads", "Xeon", "Neoverse N1"], rows, labels=3)
+
+
 # ------------------------------------------------------------------ the GPU --
 
 
@@ -154,11 +164,20 @@ def gpu_short():
 def gpu_small():
     names = ("onepass", "torch.compile", "an empty kernel")
     rows = []
-    for power in (10, 12, 13, 14, 16, 18, 20, 21, 22, 23, 24):
+    for power in (10, 11, 12, 13, 14, 16, 18, 20, 21, 22, 23, 24):
         row = find(H200, "an empty kernel", section="sizes", loss="mse", mode="forward", elements=1 << power)
         rows.append([f"2^{power}"] + [f"{1e6 * row['found'][name]:.2f}" if row and name in row["found"] else ""
                                       for name in names])
     return table(["elements", "ours", "torch.compile", "an empty kernel"], rows)
+
+
+def gpu_weights():
+    variants = ("weight", "mask", "weight and mask")
+    powers = (10, 11, 12, 13, 14, 16, 20, 24, 28)
+    rows = [[f"2^{power}"] + [ratio(H200, "torch.compile", 3, section="weights", loss="mse", mode=mode, variant=variant,
+                                    elements=1 << power) for mode in ("forward", "step") for variant in variants]
+            for power in powers]
+    return table(["elements", *(f"{mode}, {variant}" for mode in ("forward", "step") for variant in variants)], rows)
 
 
 def gpu_layouts():
@@ -334,8 +353,8 @@ def compare_gpu():
 # ------------------------------------------------------------- the documents --
 
 TABLES = {function.__name__: function
-          for function in (cpu, gpu, gpu_short, gpu_small, gpu_layouts, rows_gpu, vectors_gpu, distributions_gpu, rows_cpu,
-                           training_step, package, family_gpu, family_cpu, compare_cpu, compare_gpu)}
+          for function in (cpu, cpu_cached, gpu, gpu_short, gpu_small, gpu_weights, gpu_layouts, rows_gpu, vectors_gpu,
+                           distributions_gpu, rows_cpu, training_step, package, family_gpu, family_cpu, compare_cpu, compare_gpu)}
 MARKED = re.compile(r"(<!-- bench/tables\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
