@@ -198,7 +198,7 @@ static void run_on_copy(const test_case *c, const prepared_case *expected, uint6
     cuda_launch launch;
     prepared_case *got = case_prepare(c);
     got->call.flags = flags_of_cases;
-    double divided_by;
+    double divided_by = 0;
     if (CHECK_OK(onepass_plan(&got->call, &job), what)) {
         const bool is_told = onepass_cuda_weighs_itself(&job), over_weights = job.over_weights;
         if (is_told) {

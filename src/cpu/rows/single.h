@@ -427,7 +427,7 @@ static void write_picked(const rows *rows, const row *row, real *buffer) {
     const real own = canonical((real)(row->slopes.own * (row->weight * rows->per_divisor)));
     const real scaled = row->upstream != 1 ? canonical(own * row->upstream) : own;
     fill_gradients(rows, row, 0, buffer);
-    store_scalar(address_of(of, row->index) + offset, of->dtype, (double)scaled);
+    store_scalar((char *)address_of(of, row->index) + offset, of->dtype, (double)scaled);
 }
 
 /* From a state that was computed before. */
