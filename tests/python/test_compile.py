@@ -3,6 +3,7 @@
 #
 # A compilation takes seconds, so most use the backend aot_eager (the same tracing, no
 # code generation), and each compiled function holds several calls.
+import os
 import shutil
 
 import pytest
@@ -117,7 +118,7 @@ def test_every_loss_has_the_bits_of_eager(device):
     shutil.which("g++") is None and shutil.which("clang++") is None, reason="inductor needs a C++ compiler"
 )
 def test_inductor(device):
-    """Generated code around our operators; one compilation with gradients, one without."""
+    """Generated code around our operators; one compilation with gradients, and one without, unless it is to be quick."""
     if device == "cuda":
         pytest.importorskip("triton", reason="inductor needs triton for CUDA tensors")
     p, t, weight = operands(device=device)
@@ -126,8 +127,9 @@ def test_inductor(device):
         return ours("mse", a * 2, b, weight=w) + ours("smooth_l1", a, b * 3, "none").sum() + ours("hinge", a, b)
 
     compiled = torch.compile(step, fullgraph=True)
-    with torch.no_grad():
-        assert_near_pytorch(compiled(p, t, weight), step(p, t, weight))
+    if os.environ.get("ONEPASS_TEST_QUICK") != "1":
+        with torch.no_grad():
+            assert_near_pytorch(compiled(p, t, weight), step(p, t, weight))
     results = []
     for way in (compiled, step):
         a, b = (tensor.clone().requires_grad_() for tensor in (p, t))

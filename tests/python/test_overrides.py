@@ -1,12 +1,12 @@
 # PyTorch's override protocol: whoever overrides functions (subclasses, function modes, fx) sees one call of the public
 # function with the arguments that were given, and under patch_torch PyTorch's own function.
+import contextlib
 import inspect
 import os
 import pickle
-import subprocess
-import sys
 
 import pytest
+from rank_processes import LIMIT, started
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("numpy")
@@ -180,28 +180,29 @@ def test_modules_are_one_call():
     assert function is onepass.quantile_loss and given["tau"] == 0.25
 
 
-COMPILED = """
-import contextlib, sys, torch, onepass
-import torch.nn.functional as F
-
 class Plain(torch.Tensor):
     pass
 
-compiled = torch.compile(lambda p, t: onepass.mse_loss(p, t, reduction="sum"), fullgraph=True, backend="eager")
-p, t = torch.rand(3, 4), torch.rand(3, 4)
-with torch.device("cpu") if sys.argv[1] == "device" else contextlib.nullcontext():
-    assert torch.equal(compiled(p, t), onepass.mse_loss(p, t, reduction="sum"))
-    found = compiled(p.as_subclass(Plain), t)
-assert type(found) is Plain
-torch.testing.assert_close(found.as_subclass(torch.Tensor), F.mse_loss(p, t, reduction="sum"))
-"""
+
+def compile_and_compare(_, chosen, results):
+    compiled = torch.compile(lambda p, t: onepass.mse_loss(p, t, reduction="sum"), fullgraph=True, backend="eager")
+    p, t = torch.rand(3, 4), torch.rand(3, 4)
+    with torch.device("cpu") if chosen == "device" else contextlib.nullcontext():
+        assert torch.equal(compiled(p, t), onepass.mse_loss(p, t, reduction="sum"))
+        found = compiled(p.as_subclass(Plain), t)
+    assert type(found) is Plain
+    torch.testing.assert_close(found.as_subclass(torch.Tensor), F.mse_loss(p, t, reduction="sum"))
+    results.put("compared")
 
 
 @pytest.mark.parametrize("chosen", ["device"] if os.environ.get("ONEPASS_TEST_QUICK") == "1" else ["nothing", "device"])
 def test_compiled(chosen):
     """Of a subclass, whose own answer calls the function again; and where a device was chosen, which is a mode. In a
     process of its own, since torch.compile remembers what it found in torch.nn.functional at first."""
-    subprocess.run([sys.executable, "-c", COMPILED, chosen], check=True)
+    (process,), results = started(compile_and_compare, 1, chosen)
+    process.join(LIMIT)
+    assert process.exitcode == 0, "standard error says why"
+    assert results.get(timeout=LIMIT) == "compared"
 
 
 # --------------------------------------------------------------- patch_torch --
