@@ -99,7 +99,7 @@ find_python() {
 # train is done once.
 run_pytest() {
     export ONEPASS_ORACLE=$work/release/tests/oracle/libonepass_oracle.so
-    "$python" -m pytest -q -rs --durations=10 --durations-min=5 -p no:cacheprovider -n "$jobs" --dist worksteal "$@"
+    "$python" -m pytest -q -rfEs --disable-warnings --durations=10 --durations-min=5 -p no:cacheprovider -n "$jobs" --dist worksteal "$@"
 }
 
 # can_build COMMAND...: whether a compiler with these options makes a program that runs.
@@ -390,6 +390,16 @@ has nvidia-smi && echo "what needs a GPU (make gpu)" >>$results/left_out ||
     echo "what needs a GPU (make gpu, on a machine that has one)" >>$results/left_out
 printf '\nLeft out:\n'
 cat $results/left_out
+
+# What failed comes last, where it is looked for.
+failed=0
 for step in $steps; do
-    ! grep -q 'FAILED$' $results/$step || exit 1
+    grep -q 'FAILED$' $results/$step || continue
+    failed=1
+    [ -e $logs/$step.log ] || continue # one alone was watched
+    printf '\n%s failed, as %s says:\n' "$step" "$logs/$step.log"
+    grep -E '^(FAILED|ERROR|E  ) |\*\*\*|(error|ERROR): ' $logs/$step.log | tail -n 30
+    echo ...
+    tail -n 10 $logs/$step.log
 done
+exit $failed

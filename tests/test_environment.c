@@ -511,7 +511,7 @@ static void test_fork(expectation *large) {
     fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
-        alarm(20);
+        alarm(120);
         const onepass_status status = onepass_run(&large->got->call);
         _exit(status == ONEPASS_OK && same_block(large) ? 0 : 1);
     }

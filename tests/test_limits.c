@@ -154,7 +154,7 @@ static void start_limited(size_t which, int32_t threads, int printed) {
     if (limits[which].stack) {
         setenv("OMP_STACKSIZE", limits[which].stack, 1);
     }
-    alarm(60);
+    alarm(300);
     execl("/proc/self/exe", "test_limits", limit_text, threads_text, (char *)NULL);
     _exit(3);
 }

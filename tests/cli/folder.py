@@ -17,7 +17,7 @@ DTYPES = {
 }
 TYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 QUICK = os.environ.get("ONEPASS_TEST_QUICK", "0") not in ("", "0")
-TIMEOUT = 60
+TIMEOUT = 300
 
 Result = collections.namedtuple("Result", "status out err")
 

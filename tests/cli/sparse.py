@@ -63,7 +63,7 @@ class ended:
                 stream.close()
 
 
-def wait_until(condition, process, seconds=20):
+def wait_until(condition, process, seconds=120):
     """True as soon as the condition is; false if the process ends before."""
     limit = time.monotonic() + seconds
     while time.monotonic() < limit:
@@ -75,7 +75,7 @@ def wait_until(condition, process, seconds=20):
     raise AssertionError("nothing happened for too long")
 
 
-def watch_memory(process, seconds=120):
+def watch_memory(process, seconds=300):
     """The greatest VmHWM and RssAnon + RssShmem, in bytes, until the process ends."""
     peak = own = 0
     limit = time.monotonic() + seconds

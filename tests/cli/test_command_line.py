@@ -137,7 +137,7 @@ def test_json_is_utf8_whatever_the_names_are(pair, name):
 def run_script(folder, words):
     """The tool with redirections, as a shell does them."""
     script = f'exec "$0" {words}'
-    return subprocess.run(["bash", "-c", script, tool()], cwd=folder.path, capture_output=True, timeout=60)
+    return subprocess.run(["bash", "-c", script, tool()], cwd=folder.path, capture_output=True, timeout=300)
 
 
 @pytest.mark.parametrize("closed", ["<&-", "0>written", "<&- >&-"])

@@ -26,7 +26,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 def complete(folder, *words):
     """What bash offers after these words, the last of which is being typed."""
     command = ["bash", "--norc", "--noprofile", "-c", SCRIPT, "bash", COMPLETION, tool(), "onepass", *words]
-    done = subprocess.run(command, cwd=folder.path, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(command, cwd=folder.path, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
     offered = [word for word in done.stdout.split("\n") if word]
     assert len(offered) == len(set(offered)), f"twice in {offered}"
@@ -106,11 +106,11 @@ def test_files(files, words, wanted):
 def test_a_tool_that_cannot_be_run(folder):
     """There are no losses to offer then, and no noise."""
     command = ["bash", "--norc", "-c", SCRIPT, "bash", COMPLETION, "/not/there", "onepass", ""]
-    done = subprocess.run(command, cwd=folder.path, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(command, cwd=folder.path, capture_output=True, text=True, timeout=300)
     assert done.stderr == "" and "list" in done.stdout.split()
 
 
-def read_until(terminal, wanted, seconds=20):
+def read_until(terminal, wanted, seconds=120):
     """What comes from a terminal, up to what is waited for."""
     seen = b""
     limit = time.monotonic() + seconds

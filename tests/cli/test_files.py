@@ -277,7 +277,7 @@ def test_tensors_in_a_pipe(plain):
 def test_process_substitution(plain):
     script = '"$0" mse <(cat p.npy) <(cat t.npy) --weight <(cat w.npy) --hex'
     plain.save("w.npy", np.ones(SHAPE, np.float32))
-    done = subprocess.run(["bash", "-c", script, tool()], cwd=plain.path, capture_output=True, timeout=60)
+    done = subprocess.run(["bash", "-c", script, tool()], cwd=plain.path, capture_output=True, timeout=300)
     assert (done.stdout.decode().strip(), done.stderr) == (plain.bits, b"")
 
 

@@ -191,7 +191,7 @@ def as_nobody():
 
         def run(*arguments):
             command = [folder / "tool", *arguments]
-            return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=60, **other)
+            return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=300, **other)
 
         folder.run = run
         yield folder

@@ -441,7 +441,7 @@ def test_killed(parts):
         process = subprocess.Popen(command, cwd=parts.path)
         time.sleep(0.001 * i)
         process.send_signal([signal.SIGKILL, signal.SIGTERM][i % 2])
-        process.wait(timeout=60)
+        process.wait(timeout=300)
         if os.path.exists(parts / "s.onepass"):
             assert parts.answer("merge", "s.onepass") == "0" and not parts.load("g.npy").any()
             os.remove(parts / "s.onepass"), os.remove(parts / "g.npy")
