@@ -7,8 +7,7 @@
 #include "cpu/rows.h"
 #include "cpu/vectors.h"
 
-#include "cpu/rows/block.h"
-#include "cpu/rows/single.h"
+#include "cpu/rows/picked.h"
 
 #define ROWS    PASTE(onepass_cpu_rows_, ONEPASS_VARIANT)
 #define VECTORS PASTE(onepass_cpu_vectors_, ONEPASS_VARIANT)
@@ -62,6 +61,13 @@ static __attribute__((noinline)) void run_blocks(const rows *rows, int64_t first
         done += run_block(rows, first + done, count - done, &buffers, term + done);
 }
 
+static __attribute__((noinline)) void run_picks(const rows *rows, int64_t first, int64_t count, real *term) {
+    aside_function *apply = aside_function_of(rows->job);
+    group group = {0}; /* rows that are not there are computed with, too */
+    for (int64_t done = 0; done < count;)
+        done += run_picked(rows, apply, first + done, count - done, &group, term + done);
+}
+
 void ROWS(const job *job, int64_t first, int64_t count, void *terms) {
     real *term = terms;
     if (job->family == FAMILY_VECTORS) {
@@ -74,6 +80,8 @@ void ROWS(const job *job, int64_t first, int64_t count, void *terms) {
             term[i] = weight_in_mean(&rows, job->first + first + i);
     else if (job->rows.shard.step == SHARD_SUMS)
         leave_rows(&rows, job->first + first, count, term);
+    else if (goes_picked(&rows))
+        run_picks(&rows, job->first + first, count, term);
     else if (goes_aside(&rows))
         run_blocks(&rows, job->first + first, count, term);
     else

@@ -41,7 +41,8 @@ static int64_t block_length(const view *view, int64_t row, int64_t most) {
     return view->data ? least(row_length(view, row), most) : most;
 }
 
-static block_memory memory_of(const rows *rows, const view *view, int64_t class_stride, int64_t row, int64_t count) {
+ALWAYS_INLINE block_memory memory_of(const rows *rows, const view *view, int64_t class_stride, int64_t row,
+                                     int64_t count) {
     return (block_memory){.first = address_of(view, row),
                           .dtype = view->dtype,
                           .row = inner_stride(view),
@@ -203,7 +204,7 @@ static void read_labels(const view *view, int64_t first, int count, int64_t *lab
 }
 
 /* Who takes part. Rows that do not, or are not there, have the label 0, which nobody looks at. */
-static void read_rows(const rows *rows, group *group) {
+ALWAYS_INLINE void read_rows(const rows *rows, group *group) {
     const view *mask = &rows->job->mask;
     const int64_t ignored = rows->of->ignore_index;
     int absent = 0;
@@ -224,7 +225,7 @@ static void read_rows(const rows *rows, group *group) {
 }
 
 /* Weights and upstream gradients, where there are any. */
-static void read_factors(const rows *rows, group *group) {
+ALWAYS_INLINE void read_factors(const rows *rows, group *group) {
     const job *job = rows->job;
     EACH_ROW_ASIDE(group->class_weight[r] = 1; group->weight[r] = 1; group->upstream[r] = 1)
     group->has_upstream = false;
@@ -307,6 +308,17 @@ static void finish_unusual(const rows *rows, const aside_scale *scale, group *gr
             finish_row(rows, scale, group, r);
 }
 
+/* What was asked for a row, and what the rows add to the sum. */
+ALWAYS_INLINE void finish_values(const rows *rows, const group *group, real *terms) {
+    for (int r = 0; rows->has_outputs && r < group->count; r++) {
+        const softmax_row state = group->takes_part[r] ? state_aside(group, r) : (softmax_row){0};
+        write_outputs(rows, group->first + r, group->value[r], &state);
+    }
+    real rounded[ROWS_ASIDE];
+    EACH_ROW_ASIDE(rounded[r] = canonical((real)group->value[r]))
+    memcpy(terms, rounded, (size_t)group->count * sizeof *terms);
+}
+
 /* Values of the group's rows, what comes with them, and what they add to the sum. */
 static void finish_rows(const rows *rows, const block_buffers *buffers, group *group, real *terms) {
     const aside_scale scale = {rows->per_divisor, rows->of->scale.per_temperature};
@@ -324,13 +336,7 @@ static void finish_rows(const rows *rows, const block_buffers *buffers, group *g
         finish_unusual(rows, &scale, group);
     if (group->has_absent)
         hide_absent(has_slopes, group);
-    for (int r = 0; rows->has_outputs && r < group->count; r++) {
-        const softmax_row state = group->takes_part[r] ? state_aside(group, r) : (softmax_row){0};
-        write_outputs(rows, group->first + r, group->value[r], &state);
-    }
-    real rounded[ROWS_ASIDE];
-    EACH_ROW_ASIDE(rounded[r] = canonical((real)group->value[r]))
-    memcpy(terms, rounded, (size_t)group->count * sizeof *terms);
+    finish_values(rows, group, terms);
 }
 
 static void run_group(const rows *rows, const block_buffers *buffers, group *group, real *terms) {

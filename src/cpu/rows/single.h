@@ -378,9 +378,8 @@ static void write_gradients(const rows *rows, const single_row *single, int64_t 
 }
 
 /* The first class of a row, from a tile on, whose number equals the largest; of a NaN the first NaN. */
-static int64_t find_class(const rows *rows, const row *row, int64_t tile, real largest, real *buffer) {
-    const view classes =
-        classes_of(row->first[0], rows->job->operand[0].dtype, rows->of->classes, rows->of->class_stride[0]);
+static int64_t find_class(const rows *rows, const char *first, int64_t tile, real largest, real *buffer) {
+    const view classes = classes_of(first, rows->job->operand[0].dtype, rows->of->classes, rows->of->class_stride[0]);
     for (; tile < tiles_of(rows); tile++) {
         gather_copy(&classes, tile * ORDER_TILE, tile_size(rows, tile), buffer);
         for (int i = 0; i < tile_size(rows, tile); i++)
@@ -391,9 +390,8 @@ static int64_t find_class(const rows *rows, const row *row, int64_t tile, real l
 }
 
 /* The class of the largest number, the first of equals, or of the first NaN; numbers are not capped. */
-static int64_t predict(const rows *rows, const row *row, real *buffer) {
-    const view classes =
-        classes_of(row->first[0], rows->job->operand[0].dtype, rows->of->classes, rows->of->class_stride[0]);
+static int64_t predict(const rows *rows, const char *first, real *buffer) {
+    const view classes = classes_of(first, rows->job->operand[0].dtype, rows->of->classes, rows->of->class_stride[0]);
     real largest = -REAL_INFINITY;
     int64_t found = 0;
     for (int64_t tile = 0; tile < tiles_of(rows); tile++) {
@@ -406,29 +404,10 @@ static int64_t predict(const rows *rows, const row *row, real *buffer) {
         if (own != own)
             break;
     }
-    return find_class(rows, row, found, largest, buffer);
+    return find_class(rows, first, found, largest, buffer);
 }
 
 /* -------------------------------------------------------------------- rows -- */
-
-/* The label's number alone. */
-static bool pick(const rows *rows, row *row) {
-    const job *job = rows->job;
-    const int64_t offset = row->label * rows->of->class_stride[0] * (int64_t)dtype_size(job->operand[0].dtype);
-    const double z = load_scalar(row->first[0] + offset, job->operand[0].dtype);
-    const row_sums sums = {.nll = -z, .weight = row->facts.weight, .classes = row->facts.classes};
-    job->loss->row(&sums, job->parameter, &row->slopes);
-    return true;
-}
-
-static void write_picked(const rows *rows, const row *row, real *buffer) {
-    const view *of = &rows->job->gradient[0];
-    const int64_t offset = row->label * rows->of->gradient_stride[0] * (int64_t)dtype_size(of->dtype);
-    const real own = canonical((real)(row->slopes.own * (row->weight * rows->per_divisor)));
-    const real scaled = row->upstream != 1 ? canonical(own * row->upstream) : own;
-    fill_gradients(rows, row, 0, buffer);
-    store_scalar((char *)address_of(of, row->index) + offset, of->dtype, (double)scaled);
-}
 
 /* From a state that was computed before. */
 static bool recall_row(const rows *rows, row *row, tile_buffers *buffers) {
@@ -475,29 +454,23 @@ static bool begin_single(const rows *rows, int64_t index, single_row *single, ti
     row->facts.weight = rows->has_labels ? class_weight_of(job, row->label) : 1;
     row->facts.classes = (double)rows->of->shard.all_classes;
     row->facts.label_logit = -REAL_INFINITY;
-    row->needs_sums = job->loss->kind != ROW_PICKED && !rows->reads_state && tiles_of(rows) <= MOST_WAITING;
+    row->needs_sums = !rows->reads_state && tiles_of(rows) <= MOST_WAITING;
     return true;
 }
 
-/* The value, with the numbers that come with it, and what it adds to the sum; of gradients those that are not made of
- * slopes. */
+/* The value, with the numbers that come with it, and what it adds to the sum; of gradients those that are NaN. */
 static real finish_single(const rows *rows, single_row *single, tile_buffers *buffers) {
     row *row = &single->row;
-    const bool picks = rows->job->loss->kind == ROW_PICKED;
-    const bool good = picks               ? pick(rows, row)
-                      : rows->reads_state ? recall_row(rows, row, buffers)
-                                          : compute_row(rows, single, buffers);
+    const bool good = rows->reads_state ? recall_row(rows, row, buffers) : compute_row(rows, single, buffers);
     if (rows->of->predicted.data)
-        write_predicted(rows, row->index, predict(rows, row, buffers->e));
+        write_predicted(rows, row->index, predict(rows, row->first[0], buffers->e));
     if (!good) {
         row->facts.row = no_softmax();
         row->slopes.value = WIDE_NAN;
     }
     if (rows->has_gradient && !good)
         fill_gradients(rows, row, REAL_NAN, buffers->e);
-    else if (rows->has_gradient && picks)
-        write_picked(rows, row, buffers->e);
-    row->has_slopes = rows->has_gradient && good && !picks;
+    row->has_slopes = rows->has_gradient && good;
     const double value = row->slopes.value * row->weight;
     write_outputs(rows, row->index, value, &row->facts.row);
     return canonical((real)value);
