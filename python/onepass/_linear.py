@@ -215,7 +215,7 @@ def checked_chunk(*given):
 def request_of(name, reduction, parameters, num_items, dtype, input):
     """The loss over rows, with the type of its value, and the divisor if that is a tensor."""
     try:
-        number, tensor = _rows.checked_divisor(num_items, reduction)
+        number, tensor = _rows.checked_divisor(num_items, reduction, input)
     except (TypeError, ValueError) as error:
         raise type(error)(str(error).replace("divisor", "num_items", 1)) from None
     dtype = _rows.checked_type(dtype)

@@ -26,13 +26,15 @@ def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, re
         each = _multi_margin(widened(input), indices(target), p, margin, widened(weight), reduction="none")
         check_further(row_weight=row_weight, mask=mask, divisor=divisor)
         return reduced(each, input, reduction)
-    number, tensor = _rows.checked_divisor(divisor, reduction)
-    target = target if target.dim() == input.dim() - 1 else target.reshape(())
+    number, tensor = _rows.checked_divisor(divisor, reduction, input)
+    shape = target.shape  # which is (1), too, for one row
+    target = target.reshape(input.shape[:-1])
     _vectors.check_kinds(input=input, target=target, weight=row_weight, mask=mask)
     tensors = Tensors(input, target, weight, row_weight, mask, tensor)
     request = Request("multi_margin", CODES[reduction], parameters, -1, None, number)
     try:
-        return _vectors.dispatch(request, tensors)
+        value = _vectors.dispatch(request, tensors)
+        return value.reshape(shape) if reduction == "none" else value
     except IndexError:  # of which PyTorch has its own to say, unless it does not know all that is given
         if row_weight is None and mask is None:
             _multi_margin(widened(input), indices(target), p, margin, widened(weight), reduction=reduction)
@@ -69,7 +71,7 @@ def multilabel_margin_loss(input, target, size_average, reduce, reduction, weigh
         each = _multilabel_margin(widened(input), indices(target), reduction="none")
         check_further(weight=weight, mask=mask, divisor=divisor)
         return reduced(each, input, reduction)
-    number, tensor = _rows.checked_divisor(divisor, reduction)
+    number, tensor = _rows.checked_divisor(divisor, reduction, input)
     _vectors.check_kinds(input=input, target=target, weight=weight, mask=mask)
     request = Request("multilabel_margin", CODES[reduction], (), -1, None, number)
     try:
@@ -86,22 +88,27 @@ def are_lists(input, target):
 
 
 def multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction):
-    """A mean over the classes and then over the rows is one over all elements."""
+    """A mean over the classes and then over the rows is one over all elements. The sum of all elements may overflow in
+    f16, where that of the rows' means does not."""
     if not are_binary(input, target, weight) or (size_average is None and reduce is None and
                                                  code_of(reduction) is None):
         return _multilabel_soft_margin(input, target, weight, size_average, reduce, reduction)
     reduction = reduction_of(size_average, reduce, reduction)
     target = target if target.is_floating_point() else target.to(input.dtype)
-    value = functional.binary_cross_entropy_with_logits(input, target, weight, reduction=reduction)
+    is_narrow_sum = reduction == "sum" and torch.float16 in (input.dtype, target.dtype)
+    value = functional.binary_cross_entropy_with_logits(input, target, weight,
+                                                        reduction="mean" if is_narrow_sum else reduction)
     if reduction == "mean":
         return value
+    if is_narrow_sum:
+        return value * (input.numel() // input.shape[-1])
     return value.mean(-1) if reduction == "none" else value / input.shape[-1]
 
 
 def are_binary(input, target, weight):
     """Whether it is a binary cross-entropy as the library has it; PyTorch broadcasts and promotes more."""
     if not are_plain((input, target, weight)) or input.dtype not in FLOATS or target.is_complex() or \
-            input.is_nested or input.dim() == 0 or target.shape != input.shape or \
+            input.is_nested or input.dim() == 0 or input.numel() == 0 or target.shape != input.shape or \
             (target.is_floating_point() and target.dtype not in FLOATS):
         return False
     dtype = torch.promote_types(input.dtype, target.dtype) if target.is_floating_point() else input.dtype

@@ -50,7 +50,7 @@ def compute_plain(name, parameters, input, target, ignore_index, reduction):
             not (type(input) in TYPES and type(target) in TYPES and target.dtype in LABELS and is_plain_here()):
         return None
     parameters = ignore_index, *parameters
-    if input.requires_grad and _is_grad_enabled():
+    if input.requires_grad and _is_grad_enabled() and input.dim():
         request = Request(name, code, parameters, 0, None, None)
         computed = compute_with_gradient(request, Tensors(input, target), 0, FOR_INPUT, False)
         return None if computed is None else computed[0]
@@ -218,7 +218,7 @@ def checked_request(name, input, target, weight, parameters, reduction, given):
     """The call, once what PyTorch knows of it is in order."""
     parameters = parameters_of(name, **parameters)
     check_row_tensors(given.row_weight, given.mask, rows_shape(input, 0), "row_weight")
-    number, tensor = checked_divisor(given.divisor, reduction)
+    number, tensor = checked_divisor(given.divisor, reduction, input)
     if name == WITH_PROBABILITIES and "accuracy" in given.returns:
         raise ValueError("return_accuracy is set, but target has class probabilities; expected class indices")
     return (Request(name, row_code(reduction, given), parameters, 0, checked_type(given.dtype), number),
@@ -231,13 +231,16 @@ def checked_type(dtype):
     return dtype
 
 
-def checked_divisor(divisor, reduction):
-    """A number, or a tensor of one element that cannot be looked at: nobody waits for a GPU to tell a number."""
+def checked_divisor(divisor, reduction, input):
+    """A number, or a tensor of one element that cannot be looked at: nobody waits for a GPU to tell a number. So is a
+    size that a compiler leaves open, which as a number would be a graph for each."""
     if divisor is None:
         return None, None
     if reduction != "mean":
         raise ValueError(f"divisor is set, but reduction is {reduction!r}; expected 'mean', which it takes the place "
                          "of the number of rows in")
+    if is_compiling() and isinstance(divisor, int) and is_open(divisor) and divisor > 0:
+        return None, torch.full((), divisor, dtype=torch.float64, device=input.device)
     if not isinstance(divisor, torch.Tensor):
         return _catalog.checked_divisor(divisor, " or a tensor of one element"), None
     if divisor.numel() != 1 or divisor.is_complex():
@@ -247,6 +250,13 @@ def checked_divisor(divisor, reduction):
         if divisor.is_cpu and not is_compiling() and are_plain((divisor,)) and is_plain_here():
             return _catalog.checked_divisor(divisor.item()), None
     return None, divisor.reshape(()) if divisor.is_floating_point() else divisor.reshape(()).double()
+
+
+def is_open(size):
+    """Whether a compiler knows a size by its name alone. Older versions of PyTorch do not say."""
+    from torch.fx.experimental import symbolic_shapes  # which is there while it compiles, and slow to import before
+
+    return hasattr(symbolic_shapes, "has_static_value") and not symbolic_shapes.has_static_value(size)
 
 
 def check_inplace(input):

@@ -62,7 +62,7 @@ def pairwise_distance(x1, x2, p, eps, keepdim, weight, mask):
         x1, x2 = expanded(common, x1, x2)
         request = Request("pairwise_distance", NONE, parameters, -1, None, None)
         value = dispatch(request, Tensors(x1, x2, None, weight, mask))
-    return value.unsqueeze(-1) if keepdim else value
+    return value.unsqueeze(-1) if keepdim and (x1.dim() or x2.dim()) else value  # of two numbers there is none to keep
 
 
 def cosine_embedding_loss(input1, input2, target, margin, size_average, reduce, reduction, weight, mask, divisor):
@@ -149,7 +149,7 @@ def compute_plain(name, code, parameters, first, second, third=None, dim=-1):
 
 
 def finished(name, tensors, parameters, axis, reduction, divisor, dtype=None):
-    number, tensor = _rows.checked_divisor(divisor, reduction)
+    number, tensor = _rows.checked_divisor(divisor, reduction, tensors[0])
     request = Request(name, ALL_CODES[reduction], parameters, axis, dtype, number)
     return dispatch(request, tensors._replace(divisor=tensor))
 
@@ -258,7 +258,7 @@ def answer(function, whole, each, reduction, weight, mask, divisor):
             return _theirs[function](*whole)
     elif not is_known(reduction):
         raise ValueError(f"{reduction} is not a valid value for reduction")
-    number, tensor = _rows.checked_divisor(divisor, reduction)
+    number, tensor = _rows.checked_divisor(divisor, reduction, each[0])
     rows = _theirs[function](*each, reduction="none")
     return _vectors_fallback.reduced_rows(rows, ALL_CODES[reduction], weight, mask,
                                           number if tensor is None else tensor)

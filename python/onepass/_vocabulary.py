@@ -266,7 +266,7 @@ def cross_entropy(input, target, weight, reduction, parameters, divisor, dtype, 
         numbers = numbers_of("cross_entropy", "vocab_parallel_cross_entropy", **parameters)
         check_no_gradient("divisor", divisor, "vocab_parallel_cross_entropy")
         ignored = int(numbers[0])
-        number, tensor = checked_divisor(divisor, reduction)
+        number, tensor = checked_divisor(divisor, reduction, input)
         if reduction == "batchmean":
             reduction, number = "mean", float(target.shape[0]) if target.dim() else 1.0
             number = number or None  # a mean of no rows

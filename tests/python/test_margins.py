@@ -116,6 +116,15 @@ def test_soft_margin_is_the_binary_cross_entropy():
     torch.testing.assert_close(target.grad, -logits.detach() / 35)
 
 
+def test_a_sum_of_means_overflows_only_if_it_is_too_large():
+    """That of all elements does so long before."""
+    logits = torch.full((50, 1000), 4, dtype=torch.float16, requires_grad=True)
+    value = onepass.multilabel_soft_margin_loss(logits, torch.zeros_like(logits), reduction="sum")
+    value.backward()
+    assert value.item() == pytest.approx(50 * math.log1p(math.exp(4)), rel=2e-3)
+    assert logits.grad[0, 0].item() == pytest.approx(1e-3 / (1 + math.exp(-4)), rel=2e-3)
+
+
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_no_rows(dtype):
     """PyTorch's mean of the first two is whatever stood in memory."""
@@ -147,6 +156,8 @@ OUTCOMES = [
     ("multi_margin_loss", (torch.randn(3, 4), long(0, 1, 2)), {"reduction": "batchmean"}),
     ("multi_margin_loss", (torch.randn(4), long(2)), {}),
     ("multi_margin_loss", (torch.randn(4), torch.tensor(2)), {}),
+    ("multi_margin_loss", (torch.randn(4), long(2)), {"reduction": "none"}),
+    ("multi_margin_loss", (torch.randn(4), torch.tensor(2)), {"reduction": "none"}),
     ("multi_margin_loss", (torch.randn(2, 3, 4), long(0, 1)), {}),
     ("multilabel_margin_loss", (torch.randn(3, 4), torch.zeros(3, 4).long()), {"reduce": False}),
     ("multilabel_margin_loss", (torch.randn(4), long(1, -1, 0, 0)), {}),
@@ -163,6 +174,8 @@ OUTCOMES = [
     ("multilabel_soft_margin_loss", (torch.randn(4), torch.ones(4)), {}),
     ("multilabel_soft_margin_loss", (torch.randn(()), torch.ones(())), {}),
     ("multilabel_soft_margin_loss", (torch.randn(3, 0), torch.ones(3, 0)), {}),
+    ("multilabel_soft_margin_loss", (torch.randn(3, 0), torch.ones(3, 0)), {"reduction": "sum"}),
+    ("multilabel_soft_margin_loss", (torch.randn(2, 0, 0), torch.ones(2, 0, 0)), {"reduction": "sum"}),
     ("multilabel_soft_margin_loss", (torch.randn(2, 3, 4), torch.ones(2, 3, 4)), {"reduction": "none"}),
     ("multilabel_soft_margin_loss", (torch.ones(3, 4).int(), torch.ones(3, 4)), {}),
 ]

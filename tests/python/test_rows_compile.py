@@ -82,6 +82,27 @@ def test_sizes_that_change():
         assert_same_bits(compiled(input, target), onepass.cross_entropy(input, target, label_smoothing=0.1))
 
 
+def test_a_divisor_that_is_a_size_is_one_graph_for_all_sizes():
+    """As a number it was an error of the compiler's, or a graph for each size, of which there may be few."""
+    def step(x, y):
+        return (onepass.cross_entropy(x, y, divisor=y.numel()) + onepass.multi_margin_loss(x, y, divisor=x.shape[0]) +
+                onepass.causal_lm_loss(x, y, x.shape[1], num_items_in_batch=2 * y.numel()) +
+                onepass.linear_cross_entropy(x, x.detach(), y, num_items=y.numel()))
+
+    dynamo.reset()
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager", dynamic=True)
+    for rows in range(2, 14):
+        input, target = logits_of((rows, 20)), labels_of((rows, 20)) % rows
+        found = []
+        for way in (compiled, step):
+            leaf = input.clone().requires_grad_()
+            value = way(leaf, target)
+            value.backward()
+            found.append((value.detach(), leaf.grad))
+        for one, other in zip(*found):
+            torch.testing.assert_close(one, other)
+
+
 def test_autocast_and_patch(device):
     input, target = logits_of((6, 7), torch.bfloat16, device), labels_of((6, 7), device=device)
 

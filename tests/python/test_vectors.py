@@ -323,6 +323,8 @@ WRONG = [
     ("cosine_similarity", (ones(3, 4), ones(3, 4)), {"dim": 1.5}),
     ("cosine_similarity", (ones(3, 4), ones(3, 4)), {"eps": "x"}),
     ("pairwise_distance", (ones(3, 4), ones(3, 5)), {}),
+    ("pairwise_distance", (ones(), ones()), {"keepdim": True}),
+    ("pairwise_distance", (ones(), ones(4)), {"keepdim": True}),
     ("pairwise_distance", (ones(3, 4).int(), ones(3, 4).int()), {}),
     ("pairwise_distance", (ones(3, 4).int(), ones(3, 4)), {}),
     ("pairwise_distance", (ones(), ones()), {}),
