@@ -215,6 +215,9 @@ static int complain_of_unknown(const onepass_loss_info *loss, const char *given)
     if (has_classes(loss) && is_called(given, options_list[LOG_SUM_EXP_FILE].name))
         return complain(WRONG, "%s: %s has no sum of exponentials (onepass %s --help lists the options)", given,
                         loss->name, loss->name);
+    for (int i = 0; i < LISTED; i++)
+        if (options_list[i].name && !options_list[i].value && is_called(given, options_list[i].name))
+            return complain(WRONG, "%s: --%s takes no value", given, options_list[i].name);
     for (int i = AXIS; i <= PREDICTED_FILE; i++)
         if (!has_classes(loss) && is_called(given, options_list[i].name))
             return complain(WRONG, "%s: is for losses over rows, such as %s%s; %s is none of them", given,

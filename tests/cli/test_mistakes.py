@@ -90,6 +90,12 @@ def test_an_unknown_letter(pair, option, named):
         pair.refuse("mse", *words, says=f"onepass: {named}: there is no such option")
 
 
+def test_a_value_of_an_option_that_takes_none(pair):
+    for word in ("--json=1", "--hex=yes", "--bf16=", "--help=x"):
+        name = word.partition("=")[0]
+        pair.refuse("mse", "p.npy", "t.npy", word, says=f"onepass: {word}: {name} takes no value")
+
+
 VALUED = ["--reduction", "--beta", "--weight", "--mask", "--grad", "--grad-target", "--none", "--device", "--threads"]
 
 
