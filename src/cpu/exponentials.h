@@ -47,7 +47,27 @@ ALWAYS_INLINE real calm_exponential_term(const tile *tile, int64_t i) {
 
 #if ONEPASS_HAS_REALS
 
-ALWAYS_INLINE void exponentiate_some(const tile *tile, bool calm, int64_t first, int64_t count, real *e) {
+/* On Arm, while some vectors from the given element on are exponentiated: as many of the next tile, which lies behind
+ * the second operand, and of the third operand, which will be read after this tile. A line or two of each. */
+ALWAYS_INLINE void ask_for_next(const tile *tile, int64_t element, bool has_third) {
+#if defined(__aarch64__)
+    const int64_t size = tile->stride[1], bytes = MOST_VECTORS * REALS * size;
+    const char *next = (const char *)tile->operand[1] + (ORDER_TILE + element) * size;
+    const char *other = (const char *)tile->operand[2] + element * size;
+    if (!tile->prefetch_operands)
+        return;
+    __builtin_prefetch(next);
+    __builtin_prefetch(next + bytes / 2);
+    if (has_third) {
+        __builtin_prefetch(other);
+        __builtin_prefetch(other + bytes / 2);
+    }
+#else
+    (void)tile, (void)element, (void)has_third;
+#endif
+}
+
+ALWAYS_INLINE void exponentiate_some(const tile *tile, logits_kind kind, int64_t first, int64_t count, real *e) {
     const softmax softmax = {.factor = tile->parameter[FACTOR], .factor_low = tile->parameter[FACTOR_LOW]};
     const reals anchor = each_real(tile->parameter[ANCHOR]), lowest = each_real(tile->parameter[LOWEST]),
                 rounder = each_real(SOFTMAX_ROUNDER - tile->parameter[WHOLE]);
@@ -55,42 +75,50 @@ ALWAYS_INLINE void exponentiate_some(const tile *tile, bool calm, int64_t first,
     const real *z = (const real *)tile->operand[0] + first;
     real rest[REALS];
     int64_t i = 0;
-    for (; i + MOST_VECTORS * REALS <= count; i += MOST_VECTORS * REALS)
-        exponentiate_vectors(&softmax, &shift, calm, z + i, MOST_VECTORS, e + i);
+    for (; i + MOST_VECTORS * REALS <= count; i += MOST_VECTORS * REALS) {
+        ask_for_next(tile, first + i, true);
+        exponentiate_vectors(&softmax, &shift, kind, z + i, MOST_VECTORS, e + i);
+    }
     for (; i + REALS <= count; i += REALS)
-        exponentiate_vectors(&softmax, &shift, calm, z + i, 1, e + i);
+        exponentiate_vectors(&softmax, &shift, kind, z + i, 1, e + i);
     if (i == count)
         return;
     memset(rest, 0, sizeof rest);
     memcpy(rest, z + i, (size_t)(count - i) * sizeof *z);
-    exponentiate_vectors(&softmax, &shift, calm, rest, 1, rest);
+    exponentiate_vectors(&softmax, &shift, kind, rest, 1, rest);
     memcpy(e + i, rest, (size_t)(count - i) * sizeof *e);
 }
 
 #else
 
-ALWAYS_INLINE void exponentiate_some(const tile *given, bool calm, int64_t first, int64_t count, real *e) {
+ALWAYS_INLINE void exponentiate_some(const tile *given, logits_kind kind, int64_t first, int64_t count, real *e) {
     const tile tile = *given; /* which has no address that others know */
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
-        e[i] = calm ? calm_exponential_term(&tile, first + i) : exponential_term(&tile, first + i);
+        e[i] = kind == LOGITS_CALM ? calm_exponential_term(&tile, first + i) : exponential_term(&tile, first + i);
 }
 
 #endif
 
 /* Apart: in one function gcc keeps the vectors of one of them on the stack as well. */
 static __attribute__((noinline)) void exponentiate_calm(const tile *tile, int64_t first, int64_t count, real *e) {
-    exponentiate_some(tile, true, first, count, e);
+    exponentiate_some(tile, LOGITS_CALM, first, count, e);
 }
 
 static __attribute__((noinline)) void exponentiate_any(const tile *tile, int64_t first, int64_t count, real *e) {
-    exponentiate_some(tile, false, first, count, e);
+    exponentiate_some(tile, LOGITS_ANY, first, count, e);
+}
+
+static __attribute__((noinline)) void exponentiate_plain(const tile *tile, int64_t first, int64_t count, real *e) {
+    exponentiate_some(tile, LOGITS_WITHOUT_ANCHOR, first, count, e);
 }
 
 /* Those of some logits of a tile. */
 static void exponentiate(const tile *tile, int64_t first, int64_t count, real *e) {
     if (FINDS_SMALLEST && tile->parameter[CALM] != 0)
         exponentiate_calm(tile, first, count, e);
+    else if (!FINDS_SMALLEST && tile->parameter[ANCHOR] == 0)
+        exponentiate_plain(tile, first, count, e);
     else
         exponentiate_any(tile, first, count, e);
 }

@@ -9,6 +9,14 @@
 #include "cpu/vector_reals.h"
 #include "math/softmax.h"
 
+/* What is known of logits: where none is so small that its exponential is 0 or denormal, they stay what they are, and
+ * where there is no anchor, none is taken off. */
+typedef enum logits_kind {
+    LOGITS_ANY,
+    LOGITS_WITHOUT_ANCHOR,
+    LOGITS_CALM
+} logits_kind;
+
 #if ONEPASS_HAS_REALS
 
 /* What is done to logits before they are exponentiated: one shift for all vectors, or as many as take turns. */
@@ -17,23 +25,24 @@ typedef struct vector_shift {
     int count;
 } vector_shift;
 
-/* A calm tile's logits stay what they are. */
-ALWAYS_INLINE reals prepared_logits(const vector_shift *shift, bool calm, reals z, int own) {
-    return calm ? z : larger_reals(reals_less(z, shift->anchor[own]), shift->lowest[own]);
+ALWAYS_INLINE reals prepared_logits(const vector_shift *shift, logits_kind kind, reals z, int own) {
+    if (kind == LOGITS_CALM)
+        return z;
+    return larger_reals(kind == LOGITS_ANY ? reals_less(z, shift->anchor[own]) : z, shift->lowest[own]);
 }
 
-/* Those of so many vectors of logits, in whose place they may be. */
-ALWAYS_INLINE void exponentiate_vectors(const softmax *softmax, const vector_shift *shift, bool calm, const real *z,
-                                        int vectors, real *e) {
+/* What the exponentials of so many vectors of logits, `apart` numbers from one to the next, are made of. */
+ALWAYS_INLINE void begin_exponentials(const softmax *softmax, const vector_shift *shift, logits_kind kind,
+                                      const real *z, int64_t apart, int vectors, reals *shifted, reals *p) {
     static const reals coefficient[] = {
 #define COEFFICIENT(number) SAME_REALS(number),
         SOFTMAX_LOWER(COEFFICIENT)
 #undef COEFFICIENT
     };
     const reals factor = each_real(softmax->factor), factor_low = each_real(softmax->factor_low);
-    reals above[MOST_VECTORS], shifted[MOST_VECTORS], f[MOST_VECTORS], p[MOST_VECTORS];
+    reals above[MOST_VECTORS], f[MOST_VECTORS];
     for (int i = 0; i < vectors; i++)
-        above[i] = prepared_logits(shift, calm, load_reals(z + i * REALS), i % shift->count);
+        above[i] = prepared_logits(shift, kind, load_reals(z + i * apart), i % shift->count);
     for (int i = 0; i < vectors; i++)
         shifted[i] = fused_reals(above[i], factor, brought(&shift->rounder[i % shift->count]));
     for (int i = 0; i < vectors; i++) {
@@ -48,12 +57,22 @@ ALWAYS_INLINE void exponentiate_vectors(const softmax *softmax, const vector_shi
     next++;
     SOFTMAX_LOWER(STEP)
 #undef STEP
-    const reals_bits bias = each_bits(REAL_BIAS << REAL_MANTISSA_BITS);
-    for (int i = 0; i < vectors; i++) {
-        const reals_bits k = SHIFTED_BITS(BITS_OF_REALS(shifted[i]), REAL_MANTISSA_BITS);
-        store_reals(e + i * REALS, calm ? REALS_OF_BITS(sum_of_bits(BITS_OF_REALS(p[i]), k))
-                                        : reals_times(p[i], REALS_OF_BITS(sum_of_bits(k, bias))));
-    }
+}
+
+ALWAYS_INLINE reals end_exponential(logits_kind kind, reals shifted, reals p) {
+    const reals_bits k = SHIFTED_BITS(BITS_OF_REALS(shifted), REAL_MANTISSA_BITS);
+    return kind == LOGITS_CALM
+               ? REALS_OF_BITS(sum_of_bits(BITS_OF_REALS(p), k))
+               : reals_times(p, REALS_OF_BITS(sum_of_bits(k, each_bits(REAL_BIAS << REAL_MANTISSA_BITS))));
+}
+
+/* Of neighbouring vectors, in whose place they may be. */
+ALWAYS_INLINE void exponentiate_vectors(const softmax *softmax, const vector_shift *shift, logits_kind kind,
+                                        const real *z, int vectors, real *e) {
+    reals shifted[MOST_VECTORS], p[MOST_VECTORS];
+    begin_exponentials(softmax, shift, kind, z, REALS, vectors, shifted, p);
+    for (int i = 0; i < vectors; i++)
+        store_reals(e + i * REALS, end_exponential(kind, shifted[i], p[i]));
 }
 
 #endif

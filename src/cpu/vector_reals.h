@@ -20,6 +20,7 @@ typedef int64x2_t reals_bits;
 #define NEON_BITS(operation) operation##_s64
 #define BITS_OF_REALS(x)     vreinterpretq_s64_f64(x)
 #define REALS_OF_BITS(bits)  vreinterpretq_f64_s64(bits)
+#define SIGNED_BITS(bits)    vreinterpretq_s64_u64(bits)
 #else
 typedef float32x4_t reals;
 typedef int32x4_t reals_bits;
@@ -29,6 +30,7 @@ typedef int32x4_t reals_bits;
 #define NEON_BITS(operation) operation##_s32
 #define BITS_OF_REALS(x)     vreinterpretq_s32_f32(x)
 #define REALS_OF_BITS(bits)  vreinterpretq_f32_s32(bits)
+#define SIGNED_BITS(bits)    vreinterpretq_s32_u32(bits)
 #endif
 #define SHIFTED_BITS(bits, by) NEON_BITS(vshlq_n)(bits, by)
 
@@ -44,6 +46,9 @@ ALWAYS_INLINE void store_reals(real *to, reals x) {
 ALWAYS_INLINE reals reals_less(reals a, reals b) {
     return NEON(vsubq)(a, b);
 }
+ALWAYS_INLINE reals reals_plus(reals a, reals b) {
+    return NEON(vaddq)(a, b);
+}
 ALWAYS_INLINE reals reals_times(reals a, reals b) {
     return NEON(vmulq)(a, b);
 }
@@ -53,6 +58,10 @@ ALWAYS_INLINE reals fused_reals(reals a, reals b, reals c) {
 /* The larger of two, and the second if the first is NaN. */
 ALWAYS_INLINE reals larger_reals(reals a, reals b) {
     return NEON(vmaxnmq)(a, b);
+}
+/* All bits where they are. */
+ALWAYS_INLINE reals_bits equal_reals(reals a, reals b) {
+    return SIGNED_BITS(NEON(vceqq)(a, b));
 }
 ALWAYS_INLINE reals_bits each_bits(real_bits bits) {
     return NEON_BITS(vdupq_n)(bits);

@@ -95,9 +95,9 @@ static void exponentiate_aside(const softmax *softmax, group *group) {
     const int64_t count = group->classes * ROWS_ASIDE;
     int64_t i = 0;
     for (; i + MOST_VECTORS * REALS <= count; i += MOST_VECTORS * REALS)
-        exponentiate_vectors(softmax, &shift, false, group->z + i, MOST_VECTORS, group->z + i);
+        exponentiate_vectors(softmax, &shift, LOGITS_ANY, group->z + i, MOST_VECTORS, group->z + i);
     if (i < count) /* a last class */
-        exponentiate_vectors(softmax, &shift, false, group->z + i, VECTORS_ASIDE, group->z + i);
+        exponentiate_vectors(softmax, &shift, LOGITS_ANY, group->z + i, VECTORS_ASIDE, group->z + i);
 }
 
 #else

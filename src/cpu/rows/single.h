@@ -108,18 +108,20 @@ static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buf
     const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, range.largest);
     tile tile = tile_of_logits(&rows->softmax, &shift, range.smallest, z);
     *smallest = range.smallest;
-    if (rows->has_labels)
-        let_prefetch(rows, row->first[0], index, &tile);
+    if (rows->has_labels || !CAN_PREFETCH)
+        let_prefetch(rows, row->first, index, &tile);
     const int64_t label = row->label - index * ORDER_TILE;
+    const real most = rows->has_labels ? 0 : row_most_of_tile(&rows->softmax, &shift);
     softmax_tile sums = {.exponent = shift.exponent, .largest = shift.largest};
     real own = 0;
     /* Kept exponentials of a tile that the row ends in have no room beyond, and are copied there. */
     real *place = keeps(rows, row) ? output_of_tile(rows, row, 0, index, NULL).out : NULL;
     real *e = !place ? buffers->e : count == ORDER_TILE ? place : buffers->u;
-    exponentiate_tile(&tile, e == place, count, e);
-    sums.others = rows->has_labels ? sum_exponentials(count, label, e, &own)
-                                   : sum_without_leading(count, row_most_of_tile(&rows->softmax, &shift), e, buffers->e,
-                                                         &sums.leading);
+    if (place || !sum_directly(rows, &tile, count, label, most, &own, &sums)) {
+        exponentiate_tile(&tile, e == place, count, e);
+        sums.others = rows->has_labels ? sum_exponentials(count, label, e, &own)
+                                       : sum_without_leading(count, most, e, buffers->e, &sums.leading);
+    }
     if (place && e != place)
         memcpy(place, e, (size_t)count * sizeof *e);
     if (label >= 0 && label < count) {
@@ -127,7 +129,10 @@ static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buf
         row->facts.label_logit = z[label];
         row->own_exponent = shift.exponent;
     }
-    if (rows->weighs) {
+    const real *q = rows->weighs ? plain_targets_of(rows, row->first[1], index, count) : NULL;
+    if (q) {
+        sum_targets(rows, z, q, shift.largest, &sums);
+    } else if (rows->weighs) {
         const real *u = weights_of(rows, row->first[1], index, buffers);
         sums.weights = sum_of_weights(u, count, buffers->e);
         sums.weighted = sum_weighted(z, u, shift.largest, count, buffers->e);
@@ -258,21 +263,32 @@ static void prefetch_output(const tile_output *output, int from, int count) {
 typedef struct tile_factors {
     real f, b;
     bool weighs;
+    const real *q; /* u_c = kept q_c + share, or null: */
+    real kept, share;
     const real *u; /* null: 1 */
 } tile_factors;
 
 static tile_factors factors_of_tile(const rows *rows, const row *row, const row_factors *factors, int64_t index,
                                     double exponent, tile_buffers *buffers) {
+    const real *q = rows->weighs ? plain_targets_of(rows, row->first[1], index, tile_size(rows, index)) : NULL;
     return (tile_factors){.f = row_tile_factor(factors, exponent, row->facts.exponent),
                           .b = factors->of_weights,
                           .weighs = rows->weighs,
-                          .u = rows->weighs ? weights_of(rows, row->first[1], index, buffers) : NULL};
+                          .q = q,
+                          .kept = rows->kept,
+                          .share = rows->share,
+                          .u = rows->weighs && !q ? weights_of(rows, row->first[1], index, buffers) : NULL};
 }
 
 /* In the place of some exponentials, from the given class of the tile on. */
 static void multiply(const tile_factors *factors, int64_t first, int64_t count, real *e) {
     const real f = factors->f, b = factors->b;
-    if (factors->u) {
+    if (!CAN_PREFETCH && factors->q) {
+        const real *q = factors->q + first, kept = factors->kept, share = factors->share;
+#pragma omp simd
+        for (int64_t i = 0; i < count; i++)
+            e[i] = lean(e[i] * f - (q[i] * kept + share) * b);
+    } else if (factors->u) {
         const real *u = factors->u + first;
 #pragma omp simd
         for (int64_t i = 0; i < count; i++)

@@ -4,8 +4,7 @@
 #ifndef ONEPASS_CPU_ROWS_TILE_H
 #define ONEPASS_CPU_ROWS_TILE_H
 
-#include "cpu/exponentials.h"
-#include "cpu/rows/job.h"
+#include "cpu/rows/direct_sum.h"
 
 /* For what does not lie in memory as the computation wants it. */
 typedef struct tile_buffers {
@@ -90,9 +89,11 @@ static const real *weights_of(const rows *rows, const char *target, int64_t tile
 /* ------------------------------------------------------------ exponentials -- */
 
 /* Behind the memory that the logits came from, which is the second operand, there is the next tile, or the next row. */
-static void let_prefetch(const rows *rows, const char *first, int64_t index, tile *tile) {
+static void let_prefetch(const rows *rows, const char *const *first, int64_t index, tile *tile) {
     const int64_t size = (int64_t)dtype_size(rows->job->operand[0].dtype);
-    tile->operand[1] = first + index * ORDER_TILE * size;
+    tile->operand[1] = first[0] + index * ORDER_TILE * size;
+    if (!rows->has_labels)
+        tile->operand[2] = first[1] + index * ORDER_TILE * size;
     tile->stride[1] = size;
     tile->prefetch_operands = rows->of->class_stride[0] == 1;
 }
@@ -121,15 +122,15 @@ static void exponentiate_far(const tile *given, int64_t first, int64_t count, re
 }
 
 /* A line at a time, while the next tile's is asked for. */
-ALWAYS_INLINE void exponentiate_lines(const tile *tile, bool calm, int64_t count, real *e) {
+ALWAYS_INLINE void exponentiate_lines(const tile *tile, logits_kind kind, int64_t count, real *e) {
     int64_t first = 0;
     for (; first + ORDER_LANES <= count; first += ORDER_LANES) {
         prefetch_logits(tile, first, ORDER_LANES);
-        exponentiate_some(tile, calm, first, ORDER_LANES, e + first);
+        exponentiate_some(tile, kind, first, ORDER_LANES, e + first);
     }
     if (first < count) {
         prefetch_logits(tile, first, count - first);
-        exponentiate_some(tile, calm, first, count - first, e + first);
+        exponentiate_some(tile, kind, first, count - first, e + first);
     }
 }
 
@@ -150,9 +151,9 @@ static void exponentiate_tile(const tile *given, bool is_far, int64_t count, rea
     if (is_far)
         exponentiate_lines_far(&tile, count, e);
     else if (tile.parameter[CALM] != 0)
-        exponentiate_lines(&tile, true, count, e);
+        exponentiate_lines(&tile, LOGITS_CALM, count, e);
     else
-        exponentiate_lines(&tile, false, count, e);
+        exponentiate_lines(&tile, LOGITS_ANY, count, e);
 }
 
 /* Their sum, with zeros behind them where there is room for a whole tile; but the label's, if it is one of them, is
@@ -214,6 +215,38 @@ static double sum_weighted(const real *z, const real *u, real largest, int count
     }
     stored_sum(terms, count, &sum);
     return sum;
+}
+
+/* Probabilities of a whole tile that lie as wanted, in a call without class weights, or null: what they come to needs
+ * no buffer. On Arm alone, where it was measured. */
+static const real *plain_targets_of(const rows *rows, const char *target, int64_t tile, int count) {
+    const view classes = classes_of(target, rows->job->operand[1].dtype, rows->of->classes, rows->of->class_stride[1]);
+    if (CAN_PREFETCH || rows->has_labels || rows->job->operand[2].data || count < ORDER_TILE)
+        return NULL;
+    return direct(&classes, tile * ORDER_TILE, count);
+}
+
+/* u of a probability, which is the second operand, where the first one is the logit. */
+ALWAYS_INLINE real plain_weight(const tile *tile, int64_t i) {
+    return read_real(tile, 1, i) * tile->parameter[1] + tile->parameter[2];
+}
+
+ALWAYS_INLINE real plainly_weighted_logit(const tile *tile, int64_t i) {
+    const real u = plain_weight(tile, i);
+    return choose(u == 0, 0, u * (read_real(tile, 0, i) - tile->parameter[0]));
+}
+
+/* Both sums of them in one pass. */
+static void sum_targets(const rows *rows, const real *z, const real *q, real largest, softmax_tile *sums) {
+    const tile tile = {.operand = {z, q, q}, .parameter = {largest, rows->kept, rows->share}};
+    _Alignas(64) real u[2][ORDER_LANES], x[2][ORDER_LANES];
+    for (int64_t half = 0; half < 2; half++)
+        ORDER_EACH_LANE(const int64_t i = half * ORDER_TILE / 2 + lane;
+                        u[half][lane] = order_some_lines(plain_weight, &tile, i, 4);
+                        x[half][lane] = order_some_lines(plainly_weighted_logit, &tile, i, 4))
+    ORDER_EACH_LANE(u[0][lane] = u[0][lane] + u[1][lane]; x[0][lane] = x[0][lane] + x[1][lane])
+    sums->weights = order_lanes(u[0]);
+    sums->weighted = order_lanes(x[0]);
 }
 
 #endif
