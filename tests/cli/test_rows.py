@@ -344,7 +344,8 @@ def test_gradients_part_by_part(folder, loss):
         return [folder.load(name) for name in names]
 
     halves = [np.concatenate(pair) for pair in zip(gradients(0, 256, "sum"), gradients(256, rows, "sum"))]
-    for reduction, divisor in (("sum", 1), ("none", 1), ("mean", rows)):
+    reductions = (("sum", 1), ("none", 1), ("mean", rows))
+    for reduction, divisor in reductions if not QUICK else reductions[ROW_LOSSES.index(loss) % 3:][:1]:
         for got, wanted in zip(gradients(0, rows, reduction), halves):
             np.testing.assert_array_equal(got, wanted / np.float32(divisor))
 

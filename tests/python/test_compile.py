@@ -281,7 +281,8 @@ def test_opcheck_of_every_operator():
         seen.add(operator.name().split(".")[0])
         plain = [x.detach().clone() if isinstance(x, torch.Tensor) else x for x in arguments]
         # what tensors there are, of what kinds, and the numbers; the loss's name and parameters make no difference here
-        kind = [(x.dim(), x.dtype) if isinstance(x, torch.Tensor) else x for x in plain if type(x) not in (str, list)]
+        kind = [(x.dim(), x.dtype) if isinstance(x, torch.Tensor) else x
+                for x in plain if not isinstance(x, (str, list))]
         if (operator, str(kind), str(given)) in checked:
             continue
         checked.add((operator, str(kind), str(given)))
@@ -455,7 +456,7 @@ def test_a_number_of_another_type(loss, device):
     """The compiler is told the type that comes out."""
     for types in ((torch.float64, torch.float16), (torch.float32, torch.float64)):
         p, t, _ = operands_of(loss, (3, 5), device=device, dtypes=(*types, None))
-        for reduction in REDUCTIONS:
-            function = lambda a, b: ours(loss, a, b, reduction)
-            compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
-            assert_same_bits(compiled(p, t[0, 0].clone()), function(p, t[0, 0].clone()))
+        function = lambda a, b: [ours(loss, a, b, reduction) for reduction in REDUCTIONS]
+        compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+        for got, wanted in zip(compiled(p, t[0, 0].clone()), function(p, t[0, 0].clone()), strict=True):
+            assert_same_bits(got, wanted)

@@ -13,7 +13,7 @@ import onepass
 
 from reference import LOSSES, REDUCTIONS, WEIGHTED, ours
 
-CALLS = 4_000 if os.environ.get("ONEPASS_TEST_QUICK") == "1" else 10_000
+CALLS = 3_000 if os.environ.get("ONEPASS_TEST_QUICK") == "1" else 10_000
 
 
 def work(device, calls):
@@ -72,7 +72,7 @@ def test_the_process_does_not_grow(device):
     work(device, CALLS)
     gc.collect()
     assert torch_tensors() <= tensors
-    assert resident() - size < 8 << 20  # 4,000 calls that leak one tensor of 4 KiB each leave 16 MiB
+    assert resident() - size < 8 << 20  # 3,000 calls that leak one tensor of 4 KiB each leave 12 MiB
     if device == "cuda":
         assert torch.cuda.memory_allocated() <= on_device
 
