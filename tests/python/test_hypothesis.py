@@ -1,6 +1,7 @@
 # Random calls: shapes, strides, types, broadcasting, parameters, reductions, weights, upstream
 # gradients and awkward numbers, against the oracle (to the bit where a bit is promised), against
 # PyTorch, and NumPy's way in against PyTorch's. Derandomized, so that a run can be repeated.
+import os
 import warnings
 
 import pytest
@@ -32,7 +33,11 @@ LOSSES = [
 ]
 
 bounded = settings(
-    max_examples=200, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=100 if os.environ.get("ONEPASS_TEST_QUICK") == "1" else 200,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 SPECIALS = [
