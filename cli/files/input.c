@@ -162,6 +162,10 @@ static bool parse(const unsigned char *head, size_t size, uint64_t file_size, co
         return npy_parse(head, size, file_size, purpose, layout, problem);
     if (tensor || safetensors_is_meant(head, size))
         return safetensors_parse(head, size, file_size, tensor, purpose, layout, problem);
+    if (size >= 4 && memcmp(head, "PK\3\4", 4) == 0)
+        return fail(problem,
+                    "is neither a .npy nor a .safetensors file but an archive, as .npz files are; expected one of "
+                    "the .npy files in it (unzip takes them out)");
     return fail(problem, "is neither a .npy nor a .safetensors file: it begins with neither's magic bytes");
 }
 

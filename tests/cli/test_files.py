@@ -321,6 +321,12 @@ def test_a_device_without_an_end(plain, device):
     plain.refuse("mse", "endless.safetensors:a", "t.npy", says="onepass: endless.safetensors:a: ", preexec_fn=limit_files)
 
 
+def test_an_archive(plain):
+    """Of arrays; a model of PyTorch's is one too."""
+    np.savez(plain / "both.npz", p=np.ones(3), t=np.zeros(3))
+    plain.refuse("mse", "both.npz", "t.npy", says="onepass: both.npz: is neither a .npy nor a .safetensors file but an archive")
+
+
 def test_a_pipe_without_an_end_that_brings_its_first_bytes_one_by_one(plain):
     script = 'for byte in n o t " " n u m b e r s; do printf "%s" "$byte"; sleep 0.01; done; exec yes'
     with subprocess.Popen(["bash", "-c", script], stdout=subprocess.PIPE) as writer:
