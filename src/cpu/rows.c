@@ -63,7 +63,8 @@ static __attribute__((noinline)) void run_blocks(const rows *rows, int64_t first
 
 static __attribute__((noinline)) void run_picks(const rows *rows, int64_t first, int64_t count, real *term) {
     aside_function *apply = aside_function_of(rows->job);
-    group group = {0}; /* rows that are not there are computed with, too */
+    group group;
+    begin_groups(&group);
     for (int64_t done = 0; done < count;)
         done += run_picked(rows, apply, first + done, count - done, &group, term + done);
 }

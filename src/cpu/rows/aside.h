@@ -36,9 +36,11 @@ typedef struct group {
     double class_weight[ROWS_ASIDE], weight[ROWS_ASIDE]; /* of the label; of the row */
 
     /* Of the logits. */
-    _Alignas(64) real largest[ROWS_ASIDE]; /* or NaN */
-    real label_logit[ROWS_ASIDE];
+    _Alignas(64) real largest[ROWS_ASIDE];                      /* or NaN */
     real anchor[ROWS_ASIDE], n[ROWS_ASIDE], lowest[ROWS_ASIDE]; /* of the shift */
+#if defined(__aarch64__)
+    real smallest[ROWS_ASIDE]; /* or NaN */
+#endif
 
     /* The state but for the largest logit, ... */
     double others[ROWS_ASIDE], own[ROWS_ASIDE], lse[ROWS_ASIDE], weights[ROWS_ASIDE];
@@ -71,20 +73,40 @@ static void find_shifts(const softmax *given, const softmax_scale *given_scale, 
 
 #define VECTORS_ASIDE (ROWS_ASIDE / REALS)
 
+/* And the smallest, while the numbers are at hand. */
 static void find_largest(group *group) {
-    reals largest[VECTORS_ASIDE];
+    reals largest[VECTORS_ASIDE], smallest[VECTORS_ASIDE];
     for (int64_t i = 0; i < VECTORS_ASIDE; i++)
-        largest[i] = each_real(-REAL_INFINITY);
-    for (int64_t class = 0; class < group->classes; class ++)
-        for (int64_t i = 0; i < VECTORS_ASIDE; i++)
-            largest[i] = NEON(vmaxq)(largest[i], load_reals(group->z + class * ROWS_ASIDE + i * REALS));
-    for (int64_t i = 0; i < VECTORS_ASIDE; i++)
+        largest[i] = smallest[i] = load_reals(group->z + i * REALS);
+    for (int64_t class = 1; class < group->classes; class ++)
+        for (int64_t i = 0; i < VECTORS_ASIDE; i++) {
+            const reals z = load_reals(group->z + class * ROWS_ASIDE + i * REALS);
+            largest[i] = NEON(vmaxq)(largest[i], z);
+            smallest[i] = NEON(vminq)(smallest[i], z);
+        }
+    for (int64_t i = 0; i < VECTORS_ASIDE; i++) {
         store_reals(group->largest + i * REALS, largest[i]);
+        store_reals(group->smallest + i * REALS, smallest[i]);
+    }
     EACH_ROW_ASIDE(group->largest[r] = canonical(group->largest[r] + 0)) /* -0 is 0 */
 }
 
+/* Whether all rows are as nearly all are, whose exponentials take fewer steps: see softmax_is_calm(). */
+static bool is_calm_aside(const softmax *softmax, const group *group) {
+    reals_bits calm = each_bits(-1);
+    for (int64_t i = 0; i < ROWS_ASIDE; i += REALS) {
+        const reals n = load_reals(group->n + i);
+        const reals least = reals_times(reals_less(n, each_real(SOFTMAX_RANGE - 3)), each_real(softmax->per_factor));
+        calm &= equal_reals(load_reals(group->anchor + i), each_real(0)) &
+                SIGNED_BITS(NEON(vcgtq)(load_reals(group->smallest + i), least));
+    }
+    return vminvq_u32((uint32x4_t)calm) != 0;
+}
+
 /* In the place of the logits. */
-static void exponentiate_aside(const softmax *softmax, group *group) {
+ALWAYS_INLINE void exponentiate_kind(const softmax *given, logits_kind kind, group *group) {
+    const softmax softmax = *given;
+    real *z = group->z;
     reals anchor[VECTORS_ASIDE], lowest[VECTORS_ASIDE], rounder[VECTORS_ASIDE];
     for (int64_t i = 0; i < VECTORS_ASIDE; i++) {
         anchor[i] = load_reals(group->anchor + i * REALS);
@@ -95,9 +117,16 @@ static void exponentiate_aside(const softmax *softmax, group *group) {
     const int64_t count = group->classes * ROWS_ASIDE;
     int64_t i = 0;
     for (; i + MOST_VECTORS * REALS <= count; i += MOST_VECTORS * REALS)
-        exponentiate_vectors(softmax, &shift, LOGITS_ANY, group->z + i, MOST_VECTORS, group->z + i);
+        exponentiate_vectors(&softmax, &shift, kind, z + i, MOST_VECTORS, z + i);
     if (i < count) /* a last class */
-        exponentiate_vectors(softmax, &shift, LOGITS_ANY, group->z + i, VECTORS_ASIDE, group->z + i);
+        exponentiate_vectors(&softmax, &shift, kind, z + i, VECTORS_ASIDE, z + i);
+}
+
+static void exponentiate_aside(const softmax *softmax, group *group) {
+    if (is_calm_aside(softmax, group))
+        exponentiate_kind(softmax, LOGITS_CALM, group);
+    else
+        exponentiate_kind(softmax, LOGITS_ANY, group);
 }
 
 #else
@@ -281,7 +310,7 @@ ALWAYS_INLINE row_facts facts_aside(const group *group, int64_t r) {
     facts.row.weights = group->weights[r];
     facts.exponent = 0; /* which one tile alone has no use for */
     facts.weighted = group->weighted[r];
-    facts.label_logit = group->label_logit[r];
+    facts.label_logit = 0; /* which only a row by itself may need */
     facts.weight = group->class_weight[r];
     facts.classes = (double)group->classes;
     return facts;

@@ -224,13 +224,19 @@ ALWAYS_INLINE void read_rows(const rows *rows, group *group) {
     group->has_absent = absent;
 }
 
+/* Before the first of a job's groups. Rows that are not there are computed with, too. */
+static void begin_groups(group *group) {
+    memset(group, 0, sizeof *group);
+    EACH_ROW_ASIDE(group->class_weight[r] = 1; group->weight[r] = 1; group->upstream[r] = 1)
+}
+
 /* Weights and upstream gradients, where there are any. */
 ALWAYS_INLINE void read_factors(const rows *rows, group *group) {
     const job *job = rows->job;
-    EACH_ROW_ASIDE(group->class_weight[r] = 1; group->weight[r] = 1; group->upstream[r] = 1)
-    group->has_upstream = false;
     if (!job->operand[2].data && !job->weight.data && !job->upstream.data && job->expected_upstream == 1)
         return;
+    EACH_ROW_ASIDE(group->class_weight[r] = 1; group->weight[r] = 1; group->upstream[r] = 1)
+    group->has_upstream = false;
     for (int r = 0; r < group->count; r++) {
         if (!group->takes_part[r])
             continue;
@@ -252,11 +258,8 @@ static void recall_states(const rows *rows, group *group) {
 /* From the group's logits to its exponentials and what is known of its rows. */
 static void sum_group(const rows *rows, const block_buffers *buffers, group *group) {
     const real *u = rows->weighs ? buffers->u : NULL;
-    EACH_ROW_ASIDE(group->lse[r] = group->weights[r] = group->weighted[r] = group->weighted_loss[r] = 0)
     find_largest(group);
     find_shifts(&rows->softmax, &rows->of->scale, group);
-    for (int r = 0; r < ROWS_ASIDE; r++)
-        group->label_logit[r] = group->z[group->own_place[r]];
     if (u && !rows->reads_state)
         sum_weighted_aside(group, u, buffers->weights);
     exponentiate_aside(&rows->softmax, group);
@@ -286,10 +289,18 @@ static int64_t predict_aside(const group *group, int r) {
     return found;
 }
 
+/* The label's logit, from where it came: no loop over a group's rows has a use for it. */
+static real label_logit_of(const rows *rows, const group *group, int r) {
+    const view *logits = &rows->job->operand[0];
+    const int64_t offset = group->label[r] * rows->of->class_stride[0] * (int64_t)dtype_size(logits->dtype);
+    return (real)load_scalar((const char *)address_of(logits, group->first + r) + offset, logits->dtype);
+}
+
 /* A row that the loops over the group do not serve. */
 static void finish_row(const rows *rows, const aside_scale *scale, group *group, int r) {
     row_slopes slopes = {WIDE_NAN, WIDE_NAN, WIDE_NAN, WIDE_NAN};
     row_facts facts = facts_aside(group, r);
+    facts.label_logit = label_logit_of(rows, group, r);
     if (facts.row.largest - facts.row.largest == 0) {
         const row_sums sums = rows->reads_state ? row_sums_of_state(&rows->of->scale, &facts, 0)
                                                 : row_sums_of(&rows->softmax, &rows->of->scale, &facts);
@@ -332,11 +343,14 @@ static void finish_rows(const rows *rows, const block_buffers *buffers, group *g
         apply_aside(rows->job->loss->row, rows->job->parameter, has_slopes, group);
     if (has_slopes)
         keep_all_factors(&scale, group);
-    if (has_unusual(group, has_slopes))
+    const bool unusual = has_unusual(group, has_slopes);
+    if (unusual)
         finish_unusual(rows, &scale, group);
     if (group->has_absent)
         hide_absent(has_slopes, group);
     finish_values(rows, group, terms);
+    if (unusual) /* the next group's rows have none of these by now */
+        EACH_ROW_ASIDE(group->lse[r] = group->weights[r] = 0)
 }
 
 static void run_group(const rows *rows, const block_buffers *buffers, group *group, real *terms) {
@@ -376,7 +390,7 @@ static bool looks_at_lse(const job *job) {
 
 static void prepare_block(const rows *rows, aside_function *apply, block_buffers *buffers) {
     const int classes = (int)rows->of->classes;
-    memset(&buffers->group, 0, sizeof buffers->group); /* rows that are not there are computed with, too */
+    begin_groups(&buffers->group);
     buffers->apply = apply;
     buffers->weights = 0;
     buffers->needs_lse = rows->weighs || rows->has_outputs || looks_at_lse(rows->job);
