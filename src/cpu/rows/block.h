@@ -319,15 +319,26 @@ static void finish_unusual(const rows *rows, const aside_scale *scale, group *gr
             finish_row(rows, scale, group, r);
 }
 
-/* What was asked for a row, and what the rows add to the sum. */
+/* Whether a row's state, or some of it, was asked for. */
+static bool gives_states(const rows *rows) {
+    return rows->of->log_sum_exp.data || rows->of->state;
+}
+
+/* What was asked for a row, and what the rows add to the sum. Values alone are copied where they lie as reals. */
 ALWAYS_INLINE void finish_values(const rows *rows, const group *group, real *terms) {
-    for (int r = 0; rows->has_outputs && r < group->count; r++) {
+    const view *value = &rows->job->value;
+    const bool is_alone = value->data && !gives_states(rows);
+    const size_t bytes = (size_t)group->count * sizeof *terms;
+    real rounded[ROWS_ASIDE];
+    EACH_ROW_ASIDE(rounded[r] = canonical((real)group->value[r]))
+    memcpy(terms, rounded, bytes);
+    real *values = rows->has_outputs && is_alone ? direct(value, group->first, group->count) : NULL;
+    if (values)
+        memcpy(values, rounded, bytes);
+    for (int r = 0; rows->has_outputs && !values && r < group->count; r++) {
         const softmax_row state = group->takes_part[r] ? state_aside(group, r) : (softmax_row){0};
         write_outputs(rows, group->first + r, group->value[r], &state);
     }
-    real rounded[ROWS_ASIDE];
-    EACH_ROW_ASIDE(rounded[r] = canonical((real)group->value[r]))
-    memcpy(terms, rounded, (size_t)group->count * sizeof *terms);
 }
 
 /* Values of the group's rows, what comes with them, and what they add to the sum. */
@@ -393,7 +404,7 @@ static void prepare_block(const rows *rows, aside_function *apply, block_buffers
     begin_groups(&buffers->group);
     buffers->apply = apply;
     buffers->weights = 0;
-    buffers->needs_lse = rows->weighs || rows->has_outputs || looks_at_lse(rows->job);
+    buffers->needs_lse = rows->weighs || gives_states(rows) || looks_at_lse(rows->job);
     if (!rows->weighs)
         return;
     real terms[ORDER_TILE];
