@@ -140,8 +140,8 @@ def allowed_spills(function, kernels):
 @pytest.mark.parametrize("file", ["98_relative_entropy.py", *ROWS, *VECTORS] if QUICK else FILES)
 def test_cuda_source_compiles(file, folder, tmp_path):
     """With no more spills than the library's own kernels may have, to no more kernels than it launches, and without a
-    function of the library that is not in it. A quick run leaves out the machine code, since the step `kernels` looks at
-    the same, and of the pairs all but the one with functions and a divisor of its own."""
+    function of the library that is not in it. A quick run leaves out the machine code, of which the step `kernels` sees
+    the library's own, and of the pairs all but the one with functions and a divisor of its own."""
     nvcc = shutil.which("nvcc")
     if not nvcc:
         pytest.skip("nvcc is not here")
