@@ -6,8 +6,8 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 # Options for CMake, as in: make CMAKE_FLAGS=-DCMAKE_C_COMPILER=clang
 CMAKE_FLAGS ?=
 
-# Builds for this machine alone, which are quick: of the demo, which is in float, with kernels for its GPUs, and of the
-# quick tests, without.
+# Builds for this machine alone, which are quick: of the demo, which times pairs of floats, with kernels for its GPUs, and
+# of the quick tests, without.
 DEMO   ?= build-demo
 CHECK  ?= build-check
 CHECK_TESTS = test_losses test_order test_rows test_rows_edges test_rows_sizes test_rows_arguments \
@@ -39,7 +39,7 @@ configure:
 
 demo: ## every loss checked against its formula, and how fast a few are; under a minute, the build included
 	@tests/quietly.sh $(DEMO)/configure.log cmake -S . -B $(DEMO) -DONEPASS_NATIVE=ON -DONEPASS_CUDA=NATIVE \
-		-DONEPASS_BITS_ONLY=f64 $(CMAKE_FLAGS)
+		"-DONEPASS_BITS_ONLY=f64;rows" $(CMAKE_FLAGS)
 	@tests/quietly.sh $(DEMO)/build.log cmake --build $(DEMO) -j $(JOBS) --target onepass_demo
 	@$(DEMO)/examples/demo/onepass_demo
 

@@ -23,9 +23,9 @@ if [ "${REPAIR:-}" = yes ]; then
     case $wheel in *-manylinux*.whl) ;; *) echo "$wheel has no platform that others have" && exit 1 ;; esac
 fi
 
-"$python" -m venv "$folder/empty"
+"$python" -m venv --without-pip "$folder/empty"
 empty=$folder/empty/bin
-tests/quietly.sh "$folder/install.log" "$empty/python" -m pip install --disable-pip-version-check --no-index --no-deps \
-    "$wheel"
+tests/quietly.sh "$folder/install.log" "$python" -m pip --python "$empty/python" install --disable-pip-version-check \
+    --no-index --no-deps "$wheel"
 "$empty/python" tests/try_wheel.py "$empty/onepass"
 ls -l "$wheel" | awk '{ printf "%s, %.1f MB\n", $NF, $5 / 1e6 }'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Everything that `make test` does: builds in build-test/ and build-cross/, runs, and ends with a table.
 #
-#   tests/run_all.sh             all steps
+#   tests/run_all.sh             all steps but clang, which TEST=full adds
 #   tests/run_all.sh STEP...     some of: release sanitize thread clang kernels python tool wheel cross lint format
 #
 # A step whose tools are not there is left out, and the table says what would add it, as it does of tests that skipped
@@ -13,12 +13,12 @@
 # A proof is given once: the release build has every instruction set of this machine and every test, of which those that
 # only repeat themselves with more numbers are quick; the others have the one set that the library would choose here and
 # quick tests. The shared library and the library in one file have a sixteenth of the golden file, whose rest the static
-# one has, and emulated sets too; clang's have a quarter. test_losses takes one of 3 cases of its list, test_rows and
+# one has, and emulated sets too; clang's has a quarter, with sanitizers in it. test_losses takes one of 3 cases of its list, test_rows and
 # test_vectors one of 6, of which the golden file has all; sanitizers see one of 75, and of 15. The address sanitizer
 # leaves out tests that are about bits, or stacks, or have fences of their own, and take the same ways through the
-# library as others. Clang optimises with -O1, as do the other architecture's compiler and the own one where this machine
-# does not have the set, and the wheel's not at all, which does not inline what the source asks for either, and nor do
-# builds with sanitizers.
+# library as others. The other architecture's compiler optimises with -O1, as does the own one where this machine does
+# not have the set, and the wheel's not at all, which does not inline what the source asks for either, and nor do builds
+# with sanitizers.
 # TEST=full, which is `make test-full`, gives them all sets, every test in full and every kernel.
 #
 # JOBS is the number of processes; CC the C compiler of the steps that do not name their own; PYTHON the interpreter of
@@ -27,6 +27,8 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 
 all_steps="release sanitize thread clang kernels python tool wheel cross lint format"
+usual_steps=$all_steps
+[ "${TEST:-}" = full ] || usual_steps=$(echo $all_steps | sed 's/ clang//')
 jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
 work=build-test
 native=-DONEPASS_NATIVE=ON free_inline=-DONEPASS_FREE_INLINE=ON
@@ -135,14 +137,14 @@ step_release() {
     )
 }
 
-# Address and undefined-behaviour sanitizers. With clang libFuzzer is in the same build; with gcc a generator stands in
-# for it. Kernels on the CPU have sanitizers of their own in the release build, and the golden bits are of no interest
-# here.
+# Address and undefined-behaviour sanitizers. With clang libFuzzer is in the same build, and a quarter of the golden file
+# shows that the other compiler has the same bits; with gcc a generator stands in for libFuzzer. Kernels on the CPU have
+# sanitizers of their own in the release build.
 step_sanitize() {
     echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return (void)d, (void)n, 0; }' >$work/fuzz.c
     if has clang && clang -fsanitize=fuzzer,address,undefined $work/fuzz.c -o $work/fuzz >$work/probe.log 2>&1; then
         set -- -DCMAKE_C_COMPILER=clang -DONEPASS_FUZZ=ON -DONEPASS_SANITIZE=address,undefined
-        [ "${TEST:-}" = full ] || set -- "$@" -DONEPASS_FUZZ_SECONDS=3
+        [ "${TEST:-}" = full ] || set -- "$@" -DONEPASS_FUZZ_SECONDS=2
     else
         note "libFuzzer is not here, and a generator stood in for it" "apt-get install clang libclang-rt-14-dev"
         can_build "${CC:-cc}" -fsanitize=address,undefined ||
@@ -155,16 +157,16 @@ step_sanitize() {
         set_aside="$set_aside test_transcendental_$real test_transcendental_${real}_emulated test_transcendental_${real}_avx2"
     done
     # shellcheck disable=SC2086 # words, which echo puts on one line
-    repeated="|^(results_readable|tables_fresh|test_stack_of_workers|$(echo $set_aside | tr ' ' '|'))\$" \
+    repeated="|^golden_|^(results_readable|tables_fresh|test_stack_of_workers|$(echo $set_aside | tr ' ' '|'))\$" \
         left_out=$(echo $set_aside onepass_grown | tr ' ' ';')
-    [ "${TEST:-}" != full ] || repeated= left_out=
-    [ "${TEST:-}" = full ] || export ONEPASS_TEST_CASES=75
+    [ "${TEST:-}" != full ] || repeated="|^golden" left_out= # the step clang has all of it
+    [ "${TEST:-}" = full ] || export ONEPASS_TEST_CASES=75 ONEPASS_TEST_SHARE=1/4
     build $work/sanitize all $native $instrumented "-DONEPASS_LEAVE_OUT_TESTS=$left_out" "$@" || return
     export ONEPASS_TEST_QUICK=1 UBSAN_OPTIONS=print_stacktrace=1
     # A search for leaks takes seconds at the end of each process on some machines. On the CPU only accumulators allocate,
     # and what the CUDA engine keeps is counted by its own tests.
     leaks='^(test_accumulator|test_accumulator_bytes|fuzz_driver|fuzz_state)$'
-    ASAN_OPTIONS=detect_leaks=0 check $work/sanitize -E "^golden|$leaks$repeated" &&
+    ASAN_OPTIONS=detect_leaks=0 check $work/sanitize -E "$leaks$repeated" &&
         ASAN_OPTIONS=detect_leaks=1 check $work/sanitize -R "$leaks"
 }
 
@@ -190,19 +192,13 @@ step_thread() {
         check $work/thread -R "^test_($(echo "$programs" | tr ' ' '|'))\$"
 }
 
-# The other compiler: no warnings, and the same bits. What the sanitize step compiles with it is not compiled again.
+# The other compiler, optimising: no warnings, and the same bits.
 step_clang() {
     need clang clang
-    programs="golden test_arguments test_tensors test_asking"
-    targets="$programs golden_shared onepass_tool" optimization=-DONEPASS_CPU_OPTIMIZATION=-O1
-    [ "${TEST:-}" != full ] || targets=all optimization=
     export ONEPASS_TEST_QUICK=1
-    [ "${TEST:-}" = full ] || export ONEPASS_TEST_SHARE=1/4
-    # shellcheck disable=SC2086 # options or none
-    build $work/clang "$targets" $native $optimization -DCMAKE_C_COMPILER=clang &&
-        check $work/clang -R "^($(echo "$programs" | tr ' ' '|'))\$" || return
-    [ "${TEST:-}" = full ] || export ONEPASS_TEST_SHARE=2/16
-    check $work/clang -R '^golden_shared$'
+    # shellcheck disable=SC2086 # an option or none
+    build $work/clang all $native -DCMAKE_C_COMPILER=clang &&
+        check $work/clang -R '^(golden|golden_shared|test_arguments|test_tensors|test_asking)$'
 }
 
 # What ptxas makes of the kernels: no local memory, few spills.
@@ -303,14 +299,14 @@ heading() {
     esac
 }
 
-for step in ${*:-$all_steps}; do
+for step in ${*:-$usual_steps}; do
     case " $all_steps " in *" $step "*) ;; *)
         echo "run_all.sh: no step \"$step\"; there are: $all_steps" >&2
         exit 2
         ;;
     esac
 done
-steps=" ${*:-$all_steps} "
+steps=" ${*:-$usual_steps} "
 
 # What a step needs of others, if they run at all: the release build, the sanitize step's tool.
 needs() {
@@ -359,7 +355,7 @@ mkdir -p $results $logs
 case $steps in
 *[a-z]" "[a-z]*)
     if [ "$jobs" -eq 1 ]; then
-        lane $all_steps
+        lane $steps
     else
         lane release python &
         lane sanitize thread clang wheel cross tool kernels lint format &

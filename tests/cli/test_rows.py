@@ -327,7 +327,7 @@ def test_slices_of_copies(folder, loss):
     assert folder.hex(loss, "f.npy", "ft.npy") == folder.hex(loss, "z.npy", "t.npy")
 
 
-@pytest.mark.parametrize("loss", ROW_LOSSES)
+@pytest.mark.parametrize("loss", ROW_LOSSES[::3] if QUICK else ROW_LOSSES)
 def test_gradients_part_by_part(folder, loss):
     """The gradients of a slice of many classes are computed for fewer rows at a time: they are those of files of fewer
     rows, and for a mean over a power of two they are divided by that."""
@@ -345,7 +345,7 @@ def test_gradients_part_by_part(folder, loss):
 
     halves = [np.concatenate(pair) for pair in zip(gradients(0, 256, "sum"), gradients(256, rows, "sum"))]
     reductions = (("sum", 1), ("none", 1), ("mean", rows))
-    for reduction, divisor in reductions if not QUICK else reductions[ROW_LOSSES.index(loss) % 3:][:1]:
+    for reduction, divisor in reductions if not QUICK else reductions[ROW_LOSSES.index(loss) // 3 % 3:][:1]:
         for got, wanted in zip(gradients(0, rows, reduction), halves):
             np.testing.assert_array_equal(got, wanted / np.float32(divisor))
 

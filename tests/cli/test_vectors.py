@@ -248,7 +248,7 @@ def test_many_slices(folder, loss, reduction):
         within(folder.load(name), bounds, "f32")
 
 
-@pytest.mark.parametrize("loss", VECTOR_LOSSES)
+@pytest.mark.parametrize("loss", VECTOR_LOSSES[::3] if QUICK else VECTOR_LOSSES)
 def test_gradients_part_by_part(folder, loss):
     """The gradients of a slice of long vectors are computed for fewer rows at a time: they are those of files of fewer
     rows, and for a mean over a power of two they are divided by that."""
@@ -264,7 +264,7 @@ def test_gradients_part_by_part(folder, loss):
 
     halves = [np.concatenate(pair) for pair in zip(gradients(0, 256, "sum"), gradients(256, rows, "sum"))]
     reductions = (("sum", 1), ("none", 1), ("mean", rows))
-    for reduction, divisor in reductions if not QUICK else reductions[VECTOR_LOSSES.index(loss) % 3:][:1]:
+    for reduction, divisor in reductions if not QUICK else reductions[VECTOR_LOSSES.index(loss) // 3 % 3:][:1]:
         for got, wanted in zip(gradients(0, rows, reduction), halves, strict=True):
             np.testing.assert_array_equal(got, wanted / np.float32(divisor))
 
