@@ -26,7 +26,7 @@ MOST_IGNORED = 2**53  # whole numbers up to which a double has every one
 FOR_INPUT, FOR_TARGET, FOR_THIRD, STATE, LSE, PREDICTED, DIVIDED_BY = 1, 2, 4, 8, 16, 32, 64
 STATE_SIZE = 5  # doubles a row
 LONGEST_AT_ONCE = 8192  # classes up to which a GPU keeps a row in its registers, ...
-LONGEST_OF_HALVES = 32768  # ... or of 16-bit numbers, with labels that are not smoothed
+LONGEST_OF_LABELS = 32768  # ... or with labels that are not smoothed, but for float64
 LONG_ROWS = 1024  # classes up to which a row is summed again sooner than its state is written and read
 
 WITH_PROBABILITIES = "cross_entropy_with_probabilities"
@@ -86,7 +86,7 @@ def is_quicker_apart(request, input):
     if not input.is_cuda or classes <= LONGEST_AT_ONCE:
         return False
     parameters = named(request)
-    kept = input.element_size() == 2 and classes <= LONGEST_OF_HALVES and classes % 4 == 0 and has_labels(request) and \
+    kept = input.element_size() <= 4 and classes <= LONGEST_OF_LABELS and classes % 4 == 0 and has_labels(request) and \
         not parameters.get("label_smoothing")
     return not kept and not parameters.get("softcap")
 

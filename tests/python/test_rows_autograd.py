@@ -2,6 +2,7 @@
 # is overwritten unless it may be; derivatives of every kind.
 import gc
 import weakref
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +11,7 @@ pytest.importorskip("numpy")
 
 import onepass
 import torch.nn.functional as F
-from onepass import _upstream_habit
+from onepass import _row_request, _upstream_habit
 from torch.autograd import forward_ad
 
 from agreement import assert_same_bits
@@ -150,6 +151,20 @@ def test_long_rows_leave_their_state(monkeypatch):
         gradient(logits_of((3, classes)), labels_of((3, classes)), reduction="none")
     onepass.cross_entropy(logits_of((3, 1025)), labels_of((3, 1025)))
     assert [bool(outputs & _rows.STATE) for outputs in asked] == [False, False, True, False]
+
+
+def test_what_a_gpu_computes_at_once():
+    """Rows that its registers have room for; longer ones are read again in any case."""
+    def is_apart(classes, dtype, name="cross_entropy", **given):
+        input = SimpleNamespace(is_cuda=True, shape=(2, classes), dim=lambda: 2, element_size=lambda: dtype.itemsize)
+        request = _row_request.Request(name, None, _row_request.parameters_of(name, **given), 2, None, None)
+        return _row_request.is_quicker_apart(request, input)
+
+    assert [is_apart(classes, torch.float64) for classes in (8192, 8196)] == [False, True]
+    for dtype in (torch.bfloat16, torch.float32):
+        assert [is_apart(classes, dtype) for classes in (32768, 32766, 32772)] == [False, True, True]
+        assert is_apart(8196, dtype, label_smoothing=0.1) and not is_apart(8192, dtype, label_smoothing=0.1)
+        assert is_apart(8196, dtype, _row_request.WITH_PROBABILITIES)
 
 
 def test_small_losses_and_many_kinds_are_not_remembered(monkeypatch):
@@ -358,7 +373,7 @@ def test_threads():
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("shape", [(6, 5), (7, 1500), (64, 1000), (3, 33000), (2, 5, 9, 7)], ids=str)
+@pytest.mark.parametrize("shape", [(6, 5), (7, 1500), (64, 1000), (3, 20000), (3, 33000), (2, 5, 9, 7)], ids=str)
 def test_a_gpu_has_the_cpus_bits(dtype, shape):
     for given in ({}, {"label_smoothing": 0.1}, {"z_loss": 0.1}, {"reduction": "none"}):
         input, target = logits_of(shape, dtype), labels_of(shape, ignore_index=-100)
