@@ -87,10 +87,10 @@ static uint32_t most_threads_of(const cuda_launch *launch) {
     const int32_t tiles = 8; /* of those for a few tiles */
     switch (onepass_cuda_variant[launch->variant].kind) {
     case kind_few:
-        return tiles * CUDA_FEW_WARPS * 32;
     case kind_few_mean:
-        return tiles * CUDA_TINY_WARPS * 32;
+        return tiles * CUDA_FEW_WARPS * 32;
     case kind_tiny:
+    case kind_tiny_mean:
     case kind_tiny_both:
         return CUDA_TINY_WARPS * 32;
     default:

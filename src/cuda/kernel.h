@@ -27,7 +27,8 @@
 #define WARPS_small_mean CUDA_MOST_WARPS
 #define WARPS_general    CUDA_MOST_WARPS
 #define WARPS_few        (ORDER_FEW * CUDA_FEW_WARPS)
-#define WARPS_few_mean   (ORDER_FEW * CUDA_TINY_WARPS)
+#define WARPS_few_mean   (ORDER_FEW * CUDA_FEW_WARPS)
+#define WARPS_tiny_mean  CUDA_TINY_WARPS
 #define WARPS_tiny       CUDA_TINY_WARPS
 #define WARPS_tiny_both  CUDA_TINY_WARPS
 

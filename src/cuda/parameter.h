@@ -35,9 +35,12 @@
 /* Warps of a block, but in the kernels for a few tiles. */
 #define CUDA_MOST_WARPS 8
 
-/* Warps of a tile in those: of a sum, and of one tile or a mean over weights or a mask. */
+/* Warps of a tile in those: of a few tiles, and of one. */
 #define CUDA_FEW_WARPS  2
 #define CUDA_TINY_WARPS 4
+
+/* Warps of a tile in the kernel for a gradient with weights or a mask. */
+#define CUDA_BACKWARD_WARPS 2
 
 /* Doubles in a block's shared memory for the nodes of the tree. */
 #define CUDA_MOST_NODES 256
@@ -136,16 +139,16 @@ typedef struct cuda_weighted {
     uint8_t told;          /* ... and the type of that; 0: nobody asks */
 } cuda_weighted;
 
-/* The gradient for the prediction of such, where what a mean is divided by is known. */
+/* The gradient for the prediction of such, where what a mean is divided by is known. All that is looked at before the
+ * first load lies on the first cache line. */
 typedef struct cuda_backward {
     void *operand[2];
     void *weight, *mask; /* null: absent */
+    int64_t count;
+    uint8_t upstream_dtype, skip_if_one;
     void *gradient;
     void *divisor; /* a double; null: none beyond the scale */
     void *upstream;
-    int64_t count;
-    int64_t apart; /* tiles from one of a warp to its next */
-    uint8_t upstream_dtype, skip_if_one, warp_bits;
     cuda_real scale;
     cuda_reals parameter;
 } cuda_backward;
@@ -176,8 +179,8 @@ typedef struct cuda_small_mean {
     void *divided_by;
 } cuda_small_mean;
 
-/* The same of a tile or a few whole ones: the value is a float. */
-typedef struct cuda_few_mean {
+/* The same of a tile: the value is a float. */
+typedef struct cuda_tiny_mean {
     void *value;
     void *operand[2];
     void *mask, *weight; /* null: absent */
@@ -185,6 +188,11 @@ typedef struct cuda_few_mean {
     uint8_t told; /* as of cuda_weighted */
     cuda_reals parameter;
     void *divided_by;
+} cuda_tiny_mean;
+
+/* The same of a few whole tiles. */
+typedef struct cuda_few_mean {
+    cuda_tiny_mean tiny;
 } cuda_few_mean;
 
 /* Two operands of a tile, a mean or sum of them that is a float and needs no division. All but the third and later

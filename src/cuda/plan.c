@@ -167,7 +167,7 @@ static void plan_small_mean(const job *job, cuda_small_mean *mean) {
     plan_numbers(job, &unused, &mean->parameter);
 }
 
-static void plan_few_mean(const job *job, cuda_few_mean *mean) {
+static void plan_tiny_mean(const job *job, cuda_tiny_mean *mean) {
     cuda_real unused;
     mean->value = job->value.data;
     for (int k = 0; k < 2; k++)
@@ -208,13 +208,16 @@ void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *lau
     launch->variant = onepass_cuda_choose_variant(job, &launch->parameter.direct);
     switch (onepass_cuda_variant[launch->variant].kind) {
     case kind_few_mean:
-        plan_few_mean(job, &launch->parameter.few_mean);
+        plan_tiny_mean(job, &launch->parameter.few_mean.tiny);
         break;
     case kind_few:
         plan_tiny(job, &launch->parameter.few.tiny);
         break;
     case kind_tiny:
         plan_tiny(job, &launch->parameter.tiny);
+        break;
+    case kind_tiny_mean:
+        plan_tiny_mean(job, &launch->parameter.tiny_mean);
         break;
     case kind_tiny_both:
         plan_tiny_both(job, &launch->parameter.tiny_both);

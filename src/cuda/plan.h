@@ -19,6 +19,7 @@ typedef enum cuda_kind {
     kind_few_mean,
     kind_backward,
     kind_tiny,
+    kind_tiny_mean,
     kind_tiny_both,
     kind_general,
     kind_row,
@@ -94,6 +95,7 @@ typedef struct cuda_launch {
         cuda_small_mean small_mean;
         cuda_few few;
         cuda_few_mean few_mean;
+        cuda_tiny_mean tiny_mean;
         cuda_backward backward;
         cuda_tiny tiny;
         cuda_tiny_both tiny_both;

@@ -227,10 +227,13 @@ static cuda_variant mean_variant(const job *job) {
     const bool weight = job->weight.data, mask = job->mask.data;
     const bool small = job->count <= MOST_SMALL_FORWARD && kernels != CUDA_LARGE_KERNELS && !job->over_elements &&
                        has_variant(job, variant_small_weighted_mean);
-    if (small && kernels == 0 && is_few(job) && job->value.dtype == ONEPASS_F32)
+    if (small && kernels == 0 && is_few(job) && job->value.dtype == ONEPASS_F32) {
+        if (job->count <= ORDER_TILE)
+            return !weight ? variant_tiny_masked_mean : mask ? variant_tiny_mean : variant_tiny_weighted_mean;
         return !weight ? variant_few_tiles_masked_mean
                : mask  ? variant_few_tiles_mean
                        : variant_few_tiles_weighted_mean;
+    }
     if (small)
         return weight ? variant_small_weighted_mean : variant_small_masked_mean;
     return weight ? variant_weighted_mean : variant_masked_mean;

@@ -40,6 +40,7 @@ typedef struct kernel_call {
         void (*small_mean)(cuda_small_mean parameter);
         void (*few)(cuda_few parameter);
         void (*few_mean)(cuda_few_mean parameter);
+        void (*tiny_mean)(cuda_tiny_mean parameter);
         void (*backward)(cuda_backward parameter);
         void (*tiny)(cuda_tiny parameter);
         void (*tiny_both)(cuda_tiny_both parameter);
@@ -89,6 +90,9 @@ static void call_kernel(void *argument) {
         break;
     case kind_few_mean:
         call->kernel.few_mean(call->launch->parameter.few_mean);
+        break;
+    case kind_tiny_mean:
+        call->kernel.tiny_mean(call->launch->parameter.tiny_mean);
         break;
     case kind_few:
         call->kernel.few(call->launch->parameter.few);

@@ -29,11 +29,12 @@ ALWAYS_INLINE weighted_tensors tensors_of(const cuda_weighted *job) {
     return (weighted_tensors){{data[0], data[1], data[2]}, job->weight, job->mask, job->over_elements != 0};
 }
 
-/* Numbers of some lines of a dense tensor; 1 where there is no such tensor. */
-template <int lines, bool whole>
+/* Numbers of some lines of a dense tensor; 1 where there is no such tensor, which is not asked of one that is always
+ * there. */
+template <int lines, bool whole, bool always>
 ALWAYS_INLINE void prefetch_weighted(const tile *tile, const void *data, int first, numbers *into, int apart) {
     const real one = 1, *from = (const real *)data + tile->index * ORDER_TILE;
-    if (!data)
+    if (!always && !data)
         EACH_OF(lines) prefetch_constant(&one, &into[line * apart]);
     else if (whole || tile->count == ORDER_TILE)
         EACH_OF(lines) prefetch_line<ACCESS_REAL, KEEP_LEAST>(tile, from, first + line, &into[line * apart]);
@@ -43,7 +44,7 @@ ALWAYS_INLINE void prefetch_weighted(const tile *tile, const void *data, int fir
 
 /* The bytes of a mask for a thread's own lanes. What lies beyond the end takes no part, whether there is one or not. */
 template <bool whole> ALWAYS_INLINE uint32_t mask_word(const tile *tile, const unsigned char *mask, int line) {
-    const unsigned char *at = mask + tile->index * ORDER_TILE + own_element(tile, line, 0);
+    const unsigned char *at = own_place(tile, mask + tile->index * ORDER_TILE, line, 0);
     if (whole || tile->count == ORDER_TILE)
         return mask ? __ldcs((const uint32_t *)at) : ~0u;
     uint32_t word = 0;
@@ -54,9 +55,12 @@ template <bool whole> ALWAYS_INLINE uint32_t mask_word(const tile *tile, const u
 template <direction direction, bool whole, typename loss, int lines>
 ALWAYS_INLINE void prefetch_weighted_lines(const weighted_tensors *of, const tile *tile, int first,
                                            weighted_lines<loss, lines> *into) {
+    constexpr bool has_weight = direction == MEAN || direction == WEIGHT_MEAN;
     const unsigned char *mask = direction == WEIGHT_MEAN ? NULL : (const unsigned char *)of->mask;
-    EACH_OPERAND prefetch_weighted<lines, whole>(tile, of->operand[k], first, &into->in[0][k], loss::OPERANDS);
-    prefetch_weighted<lines, whole>(tile, direction == MASK_MEAN ? NULL : of->weight, first, into->weight, 1);
+    EACH_OPERAND prefetch_weighted<lines, whole, (loss::OPERANDS > 1)>(tile, of->operand[k], first, &into->in[0][k],
+                                                                       loss::OPERANDS);
+    prefetch_weighted<lines, whole, has_weight>(tile, direction == MASK_MEAN ? NULL : of->weight, first, into->weight,
+                                                1);
     EACH_OF(lines) into->mask[line] = mask_word<whole>(tile, mask, first + line);
 }
 
