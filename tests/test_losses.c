@@ -600,6 +600,58 @@ static void test_batchmean_of_scalars(void) {
           (double)gradient);
 }
 
+/* Numbers so large that what a gradient is computed of overflows, beside NaN, infinity and tiles of usual ones: it is
+ * the same alone, with the value, and with the value over its operand, whatever the mean is divided by. */
+static void test_huge_numbers(void) {
+    enum {
+        COUNT = 5 * ONEPASS_TILE + 77
+    };
+    static const double divisors[] = {0, 1000, 1e-39, 3e38, 1e300, 1e-308};
+    static double operand[2][COUNT], place[COUNT], gradient[2][COUNT];
+    const int64_t count = COUNT;
+    for (int l = 0; oracle_loss_at(l); l++) {
+        for (int turn = 0; turn < 24; turn++) {
+            const int32_t dtype = turn % 2 ? ONEPASS_F64 : ONEPASS_F32;
+            const size_t size = oracle_size(dtype);
+            const double divisor = divisors[turn / 2 % 6];
+            const int32_t reduction = divisor == 0 && turn >= 12 ? ONEPASS_SUM : ONEPASS_MEAN;
+            const double huge = turn % 2 ? 0x1p1022 : 0x1p126;
+            const double numbers[] = {0.5, -1.25, huge, -huge, 1.5 * huge, 1.875 * huge, 0, -0.0, -INFINITY, NAN};
+            for (int k = 0; k < 2; k++) {
+                for (int64_t i = 0; i < count; i++) { /* every second tile has usual ones alone */
+                    const int64_t kinds = i / ONEPASS_TILE % 2 ? 2 : turn % 3 ? 8 : 10;
+                    oracle_store(dtype, (char *)operand[k] + (size_t)i * size,
+                                 numbers[(i * 7 + i / 11 + k * (i / 3)) % kinds]);
+                }
+            }
+            memcpy(place, operand[0], sizeof place);
+            double value;
+            const onepass_tensor p = {operand[0], dtype, 1, &count, NULL}, t = {operand[1], dtype, 1, &count, NULL};
+            const onepass_tensor over = {place, dtype, 1, &count, NULL}, scalar = {&value, ONEPASS_F64, 0, NULL, NULL};
+            const onepass_tensor alone = {gradient[0], dtype, 1, &count, NULL};
+            const onepass_tensor together = {gradient[1], dtype, 1, &count, NULL};
+            onepass_call call = {.size = sizeof call,
+                                 .loss = oracle_loss_at(l)->name,
+                                 .reduction = reduction,
+                                 .divisor = divisor,
+                                 .operand = {&p, &t},
+                                 .gradient = {&alone},
+                                 .threads = 1 + turn % 3};
+            if (oracle_loss_at(l)->operand_count != 2) {
+                continue;
+            }
+            CHECK_OK(onepass_run(&call), call.loss);
+            call.value = &scalar;
+            call.gradient[0] = &together;
+            CHECK_OK(onepass_run(&call), call.loss);
+            CHECK(memcmp(gradient[0], gradient[1], COUNT * size) == 0, "%s: with its value, turn %d", call.loss, turn);
+            call.operand[0] = call.gradient[0] = &over;
+            CHECK_OK(onepass_run(&call), call.loss);
+            CHECK(memcmp(gradient[0], place, COUNT * size) == 0, "%s: over its operand, turn %d", call.loss, turn);
+        }
+    }
+}
+
 /* ---------------------------------------------------------------- edges -- */
 
 /* Tensors that end at an unreadable page, or begin after one: a load beyond the
@@ -792,6 +844,7 @@ int main(void) {
     test_masks_by_hand();
     test_over_elements();
     test_batchmean_of_scalars();
+    test_huge_numbers();
     test_edges();
     test_library_conversions();
     test_list();

@@ -178,6 +178,22 @@ static int level_of_spans(int64_t tiles, int64_t threads, int64_t most) {
     return level;
 }
 
+/* The job lies in the caches of the core that planned it. A thread on another one asks for all that it will look at
+ * together: line after line they took it a microsecond. */
+static void fetch_job(const job *job) {
+    const view *const views[] = {&job->operand[0],  &job->operand[1],  &job->operand[2],  &job->weight, &job->mask,
+                                 &job->gradient[0], &job->gradient[1], &job->gradient[2], &job->value,  &job->upstream};
+    __builtin_prefetch(&job->loss);
+    __builtin_prefetch(&job->count);
+    for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+        __builtin_prefetch(&views[i]->data);
+        __builtin_prefetch(&views[i]->stride);
+    }
+    __builtin_prefetch(&job->in_place);
+    __builtin_prefetch(&job->divisor);
+    __builtin_prefetch(&job->sum);
+}
+
 /* Each thread has its share of the spans in one piece. A span that nobody has a sum of counts as 0. */
 static double run_on_threads(cpu_run_function *run, const job *job, int64_t tiles, int64_t threads) {
     double sum[MOST_SPANS];
@@ -191,6 +207,8 @@ static double run_on_threads(cpu_run_function *run, const job *job, int64_t tile
         const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
         const int64_t first = spans * thread / team, end = spans * (thread + 1) / team;
         const int64_t first_tile = first << level, end_tile = least(end << level, tiles);
+        if (thread > 0)
+            fetch_job(job);
         run(job, first_tile, end_tile - first_tile, level, sum + first);
         leave_float_state(callers);
     }

@@ -19,6 +19,7 @@ typedef struct outputs {
     bool upstream_is_tensor;
     bool weighted;   /* then the scale is left to be multiplied after the weight */
     bool one_by_one; /* tiles with a weight or a mask */
+    bool together;   /* sums may come with a gradient */
     real scale;
     access access; /* in which the sums can read the operands, where whole tiles of each lie in one row */
     real upstream; /* if it is one number; 1 if there is none */
@@ -61,11 +62,13 @@ static outputs outputs_of(const job *job) {
                        .upstream = 1};
     if (!none && job->upstream.data)
         outputs.upstream = (real)load_scalar(job->upstream.data, job->upstream.dtype);
+    outputs.together = 2 * outputs.scale - 2 * outputs.scale == 0 && outputs.scale != 0; /* a finite number */
     for (int k = 0; k < MOST_OPERANDS; k++) {
         outputs.gradient[k] = job->gradient[k].data;
         outputs.gradients += outputs.gradient[k];
     }
-    const bool only_sums = outputs.sum && !outputs.values && outputs.gradients == outputs.gradient[0];
+    const bool only_sums =
+        outputs.sum && !outputs.values && outputs.gradients == (outputs.together && outputs.gradient[0]);
     if (only_sums && !outputs.one_by_one && job->loss)
         outputs.access = sums_access(job);
     return outputs;
@@ -163,6 +166,13 @@ static void write_values(const job *job, const cpu_loss *loss, const strip *stri
         scatter(&job->value, element, strip->count, values);
 }
 
+/* Gradients that came with sums are right where these are finite; elsewhere a loss may have more to do. */
+static void mend_tiles(const cpu_loss *loss, const strip *strip, const double *sum) {
+    for (int index = 0; loss->mend && index < strip->tiles; index++)
+        if (!(sum[index] - sum[index] == 0))
+            loss->mend(strip->gradient + index * ORDER_TILE, strip->scale);
+}
+
 /* The upstream gradient comes last, so that a gradient may also be scaled later with the same bits. */
 static void multiply_by_upstream(const job *job, const outputs *outputs, int64_t element, int count, factors *factors,
                                  real *gradient) {
@@ -193,12 +203,13 @@ static void run_strip(const job *job, const outputs *outputs, access access, str
     const cpu_loss *loss = job->loss->cpu.ONEPASS_VARIANT;
     const element_weights element_weights = element_weights_of(job, element, strip->count, buffers->factors);
     const bool whole = strip->count == strip->tiles * ORDER_TILE && !outputs->one_by_one;
-    const bool together = whole && outputs->sum && outputs->gradient[0];
+    const bool together = whole && outputs->sum && outputs->gradient[0] && outputs->together;
 
     if (together) {
         real *into = direct(&job->gradient[0], element, strip->count);
         strip->gradient = into ? into : buffers->result;
         loss->sums_and_gradient[access](strip, sum);
+        mend_tiles(loss, strip, sum);
     } else if (outputs->sum && whole) {
         loss->sums[access](strip, sum);
     } else if (outputs->sum) {

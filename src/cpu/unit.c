@@ -44,6 +44,7 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
 #define SCALED_LONG_FEW_LINES                SCALED_SHORT
 #define SCALED_SHORT_SCALED(name, operands, access)                                                                    \
     lean(name##_scaled_slope_p(ARGUMENTS(operands, access), tile->scale))
+#define SCALED_SHORT_MENDED(name, operands, access) name##_scaled_slope_p(ARGUMENTS(operands, access), tile->scale)
 
 /* What is made of a loss for each access to its operands, ... */
 #define LOSS_SUMS(name, operands, length, access)                                                                      \
@@ -104,7 +105,24 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
 #define WITH_GAPS_LONG(function) NULL
 #endif
 #define WITH_GAPS_SHORT_SCALED   WITH_GAPS_SHORT
+#define WITH_GAPS_SHORT_MENDED   WITH_GAPS_SHORT
 #define WITH_GAPS_LONG_FEW_LINES WITH_GAPS_SHORT
+
+/* What was stored with a sum that is not finite is looked at again. */
+#define MEND_SHORT(name)          NULL
+#define MEND_SHORT_SCALED(name)   NULL
+#define MEND_SHORT_MENDED(name)   name##_mend
+#define MEND_LONG(name)           NULL
+#define MEND_LONG_FEW_LINES(name) NULL
+#define LOSS_MEND_SHORT(name)
+#define LOSS_MEND_SHORT_SCALED(name)
+#define LOSS_MEND_LONG(name)
+#define LOSS_MEND_LONG_FEW_LINES(name)
+#define LOSS_MEND_SHORT_MENDED(name)                                                                                   \
+    static void name##_mend(real *gradient, real scale) {                                                              \
+        for (int64_t i = 0; i < ORDER_TILE; i++)                                                                       \
+            gradient[i] = canonical(name##_mended(gradient[i], scale));                                                \
+    }
 
 /* Accesses other than the first are for float: they cost a loss five times the code. */
 #if defined(ONEPASS_REAL_F64)
@@ -125,10 +143,11 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
 #define LOSS(name, operands, length, ...)                                                                              \
     LOSS_SUMS_OF_EACH(name, operands, length)                                                                          \
     LOSS_ELEMENTS(name, operands)                                                                                      \
-    ONEPASS_INTERNAL extern const cpu_loss PASTE(onepass_cpu_##name##_, ONEPASS_VARIANT);                              \
+    LOSS_MEND_##length(name) ONEPASS_INTERNAL extern const cpu_loss PASTE(onepass_cpu_##name##_, ONEPASS_VARIANT);     \
     const cpu_loss PASTE(onepass_cpu_##name##_, ONEPASS_VARIANT) = {                                                   \
         EACH_ACCESS(name##_sums, name##_sums_strided),                                                                 \
         EACH_ACCESS(name##_sums_and_gradient, WITH_GAPS_##length(name##_sums_and_gradient)),                           \
         name##_values,                                                                                                 \
-        {PASTE(GRADIENTS_, OPERANDS_OF operands)(name)}};
+        {PASTE(GRADIENTS_, OPERANDS_OF operands)(name)},                                                               \
+        MEND_##length(name)};
 #include ONEPASS_UNIT_HEADER

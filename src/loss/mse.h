@@ -13,11 +13,24 @@ LOSS_FUNCTION real mse_slope_p(real p, real t, const real *parameter) {
     return 2 * (p - t);
 }
 
+/* slope_p * scale by a product less. It is another number where 2 * (p - t) overflows, ... */
+LOSS_FUNCTION real mse_scaled_slope_p(real p, real t, const real *parameter, real scale) {
+    (void)parameter;
+    return (p - t) * (2 * scale);
+}
+
+/* ... which it tells by itself: it is then at least so much, and elsewhere less. */
+LOSS_FUNCTION real mse_mended(real product, real scale) {
+    const real half = (real)(sizeof(real) == sizeof(float) ? 0x1p127 : 0x1p1023),
+               infinity = real_of(REAL_EXPONENT_BITS);
+    return choose(magnitude(product) >= magnitude(2 * scale) * half, signed_like(product, infinity), product);
+}
+
 LOSS_FUNCTION real mse_slope_t(real p, real t, const real *parameter) {
     return -mse_slope_p(p, t, parameter);
 }
 
 #endif
 
-LOSS(mse, (prediction, target), SHORT, "squared error", "x*x", "2*x", ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)),
-     NO_PARAMETERS)
+LOSS(mse, (prediction, target), SHORT_MENDED, "squared error", "x*x", "2*x",
+     ACCURACY("x", ULP(0.5), ULP(0.5), ULP(0.5)), NO_PARAMETERS)
