@@ -7,9 +7,10 @@
 
 #include <onepass.h>
 
-/* Every loss of the catalogue against its formula, and its bits on every number of threads, by every route and on the
- * GPU. True if all is right. */
-bool check_losses(const onepass_machine_info *machine);
+/* Every loss of the catalogue, the losses of each element by their formulas, those over rows and of vectors by the
+ * tests' oracle, and its bits on every number of threads, by every route and on the GPU. True if all is right. */
+bool check_elements(const onepass_machine_info *machine);
+bool check_rows(const onepass_machine_info *machine);
 
 /* A few losses, compared with loops that one would write by hand. True if all is right. */
 bool show_speed(const onepass_machine_info *machine);

@@ -11,6 +11,7 @@ static struct {
     int (*cuDevicePrimaryCtxRetain)(void **context, int gpu);
     int (*cuCtxSetCurrent)(void *context);
     int (*cuMemAlloc_v2)(void **memory, size_t size);
+    int (*cuMemFree_v2)(void *memory);
     int (*cuMemcpyHtoD_v2)(void *to, const void *from, size_t size);
     int (*cuMemcpyDtoH_v2)(void *to, const void *from, size_t size);
 } driver;
@@ -23,8 +24,8 @@ static void must_not_fail(int error, const char *function) {
 }
 
 void gpu_open(void) {
-    static const char *const names[] = {"cuInit",        "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent",
-                                        "cuMemAlloc_v2", "cuMemcpyHtoD_v2",          "cuMemcpyDtoH_v2"};
+    static const char *const names[] = {"cuInit",       "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemAlloc_v2",
+                                        "cuMemFree_v2", "cuMemcpyHtoD_v2",          "cuMemcpyDtoH_v2"};
     void *library = dlopen("libcuda.so.1", RTLD_NOW), *context;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         void *function = library ? dlsym(library, names[i]) : NULL;
@@ -40,6 +41,10 @@ void *gpu_allocate(size_t size) {
     void *memory;
     must_not_fail(driver.cuMemAlloc_v2(&memory, size), "cuMemAlloc");
     return memory;
+}
+
+void gpu_free(void *memory) {
+    must_not_fail(driver.cuMemFree_v2(memory), "cuMemFree");
 }
 
 void gpu_upload(void *to, const void *from, size_t size) {

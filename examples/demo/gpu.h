@@ -9,6 +9,7 @@
 
 void gpu_open(void);
 void *gpu_allocate(size_t size);
+void gpu_free(void *memory);
 void gpu_upload(void *to, const void *from, size_t size);
 void gpu_download(void *to, const void *from, size_t size); /* waits for the GPU */
 

@@ -46,7 +46,14 @@ int main(int argc, char **argv) {
         gpu_open();
     else
         printf("Why no GPU: %s.\n", machine.gpu_reason);
-    const bool right = check_losses(&machine) && (quick || show_speed(&machine));
+    printf(
+        "\nIs it right? Every loss, its mean and the gradient of that. Errors are in units of a float's last digit:\n"
+        "0.5 is what rounding to a float costs. \"Same bits\": forward alone, backward alone and both at once, on 1\n"
+        "to %d threads%s.\n",
+        machine.threads, machine.gpu_count > 0 ? ", and the same on the GPU" : "");
+    bool right = check_elements(&machine);
+    right = check_rows(&machine) && right;
+    right = right && (quick || show_speed(&machine));
     printf("\n%s\n", right ? "Everything is right." : "SOMETHING IS WRONG: see above.");
     return right ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,8 +1,8 @@
 /*
  * The oracle: what every result must be, bit for bit, by the slowest and most
  * obvious route; of losses over rows and of vectors, what it must be near. It shares no code with the library but the
- * public structs and the elementary functions of src/math/elementary.h. The tests in C are linked with it; those in
- * Python load it as a shared library, by oracle.py.
+ * public structs and the elementary functions of src/math/elementary.h. The tests in C are linked with it, and so is
+ * the demo, with what it has of rows and vectors; those in Python load it as a shared library, by oracle.py.
  *
  * Its translation units must be compiled without contraction of a*b+c, and run
  * with round-to-nearest and denormals on: both are part of its meaning.
