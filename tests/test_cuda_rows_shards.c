@@ -20,7 +20,9 @@ int test_cuda_rows_shards(bool reduced) {
     static const shard_place there = {gpu_allocate_managed, gpu_free, run_there};
     for (uint64_t seed = 0; seed < (reduced ? 60 : 600); seed++)
         shard_check(&there, seed, seed % 4 == 3, 0);
-    for (uint64_t seed = 0; seed < 4; seed++) /* more tiles than wait in shared memory */
+    for (uint64_t seed = 0; seed < 4; seed++) { /* of many tiles, and of more than wait in shared memory */
+        shard_check(&there, seed, seed % 2, ONEPASS_TILE * 200 + 12);
         shard_check(&there, seed, seed % 2, ONEPASS_TILE * 1100 + 12);
+    }
     return section_finish();
 }

@@ -315,6 +315,7 @@ static void test_shards(bool in_double, bool quick) {
         shard_check(&place, seed, in_double, 0);
         onepass_cuda_shape = (cuda_shape){0};
     }
+    shard_check(&place, 1, in_double, ONEPASS_TILE * 200 + 12);
     shard_check(&place, 1, in_double, ONEPASS_TILE * 1100 + 12);
 }
 

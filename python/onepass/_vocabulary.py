@@ -56,7 +56,7 @@ class Share:
 
     def sent(self):
         """(to whom, logits): parts of torn tiles that another rank adds up."""
-        return [(torn.owner, self.classes(self.input, part).contiguous())
+        return [(torn.owner, side_by_side([self.classes(self.input, part)], self.dim))
                 for torn in torn_tiles(self.question.spans) for rank, part in torn.parts
                 if rank == self.question.rank and rank != torn.owner]
 
@@ -72,28 +72,26 @@ class Share:
                         found.append((rank, self.input.new_empty(shape)))
         return found
 
-    def tile_sums(self, received, into):
-        """Of the tiles that this rank adds up, in their order, into (rows, sums, tiles). Returns the labels' logits among
-        them."""
+    def added_up(self):
+        """(first tile, last + 1) of those that this rank adds up, in their order: its whole ones together, torn ones each."""
+        torn = [(one.tile, one.tile + 1) for one in torn_tiles(self.question.spans) if one.owner == self.question.rank]
         begin, end = whole_tiles(self.question.spans, self.question.rank)
+        return sorted([(begin, end), *torn] if begin < end else torn)
+
+    def tile_sums(self, received, into, label_logits):
+        """Of the tiles that this rank adds up, in their order, into (rows, sums, tiles), and the labels' logits among them:
+        a row of label_logits for each of added_up()."""
         received = iter(part for _, part in received)
-        tiles = [(begin, end)] if begin < end else []
-        torn = {one.tile: one for one in torn_tiles(self.question.spans) if one.owner == self.question.rank}
-        tiles = sorted([*tiles, *((tile, tile + 1) for tile in torn)])
-        label_logits = []
-        for first, last in tiles:
+        torn = {one.tile: one for one in torn_tiles(self.question.spans)}
+        tiles = self.added_up()
+        for (first, last), label_logit in zip(tiles, label_logits):
             if first in torn:
-                logits = torch.cat([self.classes(self.input, part) if rank == self.question.rank else next(received)
-                                    for rank, part in torn[first].parts], self.dim)
+                logits = side_by_side([self.classes(self.input, part) if rank == self.question.rank else next(received)
+                                       for rank, part in torn[first].parts], self.dim)
             else:
                 logits = self.whole(first, last)
-            label_logits.append(self.new(self.rows))
             place = first - tiles[0][0]
-            self.run(first * TILE, logits, tile_sums=into[:, :, place:place + last - first],
-                     label_logit=label_logits[-1])
-        if not tiles:
-            return self.new(self.rows).fill_(-torch.inf)
-        return label_logits[0] if len(label_logits) == 1 else torch.stack(label_logits).amax(0)
+            self.run(first * TILE, logits, tile_sums=into[:, :, place:place + last - first], label_logit=label_logit)
 
     def whole(self, begin, end):
         first = begin * TILE - self.span.first
@@ -126,6 +124,21 @@ class Share:
         return found
 
 
+def side_by_side(parts, dim):
+    """A contiguous copy of them, 16 bytes at a time where all lie so: for numbers of 16 bits one by one an H200 takes 2.7
+    times as long."""
+    count = 16 // parts[0].element_size()
+    if all(is_in_steps(part, dim, count) for part in parts):
+        return torch.cat([part.view(torch.complex128) for part in parts], dim).view(parts[0].dtype)
+    return torch.cat(parts, dim).contiguous()
+
+
+def is_in_steps(part, dim, count):
+    """Whether its numbers along its last dimension, which is dim, are so many at a time, at multiples of 16 bytes."""
+    return dim == part.dim() - 1 and part.stride(dim) == 1 and part.data_ptr() % 16 == 0 and \
+        all(number % count == 0 for number in (part.shape[dim], part.storage_offset(), *part.stride()[:dim]))
+
+
 # --------------------------------------------------------------------- over ranks --
 
 
@@ -152,7 +165,9 @@ def told_to_all(group, share):
     numbers = message[:, 1:].view(rows, sums, max(counts))
     own = counts[share.question.rank]
     numbers[:, :, own:] = 0
-    message[:, 0] = share.tile_sums(received, numbers[:, :, :own])
+    logits = share.new(len(share.added_up()), rows)
+    share.tile_sums(received, numbers[:, :, :own], logits)
+    message[:, 0] = logits.amax(0) if own else -torch.inf
     if len(counts) == 1:
         return numbers, message[:, 0].contiguous()
     places = share.new(len(counts), *message.shape)

@@ -269,8 +269,9 @@ enum {
 /* Warps of a block that computes values alone, each with room for the lanes of its tiles. */
 #define CUDA_VALUES_WARPS 4
 
-/* And of the kernel that joins tiles whose sums have been told. */
-#define CUDA_TOLD_WARPS 4
+/* And of the kernel that joins tiles whose sums have been told, and so many of which can wait in a block. */
+#define CUDA_TOLD_WARPS 8
+#define CUDA_TOLD_TILES 2048
 
 /* Warps of a block that has a longer row, a tile each. */
 #define CUDA_WIDE_WARPS 32

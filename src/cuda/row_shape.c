@@ -40,7 +40,7 @@ typedef struct row_block {
 static row_block row_block_of(const job *job, cuda_variant variant, int64_t tiles) {
     switch (variant) {
     case variant_rows_told:
-        return (row_block){CUDA_TOLD_WARPS, CUDA_TOLD_WARPS};
+        return (row_block){CUDA_TOLD_WARPS, CUDA_MOST_GROUP};
     case variant_rows_picked:
         return (row_block){4, least(128, most(1, 4096 / most(job->rows.classes, 1)))};
     case variant_rows_few_forward:
@@ -164,7 +164,7 @@ void onepass_cuda_plan_row_shape(const job *job, int32_t multiprocessors, cuda_l
         return;
     }
     row_block block = row_block_of(job, launch->variant, row->tiles);
-    const bool fixed = keeps_rows(launch->variant) || launch->variant == variant_rows_told;
+    const bool fixed = keeps_rows(launch->variant);
     block.rows *= most(row->lines, 1);
     const bool one_tile_a_warp = launch->variant == variant_rows_both || launch->variant == variant_rows_both_wide ||
                                  launch->variant == variant_rows_loose_both ||
@@ -180,8 +180,9 @@ void onepass_cuda_plan_row_shape(const job *job, int32_t multiprocessors, cuda_l
         block.warps = least(onepass_cuda_shape.warps, launch->variant == variant_rows_any ? block.warps
                                                       : has_four_warps(launch->variant)   ? CUDA_VALUES_WARPS
                                                                                           : CUDA_MOST_WARPS);
+    const int64_t waiting = launch->variant == variant_rows_told ? CUDA_TOLD_TILES : CUDA_MOST_ROW_TILES;
     if (!fixed && launch->variant != variant_rows_any && launch->variant != variant_rows_picked)
-        block.rows = most(1, least(least(block.rows, CUDA_MOST_GROUP), CUDA_MOST_ROW_TILES / row->tiles));
+        block.rows = most(1, least(least(block.rows, CUDA_MOST_GROUP), waiting / row->tiles));
     launch->blocks = (uint32_t)((job->count + block.rows - 1) / block.rows);
     launch->threads = (uint32_t)(block.warps * WARP);
     if (is_plain_variant(launch->variant))

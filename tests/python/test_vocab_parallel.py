@@ -90,3 +90,15 @@ def test_simulated_ranks(device, dtype, given):
     for classes, counts in ((5000, (5000,)), (5000, (2048, 2952)), (5000, (1500, 3500)), (5000, (1501, 1, 2, 3496)),
                             (9000, (4100, 0, 4900)), (700, (300, 200, 200))):
         check_simulated(device, classes, counts, dtype, **given)
+
+
+def test_what_is_sent_of_images():
+    """Contiguous, whatever the input's memory format is, so that it is the receiver's."""
+    logits = torch.randn(2, 3000, 3, 5).contiguous(memory_format=torch.channels_last)
+    labels = torch.randint(3000, (2, 3, 5))
+    for counts in ((1400, 1600), (700, 700, 1600)):
+        shares = shares_of(logits.split(counts, 1), labels)
+        sent = [part for share in shares for _, part in share.sent()]
+        assert sent and all(part.is_contiguous() for part in sent)
+        value, _ = value_and_gradients(shares, torch.ones(()))
+        assert same_bits(value, onepass.cross_entropy(logits, labels))

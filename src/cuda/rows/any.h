@@ -191,8 +191,8 @@ ALWAYS_INLINE void sum_row(const cuda_row *job, const row *row, real label_logit
         sum_span<loss::KIND>(job, row, 0, (int)job->tiles, buffer, waiting);
         __syncthreads();
         if (at.warp == 0)
-            *sum = join_row<loss::KIND>(job, *waiting, 0, (int)job->tiles, at.thread, job->weighs, row->label,
-                                        label_logit);
+            join_row<loss::KIND>(job, *waiting, 0, (int)job->tiles, at.thread, job->weighs, row->label, label_logit,
+                                 sum);
     } else {
         sum_spans<loss::KIND>(job, row, label_logit, buffer, waiting, stack, sum);
     }
@@ -208,9 +208,13 @@ ALWAYS_INLINE void leave_any_row(const cuda_row *job, const row *row, real *buff
         if (row->part == ROW_COUNTS)
             sum_span<kind>(job, row, first, tiles, buffer, waiting);
         __syncthreads();
-        leave_numbers(job, row, waiting, 0, first, tiles);
+#pragma unroll 1
+        for (int t = (int)threadIdx.x; t < tiles; t += (int)blockDim.x)
+            leave_numbers(job, row, *waiting, t, first + t);
         __syncthreads();
     }
+    if (threadIdx.x == 0)
+        leave_label_logit(job, row);
 }
 
 /* By one thread. */

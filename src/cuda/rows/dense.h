@@ -54,22 +54,33 @@ ALWAYS_INLINE void finish_group(const cuda_row *job, const row_group *group, con
         for (int r = 0; r < group->count; r++) {
             if (rows[r].part != ROW_COUNTS)
                 continue;
-            const row_sum joined =
-                join_row<loss::KIND>(job, *waiting, r * tiles, tiles, thread, weighs != WEIGHS_NOTHING, rows[r].label,
-                                     row_logit(job, &rows[r]));
-            if (thread == r)
-                sums[r] = joined;
+            join_row<loss::KIND>(job, *waiting, r * tiles, tiles, thread, weighs != WEIGHS_NOTHING, rows[r].label,
+                                 row_logit(job, &rows[r]), &sums[r]);
         }
+        __syncwarp();
     }
     if (thread < group->count)
         finish_row<loss>(job, &rows[thread], group->first + thread, &sums[thread]);
 }
 
-/* Where classes are shared out. */
+/* The same out of line: what it needs would take registers of kernels that have none to spare. */
+template <typename loss, weighing weighs>
+ONCE_A_ROW void finish_group_apart(const cuda_row *job, row_group group, const row *rows, waiting waiting,
+                                   row_sum *sums) {
+    finish_group<loss, weighs>(job, &group, rows, &waiting, sums);
+}
+
+/* Where classes are shared out. By all threads of a block; the last warp, which has no more tiles than others, fetches
+ * the labels' logits before it waits for them. */
 ALWAYS_INLINE void leave_group(const cuda_row *job, const row_group *group, const row *rows, const waiting *waiting) {
+    const place_in_block at = here_in_block();
+    const int tiles = (int)job->tiles;
+    if (at.warp == at.warps - 1 && at.thread < group->count)
+        leave_label_logit(job, &rows[at.thread]);
+    __syncthreads();
 #pragma unroll 1
-    for (int i = 0; i < group->count; i++)
-        leave_numbers(job, &rows[i], waiting, i * (int)job->tiles, 0, (int)job->tiles);
+    for (int k = (int)threadIdx.x; k < group->count * tiles; k += (int)blockDim.x)
+        leave_numbers(job, &rows[k / tiles], *waiting, k, k % tiles);
 }
 
 /* How many rows take part, for the launch that adds up the terms. By the first warp of each block. */
@@ -134,14 +145,14 @@ template <typename loss, weighing weighs, bool leaves_sums> ALWAYS_INLINE void r
         sum_tile<loss::KIND, true>(job, label, &tile, range, weighs, x, u, &sums);
         leave_tile<loss::KIND>(&waiting, place, at.thread, weighs != WEIGHS_NOTHING, &sums);
     }
-    __syncthreads();
     if (leaves_sums) {
         leave_group(job, &group, rows, &waiting);
         return;
     }
+    __syncthreads();
     if (at.warp != 0)
         return;
-    finish_group<loss, weighs>(job, &group, rows, &waiting, sums_of_rows);
+    finish_group_apart<loss, weighs>(job, group, rows, waiting, sums_of_rows);
     if (job->counts)
         count_group(job, &group, rows);
 }
@@ -179,11 +190,11 @@ template <typename loss, row_access access, bool leaves_sums> ALWAYS_INLINE void
     }
     if (room.tiles)
         add_up_room(&waiting, at.thread, &room);
-    __syncthreads();
     if (leaves_sums) {
         leave_group(job, &group, rows, &waiting);
         return;
     }
+    __syncthreads();
     if (at.warp != 0)
         return;
     finish_group<loss, WEIGHS_NOTHING>(job, &group, rows, &waiting, sums_of_rows);

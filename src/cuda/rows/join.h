@@ -33,30 +33,29 @@ ALWAYS_INLINE double *numbers_of_tile(const cuda_row *job, int64_t row, int64_t 
     return job->tile_sums + row * job->row_step + tile;
 }
 
-/* Sums of tiles that wait, from `at` on, leave as such numbers; of a row that takes no part they are 0. By all threads
- * of a block. */
-ONCE_A_ROW void leave_numbers(const cuda_row *job, const row *row, const waiting *waiting, int at, int64_t first,
-                              int tiles) {
-#pragma unroll 1
-    for (int t = (int)threadIdx.x; t < tiles; t += (int)blockDim.x) {
-        double number[ONEPASS_SMOOTH_TILE_SUMS] = {};
-        if (row->part == ROW_COUNTS) {
-            const softmax_shift shift = shift_of(job, waiting->largest[at + t]);
-            softmax_tile tile = {};
-            tile.exponent = shift.exponent;
-            tile.largest = shift.largest;
-            tile.others = waiting->others[at + t];
-            if (job->weighs) {
-                tile.weights = waiting->weights[at + t];
-                tile.weighted = waiting->weighted[at + t];
-            }
-            row_numbers_of_tile(&tile, number);
+/* The sums of a tile, which wait at `at`, leave as such numbers; of a row that takes no part they are 0. */
+ONCE_A_ROW void leave_numbers(const cuda_row *job, const row *row, waiting waiting, int at, int64_t index) {
+    double number[ONEPASS_SMOOTH_TILE_SUMS] = {};
+    if (row->part == ROW_COUNTS) {
+        const softmax_shift shift = shift_of(job, waiting.largest[at]);
+        softmax_tile tile = {};
+        tile.exponent = shift.exponent;
+        tile.largest = shift.largest;
+        tile.others = waiting.others[at];
+        if (job->weighs) {
+            tile.weights = waiting.weights[at];
+            tile.weighted = waiting.weighted[at];
         }
-        for (int i = 0; i < job->sums_of_tile; i++)
-            store_scalar(numbers_of_tile(job, row->index, first + t) + i * job->sum_step, ONEPASS_F64, number[i]);
+        row_numbers_of_tile(&tile, number);
     }
-    if (threadIdx.x == 0 && first == 0)
-        job->label_logit[row->index] = row->part == ROW_COUNTS ? (double)row_logit(job, row) : 0;
+#pragma unroll
+    for (int i = 0; i < ONEPASS_SMOOTH_TILE_SUMS; i++)
+        if (i < job->sums_of_tile)
+            store_scalar(numbers_of_tile(job, row->index, index) + i * job->sum_step, ONEPASS_F64, number[i]);
+}
+
+ALWAYS_INLINE void leave_label_logit(const cuda_row *job, const row *row) {
+    job->label_logit[row->index] = row->part == ROW_COUNTS ? (double)row_logit(job, row) : 0;
 }
 
 /* And come back to wait. */
@@ -216,58 +215,60 @@ ALWAYS_INLINE int up_to_power_of_two(int n) {
     return power;
 }
 
-/* A thread's tiles are neighbours, and 16 at most: pushed one after the other they become one node. */
-#define JOIN_LEVELS 5
+template <row_kind kind> ALWAYS_INLINE void add_parts_of_warp(bool weighs, tile_parts *parts) {
+    parts->others = order_neighbours(parts->others, ORDER_WARP);
+    if (kind == ROW_PROBABILITIES)
+        parts->leading = order_neighbours(parts->leading, ORDER_WARP);
+    if (weighs) {
+        parts->weights = order_neighbours(parts->weights, ORDER_WARP);
+        parts->weighted = order_neighbours(parts->weighted, ORDER_WARP);
+    }
+}
 
-/* The tree over up to CUDA_MOST_ROW_TILES tiles from `at` on. Everybody gets the sums. */
+/* The tree over up to CUDA_MOST_ROW_TILES tiles from `at` on: as many as a warp has threads become a node at a time,
+ * and nodes, no more than it has threads, wait in one each. Everybody gets the sums. */
 template <row_kind kind>
 ALWAYS_INLINE tile_parts join_tiles(const cuda_row *job, const waiting *waiting, int at, int tiles, int thread,
                                     bool weighs, const row_sum *row) {
-    const int power = up_to_power_of_two(tiles), own = power > ORDER_WARP ? power / ORDER_WARP : 1;
-    tile_parts sums = {}, node[JOIN_LEVELS] = {};
+    const tile_parts nothing = {ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
+    tile_parts sums = nothing, nodes = nothing;
 #pragma unroll 1
-    for (int i = 0; i < own; i++) {
-        const int t = thread * own + i;
-        sums = (tile_parts){ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING, ORDER_NOTHING};
-        if (t < tiles)
-            sums = parts_of_tile<kind>(job, waiting, at + t, weighs, row);
-#pragma unroll
-        for (int level = 0; level < JOIN_LEVELS; level++) {
-            if (!(i >> level & 1)) {
-                node[level] = sums;
-                break;
-            }
-            sums.others = node[level].others + sums.others;
-            sums.leading = node[level].leading + sums.leading;
-            sums.weights = node[level].weights + sums.weights;
-            sums.weighted = node[level].weighted + sums.weighted;
-        }
+    for (int first = 0; first < tiles; first += ORDER_WARP) {
+        sums = nothing;
+        if (first + thread < tiles)
+            sums = parts_of_tile<kind>(job, waiting, at + first + thread, weighs, row);
+        add_parts_of_warp<kind>(weighs, &sums);
+        if (thread == first / ORDER_WARP)
+            nodes = sums;
     }
-    sums.others = order_neighbours(sums.others, ORDER_WARP);
-    if (kind == ROW_PROBABILITIES)
-        sums.leading = order_neighbours(sums.leading, ORDER_WARP);
-    if (weighs) {
-        sums.weights = order_neighbours(sums.weights, ORDER_WARP);
-        sums.weighted = order_neighbours(sums.weighted, ORDER_WARP);
-    }
-    return sums;
+    if (tiles <= ORDER_WARP)
+        return sums;
+    add_parts_of_warp<kind>(weighs, &nodes);
+    return nodes;
 }
 
-/* All tiles of a row. The label's tile is one of them. */
+/* All tiles of a row, by a warp, whose first thread leaves the sum. The label's tile is one of them. */
 template <row_kind kind>
-ONCE_A_ROW row_sum join_row(const cuda_row *job, waiting waiting, int at, int tiles, int thread, bool weighs,
-                            int64_t label, real label_logit) {
+ALWAYS_INLINE void join_row_here(const cuda_row *job, const waiting *waiting, int at, int tiles, int thread,
+                                 bool weighs, int64_t label, real label_logit, row_sum *into) {
     row_sum sum;
     real largest = -REAL_INFINITY;
 #pragma unroll 1
     for (int t = thread; t < tiles; t += ORDER_WARP)
-        largest = larger_or_nan(largest, waiting.largest[at + t]);
+        largest = larger_or_nan(largest, waiting->largest[at + t]);
     begin_join(job, warp_largest_or_nan(largest), label_logit, &sum);
-    const tile_parts sums = join_tiles<kind>(job, &waiting, at, tiles, thread, weighs, &sum);
+    const tile_parts sums = join_tiles<kind>(job, waiting, at, tiles, thread, weighs, &sum);
     end_join<kind>(&sums, weighs, &sum);
     if (kind == ROW_LABEL)
-        sum.own = own_part(job, waiting.largest[at + (int)(label / ORDER_TILE)], label_logit, sum.exponent);
-    return sum;
+        sum.own = own_part(job, waiting->largest[at + (int)(label / ORDER_TILE)], label_logit, sum.exponent);
+    if (thread == 0)
+        *into = sum;
+}
+
+template <row_kind kind>
+ONCE_A_ROW void join_row(const cuda_row *job, waiting waiting, int at, int tiles, int thread, bool weighs,
+                         int64_t label, real label_logit, row_sum *into) {
+    join_row_here<kind>(job, &waiting, at, tiles, thread, weighs, label, label_logit, into);
 }
 
 #endif
