@@ -73,14 +73,14 @@ class Share:
         return found
 
     def added_up(self):
-        """(first tile, last + 1) of those that this rank adds up, in their order: its whole ones together, torn ones each."""
+        """(first, end) of the tiles that this rank adds up, in their order: whole ones together, torn ones each."""
         torn = [(one.tile, one.tile + 1) for one in torn_tiles(self.question.spans) if one.owner == self.question.rank]
         begin, end = whole_tiles(self.question.spans, self.question.rank)
         return sorted([(begin, end), *torn] if begin < end else torn)
 
     def tile_sums(self, received, into, label_logits):
-        """Of the tiles that this rank adds up, in their order, into (rows, sums, tiles), and the labels' logits among them:
-        a row of label_logits for each of added_up()."""
+        """Of the tiles that this rank adds up, in their order, into (rows, sums, tiles), and the labels' logits among
+        them: a row of label_logits for each of added_up()."""
         received = iter(part for _, part in received)
         torn = {one.tile: one for one in torn_tiles(self.question.spans)}
         tiles = self.added_up()
@@ -125,8 +125,8 @@ class Share:
 
 
 def side_by_side(parts, dim):
-    """A contiguous copy of them, 16 bytes at a time where all lie so: for numbers of 16 bits one by one an H200 takes 2.7
-    times as long."""
+    """A contiguous copy of them, 16 bytes at a time where all lie so: for numbers of 16 bits one by one an H200 takes
+    2.7 times as long."""
     count = 16 // parts[0].element_size()
     if all(is_in_steps(part, dim, count) for part in parts):
         return torch.cat([part.view(torch.complex128) for part in parts], dim).view(parts[0].dtype)
