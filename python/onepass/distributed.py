@@ -303,10 +303,12 @@ def device_divisor(group, share, spans, total, divisor):
 
 
 def rounded(value, dtype):
-    """From double, once. PyTorch rounds to 16 bits by way of float, the library does not: the loss of a row of one
-    class is minus its log-probability."""
+    """From double, once, and of all NaNs to the one that the library has: that of 0/0 is another one on x86, and on a
+    GPU. PyTorch rounds to 16 bits by way of float, the library does not: the loss of a row of one class is minus its
+    log-probability."""
     if dtype not in (torch.float16, torch.bfloat16):
-        return value.to(dtype)
+        value = value.to(dtype)
+        return torch.where(value.isnan(), math.nan, value)
     label = torch.zeros(1, dtype=torch.int64, device=value.device)
     return _native.torch_rows("nll", SUM, (-100.0,), 0, -value.reshape(1, 1), label, None, None, None, None,
                               NUMBERS[dtype], 0)

@@ -12,8 +12,9 @@ import torch.distributed as dist
 
 import onepass
 from onepass import _device_parts
+from onepass.distributed import rounded
 from rank_processes import LIMIT, started
-from slices import spans_of
+from slices import same_bits, spans_of
 
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("this PyTorch has no gloo", allow_module_level=True)
@@ -113,6 +114,15 @@ def test_nobody_waits_for_a_gpu(tmp_path):
     _, results = started(work_without_waiting, 1, tmp_path / "rendezvous")
     _, error = results.get(timeout=LIMIT)
     assert error is None, error[2]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_every_nan_is_the_librarys(dtype):
+    """0/0 has another sign on x86, and other digits on a GPU."""
+    expected = onepass.mse_loss(*torch.empty(2, 0, dtype=dtype))
+    for nan in (torch.tensor(float("nan"), dtype=torch.float64), torch.tensor(-1).view(torch.float64)):
+        for one in (nan, -nan):
+            assert same_bits(rounded(one, dtype), expected)
 
 
 def test_without_ranks():
