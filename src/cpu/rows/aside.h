@@ -6,8 +6,159 @@
 #define ONEPASS_CPU_ROWS_ASIDE_H
 
 #include "descriptor.h"
+#include "order.h"
 
-#include "cpu/rows/aside_logits.h"
+#include "cpu/vector_exponentials.h"
+#include "math/row.h"
+
+/* Enough of them that vectors do not wait for each other: with 16, which are one or two vectors of floats, AVX-512 and
+ * AVX2 took a fifth longer. More would take more stack. */
+#if defined(__AVX2__) && !defined(ONEPASS_REAL_F64)
+#define ROWS_ASIDE 32
+#else
+#define ROWS_ASIDE 16
+#endif
+
+#define EACH_ROW_ASIDE(statement)                                                                                      \
+    _Pragma("omp simd") for (int64_t r = 0; r < ROWS_ASIDE; r++) {                                                     \
+        statement;                                                                                                     \
+    }
+
+/* A group of rows; a number a row, where not said otherwise. */
+typedef struct group {
+    real *z; /* [class][row]: logits, then exponentials, then slopes */
+    int64_t classes;
+    int64_t first;                           /* row */
+    int count;                               /* of rows that there are */
+    bool takes_part[ROWS_ASIDE], has_absent; /* rows that take no part */
+    int64_t label[ROWS_ASIDE];
+    int32_t own_place[ROWS_ASIDE];                       /* of the label in z */
+    double class_weight[ROWS_ASIDE], weight[ROWS_ASIDE]; /* of the label; of the row */
+
+    /* Of the logits. */
+    _Alignas(64) real largest[ROWS_ASIDE];                      /* or NaN */
+    real anchor[ROWS_ASIDE], n[ROWS_ASIDE], lowest[ROWS_ASIDE]; /* of the shift */
+#if defined(__aarch64__)
+    real smallest[ROWS_ASIDE]; /* or NaN */
+#endif
+
+    /* The state but for the largest logit, ... */
+    double others[ROWS_ASIDE], own[ROWS_ASIDE], lse[ROWS_ASIDE], weights[ROWS_ASIDE];
+    /* ... and what row_sums has beside it, with the sum of u (largest - z). */
+    double weighted[ROWS_ASIDE], weighted_loss[ROWS_ASIDE];
+
+    double nll[ROWS_ASIDE], per_sum[ROWS_ASIDE], own_share[ROWS_ASIDE], others_share[ROWS_ASIDE];
+    /* What the loss makes of them, as in row_slopes; then `value` is times the row's weight. */
+    double value[ROWS_ASIDE], of_exponentials[ROWS_ASIDE], of_weights[ROWS_ASIDE], of_own[ROWS_ASIDE];
+    /* Slopes are e f - u b, the label's own apart, all times the upstream gradient. */
+    real f[ROWS_ASIDE], b[ROWS_ASIDE], own_slope[ROWS_ASIDE], upstream[ROWS_ASIDE];
+    bool has_upstream; /* one that is not 1 */
+} group;
+
+/* ------------------------------------------------------------------ logits -- */
+
+static void find_shifts(const softmax *given, const softmax_scale *given_scale, group *group) {
+    const softmax softmax = *given;
+    const softmax_scale scale = *given_scale;
+#pragma omp simd
+    for (int64_t r = 0; r < ROWS_ASIDE; r++) {
+        const softmax_shift shift = softmax_shift_of(&softmax, &scale, group->largest[r]);
+        group->anchor[r] = shift.anchor;
+        group->n[r] = shift.n;
+        group->lowest[r] = shift.lowest;
+    }
+}
+
+#if defined(__aarch64__)
+
+#define VECTORS_ASIDE (ROWS_ASIDE / REALS)
+
+/* And the smallest, while the numbers are at hand. */
+static void find_largest(group *group) {
+    reals largest[VECTORS_ASIDE], smallest[VECTORS_ASIDE];
+    for (int64_t i = 0; i < VECTORS_ASIDE; i++)
+        largest[i] = smallest[i] = load_reals(group->z + i * REALS);
+    for (int64_t class = 1; class < group->classes; class ++)
+        for (int64_t i = 0; i < VECTORS_ASIDE; i++) {
+            const reals z = load_reals(group->z + class * ROWS_ASIDE + i * REALS);
+            largest[i] = NEON(vmaxq)(largest[i], z);
+            smallest[i] = NEON(vminq)(smallest[i], z);
+        }
+    for (int64_t i = 0; i < VECTORS_ASIDE; i++) {
+        store_reals(group->largest + i * REALS, largest[i]);
+        store_reals(group->smallest + i * REALS, smallest[i]);
+    }
+    EACH_ROW_ASIDE(group->largest[r] = canonical(group->largest[r] + 0)) /* -0 is 0 */
+}
+
+/* Whether all rows are as nearly all are, whose exponentials take fewer steps: see softmax_is_calm(). */
+static bool is_calm_aside(const softmax *softmax, const group *group) {
+    reals_bits calm = each_bits(-1);
+    for (int64_t i = 0; i < ROWS_ASIDE; i += REALS) {
+        const reals n = load_reals(group->n + i);
+        const reals least = reals_times(reals_less(n, each_real(SOFTMAX_RANGE - 3)), each_real(softmax->per_factor));
+        calm &= equal_reals(load_reals(group->anchor + i), each_real(0)) &
+                SIGNED_BITS(NEON(vcgtq)(load_reals(group->smallest + i), least));
+    }
+    return vminvq_u32((uint32x4_t)calm) != 0;
+}
+
+/* In the place of the logits. */
+ALWAYS_INLINE void exponentiate_kind(const softmax *given, logits_kind kind, group *group) {
+    const softmax softmax = *given;
+    real *z = group->z;
+    reals anchor[VECTORS_ASIDE], lowest[VECTORS_ASIDE], rounder[VECTORS_ASIDE];
+    for (int64_t i = 0; i < VECTORS_ASIDE; i++) {
+        anchor[i] = load_reals(group->anchor + i * REALS);
+        lowest[i] = load_reals(group->lowest + i * REALS);
+        rounder[i] = reals_less(each_real(SOFTMAX_ROUNDER), load_reals(group->n + i * REALS));
+    }
+    const vector_shift shift = {anchor, lowest, rounder, VECTORS_ASIDE};
+    const int64_t count = group->classes * ROWS_ASIDE;
+    int64_t i = 0;
+    for (; i + MOST_VECTORS * REALS <= count; i += MOST_VECTORS * REALS)
+        exponentiate_vectors(&softmax, &shift, kind, z + i, MOST_VECTORS, z + i);
+    if (i < count) /* a last class */
+        exponentiate_vectors(&softmax, &shift, kind, z + i, VECTORS_ASIDE, z + i);
+}
+
+static void exponentiate_aside(const softmax *softmax, group *group) {
+    if (is_calm_aside(softmax, group))
+        exponentiate_kind(softmax, LOGITS_CALM, group);
+    else
+        exponentiate_kind(softmax, LOGITS_ANY, group);
+}
+
+#else
+
+static void find_largest(group *group) {
+    real largest[ROWS_ASIDE];
+    real_bits is_nan[ROWS_ASIDE];
+    EACH_ROW_ASIDE(largest[r] = -REAL_INFINITY; is_nan[r] = 0)
+    for (int64_t class = 0; class < group->classes; class ++) {
+        const real *z = group->z + class * ROWS_ASIDE;
+        EACH_ROW_ASIDE(largest[r] = z[r] > largest[r] ? z[r] : largest[r];
+                       is_nan[r] |= (real_bits)0 - (real_bits)(z[r] != z[r]))
+    }
+    EACH_ROW_ASIDE(group->largest[r] = choose(is_nan[r] != 0, REAL_NAN, largest[r] + 0)) /* -0 is 0 */
+}
+
+/* In the place of the logits. */
+static void exponentiate_aside(const softmax *given, group *group) {
+    const softmax softmax = *given;
+    real anchor[ROWS_ASIDE], n[ROWS_ASIDE], lowest[ROWS_ASIDE];
+    EACH_ROW_ASIDE(anchor[r] = group->anchor[r]; n[r] = group->n[r]; lowest[r] = group->lowest[r])
+    for (int64_t class = 0; class < group->classes; class ++) {
+        real *z = group->z + class * ROWS_ASIDE;
+#pragma omp simd
+        for (int64_t r = 0; r < ROWS_ASIDE; r++) {
+            const softmax_shift shift = {.n = n[r], .lowest = lowest[r]};
+            z[r] = softmax_exponential(&softmax, &shift, z[r] - anchor[r]);
+        }
+    }
+}
+
+#endif
 
 /* -------------------------------------------------------------------- sums -- */
 
