@@ -380,7 +380,8 @@ def _override(function, *values, **more):
     required = code.co_argcount - len(defaults)
     standards = dict(zip(names[required:], defaults)) | (function.__kwdefaults__ or {})
     given = {name: value for name, value in zip(names[required:], values[required:]) if value is not standards[name]}
-    return handle_torch_function(function, values, *values[:required], **given, **more)
+    asked = [value for value in values if not isinstance(value, (type(None), str, int, float))]  # as PyTorch's own ask
+    return handle_torch_function(function, asked, *values[:required], **given, **more)
 
 
 # -------------------------------------------------------------------- who computes --
