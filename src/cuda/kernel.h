@@ -20,18 +20,17 @@
 #include "cuda/pairwise/tiny.h"
 
 /* The most warps of a block, by the kind of the parameter. */
-#define WARPS_direct        CUDA_MOST_WARPS
-#define WARPS_weighted      CUDA_MOST_WARPS
-#define WARPS_backward      CUDA_MOST_WARPS
-#define WARPS_long_backward CUDA_MOST_WARPS
-#define WARPS_small         CUDA_MOST_WARPS
-#define WARPS_small_mean    CUDA_MOST_WARPS
-#define WARPS_general       CUDA_MOST_WARPS
-#define WARPS_few           (ORDER_FEW * CUDA_FEW_WARPS)
-#define WARPS_few_mean      (ORDER_FEW * CUDA_FEW_WARPS)
-#define WARPS_tiny_mean     CUDA_TINY_WARPS
-#define WARPS_tiny          CUDA_TINY_WARPS
-#define WARPS_tiny_both     CUDA_TINY_WARPS
+#define WARPS_direct     CUDA_MOST_WARPS
+#define WARPS_weighted   CUDA_MOST_WARPS
+#define WARPS_backward   CUDA_MOST_WARPS
+#define WARPS_small      CUDA_MOST_WARPS
+#define WARPS_small_mean CUDA_MOST_WARPS
+#define WARPS_general    CUDA_MOST_WARPS
+#define WARPS_few        (ORDER_FEW * CUDA_FEW_WARPS)
+#define WARPS_few_mean   (ORDER_FEW * CUDA_FEW_WARPS)
+#define WARPS_tiny_mean  CUDA_TINY_WARPS
+#define WARPS_tiny       CUDA_TINY_WARPS
+#define WARPS_tiny_both  CUDA_TINY_WARPS
 
 #define BLOCKS_ONE 1
 #if defined(ONEPASS_REAL_F64)

@@ -153,13 +153,6 @@ typedef struct cuda_backward {
     cuda_reals parameter;
 } cuda_backward;
 
-/* The same of a large input. */
-typedef struct cuda_long_backward {
-    cuda_backward backward;
-    int64_t apart; /* tiles from one of a warp to its next */
-    uint8_t warp_bits;
-} cuda_long_backward;
-
 /* Dense tensors of few elements. */
 typedef struct cuda_small {
     cuda_total total;

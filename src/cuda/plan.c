@@ -222,9 +222,6 @@ void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *lau
     case kind_tiny_both:
         plan_tiny_both(job, &launch->parameter.tiny_both);
         break;
-    case kind_long_backward:
-        plan_backward(job, &launch->parameter.long_backward.backward);
-        break;
     case kind_backward:
         plan_backward(job, &launch->parameter.backward);
         break;

@@ -18,7 +18,6 @@ typedef enum cuda_kind {
     kind_few,
     kind_few_mean,
     kind_backward,
-    kind_long_backward,
     kind_tiny,
     kind_tiny_mean,
     kind_tiny_both,
@@ -98,7 +97,6 @@ typedef struct cuda_launch {
         cuda_few_mean few_mean;
         cuda_tiny_mean tiny_mean;
         cuda_backward backward;
-        cuda_long_backward long_backward;
         cuda_tiny tiny;
         cuda_tiny_both tiny_both;
         cuda_general general;

@@ -45,13 +45,6 @@ static block direct_block(direction direction, bool has_rows, int64_t tiles, int
     return (block){(int32_t)warps, (int32_t)(forced ? forced : warps * tiles_a_warp)};
 }
 
-/* What has nothing to leave to other blocks is spread over all multiprocessors. */
-static block long_backward_block(int64_t tiles, int32_t multiprocessors) {
-    const int64_t warps = least(4, power_for(tiles / multiprocessors + 1)), forced = onepass_cuda_shape.tiles_per_block;
-    const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
-    return (block){(int32_t)warps, (int32_t)(forced ? forced : warps * power_for(least(waves, 4)))};
-}
-
 /* As many warps as 32 KiB have buffers for, so that blocks share a multiprocessor well. */
 static block general_block(const job *job, const cuda_head *head, int64_t tiles, int32_t multiprocessors) {
     const int64_t tile = ORDER_TILE * (int64_t)dtype_size(job->compute);
@@ -79,8 +72,6 @@ static block block_of(const job *job, cuda_variant variant, const cuda_head *hea
         return small_block(tiles);
     case kind_backward:
         return (block){CUDA_BACKWARD_WARPS, 1};
-    case kind_long_backward:
-        return long_backward_block(tiles, multiprocessors);
     case kind_general:
         return general_block(job, head, tiles, multiprocessors);
     default:
@@ -97,15 +88,12 @@ static uint8_t log2_of(int32_t power_of_two) {
 
 /* Small kernels are told how many warps a block has, the others how many tiles it takes, and those that are one block
  * nothing. */
-static void tell_shape(cuda_kind kind, const block *block, int64_t span, int64_t blocks, cuda_launch *launch) {
+static void tell_shape(cuda_kind kind, const block *block, int64_t span, cuda_launch *launch) {
     if (kind == kind_small)
         launch->parameter.small.total.warp_bits = log2_of(block->warps);
     else if (kind == kind_small_mean)
         launch->parameter.small_mean.warp_bits = log2_of(block->warps);
-    else if (kind == kind_long_backward) {
-        launch->parameter.long_backward.warp_bits = log2_of(block->warps);
-        launch->parameter.long_backward.apart = blocks * block->warps;
-    } else if (kind == kind_direct || kind == kind_weighted || kind == kind_general) {
+    else if (kind == kind_direct || kind == kind_weighted || kind == kind_general) {
         launch->parameter.head.tiles_per_block = block->tiles;
         launch->parameter.head.sweeps = (int32_t)(span / block->tiles);
     }
@@ -131,7 +119,6 @@ void onepass_cuda_plan_shape(const job *job, int32_t multiprocessors, cuda_launc
     const int64_t tiles = job->count / ORDER_TILE + (job->count % ORDER_TILE != 0);
     const block block = block_of(job, launch->variant, head, tiles, multiprocessors);
     const bool takes_sweeps = variant->kind == kind_direct || variant->kind == kind_general ||
-                              variant->kind == kind_long_backward ||
                               (variant->kind == kind_weighted && !is_mean(variant->direction));
     const bool mean = is_mean(variant->direction); /* which has two sums, and takes its tiles in one go */
     const int64_t forced = takes_sweeps ? onepass_cuda_shape.most_blocks : 0;
@@ -143,7 +130,7 @@ void onepass_cuda_plan_shape(const job *job, int32_t multiprocessors, cuda_launc
     int64_t blocks = tiles / span + (tiles % span != 0);
     if (blocks == 0 && wants_sum(job))
         blocks = 1; /* which writes the sum of nothing */
-    tell_shape(variant->kind, &block, span, blocks, launch);
+    tell_shape(variant->kind, &block, span, launch);
     launch->blocks = (uint32_t)blocks;
     launch->threads = (uint32_t)(block.warps * WARP);
     const int32_t elements = variant->kind == kind_general ? block.warps * head->buffers * ORDER_TILE : 0;

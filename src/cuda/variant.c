@@ -8,10 +8,9 @@
 #include "order.h"
 
 /* Beyond so many elements these kernels are not faster. */
-#define MOST_FEW            (8 * ORDER_TILE) /* and no more would fit into a block */
-#define MOST_SMALL_FORWARD  (1 << 24)
-#define MOST_SMALL_BOTH     (1 << 21)
-#define MOST_SMALL_BACKWARD (1 << 20) /* with weights or a mask */
+#define MOST_FEW           (8 * ORDER_TILE) /* and no more would fit into a block */
+#define MOST_SMALL_FORWARD (1 << 24)
+#define MOST_SMALL_BOTH    (1 << 21)
 
 /* Beyond so many there is no room for two partial sums of each block. */
 #define MOST_IN_ONE_PASS ((int64_t)CUDA_MOST_BLOCKS / 2 * CUDA_MOST_NODES * ORDER_TILE)
@@ -249,12 +248,9 @@ static cuda_variant weighted_variant(const job *job) {
     if (!dense || !weight || (mask->data && !(is_dense(mask, ONEPASS_BOOL) && is_aligned(mask, 4))))
         return variant_general;
     const bool knows_divisor = !job->over_weights || onepass_cuda_finds_divisor(job);
-    if (!wants_sum(job) && knows_divisor && has_variant(job, variant_weighted_backward))
-        return job->count > MOST_SMALL_BACKWARD || onepass_cuda_shape.kernels == CUDA_LARGE_KERNELS
-                   ? variant_long_weighted_backward
-                   : variant_weighted_backward;
     if (!wants_sum(job))
-        return variant_general;
+        return knows_divisor && has_variant(job, variant_weighted_backward) ? variant_weighted_backward
+                                                                            : variant_general;
     if (job->gradient[0].data)
         return variant_weighted_both;
     const bool in_one_pass = job->over_weights && !job->divisor_tensor.data && (job->weight.data || mask->data) &&

@@ -42,7 +42,6 @@ typedef struct kernel_call {
         void (*few_mean)(cuda_few_mean parameter);
         void (*tiny_mean)(cuda_tiny_mean parameter);
         void (*backward)(cuda_backward parameter);
-        void (*long_backward)(cuda_long_backward parameter);
         void (*tiny)(cuda_tiny parameter);
         void (*tiny_both)(cuda_tiny_both parameter);
         void (*general)(cuda_general parameter);
@@ -88,9 +87,6 @@ static void call_kernel(void *argument) {
         break;
     case kind_backward:
         call->kernel.backward(call->launch->parameter.backward);
-        break;
-    case kind_long_backward:
-        call->kernel.long_backward(call->launch->parameter.long_backward);
         break;
     case kind_few_mean:
         call->kernel.few_mean(call->launch->parameter.few_mean);
