@@ -98,10 +98,10 @@ find_python() {
 }
 
 # run_pytest FOLDER...: pytest on all cores, files in one piece as far as may be, so that what their tests compile or
-# train is done once. One process more than there are cores, since tests wait for processes of theirs.
+# train is done once.
 run_pytest() {
     export ONEPASS_ORACLE=$work/release/tests/oracle/libonepass_oracle.so
-    "$python" -m pytest -q -rfEs --disable-warnings --durations=10 --durations-min=5 -p no:cacheprovider -n $((jobs + 1)) --dist worksteal "$@"
+    "$python" -m pytest -q -rfEs --disable-warnings --durations=10 --durations-min=5 -p no:cacheprovider -n "$jobs" --dist worksteal "$@"
 }
 
 # can_build COMMAND...: whether a compiler with these options makes a program that runs.
