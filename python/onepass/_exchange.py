@@ -2,7 +2,6 @@
 way, so that the order in which a backend would add has no say."""
 
 import contextlib
-import ctypes
 import struct
 import weakref
 
@@ -83,19 +82,17 @@ def gather(group, packet, room):
     and 6.1, 8 ranks: 5.4 and 13.5)."""
     device, ranks = device_of(group), dist.get_world_size(group)
     has_gloo = device.type == "cpu" and group._get_backend(device).name() == "gloo"
-    own = torch.zeros(room, dtype=torch.uint8)
-    if packet:
-        own[:len(packet)] = torch.frombuffer(bytearray(packet), dtype=torch.uint8)
-    own = own.to(device)
-    places = torch.empty(ranks, room, dtype=torch.uint8, device=device)
+    own, found = bytearray(packet.ljust(room, b"\0")), bytearray(ranks * room)
+    places = torch.frombuffer(found, dtype=torch.uint8)  # without NumPy, which need not be there
     with or_explain():
         if has_gloo:
-            dist.all_to_all_single(places.view(-1), own.repeat(ranks), group=group)
+            dist.all_to_all_single(places, torch.frombuffer(own * ranks, dtype=torch.uint8), group=group)
         else:
-            dist.all_gather(list(places.unbind(0)), own, group=group)
-    places = places.cpu()
-    data = ctypes.string_at(places.data_ptr(), places.numel())  # without NumPy, which need not be there
-    return [data[at:at + room] for at in range(0, len(data), room)]
+            on_device = places.to(device)
+            dist.all_gather(list(on_device.view(ranks, room).unbind(0)),
+                            torch.frombuffer(own, dtype=torch.uint8).to(device), group=group)
+            places.copy_(on_device)
+    return [bytes(found[at:at + room]) for at in range(0, len(found), room)]
 
 
 def device_of(group):
