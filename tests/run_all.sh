@@ -13,10 +13,10 @@
 # A proof is given once: the release build has every instruction set of this machine and every test, of which those that
 # only repeat themselves with more numbers are quick; the others have the one set that the library would choose here and
 # quick tests. The shared library and the library in one file have a sixteenth of the golden file, whose rest the static
-# one has, and emulated sets too; clang's has a quarter, with sanitizers in it. test_losses takes one of 3 cases of its list, test_rows and
-# test_vectors one of 6, of which the golden file has all; sanitizers see one of 75, and of 15. The address sanitizer
-# leaves out tests that are about bits, or stacks, or have fences of their own, and take the same ways through the
-# library as others. The other architecture's compiler optimises with -O1, as does the own one where this machine does
+# one has, and emulated sets too; clang's has a quarter, with sanitizers in it. test_losses takes one of 3 cases of its
+# list, test_rows and test_vectors one of 6, of which the golden file has all; sanitizers see one of 75, and of 15. The
+# address sanitizer leaves out tests that are about bits, or stacks, or have fences of their own, and take the same ways
+# through the library as others. The other architecture's compiler optimises with -O1, as does the own one where this machine does
 # not have the set, and the wheel's not at all, which does not inline what the source asks for either, and nor do builds
 # with sanitizers.
 # TEST=full, which is `make test-full`, gives them all sets, every test in full and every kernel.

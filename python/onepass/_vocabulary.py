@@ -125,8 +125,7 @@ class Share:
 
 
 def side_by_side(parts, dim):
-    """A contiguous copy of them, 16 bytes at a time where all lie so: for numbers of 16 bits one by one an H200 takes
-    2.7 times as long."""
+    """A contiguous copy of them, 16 bytes at a time where all lie so, which a GPU copies sooner than one by one."""
     count = 16 // parts[0].element_size()
     if all(is_in_steps(part, dim, count) for part in parts):
         return torch.cat([part.view(torch.complex128) for part in parts], dim).view(parts[0].dtype)

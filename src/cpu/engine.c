@@ -179,7 +179,7 @@ static int level_of_spans(int64_t tiles, int64_t threads, int64_t most) {
 }
 
 /* The job lies in the caches of the core that planned it. A thread on another one asks for all that it will look at
- * together: line after line they took it a microsecond. */
+ * together, since it would wait for each line by itself. */
 static void fetch_job(const job *job) {
     const view *const views[] = {&job->operand[0],  &job->operand[1],  &job->operand[2],  &job->weight, &job->mask,
                                  &job->gradient[0], &job->gradient[1], &job->gradient[2], &job->value,  &job->upstream};
