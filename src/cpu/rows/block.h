@@ -267,10 +267,7 @@ static void sum_group(const rows *rows, const block_buffers *buffers, group *gro
         recall_states(rows, group);
         return;
     }
-    for (int r = 0; r < ROWS_ASIDE; r++) {
-        group->own[r] = (double)group->z[group->own_place[r]];
-        group->z[group->own_place[r]] = 0;
-    }
+    take_own_exponentials(group);
     sum_exponentials_aside(group);
     if (buffers->needs_lse)
         finish_sums(&rows->softmax, &rows->of->scale, group);
