@@ -214,6 +214,8 @@ def checked_chunk(*given):
 
 def request_of(name, reduction, parameters, num_items, dtype, input):
     """The loss over rows, with the type of its value, and the divisor if that is a tensor."""
+    if input.dtype not in FLOATS:
+        raise NotImplementedError(f"input is of {input.dtype}; expected a floating point type")
     try:
         number, tensor = _rows.checked_divisor(num_items, reduction, input)
     except (TypeError, ValueError) as error:

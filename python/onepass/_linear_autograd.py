@@ -62,7 +62,10 @@ class LinearRowLoss(torch.autograd.Function):
             kept = _linear_chunks.compute(ctx.question, own, ctx.number if divisor is None else divisor, upstream,
                                           state, needed, with_value=False).gradients
             upstream = None
-        return None, None, None, *(finished(x, dtype, upstream) for x, dtype in zip(kept, types)), None, None, None
+        of_rows = upstream
+        if upstream is not None and not (upstream.is_cpu and upstream.isfinite()):
+            of_rows = _linear_chunks.upstream_of_rows(ctx.question, operands.target, upstream)
+        return None, None, None, *map(finished, kept, types, (of_rows, upstream, upstream)), None, None, None
 
 
 def computes_now(question, input, multiplies_in):

@@ -58,7 +58,7 @@ def takes_part(question, target):
     to count them."""
     if question.request.name == WITH_PROBABILITIES:
         return None
-    is_out = target.long() == int(named(question.request)["ignore_index"])  # which a narrow type would wrap
+    is_out = is_ignored(question, target)
     if target.is_cpu:
         kept = (~is_out).nonzero().squeeze(1)
         if question.ignored is not None and question.ignored != len(target) - len(kept):
@@ -68,6 +68,17 @@ def takes_part(question, target):
     if not question.ignored:
         return None
     return torch.argsort(is_out.to(torch.uint8), stable=True)[:len(target) - question.ignored]
+
+
+def is_ignored(question, target):
+    return target.long() == int(named(question.request)["ignore_index"])  # which a narrow type would wrap
+
+
+def upstream_of_rows(question, target, upstream):
+    """A number's upstream gradient as the rows have it: none where a row is ignored, be it infinite or NaN."""
+    if question.request.name == WITH_PROBABILITIES:
+        return upstream
+    return torch.where(is_ignored(question, target), 0, upstream).unsqueeze(1)
 
 
 def count(question, operands):
@@ -296,16 +307,19 @@ def multiplies_into_single(device, dtype):
 
 
 def finished(gradient, dtype, upstream=None):
-    """A gradient in its operand's type, times an upstream gradient that was not known before: rounded once if it was an
-    f32 sum. The memory of what is given may be written to."""
+    """A gradient in its operand's type, times an upstream gradient that was not known before, a number or one for each
+    row: rounded once if it was an f32 sum. The memory of what is given may be written to."""
     if gradient is None:
         return None
-    if gradient.is_cpu:
-        factor = 1 if upstream is None else upstream.item()
-        return (gradient if factor == 1 else gradient.mul_(factor)).to(dtype)
     if upstream is None:
         return gradient.to(dtype)
+    if gradient.is_cpu and upstream.dim() == 0:
+        factor = upstream.item()
+        return (gradient if factor == 1 else gradient.mul_(factor)).to(dtype)
     into = gradient if gradient.dtype == dtype else torch.empty_like(gradient, dtype=dtype)
-    # With a dimension the upstream gradient is not rounded to 16 bits first.
-    return torch.mul(gradient, upstream.to(torch.promote_types(dtype, torch.float32)).reshape([1] * gradient.dim()),
-                     out=into)
+    return torch.mul(gradient, with_dimensions(upstream, dtype, gradient.dim()), out=into)
+
+
+def with_dimensions(upstream, dtype, count):
+    """For a product with so many dimensions: without any it would be rounded to 16 bits first."""
+    return upstream.to(torch.promote_types(dtype, torch.float32)).reshape(-1, *[1] * (count - 1))

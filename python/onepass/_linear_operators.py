@@ -9,7 +9,7 @@ import torch
 from . import _linear_chunks, _operators
 from ._contract import NONE
 from ._linear_autograd import answer, autocast_type, computes_now, multiplied
-from ._linear_chunks import Operands, Question
+from ._linear_chunks import Operands, Question, with_dimensions
 from ._row_request import FLOATS, NUMBERS, Request
 
 HAS_AUTOGRAD = _operators._HAS_AUTOGRAD
@@ -118,9 +118,10 @@ def backward(ctx, upstream, *others):
         found = torch.ops.onepass.linear_rows_gradient(*tensors, upstream, *ctx.question, ctx.needed)
         found = [gradient.to(x.dtype) if need else None
                  for gradient, x, need in zip(found, tensors[:3], ctx.needed)]
-    else:  # with a dimension the upstream gradient is not rounded to 16 bits first
-        found = [(gradient * upstream.to(torch.promote_types(gradient.dtype, torch.float32)).reshape(1)).to(x.dtype)
-                 if need else None for gradient, x, need in zip(found, tensors[:3], ctx.needed)]
+    else:
+        of_rows = _linear_chunks.upstream_of_rows(question_of(*ctx.question)[0], tensors[3], upstream)
+        found = [(gradient * with_dimensions(own, gradient.dtype, gradient.dim())).to(x.dtype) if need else None
+                 for gradient, x, need, own in zip(found, tensors[:3], ctx.needed, (of_rows, upstream, upstream))]
     return *found, *(None,) * 13
 
 

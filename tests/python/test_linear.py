@@ -382,6 +382,21 @@ def test_a_scaled_loss(dtype, factor, device):
           lambda x, w, b: formula(x, w, target.cpu(), b), torch.tensor(factor))
 
 
+@pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_an_upstream_gradient_that_is_no_number_has_no_say_in_ignored_rows(reduction, is_compiled, device):
+    def loss(x, w, b):
+        return onepass.linear_cross_entropy(x, w, target, linear_bias=b, reduction=reduction)
+
+    target = labels_of((40,), 9, device)
+    loss = torch.compile(loss, fullgraph=True, backend="aot_eager") if is_compiled else loss
+    for factor in (torch.inf, torch.nan):
+        leaves = layer((40,), 9, device=device)
+        value = loss(*leaves)
+        found, *_ = gradients(value, leaves, torch.full_like(value, factor))
+        assert not found[target == -100].any() and not found[target != -100].isfinite().any()
+
+
 def test_the_gradients_that_waited_are_given_away(device):
     """PyTorch puts them into .grad without a copy, and nothing holds them any longer."""
     leaves, target = layer((40,), 30, device=device), labels_of((40,), 30, device)
@@ -556,6 +571,8 @@ def test_a_preference_loss_of_log_prob(device):
     (lambda x, w, t: onepass.linear_cross_entropy(x.numpy(), w, t), TypeError, "expected a PyTorch tensor"),
     (lambda x, w, t: onepass.linear_cross_entropy(x, w, t.float()), RuntimeError, "Long"),
     (lambda x, w, t: onepass.linear_cross_entropy(x, w.double(), t), RuntimeError, "dtype"),
+    (lambda x, w, t: onepass.linear_cross_entropy(x.int(), w.int(), t), NotImplementedError, "is of torch.int32"),
+    (lambda x, w, t: onepass.linear_log_prob(x.int(), w.int(), t), NotImplementedError, "is of torch.int32"),
     (lambda x, w, t: onepass.linear_log_prob(x, w, t[1:]), ValueError, "batch_size"),
 ])
 def test_errors(make, error, words):
