@@ -103,6 +103,9 @@ ALWAYS_INLINE void store_reals(real *to, reals x) {
 ALWAYS_INLINE reals reals_less(reals a, reals b) {
     return _mm512_sub_ps(a, b);
 }
+ALWAYS_INLINE reals reals_plus(reals a, reals b) {
+    return _mm512_add_ps(a, b);
+}
 ALWAYS_INLINE reals reals_times(reals a, reals b) {
     return _mm512_mul_ps(a, b);
 }
@@ -120,6 +123,16 @@ ALWAYS_INLINE reals_bits sum_of_bits(reals_bits a, reals_bits b) {
 }
 ALWAYS_INLINE reals brought(const reals *from) {
     return *from;
+}
+
+/* As many of their numbers as a vector has room for in double. */
+typedef __attribute__((vector_size(64))) double doubles;
+#define DOUBLES                8
+ALWAYS_INLINE doubles load_as_doubles(const real *from) {
+    return (doubles)_mm512_cvtps_pd(_mm256_loadu_ps(from));
+}
+ALWAYS_INLINE void store_doubles(double *to, doubles x) {
+    _mm512_storeu_pd(to, (__m512d)x);
 }
 
 #else

@@ -49,26 +49,36 @@ ALWAYS_INLINE void sum_lines_aside(aside_term *term, const group *group, const r
 /* Step 4, the lanes that there are, by halves: a lane without a partner stands alone. Up to 16 of them are added in
  * registers, for which their number must be known to the compiler; lanes by halves with sums in memory took three times
  * as long on a Neoverse N1. `apart` is the distance of lanes, in numbers. */
+#if defined(DOUBLES)
+typedef doubles aside_sums;
+#define ROWS_OF_SUMS     DOUBLES
+#define LANE_ASIDE(lane) load_as_doubles(from + (lane)*apart + r)
+#define KEEP_SUMS        store_doubles
+#else
+typedef double aside_sums;
+#define ROWS_OF_SUMS     1
 #define LANE_ASIDE(lane) ((double)from[(lane)*apart + r])
-ALWAYS_INLINE double two_aside(const real *from, int64_t apart, int64_t lanes, int64_t r, int64_t lane) {
+#define KEEP_SUMS(to, x) (void)(*(to) = (x))
+#endif
+ALWAYS_INLINE aside_sums two_aside(const real *from, int64_t apart, int64_t lanes, int64_t r, int64_t lane) {
     return lane + 8 < lanes ? LANE_ASIDE(lane) + LANE_ASIDE(lane + 8) : LANE_ASIDE(lane);
 }
 
-ALWAYS_INLINE double four_aside(const real *from, int64_t apart, int64_t lanes, int64_t r, int64_t lane) {
-    const double own = two_aside(from, apart, lanes, r, lane);
+ALWAYS_INLINE aside_sums four_aside(const real *from, int64_t apart, int64_t lanes, int64_t r, int64_t lane) {
+    const aside_sums own = two_aside(from, apart, lanes, r, lane);
     return lane + 4 < lanes ? own + two_aside(from, apart, lanes, r, lane + 4) : own;
 }
 
-ALWAYS_INLINE double eight_aside(const real *from, int64_t apart, int64_t lanes, int64_t r, int64_t lane) {
-    const double own = four_aside(from, apart, lanes, r, lane);
+ALWAYS_INLINE aside_sums eight_aside(const real *from, int64_t apart, int64_t lanes, int64_t r, int64_t lane) {
+    const aside_sums own = four_aside(from, apart, lanes, r, lane);
     return lane + 2 < lanes ? own + four_aside(from, apart, lanes, r, lane + 2) : own;
 }
 
 ALWAYS_INLINE void some_lanes_aside(const real *from, int64_t apart, int64_t lanes, double *sum) {
 #pragma omp simd
-    for (int64_t r = 0; r < ROWS_ASIDE; r++) {
-        const double own = eight_aside(from, apart, lanes, r, 0);
-        sum[r] = lanes > 1 ? own + eight_aside(from, apart, lanes, r, 1) : own;
+    for (int64_t r = 0; r < ROWS_ASIDE; r += ROWS_OF_SUMS) {
+        const aside_sums own = eight_aside(from, apart, lanes, r, 0);
+        KEEP_SUMS(sum + r, lanes > 1 ? own + eight_aside(from, apart, lanes, r, 1) : own);
     }
 }
 
