@@ -108,8 +108,7 @@ static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buf
     const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, range.largest);
     tile tile = tile_of_logits(&rows->softmax, &shift, range.smallest, z);
     *smallest = range.smallest;
-    if (rows->has_labels || !CAN_PREFETCH)
-        let_prefetch(rows, row->first, index, &tile);
+    let_prefetch(rows, row->first, index, &tile);
     const int64_t label = row->label - index * ORDER_TILE;
     const real most = rows->has_labels ? 0 : row_most_of_tile(&rows->softmax, &shift);
     softmax_tile sums = {.exponent = shift.exponent, .largest = shift.largest};
@@ -283,7 +282,7 @@ static tile_factors factors_of_tile(const rows *rows, const row *row, const row_
 /* In the place of some exponentials, from the given class of the tile on. */
 static void multiply(const tile_factors *factors, int64_t first, int64_t count, real *e) {
     const real f = factors->f, b = factors->b;
-    if (!CAN_PREFETCH && factors->q) {
+    if (factors->q) {
         const real *q = factors->q + first, kept = factors->kept, share = factors->share;
 #pragma omp simd
         for (int64_t i = 0; i < count; i++)

@@ -98,15 +98,6 @@ static void let_prefetch(const rows *rows, const char *const *first, int64_t ind
     tile->prefetch_operands = rows->of->class_stride[0] == 1;
 }
 
-ALWAYS_INLINE void prefetch_logits(const tile *tile, int64_t element, int64_t count) {
-    if (!CAN_PREFETCH || !tile->prefetch_operands)
-        return;
-    if (tile->stride[1] == sizeof(real)) /* so that there is no loop */
-        prefetch(tile->operand[1], sizeof(real), element, count, false);
-    else
-        prefetch(tile->operand[1], tile->stride[1], element, count, false);
-}
-
 /* exponentiate() where the exponentials go to memory that a cache may not have, as a gradient's is. On x86 a vector at
  * a time: several that are stored at once wait for it, and value and gradient of 4096 classes took a fifth longer with
  * AVX-512. */
@@ -218,10 +209,10 @@ static double sum_weighted(const real *z, const real *u, real largest, int count
 }
 
 /* Probabilities of a whole tile that lie as wanted, in a call without class weights, or null: what they come to needs
- * no buffer. On Arm alone, where it was measured. */
+ * no buffer. */
 static const real *plain_targets_of(const rows *rows, const char *target, int64_t tile, int count) {
     const view classes = classes_of(target, rows->job->operand[1].dtype, rows->of->classes, rows->of->class_stride[1]);
-    if (CAN_PREFETCH || rows->has_labels || rows->job->operand[2].data || count < ORDER_TILE)
+    if (rows->has_labels || rows->job->operand[2].data || count < ORDER_TILE)
         return NULL;
     return direct(&classes, tile * ORDER_TILE, count);
 }
