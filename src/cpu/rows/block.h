@@ -10,20 +10,31 @@
 #include "cpu/rows/transpose.h"
 
 /* A buffer of 32 KiB lies in a first-level cache, and 256 rows are a kilobyte of a float image's row at a time: with a
- * quarter of that a step took a twentieth longer on a Neoverse N1. */
-#define BLOCK_NUMBERS (32768 / (int64_t)sizeof(real))
-#define MOST_GROUPS   (256 / ROWS_ASIDE)
+ * quarter of that a step took a twentieth longer on a Neoverse N1. Xeons with AVX-512 have second-level caches of a
+ * megabyte and more: an image's value and gradient took a seventh longer with 32 KiB and 256 rows there. */
+#if defined(__AVX512F__) && !defined(ONEPASS_REAL_F64)
+#define BLOCK_BYTES 98304
+#define MOST_ROWS   1024
+#else
+#define BLOCK_BYTES 32768
+#define MOST_ROWS   256
+#endif
+#define BLOCK_NUMBERS (BLOCK_BYTES / (int64_t)sizeof(real))
+#define MOST_GROUPS   (MOST_ROWS / ROWS_ASIDE)
+
+/* Of rows that are taken side by side. */
+#define MOST_CLASSES (32768 / (int64_t)sizeof(real) / ROWS_ASIDE)
 
 /* Rows of so many classes without gaps are transposed into the buffer; longer ones are faster by themselves. */
 #define MOST_TRANSPOSED 96
 
 typedef struct block_buffers {
-    _Alignas(64) real z[BLOCK_NUMBERS];               /* [group][class][row]: logits, exponentials, slopes */
-    real dense[ROWS_ASIDE * MOST_TRANSPOSED];         /* a group's rows without gaps, as reals */
-    real u[BLOCK_NUMBERS / ROWS_ASIDE + ORDER_LANES]; /* class weights; room for the zeros of a line */
-    double weights;                                   /* their sum */
-    bool needs_lse;                                   /* of every row */
-    aside_function *apply;                            /* the loss, or null: row by row */
+    _Alignas(64) real z[BLOCK_NUMBERS];       /* [group][class][row]: logits, exponentials, slopes */
+    real dense[ROWS_ASIDE * MOST_TRANSPOSED]; /* a group's rows without gaps, as reals */
+    real u[MOST_CLASSES + ORDER_LANES];       /* class weights; room for the zeros of a line */
+    double weights;                           /* their sum */
+    bool needs_lse;                           /* of every row */
+    aside_function *apply;                    /* the loss, or null: row by row */
     group group;
 } block_buffers;
 
@@ -381,7 +392,7 @@ static bool goes_aside(const rows *rows) {
     const bool is_short = classes <= MOST_TRANSPOSED;
     const bool lies_aside = rows->of->class_stride[0] != 1 && inner_stride(&job->operand[0]) == 1;
     return job->loss->kind == ROW_LABEL && rows->of->shard.step == SHARD_NONE && rows->softmax.softcap == 0 &&
-           classes > 0 && classes <= BLOCK_NUMBERS / ROWS_ASIDE && (is_short || lies_aside);
+           classes > 0 && classes <= MOST_CLASSES && (is_short || lies_aside);
 }
 
 /* Whether the logarithm of the sum changes what a loss makes of a row, but for the sign of a slope of 0. One so large
