@@ -170,7 +170,7 @@ def test_a_formula_is_the_loss(loss):
 def test_what_a_formula_repeats_is_computed_once():
     lines = formula.statements(["(log1p(p) - log1p(t))*(log1p(p) - log1p(t))"])
     assert " ".join(lines).count("log1p") == 2
-    assert formula.python_of("a ? b < 1 ? c : d : f(e, 1)") == "where(a, where(b < 1, c, d), f ( e , 1 ))"
+    assert formula.statements(["a ? (b < 1 ? c : d) : f(e, 1)"]) == ["return where(a, where(b < 1, c, d), f(e, 1))"]
 
 
 # ----------------------------------------------------------------- the table, the record --

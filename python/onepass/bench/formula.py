@@ -1,41 +1,30 @@
 """The catalogue's formulas for NumPy and JAX: what a user writes who finds no function of that name there.
 
-A formula is Python but for `condition ? yes : no`. What stands in it several times is computed once, so that nobody is
-beaten by a clumsy peer.
+What stands in a formula several times is computed once, so that nobody is beaten by a clumsy peer.
 """
 
 import ast
 import collections
 import re
 
-TOKEN = re.compile(r"\s*(\d+\.?\d*(?:[eE][-+]?\d+)?|\w+|<=|>=|==|!=|.)")
+from .._documentation import in_python
 
 
-def python_of(formula):
-    return choice(TOKEN.findall(formula))
+def tree_of(formula):
+    return Choices().visit(ast.parse(in_python(formula), mode="eval")).body
 
 
-def choice(tokens):
-    """Takes tokens up to the end of the innermost parentheses or arguments."""
-    words = []
-    while tokens and tokens[0] not in ("?", ":", ",", ")"):
-        words.append(tokens.pop(0))
-        if words[-1] == "(":
-            words += [choice(tokens), tokens.pop(0)]
-            while words[-1] == ",":
-                words += [choice(tokens), tokens.pop(0)]
-    text = " ".join(words)
-    if tokens and tokens[0] == "?":
-        tokens.pop(0)
-        yes = choice(tokens)
-        tokens.pop(0)
-        return f"where({text}, {yes}, {choice(tokens)})"
-    return text
+class Choices(ast.NodeTransformer):
+    """Choices as a function of arrays."""
+
+    def visit_IfExp(self, node):
+        self.generic_visit(node)
+        return ast.Call(ast.Name("where"), [node.test, node.body, node.orelse], [])
 
 
 def statements(formulas):
     """Of a function that returns the formulas: first what several places share, the innermost of it first."""
-    trees = [ast.parse(python_of(formula), mode="eval").body for formula in formulas]
+    trees = [tree_of(formula) for formula in formulas]
     shared = []
     while True:
         count = collections.Counter(ast.unparse(node) for tree in trees + [tree for _, tree in shared]
