@@ -1,7 +1,7 @@
 /*
- * The plain loops. This file is compiled by itself, twice: as a user would compile it, with -O3 and every instruction
- * of this machine (plain_loss_named), and with PLAIN_TUNED defined and -fno-trapping-math, which lets gcc vectorise
- * smooth_l1 and which few users know (plain_tuned_loss_named).
+ * The plain loops. This file is compiled by itself, several times: as a user would compile it, with -O3 and every
+ * instruction of this machine (plain_loss_named), and with -fno-trapping-math, which lets gcc vectorise smooth_l1 and
+ * which few users know (plain_tuned_loss_named); on x86 both once more without AVX-512. PLAIN_LOSS_NAMED is the name.
  */
 #include "plain.h"
 
@@ -60,13 +60,7 @@ static inline float hinge_slope(float p, float t, float margin) {
 #define LOOPS(loss) #loss, loss##_forward, loss##_backward, loss##_both, loss##_nested
 static const plain_loss losses[] = {{LOOPS(mse)}, {LOOPS(smooth_l1)}, {LOOPS(hinge)}};
 
-#if defined(PLAIN_TUNED)
-#define LOSS_NAMED plain_tuned_loss_named
-#else
-#define LOSS_NAMED plain_loss_named
-#endif
-
-const plain_loss *LOSS_NAMED(const char *name) {
+const plain_loss *PLAIN_LOSS_NAMED(const char *name) {
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
         if (!strcmp(losses[i].name, name))
             return &losses[i];
@@ -75,7 +69,7 @@ const plain_loss *LOSS_NAMED(const char *name) {
 
 /* --------------------------------------------------------------- memory -- */
 
-#if !defined(PLAIN_TUNED)
+#if defined(PLAIN_MEMORY)
 static float read_one(int64_t count, const float *a, int threads) {
     float s = 0;
 #pragma omp parallel for simd reduction(+ : s) num_threads(threads)

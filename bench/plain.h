@@ -35,7 +35,7 @@ typedef struct plain_work {
 const char *plain_repeat(plain_work *work, int64_t calls);
 const char *onepass_repeat(plain_work *work, int64_t calls);
 
-/* The loops of one loss, compiled twice. Null if there are none for a loss of this name. */
+/* The loops of one loss. */
 typedef struct plain_loss {
     const char *name;
     float (*forward)(int64_t count, const float *prediction, const float *target, float parameter, int threads);
@@ -46,8 +46,10 @@ typedef struct plain_loss {
     float (*nested)(const plain_work *work);
 } plain_loss;
 
-const plain_loss *plain_loss_named(const char *name);
-const plain_loss *plain_tuned_loss_named(const char *name);
+/* Null if there are none for a loss of this name. */
+typedef const plain_loss *plain_loss_finder(const char *name);
+plain_loss_finder plain_loss_named, plain_tuned_loss_named;
+plain_loss_finder plain_avx2_loss_named, plain_tuned_avx2_loss_named; /* where PLAIN_HAS_AVX2 */
 
 /* The least work over one, two and three arrays; b may be null. */
 float plain_read(int64_t count, const float *a, const float *b, int threads);

@@ -4,6 +4,7 @@
 #include <onepass.h>
 
 #include <stddef.h>
+#include <string.h>
 
 static int64_t count_of(const plain_work *work) {
     return work->shape[0] * work->shape[1] * work->shape[2] * work->shape[3];
@@ -33,8 +34,18 @@ static void run_plain(const plain_loss *loss, plain_work *work) {
     }
 }
 
+/* With AVX2 the library is compared with loops that have no wider vectors either. */
+static const plain_loss *find_loops(const plain_work *work) {
+#if defined(PLAIN_HAS_AVX2)
+    onepass_machine_info machine = {.size = sizeof machine};
+    if (onepass_machine(&machine) == ONEPASS_OK && strcmp(machine.instruction_set, "avx2") == 0)
+        return work->tuned ? plain_tuned_avx2_loss_named(work->loss) : plain_avx2_loss_named(work->loss);
+#endif
+    return work->tuned ? plain_tuned_loss_named(work->loss) : plain_loss_named(work->loss);
+}
+
 const char *plain_repeat(plain_work *work, int64_t calls) {
-    const plain_loss *loss = work->tuned ? plain_tuned_loss_named(work->loss) : plain_loss_named(work->loss);
+    const plain_loss *loss = find_loops(work);
     if (!loss)
         return "there is no plain loop for this loss";
     for (int64_t i = 0; i < calls; i++)

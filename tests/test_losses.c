@@ -652,6 +652,60 @@ static void test_huge_numbers(void) {
     }
 }
 
+/* Value and gradient at once, and each alone, where they may be computed by other steps: a NaN as the gradient of an
+ * infinite operand whose value is 0, so that nothing tells of it in the sum, and parameters from 0 and the smallest
+ * numbers to the largest, with distances of every size below and above them. */
+static void test_values_with_gradients(void) {
+    enum {
+        COUNT = 3 * ONEPASS_TILE
+    };
+    static const double parameters[] = {0,   0x1p-1070, 0x1p-1022, 0x1p-140, 0x1p-126, 0x1p-100, 0x1p-60, 0.3,
+                                        0.5, 1,         7.3,       0x1p64,   0x1p65,   3e38,     0x1p900, 0x1p901};
+    static const char *const names[] = {"mse", "smooth_l1", "hinge", "margin_ranking"};
+    static double operand[3][COUNT], gradient[2][COUNT];
+    const int64_t count = COUNT;
+    for (int turn = 0; turn < 4 * 16 * 2; turn++) {
+        const int32_t dtype = turn % 2 ? ONEPASS_F64 : ONEPASS_F32;
+        const size_t size = oracle_size(dtype);
+        const char *name = names[turn / 2 % 4];
+        const double parameter = parameters[turn / 8];
+        for (int k = 0; k < 3; k++) {
+            for (int64_t i = 0; i < count;
+                 i++) { /* a tile with infinite numbers, one around the parameter, tiny ones */
+                const double step = (double)(i * 13 % 37) / 16;
+                const bool infinite = k == turn / 2 % 4 - 1 && k > 0 && i % 5 == 0; /* by what the loss multiplies */
+                const double some[] = {infinite ? INFINITY : 3 + step + 2 * (k == 0), (k == 0 ? parameter : 1) * step,
+                                       ldexp((i % 3 - 1) * step, -(int)(i % 1080))};
+                oracle_store(dtype, (char *)operand[k] + (size_t)i * size, some[i / ONEPASS_TILE]);
+            }
+        }
+        double value[2];
+        const onepass_tensor p = {operand[0], dtype, 1, &count, NULL}, t = {operand[1], dtype, 1, &count, NULL};
+        const onepass_tensor v = {operand[2], dtype, 1, &count, NULL};
+        const onepass_tensor scalar[2] = {{&value[0], ONEPASS_F64, 0, NULL, NULL},
+                                          {&value[1], ONEPASS_F64, 0, NULL, NULL}};
+        const onepass_tensor slope[2] = {{gradient[0], dtype, 1, &count, NULL}, {gradient[1], dtype, 1, &count, NULL}};
+        onepass_call call = {.size = sizeof call,
+                             .loss = name,
+                             .parameter = {parameter},
+                             .parameter_count = strcmp(name, "mse") != 0,
+                             .operand = {&p, &t, strcmp(name, "margin_ranking") ? NULL : &v},
+                             .value = &scalar[0],
+                             .threads = 1};
+        CHECK_OK(onepass_run(&call), name);
+        call.value = NULL;
+        call.gradient[0] = &slope[0];
+        CHECK_OK(onepass_run(&call), name);
+        call.value = &scalar[1];
+        call.gradient[0] = &slope[1];
+        CHECK_OK(onepass_run(&call), name);
+        CHECK(memcmp(&value[0], &value[1], sizeof *value) == 0, "%s of %g, the value: %a with its gradient, %a alone",
+              name, parameter, value[1], value[0]);
+        CHECK(memcmp(gradient[0], gradient[1], COUNT * size) == 0, "%s of %g, the gradient with its value", name,
+              parameter);
+    }
+}
+
 /* ---------------------------------------------------------------- edges -- */
 
 /* Tensors that end at an unreadable page, or begin after one: a load beyond the
@@ -845,6 +899,7 @@ int main(void) {
     test_over_elements();
     test_batchmean_of_scalars();
     test_huge_numbers();
+    test_values_with_gradients();
     test_edges();
     test_library_conversions();
     test_list();

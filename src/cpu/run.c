@@ -51,6 +51,19 @@ static access sums_access(const job *job) {
     return !dense ? ACCESS_REAL : dtype == ONEPASS_F16 ? ACCESS_F16 : ACCESS_BF16;
 }
 
+static void read_parameters(const job *job, real *parameter) {
+    for (int i = 0; i < ONEPASS_MAX_PARAMETERS; i++)
+        parameter[i] = (real)job->parameter[i];
+}
+
+/* The scale must be a finite number above 0; a loss may ask for more. */
+static bool may_come_together(const job *job, real scale) {
+    real parameter[ONEPASS_MAX_PARAMETERS];
+    read_parameters(job, parameter);
+    const cpu_loss *loss = job->loss ? job->loss->cpu.ONEPASS_VARIANT : NULL;
+    return 2 * scale - 2 * scale == 0 && scale > 0 && loss && (!loss->together || loss->together(parameter));
+}
+
 static outputs outputs_of(const job *job) {
     const bool none = job->reduction == ONEPASS_NONE;
     outputs outputs = {.sum = job->sum || (!none && job->value.data),
@@ -62,7 +75,7 @@ static outputs outputs_of(const job *job) {
                        .upstream = 1};
     if (!none && job->upstream.data)
         outputs.upstream = (real)load_scalar(job->upstream.data, job->upstream.dtype);
-    outputs.together = 2 * outputs.scale - 2 * outputs.scale == 0 && outputs.scale != 0; /* a finite number */
+    outputs.together = may_come_together(job, outputs.scale);
     for (int k = 0; k < MOST_OPERANDS; k++) {
         outputs.gradient[k] = job->gradient[k].data;
         outputs.gradients += outputs.gradient[k];
@@ -289,8 +302,7 @@ static __attribute__((noinline)) void run(const job *job, int64_t first_tile, in
     buffers.factors = factors;
     strip strip = {.scale = outputs.weighted ? 1 : outputs.scale,
                    .from_memory = job->count * (int64_t)dtype_size(job->operand[0].dtype) > MOST_CACHED_BYTES};
-    for (int i = 0; i < ONEPASS_MAX_PARAMETERS; i++)
-        strip.parameter[i] = (real)job->parameter[i];
+    read_parameters(job, strip.parameter);
 
     order_nodes nodes; /* most of it is not written before it is read, and need not be zeroed */
     order_begin_nodes(&nodes, level, sums);

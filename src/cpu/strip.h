@@ -62,6 +62,7 @@ typedef struct REAL_NAME(cpu_loss) {
     void (*sums_and_gradient[ACCESS_COUNT])(const strip *strip, double *sum);
     void (*values)(const strip *strip, real *value);
     void (*gradient[MOST_OPERANDS])(const strip *strip, real *gradient);
+    bool (*together)(const real *parameter);  /* or null: whether sums may come with a gradient */
     void (*mend)(real *gradient, real scale); /* or null: a tile's that came with a sum that is not finite */
 } cpu_loss;
 

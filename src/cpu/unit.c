@@ -38,13 +38,17 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
     read_##access(tile, 0, i), read_##access(tile, 1, i), read_##access(tile, 2, i), tile->parameter
 #define ARGUMENTS(operands, access) PASTE(ARGUMENTS_, OPERANDS_OF operands)(access)
 
-/* A slope times the scale: a product, or a function of the loss. */
-#define SCALED_SHORT(name, operands, access) lean_product(name##_slope_p(ARGUMENTS(operands, access)), tile->scale)
-#define SCALED_LONG                          SCALED_SHORT
-#define SCALED_LONG_FEW_LINES                SCALED_SHORT
-#define SCALED_SHORT_SCALED(name, operands, access)                                                                    \
-    lean(name##_scaled_slope_p(ARGUMENTS(operands, access), tile->scale))
-#define SCALED_SHORT_MENDED(name, operands, access) name##_scaled_slope_p(ARGUMENTS(operands, access), tile->scale)
+/* The term and, stored, the slope times the scale: by two functions of the loss, or by one. */
+ALWAYS_INLINE real with_gradient(real term, real slope, const tile *tile, int64_t i) {
+    tile->gradient[i] = lean_product(slope, tile->scale);
+    return term;
+}
+#define BOTH_SHORT(name, operands, access)                                                                             \
+    with_gradient(name##_value(ARGUMENTS(operands, access)), name##_slope_p(ARGUMENTS(operands, access)), tile, i)
+#define BOTH_LONG           BOTH_SHORT
+#define BOTH_LONG_FEW_LINES BOTH_SHORT
+#define BOTH_SHORT_MENDED(name, operands, access)                                                                      \
+    name##_both(ARGUMENTS(operands, access), tile->scale, &tile->gradient[i])
 
 /* What is made of a loss for each access to its operands, ... */
 #define LOSS_SUMS(name, operands, length, access)                                                                      \
@@ -52,9 +56,7 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
         return name##_value(ARGUMENTS(operands, access));                                                              \
     }                                                                                                                  \
     ALWAYS_INLINE real name##_term_and_gradient_##access(const tile *tile, int64_t i) {                                \
-        const real term = name##_value(ARGUMENTS(operands, access));                                                   \
-        tile->gradient[i] = SCALED_##length(name, operands, access);                                                   \
-        return term;                                                                                                   \
+        return BOTH_##length(name, operands, access);                                                                  \
     }                                                                                                                  \
     ALWAYS_INLINE void name##_prefetch_##access(const tile *tile, int64_t element, int64_t count) {                    \
         prefetch_operands(tile, OPERANDS_OF operands, SIZE_##access, element, count);                                  \
@@ -104,21 +106,21 @@ ALWAYS_INLINE real read_bf16(const tile *tile, int operand, int64_t i) {
 #else
 #define WITH_GAPS_LONG(function) NULL
 #endif
-#define WITH_GAPS_SHORT_SCALED   WITH_GAPS_SHORT
 #define WITH_GAPS_SHORT_MENDED   WITH_GAPS_SHORT
 #define WITH_GAPS_LONG_FEW_LINES WITH_GAPS_SHORT
 
 /* What was stored with a sum that is not finite is looked at again. */
-#define MEND_SHORT(name)          NULL
-#define MEND_SHORT_SCALED(name)   NULL
-#define MEND_SHORT_MENDED(name)   name##_mend
-#define MEND_LONG(name)           NULL
-#define MEND_LONG_FEW_LINES(name) NULL
+#define MEND_SHORT(name)          NULL, NULL
+#define MEND_SHORT_MENDED(name)   name##_together, name##_mend
+#define MEND_LONG(name)           NULL, NULL
+#define MEND_LONG_FEW_LINES(name) NULL, NULL
 #define LOSS_MEND_SHORT(name)
-#define LOSS_MEND_SHORT_SCALED(name)
 #define LOSS_MEND_LONG(name)
 #define LOSS_MEND_LONG_FEW_LINES(name)
 #define LOSS_MEND_SHORT_MENDED(name)                                                                                   \
+    static bool name##_together(const real *parameter) {                                                               \
+        return name##_has_both(parameter);                                                                             \
+    }                                                                                                                  \
     static void name##_mend(real *gradient, real scale) {                                                              \
         for (int64_t i = 0; i < ORDER_TILE; i++)                                                                       \
             gradient[i] = canonical(name##_mended(gradient[i], scale));                                                \

@@ -17,8 +17,19 @@ LOSS_FUNCTION real hinge_slope_p(real p, real t, const real *parameter) {
     return minus_if(hinge_counts(p, t, parameter), t);
 }
 
-LOSS_FUNCTION real hinge_scaled_slope_p(real p, real t, const real *parameter, real scale) {
-    return scaled_minus_if(hinge_counts(p, t, parameter), t, scale);
+LOSS_FUNCTION bool hinge_has_both(const real *parameter) {
+    (void)parameter;
+    return true;
+}
+
+LOSS_FUNCTION real hinge_both(real p, real t, const real *parameter, real scale, real *gradient) {
+    *gradient = scaled_minus_if(hinge_counts(p, t, parameter), t, scale);
+    return hinge_value(p, t, parameter);
+}
+
+LOSS_FUNCTION real hinge_mended(real gradient, real scale) {
+    (void)scale;
+    return gradient;
 }
 
 LOSS_FUNCTION real hinge_slope_t(real p, real t, const real *parameter) {
@@ -27,6 +38,6 @@ LOSS_FUNCTION real hinge_slope_t(real p, real t, const real *parameter) {
 
 #endif
 
-LOSS(hinge, (prediction, target), SHORT_SCALED, "how far the product of prediction and target falls short of a margin",
+LOSS(hinge, (prediction, target), SHORT_MENDED, "how far the product of prediction and target falls short of a margin",
      "max(margin - p*t, 0)", "margin - p*t >= 0 ? -t : 0", ACCURACY("p*t", ULP(0.5), ULP(0), ULP(0)),
      PARAMETERS({"margin", "the product that is enough", 1.0, ANY}))

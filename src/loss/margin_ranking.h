@@ -16,8 +16,19 @@ LOSS_FUNCTION real margin_ranking_slope_p(real p, real t, real v, const real *pa
     return minus_if(margin_ranking_counts(p, t, v, parameter), v);
 }
 
-LOSS_FUNCTION real margin_ranking_scaled_slope_p(real p, real t, real v, const real *parameter, real scale) {
-    return scaled_minus_if(margin_ranking_counts(p, t, v, parameter), v, scale);
+LOSS_FUNCTION bool margin_ranking_has_both(const real *parameter) {
+    (void)parameter;
+    return true;
+}
+
+LOSS_FUNCTION real margin_ranking_both(real p, real t, real v, const real *parameter, real scale, real *gradient) {
+    *gradient = scaled_minus_if(margin_ranking_counts(p, t, v, parameter), v, scale);
+    return margin_ranking_value(p, t, v, parameter);
+}
+
+LOSS_FUNCTION real margin_ranking_mended(real gradient, real scale) {
+    (void)scale;
+    return gradient;
 }
 
 LOSS_FUNCTION real margin_ranking_slope_t(real p, real t, real v, const real *parameter) {
@@ -30,6 +41,6 @@ LOSS_FUNCTION real margin_ranking_slope_v(real p, real t, real v, const real *pa
 
 #endif
 
-LOSS(margin_ranking, (input1, input2, target), SHORT_SCALED, "how far two inputs fall short of a margin between them",
+LOSS(margin_ranking, (input1, input2, target), SHORT_MENDED, "how far two inputs fall short of a margin between them",
      "max(margin - v*x, 0)", "margin - v*x >= 0 ? -v : 0", ACCURACY("x; v*x", ULP(0.5), ULP(0), ULP(0), ULP(0.5)),
      PARAMETERS({"margin", "the difference, in the target's direction, that is enough", 0.0, ANY}))

@@ -13,17 +13,24 @@ LOSS_FUNCTION real mse_slope_p(real p, real t, const real *parameter) {
     return 2 * (p - t);
 }
 
-/* slope_p * scale by a product less. It is another number where 2 * (p - t) overflows, ... */
-LOSS_FUNCTION real mse_scaled_slope_p(real p, real t, const real *parameter, real scale) {
+LOSS_FUNCTION bool mse_has_both(const real *parameter) {
     (void)parameter;
-    return (p - t) * (2 * scale);
+    return true;
+}
+
+/* The gradient by a product less. It is another number where 2 * (p - t) overflows, ... */
+LOSS_FUNCTION real mse_both(real p, real t, const real *parameter, real scale, real *gradient) {
+    (void)parameter;
+    const real x = p - t;
+    *gradient = x * (2 * scale);
+    return x * x;
 }
 
 /* ... which it tells by itself: it is then at least so much, and elsewhere less. */
-LOSS_FUNCTION real mse_mended(real product, real scale) {
+LOSS_FUNCTION real mse_mended(real gradient, real scale) {
     const real half = (real)(sizeof(real) == sizeof(float) ? 0x1p127 : 0x1p1023),
                infinity = real_of(REAL_EXPONENT_BITS);
-    return choose(magnitude(product) >= magnitude(2 * scale) * half, signed_like(product, infinity), product);
+    return choose(magnitude(gradient) >= 2 * scale * half, signed_like(gradient, infinity), gradient);
 }
 
 LOSS_FUNCTION real mse_slope_t(real p, real t, const real *parameter) {

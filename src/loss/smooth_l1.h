@@ -18,13 +18,25 @@ LOSS_FUNCTION real smooth_l1_slope_p(real p, real t, const real *parameter) {
     return choose(magnitude(x) >= beta, sign(x), by_parameter(x, beta));
 }
 
-LOSS_FUNCTION real smooth_l1_scaled_slope_p(real p, real t, const real *parameter, real scale) {
-    return smooth_l1_slope_p(p, t, parameter) * scale;
+/* Where no slope is 0 beyond beta, and by_parameter() is a product with the reciprocal: it scales nothing, or so that
+ * no digit is lost of a distance below beta. */
+LOSS_FUNCTION bool smooth_l1_has_both(const real *parameter) {
+    const bool is_float = sizeof(real) == sizeof(float);
+    return parameter[0] >= (real)(is_float ? 0x1p-126 : 0x1p-1022) &&
+           parameter[0] <= (real)(is_float ? 0x1p64 : 0x1p900);
 }
 
-LOSS_FUNCTION real smooth_l1_mended(real product, real scale) {
+LOSS_FUNCTION real smooth_l1_both(real p, real t, const real *parameter, real scale, real *gradient) {
+    const real beta = parameter[0], reciprocal = 1 / beta;
+    const real x = p - t, distance = magnitude(x);
+    const bool is_far = distance >= beta;
+    *gradient = choose(is_far, signed_like(x, 1), x * reciprocal) * scale;
+    return choose(is_far, distance - (real)0.5 * beta, (real)0.5 * distance * distance * reciprocal);
+}
+
+LOSS_FUNCTION real smooth_l1_mended(real gradient, real scale) {
     (void)scale;
-    return product; /* NaN comes with a NaN as the value */
+    return gradient; /* NaN comes with a NaN as the value */
 }
 
 LOSS_FUNCTION real smooth_l1_slope_t(real p, real t, const real *parameter) {

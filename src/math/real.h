@@ -100,9 +100,14 @@ LOSS_FUNCTION real minus_if(bool condition, real x) {
 #endif
 }
 
-/* minus_if(condition, x) * scale to the bit, by one product: whoever computes many has the two factors once. */
+/* minus_if(condition, x) * scale to the bit, by one product, for a scale above 0. An infinite x that does not count
+ * gives the processor's own NaN, which is the canonical one but for its sign on x86. */
 LOSS_FUNCTION real scaled_minus_if(bool condition, real x, real scale) {
-    return choose(condition, -scale, (real)-0.0 * scale) * x;
+#if defined(__x86_64__) || defined(__i386__)
+    return real_of(bits_of(choose(condition, scale, 0) * x) ^ REAL_SIGN_BIT);
+#else
+    return choose(condition, -scale, (real)-0.0) * x;
+#endif
 }
 
 /* x where it is not negative, else 0; NaN comes through. x is a result of arithmetic, and not -0. On Arm the engine's
