@@ -50,7 +50,8 @@ int info_command(int argc, char **argv) {
         return close_output();
     }
     if (argc > 1 && !as_json)
-        return complain(WRONG, "%s: onepass info takes --json and nothing else", argv[1]);
+        return complain(WRONG, "%s: onepass info takes --json and nothing else",
+                        argv[argc > 2 && strcmp(argv[1], "--json") == 0 ? 2 : 1]);
     const onepass_status status = onepass_machine(&machine);
     if (status != ONEPASS_OK)
         return complain_of_library(status);

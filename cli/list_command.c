@@ -195,7 +195,8 @@ int list_command(int argc, char **argv) {
         return close_output();
     }
     if (argc > 1 && !as_json)
-        return complain(WRONG, "%s: onepass list takes --json and nothing else", argv[1]);
+        return complain(WRONG, "%s: onepass list takes --json and nothing else",
+                        argv[argc > 2 && strcmp(argv[1], "--json") == 0 ? 2 : 1]);
     (as_json ? print_all_as_json : print_all_as_text)();
     return close_output();
 }

@@ -124,7 +124,7 @@ def plain_number(value):
 
 def checked_divisor(value, otherwise=""):
     """A positive number, of which an array of one element is one; `otherwise` is what else might have been given."""
-    if not is_number(value) and getattr(value, "size", None) == 1:  # a compiler's number has no such word
+    if not isinstance(value, (float, int)) and getattr(value, "size", None) == 1:  # of which NumPy's numbers are some
         value = value.item()
     if not is_number(value):
         raise TypeError(f"divisor is {value!r}; expected a number{otherwise}")

@@ -46,6 +46,8 @@ def loss(name, input, target, third, parameters, reduction, weight=None, mask=No
             name == "l1" and torch.bool in (input.dtype, target.dtype):  # which PyTorch does not subtract
         as_they_are = True
     by_own = by_pytorch if name in TORCH_NAMES and (as_they_are or name not in _BY_FORMULA) else None
+    if name == "mse" and weight is not None and not torch.promote_types(input.dtype, target.dtype).is_floating_point:
+        by_own = None  # beside weights PyTorch squares by itself, integers too
     operands = input, target, third
     if not as_they_are:
         operands = of_one_type(*operands, across_devices=by_own is not None)

@@ -25,6 +25,9 @@ from .functional import known_loss, values_of
 def share_of(name, operands, weight, mask, dim, reduction, parameters):
     """The share, with every check that can be made of it alone."""
     input, target, third = operands
+    for called, one in (("input", input), ("target", target), ("weight", weight), ("mask", mask)):
+        if not isinstance(one, torch.Tensor) and (one is not None or called in ("input", "target")):
+            raise TypeError(f"{called} is {type(one).__name__}; expected a tensor")
     loss, known = known_loss(name, third, parameters)
     if loss == "cross_entropy" and target.shape == input.shape and target.is_floating_point():
         loss, known = known_loss("cross_entropy_with_probabilities", third, parameters)

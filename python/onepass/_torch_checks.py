@@ -11,6 +11,7 @@ from ._torch_state import is_compiling, is_plain_here, is_transformed
 
 TYPES = (torch.Tensor, torch.nn.Parameter)
 _SYMBOLS = (torch.SymInt, torch.SymFloat)  # a tracer's numbers
+_THREE = {"gaussian_nll": "var", "margin_ranking": "target"}  # what callers call a third operand that must be there
 _WHOLE = 2**53  # up to which a double has every whole number
 
 
@@ -21,15 +22,18 @@ def are_tensors(*operands):
 
 def are_all_tensors(name, input, target, given):
     third = None if name == "gaussian_nll" and is_number(given.third) else given.third
-    return are_tensors(input, target, third, given.weight, given.mask)
+    return input is not None and target is not None and (given.third is not None or name not in _THREE) and \
+        are_tensors(input, target, third, given.weight, given.mask)
 
 
 def check_kinds(name, input, target, given):
-    third = None if name == "gaussian_nll" and is_number(given.third) else given.third
-    named = ((input, "input"), (target, "target"), (third, "the third operand"), (given.weight, "weight"),
-             (given.mask, "mask"))
+    needed = ("input", "target", _THREE.get(name))
+    named = ((input, "input"), (target, "target"), (given.third, _THREE.get(name, "the third operand")),
+             (given.weight, "weight"), (given.mask, "mask"))
     for operand, called in named:
-        if not hasattr(type(operand), "__torch_function__") and (operand is not None or called in ("input", "target")):
+        if called == "var" and is_number(operand):
+            continue
+        if not hasattr(type(operand), "__torch_function__") and (operand is not None or called in needed):
             raise TypeError(f"{called} is {type(operand).__name__}; expected a tensor, as the other operand is one "
                             "(PyTorch's tensors and NumPy's arrays do not mix)")
 

@@ -287,7 +287,7 @@ def cross_entropy(input, target, weight, reduction, parameters, divisor, dtype, 
         dtype = checked_type(dtype) or (torch.float32 if is_in_single(input.device.type) else input.dtype)
         if classes is None:
             by = number if tensor is None else "a tensor"
-            signature = signature_of(input, target, weight, by, reduction, *numbers)
+            signature = signature_of(input, target, weight, by, reduction, dtype, *numbers)
             counts = f"{input.shape[class_axis(input, 0)]}\0{signature}"
         else:
             counts = check_classes(classes, input, ranks, rank)

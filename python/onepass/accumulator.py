@@ -183,6 +183,8 @@ def axis_of(loss, dim):
     if dim is None:
         return -1 if loss == "log_prob" else 0
     dim = checked_dim(dim)
+    if loss in CATALOG:
+        raise ValueError(f"dim is set, but {loss} is a loss over elements; expected None")
     if abs(dim) > 1000:  # far beyond what a tensor has, and within what the extension takes
         raise IndexError(f"dim is {dim}; expected a dimension of the input")
     return dim + 1 if dim >= 0 else dim

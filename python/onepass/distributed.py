@@ -76,7 +76,7 @@ def loss(name, input, target, third=None, *, first=None, total=None, reduction="
     if by is WEIGHTS:
         with or_tell(group):
             counted = bytes(share.counted(first, total))
-        by = merged(exchange(group, _WEIGHTS, counted)).finish()
+        by = finished(merged(exchange(group, _WEIGHTS, counted)), None)
     question = group, share, first, total, by, factor
     return _Loss.apply(question, *share.operands, share.weight, share.mask)
 

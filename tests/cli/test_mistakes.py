@@ -50,6 +50,12 @@ def test_an_unknown_loss(pair, word, near):
     pair.refuse(word, "p.npy", "t.npy", *OUTPUTS, says=[f'"{word}"', f'did you mean "{near}"?'])
 
 
+@pytest.mark.parametrize("command", ["list", "info"])
+def test_more_than_a_command_takes(pair, command):
+    for given in (["--hex"], ["--json", "--hex"]):
+        pair.refuse(command, *given, says=f"--hex: onepass {command} takes --json and nothing else")
+
+
 def test_a_loss_like_nothing_else(pair):
     for word in ("xyzzy", "ab", "x" * 1000, "?"):
         assert "did you mean" not in pair.refuse(word, "p.npy", "t.npy", says=[word, "onepass list"])

@@ -177,6 +177,11 @@ def other_parameters(rank, group):
 
 
 @fault("expected the same on all ranks")
+def other_type_of_value(rank, group):
+    vocab_parallel(*operands_of(50), group=group, dtype=torch.float64 if rank == 3 else None)
+
+
+@fault("expected the same on all ranks")
 def other_labels(rank, group):
     logits, labels = operands_of(50, ignored=0)
     vocab_parallel(logits, labels.roll(int(rank == 3)), group=group)

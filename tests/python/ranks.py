@@ -386,6 +386,21 @@ def fault_half_an_element(rank, group, is_odd):
     mse(rank, group, first=0.5 if is_odd else 500 * rank, total=2000)
 
 
+@fault("TypeError: target is NoneType; expected a tensor")
+def fault_no_labels(rank, group, is_odd):
+    onepass.distributed.loss("cross_entropy", torch.rand(9, 5), None if is_odd else torch.zeros(9).long(), group=group)
+
+
+@fault("TypeError: weight is float; expected a tensor")
+def fault_a_number_as_weight(rank, group, is_odd):
+    onepass.distributed.loss("mse", torch.rand(9), torch.rand(9), weight=0.5 if is_odd else torch.ones(9), group=group)
+
+
+@fault("do not make up the whole")
+def fault_gap_of_weights(rank, group, is_odd):
+    mse(rank, group, weight=torch.ones(500), first=600 * rank, total=2400)
+
+
 @fault("do not make up the whole")
 def fault_gap(rank, group, is_odd):
     mse(rank, group, first=rank * 500 + is_odd, total=2001)

@@ -308,6 +308,7 @@ def test_incomplete():
     (lambda p, t: begun().add(p, t, first=0, gradient=np.float32(0)), "gradient is read-only"),
     (lambda p, t: begun().add(p, t, first=0, gradient=torch._neg_view(torch.empty_like(p))), "negated"),
     (lambda p, t: begun().add(p, t, first=0, dim="1"), "expected an int"),
+    (lambda p, t: begun().add(p, t, first=0, dim=0), "dim is set, but mse is a loss over elements; expected None"),
     (lambda p, t: begun().merge(3), "Accumulator"),
     (lambda p, t: begun().merge(begun(reduction="sum")),
      "different wholes: the reduction is mean in one and sum in the other; expected the same loss"),

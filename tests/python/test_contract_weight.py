@@ -123,6 +123,17 @@ def test_weight_of_integers(loss):
         )
 
 
+@pytest.mark.skipif(not KNOWS_WEIGHTS, reason="this PyTorch takes no weights")
+@pytest.mark.parametrize("kind", [torch.int64, torch.uint8, torch.bool], ids=str)
+@pytest.mark.parametrize("loss", WEIGHTED)
+def test_weight_beside_integers(loss, kind):
+    p, t = (torch.randint(0, 2, (3, 5)).to(kind) for _ in range(2))
+    for reduction in REDUCTIONS:
+        for weight in (torch.rand(3, 5), torch.randint(1, 5, (3, 5))):
+            assert_same_outcome(Outcome(ours, loss, p, t, reduction, weight=weight),
+                                Outcome(theirs, loss, p, t, reduction, weight=weight))
+
+
 @pytest.mark.parametrize("loss", WEIGHTED)
 def test_strided_weight(loss):
     p, t = pair((6, 4))

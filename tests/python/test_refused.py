@@ -144,3 +144,24 @@ def test_sparse_weights_and_masks():
 def test_numbers_of_numpys():
     with pytest.raises(TypeError, match="two NumPy arrays, which numpy.asarray makes of NumPy's numbers"):
         onepass.mse_loss(np.float32(1), np.float32(3))
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "soft_margin_loss", "hinge_embedding_loss", "binary_cross_entropy", "kl_div",
+                                  "binary_cross_entropy_with_logits", "poisson_nll_loss", "hinge_loss", "quantile_loss"])
+def test_no_target(name):
+    with pytest.raises(TypeError, match="target is NoneType; expected a tensor"):
+        getattr(onepass, name)(Z, None)
+
+
+def test_no_third_operand():
+    with pytest.raises(TypeError, match="var is NoneType; expected a tensor"):
+        onepass.gaussian_nll_loss(Z, OTHER, None)
+    with pytest.raises(TypeError, match="target is NoneType; expected a tensor"):
+        onepass.margin_ranking_loss(Z, OTHER, None)
+    assert onepass.gaussian_nll_loss(Z, OTHER, 2.0) == onepass.gaussian_nll_loss(Z, OTHER, torch.full_like(Z, 2))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_divisor_of_numpy():
+    for number in (np.float32(3), np.float16(3), np.array(3.0, np.float32), np.array([3])):
+        assert onepass.cross_entropy(Z, LABELS, divisor=number) == onepass.cross_entropy(Z, LABELS, divisor=3)
