@@ -146,8 +146,9 @@ def test_numbers_of_numpys():
         onepass.mse_loss(np.float32(1), np.float32(3))
 
 
-@pytest.mark.parametrize("name", ["mse_loss", "soft_margin_loss", "hinge_embedding_loss", "binary_cross_entropy", "kl_div",
-                                  "binary_cross_entropy_with_logits", "poisson_nll_loss", "hinge_loss", "quantile_loss"])
+@pytest.mark.parametrize("name", ["mse_loss", "soft_margin_loss", "hinge_embedding_loss", "binary_cross_entropy",
+                                  "binary_cross_entropy_with_logits", "poisson_nll_loss", "kl_div", "hinge_loss",
+                                  "quantile_loss"])
 def test_no_target(name):
     with pytest.raises(TypeError, match="target is NoneType; expected a tensor"):
         getattr(onepass, name)(Z, None)
