@@ -654,6 +654,30 @@ static void compute_skip_if_one(const test_case *c, double upstream, uint64_t se
     case_free(got);
 }
 
+/* The same of dense tensors with weights, a mask or both, by blocks of several tiles, as large inputs have them. */
+static void skip_if_one_in_few_blocks(int32_t tiles, double upstream) {
+    test_case c = {.group = "unless one",
+                   .loss = "mse",
+                   .prediction = ONEPASS_F32,
+                   .target = ONEPASS_F32,
+                   .gradient = ONEPASS_F32,
+                   .value = ONEPASS_F32,
+                   .upstream_dtype = ONEPASS_F32,
+                   .reduction = ONEPASS_SUM,
+                   .wanted = WANT_PREDICTION,
+                   .upstream = UPSTREAM_OTHER,
+                   .layout = LAYOUT_DENSE,
+                   .rows = 5,
+                   .columns = 1500,
+                   .weight_dtype = ONEPASS_F32};
+    for (int given = 1; given < 4; given++) {
+        c.weight = given & 1 ? WEIGHT_DENSE : WEIGHT_ABSENT;
+        c.mask = given & 2 ? WEIGHT_DENSE : WEIGHT_ABSENT;
+        onepass_cuda_shape.tiles_per_block = tiles;
+        compute_skip_if_one(&c, upstream, 0);
+    }
+}
+
 /* By the direct kernels or the general one: operands and gradients that nobody may read or write, without weights. */
 static void leave_alone(int32_t dtype, double upstream, int32_t kernels) {
     const int64_t count = 5000;
@@ -720,6 +744,9 @@ static void test_skip_if_one(int32_t compute, bool quick) {
                 compute_skip_if_one(&c, upstreams[i], (uint64_t)(turn * COUNT(upstreams) + i));
             }
         }
+    }
+    for (int32_t tiles = 1; tiles <= 8 && compute == ONEPASS_F32; tiles++) {
+        skip_if_one_in_few_blocks(tiles, tiles % 3 ? 2.5 : 1);
     }
     for (int32_t dtype = first; dtype <= compute; dtype++) {
         for (int32_t kernels = 0; kernels <= CUDA_GENERAL_KERNELS; kernels++) {

@@ -31,8 +31,8 @@ def gradient_time(code, types, weight, mask, outputs):
     return SCALE if all(dtype is (torch.float64 if in_double else torch.float32) for dtype in gradients) else ANEW
 
 
-# Up to so many elements a launch costs a GPU more than to read the operands a second time, from its cache.
-FEW_ON_GPU = 1 << 21
+# Up to so many elements a launch costs a GPU more than to read the operands a second time, most of them from its cache.
+FEW_ON_GPU = 1 << 22
 
 
 def weights_time(code, how, input, weight, mask):

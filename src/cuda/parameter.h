@@ -40,7 +40,7 @@
 #define CUDA_TINY_WARPS 4
 
 /* Warps of a tile in the kernel for a gradient with weights or a mask. */
-#define CUDA_BACKWARD_WARPS 2
+#define CUDA_BACKWARD_WARPS 4
 
 /* Doubles in a block's shared memory for the nodes of the tree. */
 #define CUDA_MOST_NODES 256
@@ -146,6 +146,7 @@ typedef struct cuda_backward {
     void *weight, *mask; /* null: absent */
     int64_t count;
     uint8_t upstream_dtype, skip_if_one;
+    int32_t blocks; /* of the launch */
     void *gradient;
     void *divisor; /* a double; null: none beyond the scale */
     void *upstream;

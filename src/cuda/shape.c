@@ -30,19 +30,29 @@ static block block_of_few(int64_t tiles, int32_t warps) {
     return (block){(int32_t)tiles * warps, (int32_t)tiles};
 }
 
+/* Warps of a block that has a mean over weights. */
+#define MEAN_WARPS 4
+
 /* A wave is what 16 warps a multiprocessor take at a time. A value alone wants few blocks, of up to 8 tiles a warp, or
- * 32 where half of a tile comes from a cache (3 % of the rate) or blocks have two sums to leave room for; with a
- * gradient neighbouring blocks had better work on neighbouring tiles. */
+ * 32 where half of a tile comes from a cache (3 % of the rate); with a gradient neighbouring blocks had better work on
+ * neighbouring tiles. A mean over weights wants smaller blocks, four a multiprocessor, of as many tiles (1 % of the
+ * rate), until those have no room for their two sums. */
 static block direct_block(direction direction, bool has_rows, int64_t tiles, int32_t multiprocessors) {
-    const bool writes = direction == BOTH || direction == BACKWARD;
-    const bool many = is_mean(direction) && tiles > (int64_t)CUDA_MOST_BLOCKS / 2 * CUDA_MOST_WARPS * 8;
-    const int64_t most_tiles = writes ? 4 : has_rows || many ? 32 : 8;
+    const bool writes = direction == BOTH || direction == BACKWARD, mean = is_mean(direction);
+    const bool many = mean && tiles > (int64_t)CUDA_MOST_BLOCKS / 2 * MEAN_WARPS * 16;
+    const int64_t most_tiles = writes ? 4 : has_rows ? 32 : many ? CUDA_MOST_NODES / MEAN_WARPS : mean ? 16 : 8;
     const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
     const int64_t tiles_a_warp = power_for(least(waves, most_tiles));
-    const int64_t usual = least(CUDA_MOST_WARPS, power_for(tiles));
+    const int64_t usual = least(mean ? MEAN_WARPS : CUDA_MOST_WARPS, power_for(tiles));
     const int64_t warps = onepass_cuda_shape.warps ? least(onepass_cuda_shape.warps, CUDA_MOST_WARPS) : usual;
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
-    return (block){(int32_t)warps, (int32_t)(forced ? forced : warps * tiles_a_warp)};
+    return (block){(int32_t)warps, (int32_t)(forced ? forced : least(warps * tiles_a_warp, CUDA_MOST_NODES))};
+}
+
+/* A tile, or so many that there are few blocks where most often nothing is done. */
+static block backward_block(const job *job, int64_t tiles, int32_t multiprocessors) {
+    const int64_t forced = onepass_cuda_shape.tiles_per_block, waves = tiles / (8 * (int64_t)multiprocessors) + 1;
+    return (block){CUDA_BACKWARD_WARPS, job->skip_if_one ? (int32_t)(forced ? forced : least(waves, INT32_MAX)) : 1};
 }
 
 /* As many warps as 32 KiB have buffers for, so that blocks share a multiprocessor well. */
@@ -71,7 +81,7 @@ static block block_of(const job *job, cuda_variant variant, const cuda_head *hea
     case kind_small_mean:
         return small_block(tiles);
     case kind_backward:
-        return (block){CUDA_BACKWARD_WARPS, 1};
+        return backward_block(job, tiles, multiprocessors);
     case kind_general:
         return general_block(job, head, tiles, multiprocessors);
     default:
@@ -86,13 +96,15 @@ static uint8_t log2_of(int32_t power_of_two) {
     return bits;
 }
 
-/* Small kernels are told how many warps a block has, the others how many tiles it takes, and those that are one block
- * nothing. */
-static void tell_shape(cuda_kind kind, const block *block, int64_t span, cuda_launch *launch) {
+/* Small kernels are told how many warps a block has, that of a gradient how many blocks there are, the others how many
+ * tiles one takes, and those that are one block nothing. */
+static void tell_shape(cuda_kind kind, const block *block, int64_t span, int64_t blocks, cuda_launch *launch) {
     if (kind == kind_small)
         launch->parameter.small.total.warp_bits = log2_of(block->warps);
     else if (kind == kind_small_mean)
         launch->parameter.small_mean.warp_bits = log2_of(block->warps);
+    else if (kind == kind_backward)
+        launch->parameter.backward.blocks = (int32_t)blocks;
     else if (kind == kind_direct || kind == kind_weighted || kind == kind_general) {
         launch->parameter.head.tiles_per_block = block->tiles;
         launch->parameter.head.sweeps = (int32_t)(span / block->tiles);
@@ -130,7 +142,7 @@ void onepass_cuda_plan_shape(const job *job, int32_t multiprocessors, cuda_launc
     int64_t blocks = tiles / span + (tiles % span != 0);
     if (blocks == 0 && wants_sum(job))
         blocks = 1; /* which writes the sum of nothing */
-    tell_shape(variant->kind, &block, span, launch);
+    tell_shape(variant->kind, &block, span, blocks, launch);
     launch->blocks = (uint32_t)blocks;
     launch->threads = (uint32_t)(block.warps * WARP);
     const int32_t elements = variant->kind == kind_general ? block.warps * head->buffers * ORDER_TILE : 0;

@@ -1,7 +1,8 @@
 /*
  * The gradient alone of dense tensors with a weight, a mask or both, where what a mean is divided by is known. A block
  * has a tile, which is on its way before anything is asked: of a small input each question would be as long as the
- * rest.
+ * rest. Blocks begin with the last tile, which the value was computed of a moment ago: with weights of 2^22 elements it
+ * is still in the cache (a step took 0.91 of the time on an H200), where the gradient makes way first (0.89 of that).
  */
 #ifndef ONEPASS_CUDA_PAIRWISE_BACKWARD_H
 #define ONEPASS_CUDA_PAIRWISE_BACKWARD_H
@@ -24,12 +25,12 @@ ALWAYS_INLINE real scale_of(const cuda_backward *job) {
 
 /* The lines of a warp are seen as in tile_of_lines(). */
 template <typename loss, bool whole>
-ALWAYS_INLINE void backward_lines(const cuda_backward *job, place_in_block at, int left) {
+ALWAYS_INLINE void backward_lines(const cuda_backward *job, place_in_block at, int64_t index, int left) {
     const int thread = at.warp * BACKWARD_LINES * ORDER_WARP + at.thread;
-    const tile tile = tile_at(blockIdx.x, whole ? ORDER_TILE : left, thread, NULL);
+    const tile tile = tile_at(index, whole ? ORDER_TILE : left, thread, NULL);
     const weighted_tensors tensors = {{job->operand[0], job->operand[1]}, job->weight, job->mask, false};
     weighted_lines<loss, BACKWARD_LINES> lines;
-    prefetch_weighted_lines<BACKWARD, whole>(&tensors, &tile, 0, &lines);
+    prefetch_weighted_lines<BACKWARD, whole, KEEP_AS_USUAL>(&tensors, &tile, 0, &lines);
     outputs outputs = {};
     outputs.parameter = REAL(job->parameter);
     outputs.upstream = upstream_of(job);
@@ -37,21 +38,39 @@ ALWAYS_INLINE void backward_lines(const cuda_backward *job, place_in_block at, i
     compute_weighted_lines<BACKWARD>(&tensors, &outputs, &tile, job->gradient, 0, &lines, NULL, NULL);
 }
 
-/* The tile that the input ends in, out of line, so that the others' code lies in one piece. */
+/* What is rare is out of line, so that the rest lies in one piece: the tile that the input ends in, ... */
 template <typename loss>
-static __device__ __noinline__ void backward_last_lines(const cuda_backward *job, place_in_block at, int left) {
-    backward_lines<loss, false>(job, at, left);
+static __device__ __noinline__ void backward_last_lines(const cuda_backward *job, place_in_block at, int64_t index,
+                                                        int left) {
+    backward_lines<loss, false>(job, at, index, left);
+}
+
+/* ... and a gradient that is there already, and that the upstream gradient hardly ever asks to compute anew. Blocks are
+ * few then, with several tiles: to begin one for each and end it took a GPU a quarter of a step with a mask of 2^28
+ * elements. */
+template <typename loss> static __device__ __noinline__ void backward_anew(const cuda_backward *job, int64_t index) {
+    const place_in_block at = here_in_small_block();
+    if (upstream_of(job) == 1)
+        return;
+#pragma unroll 1
+    for (; index >= 0; index -= job->blocks) {
+        const int64_t left = job->count - index * ORDER_TILE;
+        if (left >= ORDER_TILE)
+            backward_lines<loss, true>(job, at, index, ORDER_TILE);
+        else
+            backward_lines<loss, false>(job, at, index, (int)left);
+    }
 }
 
 template <typename loss> ALWAYS_INLINE void run_backward(const cuda_backward *job) {
     const place_in_block at = here_in_small_block();
-    const int64_t left = job->count - (int64_t)blockIdx.x * ORDER_TILE;
-    if (job->skip_if_one && upstream_of(job) == 1)
-        return;
-    if (left >= ORDER_TILE)
-        backward_lines<loss, true>(job, at, ORDER_TILE);
+    const int64_t index = (job->count - 1) / ORDER_TILE - blockIdx.x, left = job->count - index * ORDER_TILE;
+    if (job->skip_if_one)
+        backward_anew<loss>(job, index);
+    else if (left >= ORDER_TILE)
+        backward_lines<loss, true>(job, at, index, ORDER_TILE);
     else
-        backward_last_lines<loss>(job, at, (int)left);
+        backward_last_lines<loss>(job, at, index, (int)left);
 }
 
 template <typename loss, direction direction, access access> ALWAYS_INLINE void run_kernel(const cuda_backward *job) {

@@ -55,6 +55,13 @@ template <keeping keeping> ALWAYS_INLINE vector load_vector(const vector *addres
                                      : *address;
 }
 
+template <keeping keeping> ALWAYS_INLINE void store_vector(vector *address, vector x) {
+    if constexpr (keeping == KEEP_LEAST)
+        __stcs(address, x);
+    else
+        *address = x;
+}
+
 template <access access, keeping keeping>
 ALWAYS_INLINE void prefetch_line(const tile *tile, const void *from, int line, numbers *into) {
     if (access == ACCESS_REAL)
@@ -117,14 +124,16 @@ template <access access> ALWAYS_INLINE void unpack(bool f16, const numbers *numb
 }
 
 /* One line of results. Without a hint: "not read again" cost 1 % of the rate of value and gradient where the target is
- * one row, and gained nothing elsewhere. */
-template <access access> ALWAYS_INLINE void put_line(const tile *tile, bool f16, void *to, int line, const real *x) {
+ * one row, and gains where the operands will be read again, which a gradient alone has (backward.h). */
+template <access access, keeping keeping = KEEP_AS_USUAL>
+ALWAYS_INLINE void put_line(const tile *tile, bool f16, void *to, int line, const real *x) {
 #if !defined(ONEPASS_REAL_F64)
     if (access == ACCESS_HALF)
         *(uint2 *)own_place(tile, (uint16_t *)to, line, 0) = f16 ? apart(pack_half(true, x)) : pack_half(false, x);
 #endif
     if (access == ACCESS_REAL)
-        EACH_VECTOR *(vector *)own_place(tile, (real *)to, line, i * VECTOR) = pack_vector(x + i * VECTOR);
+        EACH_VECTOR store_vector<keeping>((vector *)own_place(tile, (real *)to, line, i * VECTOR),
+                                          pack_vector(x + i * VECTOR));
 }
 
 /* The same in a tile that the input ends in, number by number. */

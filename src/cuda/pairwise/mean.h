@@ -42,11 +42,12 @@ template <typename loss, direction direction> struct mean_stage {
     weighted_lines<loss, LINES> of;
 };
 
+/* As three operands are loaded in direct.h. */
 template <direction direction, typename loss>
 ALWAYS_INLINE void begin_mean(const weighted_tensors *of, const tile *tile, int first,
                               mean_stage<loss, direction> *stage) {
     if (tile->count > 0)
-        prefetch_weighted_lines<direction, false>(of, tile, first, &stage->of);
+        prefetch_weighted_lines<direction, false, KEEP_OUTSIDE>(of, tile, first, &stage->of);
 }
 
 /* A tile whose first lines are in `even`, which has those of the next one afterwards. */

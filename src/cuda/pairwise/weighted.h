@@ -31,13 +31,13 @@ ALWAYS_INLINE weighted_tensors tensors_of(const cuda_weighted *job) {
 
 /* Numbers of some lines of a dense tensor; 1 where there is no such tensor, which is not asked of one that is always
  * there. */
-template <int lines, bool whole, bool always>
+template <int lines, bool whole, bool always, keeping keeping>
 ALWAYS_INLINE void prefetch_weighted(const tile *tile, const void *data, int first, numbers *into, int apart) {
     const real one = 1, *from = (const real *)data + tile->index * ORDER_TILE;
     if (!always && !data)
         EACH_OF(lines) prefetch_constant(&one, &into[line * apart]);
     else if (whole || tile->count == ORDER_TILE)
-        EACH_OF(lines) prefetch_line<ACCESS_REAL, KEEP_LEAST>(tile, from, first + line, &into[line * apart]);
+        EACH_OF(lines) prefetch_line<ACCESS_REAL, keeping>(tile, from, first + line, &into[line * apart]);
     else
         EACH_OF(lines) prefetch_last_line<ACCESS_REAL>(tile, from, first + line, &into[line * apart]);
 }
@@ -57,16 +57,16 @@ ALWAYS_INLINE uint32_t mask_word(const tile *tile, const unsigned char *mask, in
     return word;
 }
 
-template <direction direction, bool whole, typename loss, int lines>
+template <direction direction, bool whole, keeping keeping = KEEP_LEAST, typename loss, int lines>
 ALWAYS_INLINE void prefetch_weighted_lines(const weighted_tensors *of, const tile *tile, int first,
                                            weighted_lines<loss, lines> *into) {
     constexpr bool has_weight = direction == MEAN || direction == WEIGHT_MEAN;
     constexpr bool has_operands = loss::OPERANDS > 1 && direction != BOTH;
     const unsigned char *mask = direction == WEIGHT_MEAN ? NULL : (const unsigned char *)of->mask;
-    EACH_OPERAND prefetch_weighted<lines, whole, has_operands>(tile, of->operand[k], first, &into->in[0][k],
-                                                               loss::OPERANDS);
-    prefetch_weighted<lines, whole, has_weight>(tile, direction == MASK_MEAN ? NULL : of->weight, first, into->weight,
-                                                1);
+    EACH_OPERAND prefetch_weighted<lines, whole, has_operands, keeping>(tile, of->operand[k], first, &into->in[0][k],
+                                                                        loss::OPERANDS);
+    prefetch_weighted<lines, whole, has_weight, keeping>(tile, direction == MASK_MEAN ? NULL : of->weight, first,
+                                                         into->weight, 1);
     EACH_OF(lines) into->mask[line] = mask_word<direction, whole>(tile, mask, first + line);
 }
 
@@ -120,7 +120,8 @@ ALWAYS_INLINE void compute_weighted_lines(const weighted_tensors *of, const outp
             weights->ones += ones_of(from->mask[line]);
         if constexpr (writes) {
             if (tile->count == ORDER_TILE)
-                put_line<ACCESS_REAL>(tile, false, gradient, first + line, slope);
+                put_line<ACCESS_REAL, direction == BACKWARD ? KEEP_LEAST : KEEP_AS_USUAL>(tile, false, gradient,
+                                                                                          first + line, slope);
             else
                 put_last_line<ACCESS_REAL>(tile, false, gradient, first + line, slope);
         }
