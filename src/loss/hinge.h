@@ -23,8 +23,9 @@ LOSS_FUNCTION bool hinge_has_both(const real *parameter) {
 }
 
 LOSS_FUNCTION real hinge_both(real p, real t, const real *parameter, real scale, real *gradient) {
+    const real value = hinge_value(p, t, parameter);
     *gradient = scaled_minus_if(hinge_counts(p, t, parameter), t, scale);
-    return hinge_value(p, t, parameter);
+    return value;
 }
 
 LOSS_FUNCTION real hinge_mended(real gradient, real scale) {
