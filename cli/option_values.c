@@ -58,8 +58,12 @@ int read_part(const char *text, part *part) {
     const size_t length = strcspn(text, "/");
     snprintf(index, sizeof index, "%.*s", (int)(length < sizeof index ? length : sizeof index), text);
     if (length < sizeof index && text[length] == '/' && read_count(text + length + 1, 1, MOST_PARTS, &part->count) &&
-        read_count(index, 1, part->count, &part->index))
-        return RIGHT;
+        read_count(index, 1, INT32_MAX, &part->index)) {
+        if (part->index <= part->count)
+            return RIGHT;
+        return complain(WRONG, "--part is \"%s\", and part %d is beyond %d; expected one from 1 to %d", text,
+                        part->index, part->count, part->count);
+    }
     return complain(WRONG, "--part is \"%s\"; expected the number of a part and of all, such as 3/8", text);
 }
 

@@ -123,9 +123,11 @@ def plain_number(value):
 
 
 def checked_divisor(value, otherwise=""):
-    """A positive number, of which an array of one element is one; `otherwise` is what else might have been given."""
-    if not isinstance(value, (float, int)) and getattr(value, "size", None) == 1:  # of which NumPy's numbers are some
-        value = value.item()
+    """A positive number, of which an array or a tensor of one element is one; `otherwise` is what else might have been
+    given."""
+    if not isinstance(value, (float, int)):
+        count = value.numel() if hasattr(value, "numel") else getattr(value, "size", None)  # NumPy's numbers have 1
+        value = value.item() if count == 1 else value
     if not is_number(value):
         raise TypeError(f"divisor is {value!r}; expected a number{otherwise}")
     if value != value or not 0 < value <= sys.float_info.max:

@@ -201,7 +201,8 @@ def check_order(name, tensors, axis):
     """The same with words of ours."""
     if not are_in_order(name, tensors, axis):
         input, target, *_ = tensors
-        targets = "a probability for each class" if name == WITH_PROBABILITIES else "a class index for each row"
+        targets = "a probability for each class" if name == WITH_PROBABILITIES else \
+            "a class index for each row: torch.int64, torch.int32 or torch.uint8"
         raise ValueError(f"input has size {tuple(input.shape)} and {input.dtype}, target size {tuple(target.shape)} and "
                          f"{target.dtype}; expected {targets}, and as many weights as classes if there are any")
 

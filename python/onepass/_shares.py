@@ -13,7 +13,8 @@ from ._result import IN_SINGLE, result_flags, result_type
 from ._row_request import (NUMBERS, STATE, STATE_SIZE, Request, Tensors, casts, check_row_tensors, class_axis,
                            has_labels, keeps_state, rows_shape)
 from ._row_request import result_type as row_type
-from ._torch_checks import check_kinds, check_no_gradient, check_weight, checked_shape, checked_variance
+from ._torch_checks import (check_kinds, check_no_gradient, check_no_transform, check_weight, checked_shape,
+                            checked_variance)
 from ._torch_state import is_in_single
 from ._vector_request import Tensors as VectorTensors
 from ._vector_request import class_weight_of
@@ -28,6 +29,7 @@ def share_of(name, operands, weight, mask, dim, reduction, parameters):
     for called, one in (("input", input), ("target", target), ("weight", weight), ("mask", mask)):
         if not isinstance(one, torch.Tensor) and (one is not None or called in ("input", "target")):
             raise TypeError(f"{called} is {type(one).__name__}; expected a tensor")
+    check_no_transform(input, target, weight)
     loss, known = known_loss(name, third, parameters)
     if loss == "cross_entropy" and target.shape == input.shape and target.is_floating_point():
         loss, known = known_loss("cross_entropy_with_probabilities", third, parameters)

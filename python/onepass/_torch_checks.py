@@ -7,7 +7,7 @@ from . import _contract
 from ._catalog import CATALOG, as_number, check_index, check_range, check_whole, function_of, is_number, plain_number
 from ._contract import ALL_CODES, CODES, code_of
 from ._torch_names import TORCH_NAMES
-from ._torch_state import is_compiling, is_plain_here, is_transformed
+from ._torch_state import is_compiling, is_plain_here, is_transformed, is_transforming
 
 TYPES = (torch.Tensor, torch.nn.Parameter)
 _SYMBOLS = (torch.SymInt, torch.SymFloat)  # a tracer's numbers
@@ -108,6 +108,13 @@ def check_no_gradient(called, value, function, instead=""):
         what = "requires a gradient" if value.requires_grad else "is under a transform"
         raise TypeError(f"{called} of {function} {what}, which {function} does not have for it; expected "
                         f"{instead}a number, such as {called}.item()")
+
+
+def check_no_transform(*tensors):
+    """What PyTorch says of its own, of a missing setup_context, does not help who calls a loss over ranks."""
+    if is_transforming() or any(tensor is not None and is_transformed(tensor) for tensor in tensors):
+        raise NotImplementedError("a loss over ranks has no forward mode and no transforms of torch.func; expected "
+                                  "loss.backward() or torch.autograd.grad")
 
 
 def checked_reduction(name, contract, input, target, reduction, given):

@@ -16,6 +16,11 @@ def is_plain_here():
                 _tracing_state() is not None)
 
 
+def is_transforming():
+    """Whether a transform of torch.func is at work, of whatever."""
+    return _transform() is not None
+
+
 def is_transformed(tensor):
     """Whether a transform of torch.func or a forward-mode derivative sees through it."""
     if is_compiling():

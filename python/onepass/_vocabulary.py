@@ -15,12 +15,13 @@ import torch
 import torch.distributed as dist
 
 from . import _native
+from ._catalog import is_number, plain_number
 from ._class_cuts import TILE, owned_tiles, pieces_of, spans_of, torn_tiles, whole_tiles
 from ._contract import ALL_CODES, NONE, code_of
 from ._exchange import exchange, or_explain, or_tell, rank_and_size
 from ._row_request import FLOATS, LABELS, STATE_SIZE, class_axis, numbers_of, rows_shape
 from ._rows import checked_divisor, checked_type
-from ._torch_checks import TYPES, check_no_gradient
+from ._torch_checks import TYPES, check_no_gradient, check_no_transform
 from ._torch_state import is_in_single
 
 _COUNTS = 16  # what ranks tell each other, apart from what _distributed.py has
@@ -211,11 +212,19 @@ def check_tensors(input, target, weight):
         if not is_dense(tensor) or tensor.device != input.device:
             raise TypeError(f"{name} is a {type(tensor).__name__} of {tensor.layout} on {tensor.device}; expected "
                             "a dense tensor of PyTorch's own, whose numbers a CPU or a GPU has, where input is")
+    check_no_transform(input, weight)
     if input.dim() == 0 or target.shape != rows_shape(input, 0):
         raise ValueError(f"input has size {tuple(input.shape)}, target size {tuple(target.shape)}; expected a class "
                          "index for each row, and the classes along dimension 1, or 0 of a single row")
     if weight is not None and weight.requires_grad and torch.is_grad_enabled():
         raise NotImplementedError("weight requires a gradient, which is not computed; expected weight.detach()")
+
+
+def checked_smoothing(number):
+    """For PyTorch, and for onepass.cross_entropy, below 0 is none."""
+    check_no_gradient("label_smoothing", number, "vocab_parallel_cross_entropy")
+    number = plain_number(number)
+    return max(number, 0) if is_number(number) else number
 
 
 def is_dense(tensor):
@@ -277,6 +286,7 @@ def cross_entropy(input, target, weight, reduction, parameters, divisor, dtype, 
         check_tensors(input, target, weight)
         if code_of(reduction, ALL_CODES) is None:
             raise ValueError(f"{reduction} is not a valid value for reduction")
+        parameters = parameters | {"label_smoothing": checked_smoothing(parameters["label_smoothing"])}
         numbers = numbers_of("cross_entropy", "vocab_parallel_cross_entropy", **parameters)
         check_no_gradient("divisor", divisor, "vocab_parallel_cross_entropy")
         ignored = int(numbers[0])
@@ -329,13 +339,11 @@ def unsharded(tensor):
     return tensor.full_tensor() if tensor is not None and is_dtensor(tensor) else tensor
 
 
-def of_dtensor(input, target, weight, *rest):
-    """The same of DTensors: the loss is one too, replicated over the mesh."""
+def of_dtensor(input, target, weight, reduction, parameters, divisor, dtype, classes):
+    """The same of DTensors: the loss is one too, replicated over the mesh. What a rank has need not be what torch.chunk
+    would give it, and the others cannot know."""
     from torch.distributed.tensor import DTensor, Replicate
     mesh, over = input.device_mesh, sharded_dimension(input)
-    all_classes, ranks = input.shape[class_axis(input, 0)], mesh.size(over)
-    most = -(-all_classes // ranks)  # as torch.chunk has it
-    classes = [max(0, min(most, all_classes - most * rank)) for rank in range(ranks)]
-    value = cross_entropy(input.to_local(), unsharded(target), unsharded(weight), *rest, classes=classes,
-                          group=mesh.get_group(over))
+    value = cross_entropy(input.to_local(), unsharded(target), unsharded(weight), reduction, parameters,
+                          unsharded(divisor), dtype, classes, mesh.get_group(over))
     return DTensor.from_local(value, mesh, [Replicate()] * mesh.ndim, run_check=False)

@@ -29,7 +29,8 @@ class Accumulator:
     total: elements of the whole; of a loss over rows its rows, of vectors their number
     reduction: 'mean' or 'sum'
     divisor: what a mean is divided by; else that is the number of elements or, where slices have weights or masks, the
-        sum of the weights or the number of elements that take part
+        sum of the weights or the number of elements that take part. A number, or an array or a tensor of one element,
+        whose number is waited for if a GPU has it
 
     It is picklable and small, a few kilobytes whatever it has seen, so that processes can hand it on as any object; and
     bytes(accumulator) is the same for other languages. One accumulator may be used by several threads.

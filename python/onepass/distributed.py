@@ -15,6 +15,7 @@ from ._device_parts import Span
 from ._exchange import exchange, or_tell, rank_and_size
 from ._row_request import NUMBERS
 from ._shares import share_of
+from ._torch_checks import check_no_gradient
 from .accumulator import Accumulator, checked_first, checked_total
 
 __all__ = ["loss", "vocab_parallel_cross_entropy"]
@@ -41,7 +42,8 @@ def loss(name, input, target, third=None, *, first=None, total=None, reduction="
     reduction: 'mean' or 'sum'
     weight, mask: of the share's elements or rows, on all ranks or on none. A mean is over what one call would divide
         by: all elements, those that the mask and ignore_index leave, or the sum of the weights, of all ranks
-    divisor: what a mean is divided by instead: a number, the same on all ranks
+    divisor: what a mean is divided by instead: a number, or a tensor of one element, the same on all ranks. Of operands
+        on a GPU it may be there as well: nobody looks at it then, and it must be positive
     dim: the dimension of the classes, or the first of a vector, as onepass.Accumulator.add has it
     averaged: True where something divides gradients by the number of ranks afterwards, as DistributedDataParallel and
         FSDP do: gradients are then multiplied by that number. The loss is not
@@ -55,11 +57,13 @@ def loss(name, input, target, third=None, *, first=None, total=None, reduction="
     with or_tell(group):
         first, total = checked_places(first, total)
         share = share_of(name, (input, target, third), weight, mask, dim, reduction, parameters)
-        by = checked(divisor, share)
+        divisor = checked(divisor, share)
         if stays_on_device(share):
             places = -1 if first is None else first, -1 if total is None else total, share.count
-            told = _THREE.pack(*places) + share.signature(divisor).encode()
+            by = "a tensor" if isinstance(divisor, torch.Tensor) else divisor
+            told = _THREE.pack(*places) + share.signature(by).encode()
         else:
+            by = unknown_divisor(share) if divisor is None else divisor
             counts = share.count, int(share.taking_part()) if by is TAKING_PART else 0
     factor = ranks if averaged else 1
     if stays_on_device(share):
@@ -93,7 +97,8 @@ def vocab_parallel_cross_entropy(input, target, weight=None, *, ignore_index=-10
         loss = onepass.distributed.vocab_parallel_cross_entropy(logits, labels)
 
     input: this rank's logits, (rows, classes), (rows, classes, ...) or (classes,); ranks have the classes in their
-        order, any number each. Or a DTensor with Shard on the dimension of the classes, which gives a DTensor
+        order, any number each. Or a DTensor with Shard on the dimension of the classes, which gives a DTensor; target,
+        weight and divisor may be DTensors too, then
     target: class indices counted over all ranks' classes, int64, int32 or uint8: all of them on every rank
     weight: of all classes, on every rank
     ignore_index, reduction, label_smoothing, z_loss, softcap, temperature, divisor, dtype: as in onepass.cross_entropy
@@ -107,9 +112,9 @@ def vocab_parallel_cross_entropy(input, target, weight=None, *, ignore_index=-10
     parameters = {"ignore_index": ignore_index, "label_smoothing": label_smoothing, "z_loss": z_loss,
                   "softcap": softcap, "temperature": temperature}
     if _vocabulary.is_dtensor(input):
-        if classes is not None or group is not None:
-            raise ValueError("classes or group is set, but input is a DTensor, which knows both; expected None")
-        return _vocabulary.of_dtensor(input, target, weight, reduction, parameters, divisor, dtype)
+        if group is not None:
+            raise ValueError("group is set, but input is a DTensor, which knows it; expected None")
+        return _vocabulary.of_dtensor(input, target, weight, reduction, parameters, divisor, dtype, classes)
     return _vocabulary.cross_entropy(input, target, weight, reduction, parameters, divisor, dtype, classes, group)
 
 
@@ -128,13 +133,22 @@ def checked_places(first, total):
 
 
 def checked(divisor, share):
-    """What a mean is divided by, or how that comes to be known; None where the parts know it once they are put
-    together, and nothing needs it before."""
-    if divisor is not None:
-        if share.code != MEAN:
-            raise ValueError("divisor is set, but reduction is 'sum'; expected 'mean', which it takes the place of the "
-                             "number of elements in")
-        return checked_divisor(divisor)
+    """A number, or a tensor where the terms stay, which the host does not look at."""
+    if divisor is None:
+        return None
+    if share.code != MEAN:
+        raise ValueError("divisor is set, but reduction is 'sum'; expected 'mean', which it takes the place of the "
+                         "number of elements in")
+    check_no_gradient("divisor", divisor, "onepass.distributed.loss")
+    if stays_on_device(share) and isinstance(divisor, torch.Tensor) and divisor.numel() == 1 and \
+            divisor.device == share.operands[0].device and not divisor.is_complex():
+        return divisor.detach().reshape(()).double()
+    return checked_divisor(divisor, " or a tensor of one element")
+
+
+def unknown_divisor(share):
+    """How it comes to be known what a mean is divided by; None where the parts know it once they are put together, and
+    nothing needs it before."""
     has_gradients = any(share.needed)
     if share.code != MEAN or not (has_gradients or share.weight is not None and share.counts_elements):
         return None
@@ -263,7 +277,7 @@ class _DeviceLoss(torch.autograd.Function):
         terms, state = share.terms()
         value = sum_over_ranks(group, terms, spans, total)
         divisor = device_divisor(group, share, spans, total, divisor) if share.code == MEAN else None
-        value = rounded(value if divisor is None else value / divisor, share.value_type())
+        value = rounded(value if divisor is None else quotient(value, divisor), share.value_type())
         ctx.save_for_backward(*tensors)
         ctx.question, ctx.state = (share, divisor, factor), state
         share.operands = None
@@ -291,7 +305,7 @@ def sum_over_ranks(group, terms, spans, total):
 def device_divisor(group, share, spans, total, divisor):
     """A number, or a tensor that the host does not look at."""
     if divisor is not None:
-        return checked_divisor(divisor)
+        return divisor
     if not share.counts_elements:
         return sum_over_ranks(group, share.counted_terms(), spans, total)
     if share.all_take_part:
@@ -300,6 +314,12 @@ def device_divisor(group, share, spans, total, divisor):
     if rank_and_size(group)[1] > 1:
         dist.all_reduce(count, group=group)  # of whole numbers, whose sum has one result
     return count.double()
+
+
+def quotient(value, divisor):
+    """By a tensor in any case: with a number PyTorch multiplies by its reciprocal on a GPU, which may end in another
+    digit."""
+    return value / (divisor if isinstance(divisor, torch.Tensor) else torch.full_like(value, divisor))
 
 
 def rounded(value, dtype):

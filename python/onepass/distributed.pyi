@@ -10,7 +10,7 @@ __all__ = ["loss", "vocab_parallel_cross_entropy"]
 def loss(
     name: str, input: Tensor, target: Tensor, third: Tensor | None = None, *, first: int | None = None,
     total: int | None = None, reduction: str = "mean", weight: Tensor | None = None, mask: Tensor | None = None,
-    divisor: SupportsFloat | None = None, dim: int | None = None, averaged: bool = False,
+    divisor: SupportsFloat | Tensor | None = None, dim: int | None = None, averaged: bool = False,
     group: ProcessGroup | None = None, **parameters: SupportsFloat | None
 ) -> Tensor: ...
 

@@ -403,7 +403,7 @@ def test_what_a_program_exported(parts):
         (["--part", "1/2"], "--part is given without --state"),
         (["--state", "s"], "--state is given without --part"),
         (["--part", "0/2", "--state", "s"], '--part is "0/2"'),
-        (["--part", "3/2", "--state", "s"], '--part is "3/2"'),
+        (["--part", "3/2", "--state", "s"], '--part is "3/2", and part 3 is beyond 2; expected one from 1 to 2'),
         (["--part", "1", "--state", "s"], '--part is "1"'),
         (["--part", "1/", "--state", "s"], '--part is "1/"'),
         (["--part", "1/2/3", "--state", "s"], '--part is "1/2/3"'),

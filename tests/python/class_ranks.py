@@ -83,7 +83,7 @@ def parameters(rank, size, group):
     weight = torch.rand(3000)
     for given in ({"label_smoothing": 0.1}, {"z_loss": 1e-3}, {"softcap": 30.0}, {"temperature": 0.7},
                   {"weight": weight}, {"weight": weight, "label_smoothing": 0.2, "z_loss": 1e-4, "softcap": 20.0},
-                  {"ignore_index": 3}, {"divisor": 11.0}):
+                  {"ignore_index": 3}, {"divisor": 11.0}, {"label_smoothing": -0.1}):
         logits, labels = operands_of(3000, ignored=0)
         labels[0] = 3
         compare(rank, size, group, cuts_of(3000, size), logits, labels, **given)
@@ -148,6 +148,24 @@ def of_dtensors(rank, mesh):
         assert same_bits(found.to_local(), expected)
         (found * 3).backward()
         assert isinstance(sharded.grad, DTensor) and same_bits(sharded.grad.full_tensor(), whole.grad)
+
+
+def of_uneven_dtensors(rank, mesh):
+    """With shards that torch.chunk would not give, though most of their sizes are what it would; and with a divisor that
+    is a DTensor, too."""
+    counts = [5, *[10] * (WORLD - 2), 15]
+    logits, labels = operands_of(sum(counts))
+    whole = logits.clone().requires_grad_()
+    expected = onepass.cross_entropy(whole, labels, divisor=11)
+    expected.backward()
+    divisor = distribute_tensor(torch.tensor(11), mesh, [Replicate()])
+    for classes in (None, counts):
+        own = logits.split(counts, 1)[rank].clone().requires_grad_()
+        sharded = DTensor.from_local(own, mesh, [Shard(1)], shape=logits.shape, stride=logits.stride())
+        found = vocab_parallel(sharded, labels, divisor=divisor, classes=classes)
+        assert same_bits(found.to_local(), expected)
+        found.backward()
+        assert same_bits(own.grad, whole.grad.split(counts, 1)[rank])
 
 
 def without_the_last():
@@ -273,6 +291,12 @@ def second_derivative(rank, group):
     torch.autograd.grad(vocab_parallel(logits, labels, group=group), logits, create_graph=True)
 
 
+@fault("no forward mode and no transforms of torch.func")
+def transformed(rank, group):
+    logits, labels = operands_of(50)
+    torch.func.grad(lambda z: vocab_parallel(z, labels, group=group))(logits)
+
+
 # ------------------------------------------------------------------------------- work --
 
 
@@ -291,7 +315,9 @@ def work(rank, address, results):
             torch.manual_seed(1)
             results.put((name, 4, rank, attempt(function, rank, groups[4])))
     torch.manual_seed(1)
-    results.put(("of_dtensors", WORLD, rank, attempt(of_dtensors, rank, init_device_mesh("cpu", (WORLD,)))))
+    mesh = init_device_mesh("cpu", (WORLD,))
+    for function in (of_dtensors, of_uneven_dtensors):
+        results.put((function.__name__, WORLD, rank, attempt(function, rank, mesh)))
     if rank == WORLD - 1:
         results.put(None)
         results.close()

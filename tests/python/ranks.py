@@ -18,7 +18,7 @@ ON_DEVICE = (4,)  # the same cases, by what serves GPUs
 SIZES_OF_EACH = 2  # of a loss without anything special, each time others: see is_asked
 FAULTS_ON_DEVICE = ("sizes", "another_loss", "another_parameter", "another_type", "another_narrow_type",
                     "class_weights_on_one_rank", "class_weights_of_another_type", "other_classes", "other_vectors",
-                    "gap", "overlap", "another_total")
+                    "gap", "overlap", "another_total", "two_divisors")
 TOTAL = 3 * TILE + 77
 CASES, FAULTS = {}, {}
 
@@ -86,7 +86,7 @@ def compare(rank, size, group, name, operands, weight=None, mask=None, reduction
     if weight is not None and divisor is None and code == 0 and name in ("huber", "bce", "bce_with_logits"):
         code = 4  # the extension's mean over the elements, whatever they weigh
     factor = size if averaged else 1
-    whole = gradients_of(name, operands, weight, mask, code, divisor,
+    whole = gradients_of(name, operands, weight, mask, code, None if divisor is None else float(divisor),
                          torch.tensor(upstream, dtype=value.dtype, device=value.device) * factor, **parameters)
     for leaf, expected in zip(leaves, whole):
         if expected is not None:
@@ -125,6 +125,8 @@ def case_a_sum(*where):
 def case_a_divisor(*where):
     compare(*where, "cross_entropy", operands_of("cross_entropy", TOTAL), divisor=1234.5)
     compare(*where, "mse", operands_of("mse", TOTAL), divisor=77.0)
+    compare(*where, "mse", operands_of("mse", TOTAL, torch.float64), divisor=torch.tensor(77))
+    compare(*where, "cross_entropy", operands_of("cross_entropy", TOTAL), divisor=torch.tensor([1234.5]))
 
 
 @case
@@ -396,6 +398,36 @@ def fault_a_number_as_weight(rank, group, is_odd):
     onepass.distributed.loss("mse", torch.rand(9), torch.rand(9), weight=0.5 if is_odd else torch.ones(9), group=group)
 
 
+@fault(r"divisor is tensor\(\[3, 4\]\); expected a number or a tensor of one element")
+def fault_two_divisors(rank, group, is_odd):
+    mse(rank, group, divisor=torch.tensor([3, 4]) if is_odd else 3)
+
+
+@fault("divisor of onepass.distributed.loss requires a gradient")
+def fault_divisor_with_gradient(rank, group, is_odd):
+    mse(rank, group, divisor=torch.tensor(3.0, requires_grad=is_odd))
+
+
+@fault("expected a class index for each row: torch.int64, torch.int32 or torch.uint8")
+def fault_narrow_labels(rank, group, is_odd):
+    labels = torch.zeros(9, dtype=torch.int16 if is_odd else torch.int32)
+    onepass.distributed.loss("cross_entropy", torch.rand(9, 5), labels, group=group)
+
+
+@fault("no forward mode and no transforms of torch.func")
+def fault_transform(rank, group, is_odd):
+    def call(input):
+        return onepass.distributed.loss("mse", input, torch.rand(9), group=group)
+    torch.func.grad(call)(torch.rand(9)) if is_odd else call(torch.rand(9))
+
+
+@fault("no forward mode and no transforms of torch.func")
+def fault_forward_mode(rank, group, is_odd):
+    with torch.autograd.forward_ad.dual_level():
+        input = torch.autograd.forward_ad.make_dual(torch.rand(9), torch.ones(9)) if is_odd else torch.rand(9)
+        onepass.distributed.loss("mse", input, torch.rand(9), group=group)
+
+
 @fault("do not make up the whole")
 def fault_gap_of_weights(rank, group, is_odd):
     mse(rank, group, weight=torch.ones(500), first=600 * rank, total=2400)
@@ -466,9 +498,9 @@ def work(rank, address, results):
     dist.destroy_process_group()
 
 
-def compare_on_gpu(rank, size, name, has_weight, has_mask):
+def compare_on_gpu(rank, size, name, has_weight, has_mask, dtype=torch.float32):
     """Of the CPU's accumulators nothing is used."""
-    operands = [None if one is None else one.cuda() for one in operands_of(name, TOTAL)]
+    operands = [None if one is None else one.cuda() for one in operands_of(name, TOTAL, dtype)]
     weight, mask = torch.rand(TOTAL).cuda(), (torch.rand(TOTAL) < 0.6).cuda()
     compare(rank, size, None, name, operands, weight if has_weight else None, mask if has_mask else None, upstream=0.5)
 
@@ -481,6 +513,7 @@ def work_on_gpu(rank, address, results):
             torch.manual_seed(5)
             random.seed(5)
             results.put((name, rank, attempt(compare_on_gpu, rank, 2, name, has_weight, has_mask)))
+        results.put((name, rank, attempt(compare_on_gpu, rank, 2, name, False, False, torch.float64)))
     results.put(None)
     dist.destroy_process_group()
 
@@ -489,6 +522,7 @@ def step_on_gpu():
     input, target = torch.randn(3000, 7, device="cuda", requires_grad=True), torch.zeros(3000, device="cuda").long()
     onepass.distributed.loss("cross_entropy", input, target).backward()
     onepass.distributed.loss("mse", input, torch.zeros_like(input), weight=torch.ones_like(input)).backward()
+    onepass.distributed.loss("mse", input, torch.zeros_like(input), divisor=torch.full((), 7, device="cuda")).backward()
 
 
 def work_without_waiting(rank, address, results):

@@ -95,6 +95,9 @@ def test_a_token_mean_with_gradients_needs_the_count():
     whole = in_slices(lambda: onepass.Accumulator("cross_entropy", TOTAL, divisor=counts),
                       (input, target, None, None, None), TOTAL, gradient=gradient)
     assert same_bits(gradient, expected) and same_bits(whole.finish(torch.float32), value)
+    for same in (torch.tensor(counts), torch.tensor([counts]), torch.tensor(float(counts))):
+        assert bytes(onepass.Accumulator("mse", TOTAL, divisor=same)) == \
+            bytes(onepass.Accumulator("mse", TOTAL, divisor=counts))
     with pytest.raises(ValueError, match="divisor"):
         onepass.Accumulator("cross_entropy", TOTAL).add(input, target, first=0, gradient=gradient)
 
@@ -281,6 +284,8 @@ def test_incomplete():
     (lambda p, t: begun(reduction="batchmean"), "divisor"),
     (lambda p, t: begun(reduction="none"), "'mean' or 'sum'"),
     (lambda p, t: begun(divisor=0), "positive"),
+    (lambda p, t: begun(divisor=torch.tensor(0)), "positive"),
+    (lambda p, t: begun(divisor=torch.ones(2)), "expected a number"),
     (lambda p, t: begun(reduction="sum", divisor=3), "divisor"),
     (lambda p, t: begun(beta=1), "no parameter 'beta'"),
     (lambda p, t: onepass.Accumulator("mze", 3), "no loss 'mze'"),

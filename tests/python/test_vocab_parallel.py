@@ -35,7 +35,7 @@ def test_all_cases(tmp_path):
     for worker in workers:
         worker.join(LIMIT)
     assert sorted(found) == sorted([*((name, size) for name in CASES for size in SIZES),
-                                    *((name, 4) for name in FAULTS), ("of_dtensors", WORLD),
+                                    *((name, 4) for name in FAULTS), ("of_dtensors", WORLD), ("of_uneven_dtensors", WORLD),
                                     ("without_the_last", WORLD - 1)])
     wrong = []
     messages = {name: words for name, (words, _) in FAULTS.items()} | {"without_the_last": "one of them may have ended"}
