@@ -13,7 +13,7 @@
 # A proof is given once: the release build has every instruction set of this machine and every test, of which those that
 # only repeat themselves with more numbers are quick; the others have the one set that the library would choose here and
 # quick tests. The shared library and the library in one file have a sixteenth of the golden file, whose rest the static
-# one has, and emulated sets too; clang's has a quarter, with sanitizers in it. test_losses takes one of 3 cases of its
+# one has, and emulated sets too; clang's has an eighth, with sanitizers in it. test_losses takes one of 3 cases of its
 # list, test_rows and test_vectors one of 6, of which the golden file has all; sanitizers see one of 75, and of 15. The
 # address sanitizer leaves out tests that are about bits, or stacks, or have fences of their own, and take the same ways
 # through the library as others. The other architecture's compiler optimises with -O1, as does the own one where this
@@ -136,7 +136,7 @@ step_release() {
     )
 }
 
-# Address and undefined-behaviour sanitizers. With clang libFuzzer is in the same build, and a quarter of the golden file
+# Address and undefined-behaviour sanitizers. With clang libFuzzer is in the same build, and an eighth of the golden file
 # shows that the other compiler has the same bits; with gcc a generator stands in for libFuzzer. Kernels on the CPU have
 # sanitizers of their own in the release build.
 step_sanitize() {
@@ -159,7 +159,7 @@ step_sanitize() {
     repeated="|^golden_|^(results_readable|tables_fresh|test_stack_of_workers|$(echo $set_aside | tr ' ' '|'))\$" \
         left_out=$(echo $set_aside onepass_grown | tr ' ' ';')
     [ "${TEST:-}" != full ] || repeated="|^golden" left_out= # the step clang has all of it
-    [ "${TEST:-}" = full ] || export ONEPASS_TEST_CASES=75 ONEPASS_TEST_SHARE=1/4
+    [ "${TEST:-}" = full ] || export ONEPASS_TEST_CASES=75 ONEPASS_TEST_SHARE=1/8
     build $work/sanitize all $native $instrumented "-DONEPASS_LEAVE_OUT_TESTS=$left_out" "$@" || return
     export ONEPASS_TEST_QUICK=1 UBSAN_OPTIONS=print_stacktrace=1
     # A search for leaks takes seconds at the end of each process on some machines. On the CPU only accumulators allocate,

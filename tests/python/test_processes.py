@@ -1,5 +1,6 @@
 # Other processes: DataLoader workers by fork and by spawn, after the parent has used its
 # threads, and distributed data parallel training over gloo.
+import gc
 import subprocess
 import sys
 
@@ -61,17 +62,24 @@ def train(rank, address, queue):
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{address}", rank=rank, world_size=WORLD)
     try:
-        torch.manual_seed(1)
-        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1).double())
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-        data, labels = torch.randn(32, 8, dtype=torch.float64), torch.randn(32, 1, dtype=torch.float64)
-        for _ in range(5):
-            optimizer.zero_grad()
-            onepass.smooth_l1_loss(model(data[rank::WORLD]), labels[rank::WORLD]).backward()
-            optimizer.step()
-        queue.put((rank, model.module.weight.detach().numpy().copy()))
+        queue.put((rank, trained_weights(rank)))
+        # Had the model the last reference to the group, PyTorch would wait for the group's thread with Python's lock in
+        # hand, which that thread may want: one run of 240 hung.
+        gc.collect()
     finally:
         torch.distributed.destroy_process_group()
+
+
+def trained_weights(rank):
+    torch.manual_seed(1)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1).double())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    data, labels = torch.randn(32, 8, dtype=torch.float64), torch.randn(32, 1, dtype=torch.float64)
+    for _ in range(5):
+        optimizer.zero_grad()
+        onepass.smooth_l1_loss(model(data[rank::WORLD]), labels[rank::WORLD]).backward()
+        optimizer.step()
+    return model.module.weight.detach().numpy().copy()
 
 
 def train_alone():
