@@ -47,7 +47,7 @@ check: ## the quick lane, after every edit: this machine's instruction set, no k
 	@tests/quietly.sh $(CHECK)/configure.log cmake -S . -B $(CHECK) -DONEPASS_NATIVE=ON -DONEPASS_CUDA=OFF -DONEPASS_WERROR=ON \
 		$(CMAKE_FLAGS)
 	@tests/quietly.sh $(CHECK)/build.log cmake --build $(CHECK) -j $(JOBS) --target $(CHECK_TESTS) onepass_demo
-	@cd $(CHECK) && ONEPASS_TEST_QUICK=1 ONEPASS_TEST_CASES=30 OMP_WAIT_POLICY=passive ctest -j $(JOBS) --output-on-failure --progress -R "^($(subst $(space),|,$(CHECK_TESTS))|demo_is_right)$$"
+	@cd $(CHECK) && ONEPASS_TEST_QUICK=1 ONEPASS_TEST_CASES=30 ONEPASS_TEST_SHARE=1/4 OMP_WAIT_POLICY=passive ctest -j $(JOBS) --output-on-failure --progress -R "^($(subst $(space),|,$(CHECK_TESTS))|demo_is_right)$$"
 
 test: ## everything but the GPU: tests, sanitizers, fuzzer, both compilers, the other architecture (a quarter of an hour on two cores)
 	@JOBS=$(JOBS) tests/run_all.sh
