@@ -669,9 +669,8 @@ static void test_values_with_gradients(void) {
         const size_t size = oracle_size(dtype);
         const char *name = names[turn / 2 % 4];
         const double parameter = parameters[turn / 8];
-        for (int k = 0; k < 3; k++) {
-            for (int64_t i = 0; i < count;
-                 i++) { /* a tile with infinite numbers, one around the parameter, tiny ones */
+        for (int k = 0; k < 3; k++) { /* a tile with infinite numbers, one around the parameter, tiny ones */
+            for (int64_t i = 0; i < count; i++) {
                 const double step = (double)(i * 13 % 37) / 16;
                 const bool infinite = k == turn / 2 % 4 - 1 && k > 0 && i % 5 == 0; /* by what the loss multiplies */
                 const double some[] = {infinite ? INFINITY : 3 + step + 2 * (k == 0), (k == 0 ? parameter : 1) * step,

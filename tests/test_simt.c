@@ -656,20 +656,10 @@ static void compute_skip_if_one(const test_case *c, double upstream, uint64_t se
 
 /* The same of dense tensors with weights, a mask or both, by blocks of several tiles, as large inputs have them. */
 static void skip_if_one_in_few_blocks(int32_t tiles, double upstream) {
-    test_case c = {.group = "unless one",
-                   .loss = "mse",
-                   .prediction = ONEPASS_F32,
-                   .target = ONEPASS_F32,
-                   .gradient = ONEPASS_F32,
-                   .value = ONEPASS_F32,
-                   .upstream_dtype = ONEPASS_F32,
-                   .reduction = ONEPASS_SUM,
-                   .wanted = WANT_PREDICTION,
-                   .upstream = UPSTREAM_OTHER,
-                   .layout = LAYOUT_DENSE,
-                   .rows = 5,
-                   .columns = 1500,
-                   .weight_dtype = ONEPASS_F32};
+    test_case c = case_dense("unless one", "mse", ONEPASS_F32, 7500);
+    c.reduction = ONEPASS_SUM;
+    c.wanted = WANT_PREDICTION;
+    c.upstream = UPSTREAM_OTHER;
     for (int given = 1; given < 4; given++) {
         c.weight = given & 1 ? WEIGHT_DENSE : WEIGHT_ABSENT;
         c.mask = given & 2 ? WEIGHT_DENSE : WEIGHT_ABSENT;

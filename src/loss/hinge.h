@@ -30,7 +30,7 @@ LOSS_FUNCTION real hinge_both(real p, real t, const real *parameter, real scale,
 
 LOSS_FUNCTION real hinge_mended(real gradient, real scale) {
     (void)scale;
-    return gradient;
+    return gradient; /* NaN comes with a NaN as the value, or canonical */
 }
 
 LOSS_FUNCTION real hinge_slope_t(real p, real t, const real *parameter) {

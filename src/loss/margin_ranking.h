@@ -29,7 +29,7 @@ LOSS_FUNCTION real margin_ranking_both(real p, real t, real v, const real *param
 
 LOSS_FUNCTION real margin_ranking_mended(real gradient, real scale) {
     (void)scale;
-    return gradient;
+    return gradient; /* NaN comes with a NaN as the value, or canonical */
 }
 
 LOSS_FUNCTION real margin_ranking_slope_t(real p, real t, real v, const real *parameter) {
