@@ -215,6 +215,17 @@ def rows_gpu():
                      [*ROW_PEERS, ("time of Liger", "liger"), ("rate of the memory's limit", "limit")])
 
 
+def rows_short():
+    """A step of cross-entropy, for README.md."""
+    works = (("a language model's logits", "bf16", "8192 x 128256"), ("rows of 4096 classes", "f32", "32768 x 4096"),
+             ("millions of rows", "f32", "4194304 x 10"), ("images of 21 classes", "f32", "8 x 21 x 1024 x 1024"))
+    peers = [*ROW_PEERS, ("time of Liger", "liger")]
+    rows = [[f"{called}, {type} {shape}"] + [ratio(H200, peer, 3, section="rows", loss="cross_entropy", type=type,
+                                                   variant=shape, mode="step") for _, peer in peers]
+            for called, type, shape in works]
+    return table(["cross-entropy, forward and backward", *(name for name, _ in peers)], rows)
+
+
 def vectors_gpu():
     return over_rows(H200, "vectors", ROW_MODES[:2], [*ROW_PEERS, ("rate of the memory's limit", "limit")])
 
@@ -353,8 +364,8 @@ def compare_gpu():
 # ------------------------------------------------------------- the documents --
 
 TABLES = {function.__name__: function
-          for function in (cpu, cpu_cached, gpu, gpu_short, gpu_small, gpu_weights, gpu_layouts, rows_gpu, vectors_gpu,
-                           distributions_gpu, rows_cpu, training_step, package, family_gpu, family_cpu, compare_cpu, compare_gpu)}
+          for function in (cpu, cpu_cached, gpu, gpu_short, gpu_small, gpu_weights, gpu_layouts, rows_gpu, rows_short,
+                           vectors_gpu, distributions_gpu, rows_cpu, training_step, package, family_gpu, family_cpu, compare_cpu, compare_gpu)}
 MARKED = re.compile(r"(<!-- bench/tables\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
