@@ -95,31 +95,35 @@ static bool is_choice(const loss *loss, const onepass_parameter_info *known) {
     return loss->family == FAMILY_VECTORS && (strcmp(known->name, "p") == 0 || strcmp(known->name, "swap") == 0);
 }
 
-/* A parameter in as few digits as tell it from a limit that it breaks. */
-static const char *parameter_in_words(double parameter, const onepass_parameter_info *known, char text[static 32]) {
+typedef struct number_text {
+    char characters[32];
+} number_text;
+
+/* A parameter in as few digits as tell it from a limit that it breaks. For messages alone: it takes longer than the sum
+ * of a thousand numbers. */
+static number_text in_words(double parameter, const onepass_parameter_info *known) {
     const double limit =
         fabs(parameter - known->minimum) < fabs(parameter - known->maximum) ? known->minimum : known->maximum;
-    char limit_text[32];
-    snprintf(text, 32, "%g", parameter);
-    snprintf(limit_text, sizeof limit_text, "%g", limit);
-    if (parameter != limit && strcmp(text, limit_text) == 0)
-        snprintf(text, 32, "%.17g", parameter);
-    return text;
+    number_text own, others;
+    snprintf(own.characters, sizeof own.characters, "%g", parameter);
+    snprintf(others.characters, sizeof others.characters, "%g", limit);
+    if (parameter != limit && strcmp(own.characters, others.characters) == 0)
+        snprintf(own.characters, sizeof own.characters, "%.17g", parameter);
+    return own;
 }
 
 static onepass_status check_parameter(const loss *of, const onepass_parameter_info *known, double parameter) {
     const char *loss = of->info.name;
-    char text[32];
     if (isnan(parameter))
         FAIL_ARGUMENT("%s of %s is NaN; expected a number", known->name, loss);
-    const char *words = parameter_in_words(parameter, known, text);
     if (is_choice(of, known) && parameter != known->minimum && parameter != known->maximum)
-        FAIL_ARGUMENT("%s of %s is %s; expected %g or %g", known->name, loss, words, known->minimum, known->maximum);
+        FAIL_ARGUMENT("%s of %s is %s; expected %g or %g", known->name, loss, in_words(parameter, known).characters,
+                      known->minimum, known->maximum);
     if (parameter < known->minimum || (known->minimum_excluded && parameter == known->minimum))
-        FAIL_ARGUMENT("%s of %s is %s; expected %s %g", known->name, loss, words,
+        FAIL_ARGUMENT("%s of %s is %s; expected %s %g", known->name, loss, in_words(parameter, known).characters,
                       known->minimum_excluded ? "more than" : "at least", known->minimum);
     if (parameter > known->maximum || (known->maximum_excluded && parameter == known->maximum))
-        FAIL_ARGUMENT("%s of %s is %s; expected %s %g", known->name, loss, words,
+        FAIL_ARGUMENT("%s of %s is %s; expected %s %g", known->name, loss, in_words(parameter, known).characters,
                       known->maximum_excluded ? "less than" : "at most", known->maximum);
     return ONEPASS_OK;
 }
