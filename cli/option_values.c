@@ -64,7 +64,8 @@ int read_part(const char *text, part *part) {
         return complain(WRONG, "--part is \"%s\", and part %d is beyond %d; expected one from 1 to %d", text,
                         part->index, part->count, part->count);
     }
-    return complain(WRONG, "--part is \"%s\"; expected the number of a part and of all, such as 3/8", text);
+    return complain(WRONG, "--part is \"%s\"; expected the number of a part and of all, such as 3/8, of up to %d", text,
+                    MOST_PARTS);
 }
 
 int read_device(const char *text, onepass_call *call) {

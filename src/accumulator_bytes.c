@@ -278,13 +278,21 @@ typedef struct state {
     bool has_weights;
 } state;
 
+/* Letters of a loss's name, and zeros behind them; what a message can show. */
+static bool is_name(const char *name) {
+    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    while (length < STATE_NAME && name[length] == 0)
+        length++;
+    return length == STATE_NAME;
+}
+
 static onepass_status read_whole(reading *reading, onepass_accumulator **accumulator, state *state) {
     char name[STATE_NAME];
     onepass_call call = {.size = sizeof call, .loss = name};
     double parameter[ONEPASS_MAX_PARAMETERS];
     memcpy(name, reading->at + 24, sizeof name);
-    if (name[STATE_NAME - 1] != 0)
-        return fail_state("the loss's name does not end");
+    if (name[STATE_NAME - 1] != 0 || !is_name(name))
+        return fail_state("the loss's name is none");
     const onepass_loss_info *loss = onepass_loss_named(name);
     if (!loss)
         return onepass_fail(ONEPASS_NOT_SUPPORTED,

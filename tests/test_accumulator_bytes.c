@@ -250,6 +250,9 @@ static const struct {
     int weighted;
 } made_up[] = {
     {24, 0x6573736573u, "loss \"sesse\"", 0},
+    {24, 0xff, "name is none", 0},     /* nor text that a message could show */
+    {24 + 8, 0x65, "name is none", 0}, /* behind its end */
+    {24 + 56, UINT64_MAX, "name is none", 0},
     {88, 2, "neither mean nor sum", 0},
     {88, UINT64_MAX, "neither mean nor sum", 0},
     {96, 0, "neither float nor double", 0},
@@ -303,8 +306,7 @@ static void test_made_up(void) {
             set_number(w.bytes, HEADER + 8, 2 + 4 + 16);
         }
         seal(w.bytes, w.size);
-        refuse(w.bytes, w.size, made_up[i].at == 24 ? ONEPASS_NOT_SUPPORTED : ONEPASS_INVALID_ARGUMENT,
-               made_up[i].words);
+        refuse(w.bytes, w.size, i == 0 ? ONEPASS_NOT_SUPPORTED : ONEPASS_INVALID_ARGUMENT, made_up[i].words);
     }
 }
 

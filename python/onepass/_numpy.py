@@ -92,6 +92,8 @@ def checked(name, contract, input, target, given):
 def check_floats(operand, called):
     if not isinstance(operand, numpy.ndarray):
         raise TypeError(f"{called} is {type(operand).__name__}; expected a NumPy array")
+    if type(operand) is not numpy.ndarray and isinstance(operand, numpy.ma.MaskedArray):
+        raise TypeError(f"{called} is a masked array; expected a plain one, and the elements that take part as mask")
     if operand.dtype not in (numpy.float16, numpy.float32, numpy.float64) or not operand.dtype.isnative:
         order = "" if operand.dtype.isnative else " in another machine's byte order"
         raise TypeError(f"{called} has dtype {operand.dtype}{order}; expected float16, float32 or float64 of this "

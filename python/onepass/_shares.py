@@ -13,7 +13,7 @@ from ._result import IN_SINGLE, result_flags, result_type
 from ._row_request import (NUMBERS, STATE, STATE_SIZE, Request, Tensors, casts, check_row_tensors, class_axis,
                            has_labels, keeps_state, rows_shape)
 from ._row_request import result_type as row_type
-from ._torch_checks import (check_kinds, check_no_gradient, check_no_transform, check_weight, checked_shape,
+from ._torch_checks import (TYPES, check_kinds, check_no_gradient, check_no_transform, check_weight, checked_shape,
                             checked_variance)
 from ._torch_state import is_in_single
 from ._vector_request import Tensors as VectorTensors
@@ -27,8 +27,8 @@ def share_of(name, operands, weight, mask, dim, reduction, parameters):
     """The share, with every check that can be made of it alone."""
     input, target, third = operands
     for called, one in (("input", input), ("target", target), ("weight", weight), ("mask", mask)):
-        if not isinstance(one, torch.Tensor) and (one is not None or called in ("input", "target")):
-            raise TypeError(f"{called} is {type(one).__name__}; expected a tensor")
+        if type(one) not in TYPES and (one is not None or called in ("input", "target")):
+            raise TypeError(f"{called} is {type(one).__name__}; expected a tensor of PyTorch's own type")
     check_no_transform(input, target, weight)
     loss, known = known_loss(name, third, parameters)
     if loss == "cross_entropy" and target.shape == input.shape and target.is_floating_point():
@@ -41,6 +41,8 @@ def share_of(name, operands, weight, mask, dim, reduction, parameters):
     if not len(needed_operands(known)) <= 2 + (third is not None) <= len(known["operands"]):
         count = 2 + (third is not None)
         raise TypeError(f"{loss} has the operands {', '.join(known['operands'])}; {count} were given")
+    if third is not None and type(third) not in TYPES and loss not in CATALOG:
+        raise TypeError(f"{known['operands'][2]} is {type(third).__name__}; expected a tensor of PyTorch's own type")
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction is {reduction!r}; expected 'mean' or 'sum'")
     for called, one in (("weight", weight), ("mask", mask)):

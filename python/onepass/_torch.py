@@ -112,7 +112,9 @@ def are_allowed(name, parameters):
 def borrowable(tensor):
     """A tensor as the extension can borrow it: with no minus that is only noted, at an address that is a multiple of an
     element's size."""
-    if type(tensor) not in TYPES or tensor.layout is not torch.strided:
+    if type(tensor) not in TYPES:
+        raise TypeError(f"an operand is of type {type(tensor).__name__}; expected a tensor of PyTorch's own type")
+    if tensor.layout is not torch.strided:
         return tensor
     tensor = tensor.resolve_neg()
     return tensor.clone() if tensor.is_cpu and tensor.data_ptr() % tensor.element_size() else tensor

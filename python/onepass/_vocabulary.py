@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from . import _native
-from ._catalog import is_number, plain_number
+from ._catalog import ROW_CATALOG, is_number, plain_number
 from ._class_cuts import TILE, owned_tiles, pieces_of, spans_of, torn_tiles, whole_tiles
 from ._contract import ALL_CODES, NONE, code_of
 from ._exchange import exchange, or_explain, or_tell, rank_and_size
@@ -246,12 +246,13 @@ def checksum(tensor):
     return zlib.crc32(ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size()))  # without NumPy
 
 
-def signature_of(input, target, weight, divisor, *rest):
-    """What all ranks must have alike. On the CPU labels are looked at: those of a rank's own rows would pass for all
-    rows' else; and so are weights."""
-    weights = "without weights" if weight is None else f"weights{described(weight)}"
-    return f"cross_entropy {rest} of {input.dtype}, {list(target.shape)} rows, labels{described(target)}, divisor " \
-           f"{divisor}, {weights}"
+def signature_of(input, target, weight, divisor, reduction, dtype, numbers):
+    """What all ranks must have alike, one thing after the other in words. On the CPU labels are looked at: those of a
+    rank's own rows would pass for all rows' else; and so are weights."""
+    names = [known["name"] for known in ROW_CATALOG["cross_entropy"]["parameters"]]
+    return [f"logits of {input.dtype}", f"labels{described(target)}", f"reduction {reduction}", f"divisor {divisor}",
+            f"a value of {dtype}", "no class weights" if weight is None else f"class weights{described(weight)}",
+            *(f"{name} {value:.17g}" for name, value in zip(names, numbers))]
 
 
 def described(tensor):
@@ -271,13 +272,14 @@ def check_classes(classes, input, ranks, rank):
     return counts
 
 
-def told_counts(group, input, signature):
+def told_counts(group, count, signature):
     """How many classes each rank has, of ranks that compute the same."""
-    told = [one.decode().split("\0") for one in exchange(group, _COUNTS, signature.encode())]
-    for rank, (_, others) in enumerate(told):
-        if others != told[0][1]:
-            raise RuntimeError(f"rank {rank} computes {others}, rank 0 {told[0][1]}; expected the same on all ranks")
-    return tuple(int(count) for count, _ in told)
+    told = [one.decode().split("\0") for one in exchange(group, _COUNTS, "\0".join([str(count), *signature]).encode())]
+    for rank, (_, *has) in enumerate(told):
+        for own, first in zip(has, told[0][1:]):
+            if own != first:
+                raise RuntimeError(f"rank {rank} has {own}, and rank 0 {first}; expected the same on all ranks")
+    return tuple(int(count) for count, *_ in told)
 
 
 def cross_entropy(input, target, weight, reduction, parameters, divisor, dtype, classes, group):
@@ -297,11 +299,10 @@ def cross_entropy(input, target, weight, reduction, parameters, divisor, dtype, 
         dtype = checked_type(dtype) or (torch.float32 if is_in_single(input.device.type) else input.dtype)
         if classes is None:
             by = number if tensor is None else "a tensor"
-            signature = signature_of(input, target, weight, by, reduction, dtype, *numbers)
-            counts = f"{input.shape[class_axis(input, 0)]}\0{signature}"
+            signature = signature_of(input, target, weight, by, reduction, dtype, numbers)
         else:
             counts = check_classes(classes, input, ranks, rank)
-    counts = told_counts(group, input, counts) if classes is None else counts
+    counts = told_counts(group, input.shape[class_axis(input, 0)], signature) if classes is None else counts
     spans = spans_of(counts)
     if spans[-1].last == 0:
         raise ValueError("no rank has a class; expected at least one")

@@ -7,7 +7,7 @@ import threading
 from . import _native
 from ._catalog import CATALOG, ROW_CATALOG, VECTOR_CATALOG, as_number, checked_divisor, default_of
 from ._catalog import needed_operands, plain_number
-from ._contract import MEAN, NAMES, checked_dim, contract_of
+from ._contract import MEAN, NAMES, check_axis, checked_dim, contract_of
 from .functional import known_loss, speaks_torch, values_of
 
 __all__ = ["Accumulator"]
@@ -72,6 +72,8 @@ class Accumulator:
             divided by, the accumulator has to know that number beforehand, as its divisor
         """
         axis = axis_of(self._description()[0], dim)
+        if dim is not None:
+            check_axis(max(getattr(one, "ndim", 0) for one in (input, target, third)), axis)  # vectors broadcast
         _check_writable(gradient)
         self.add_slice((input, target, third), first, weight, mask, axis, (gradient, None, None), None)
 
@@ -201,12 +203,13 @@ def checked_first(first):
 
 def checked_index(name, value, expected):
     """A whole number that the extension takes."""
-    value = plain_number(value)
-    if not hasattr(value, "__index__"):
-        raise TypeError(f"{name} is {value!r}; expected {expected}")
-    if not 0 <= operator.index(value) < 2**63:
-        raise ValueError(f"{name} is {value}; expected {expected}, from 0 to 2^63 - 1")
-    return operator.index(value)
+    try:
+        number = operator.index(plain_number(value))
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; expected {expected}") from None
+    if not 0 <= number < 2**63:
+        raise ValueError(f"{name} is {number}; expected {expected}, from 0 to 2^63 - 1")
+    return number
 
 
 def _plain(operand):
@@ -220,6 +223,8 @@ def _plain(operand):
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(operand, (numpy.ndarray, numpy.generic)):
         return operand
+    if isinstance(operand, numpy.ma.MaskedArray):
+        raise TypeError("an operand is a masked array; expected a plain one, and the elements that take part as mask")
     operand = numpy.asarray(operand)  # a number without dimensions would lend the memory of a copy that is gone
     return operand if operand.flags.aligned else operand.copy()
 

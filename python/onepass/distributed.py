@@ -21,6 +21,10 @@ from .accumulator import Accumulator, checked_first, checked_total
 __all__ = ["loss", "vocab_parallel_cross_entropy"]
 
 _COUNTS, _WEIGHTS, _PARTS, _PLACES = range(4)  # what ranks tell each other: the first three in this order
+_TOLD_APART = 3  # marks, the first, that ranks must have alike in any case
+_MARKS = (("has no weight", "has a weight"), ("has no mask", "has a mask"),
+          ("has no averaged=True", "has averaged=True"),
+          ("needs no gradients", "needs gradients, since an operand requires them"))
 _TWO, _THREE = struct.Struct("<qq"), struct.Struct("<qqq")
 
 
@@ -61,7 +65,7 @@ def loss(name, input, target, third=None, *, first=None, total=None, reduction="
         if stays_on_device(share):
             places = -1 if first is None else first, -1 if total is None else total, share.count
             by = "a tensor" if isinstance(divisor, torch.Tensor) else divisor
-            told = _THREE.pack(*places) + share.signature(by).encode()
+            told = _THREE.pack(*places) + share.signature(by).encode() + (b", averaged" if averaged else b"")
         else:
             by = unknown_divisor(share) if divisor is None else divisor
             counts = share.count, int(share.taking_part()) if by is TAKING_PART else 0
@@ -155,8 +159,9 @@ def unknown_divisor(share):
     return WEIGHTS if not share.counts_elements else ALL if share.all_take_part else TAKING_PART
 
 
-def merged(told, with_gradients=None):
-    """The ranks' accumulators, as one. Where a mean's gradients are needed its accumulator has begun with a divisor."""
+def merged(told, marks=()):
+    """The ranks' accumulators, as one. Where they do not go together, what ranks have marked may say why: a mean's
+    accumulator has begun with a divisor where gradients are needed, and a mask has a say in it."""
     whole = None
     for rank, data in enumerate(told):
         try:
@@ -164,14 +169,25 @@ def merged(told, with_gradients=None):
             if whole is not None:
                 whole.merge(part)
         except ValueError as error:
-            if with_gradients and with_gradients[rank] != with_gradients[0]:
-                needs = "and rank 0 needs none" if with_gradients[rank] else "which rank 0 does"
-                raise RuntimeError(f"rank {rank} {'needs' if with_gradients[rank] else 'needs no'} gradients, {needs}; "
-                                   "expected the same on all ranks: whether an operand requires a gradient, and "
-                                   "whether they are enabled") from None
+            check_marks(marks)
             raise RuntimeError(f"rank {rank}'s share does not go with those of the ranks before it: {error}") from None
         whole = part if whole is None else whole
     return whole
+
+
+def marks_of(share, is_averaged):
+    """As bits, in the order of _MARKS."""
+    has = share.weight is not None, share.mask is not None, is_averaged, any(share.needed)
+    return sum(one << bit for bit, one in enumerate(has))
+
+
+def check_marks(marks, count=len(_MARKS)):
+    for rank, mark in enumerate(marks):
+        for bit, words in enumerate(_MARKS[:count]):
+            own, first = mark >> bit & 1, marks[0] >> bit & 1
+            if own != first:
+                raise RuntimeError(f"rank {rank} {words[own]}, and rank 0 {words[first]}; expected the same on all "
+                                   "ranks")
 
 
 def check_kinds(kinds):
@@ -198,10 +214,12 @@ class _Loss(torch.autograd.Function):
             state = share.empty_state() if any(share.needed) and not soon else None
             weight = None if divisor == 0 and share.counts_elements else share.weight  # where none takes part
             part = bytes(share.added(first, total, divisor if is_usable else None, weight, kept, state))
-            told = bytes([any(share.needed)]) + share.kind().encode() + b"\0" + part
+            told = bytes([marks_of(share, factor != 1)]) + share.kind().encode() + b"\0" + part
         told = exchange(group, _PARTS, told)
         kinds, parts = zip(*(one[1:].split(b"\0", 1) for one in told))
-        whole = merged(parts, [one[0] for one in told])
+        marks = [one[0] for one in told]
+        whole = merged(parts, marks)
+        check_marks(marks, _TOLD_APART)
         check_kinds(kinds)
         value = finished(whole, share.value_type())
         ctx.save_for_backward(*tensors)
@@ -218,7 +236,8 @@ class _Loss(torch.autograd.Function):
         upstream = upstream if factor == 1 else upstream * factor
         found = share.gradients(ctx.saved_tensors, divisor, upstream, kept, ctx.state)
         if found is None:
-            raise RuntimeError("an operand is no plain tensor any more; expected what the loss was computed of")
+            raise RuntimeError("an operand is no plain tensor any more, or the upstream gradient is none; expected "
+                               "what the loss was computed of, and one gradient of the loss")
         return None, *found, None, None
 
 

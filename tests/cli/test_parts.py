@@ -406,6 +406,7 @@ def test_what_a_program_exported(parts):
         (["--part", "3/2", "--state", "s"], '--part is "3/2", and part 3 is beyond 2; expected one from 1 to 2'),
         (["--part", "1", "--state", "s"], '--part is "1"'),
         (["--part", "1/", "--state", "s"], '--part is "1/"'),
+        (["--part", "1/1000001", "--state", "s"], "such as 3/8, of up to 1000000"),
         (["--part", "1/2/3", "--state", "s"], '--part is "1/2/3"'),
         (["--part", "11111111111111111111/2", "--state", "s"], "--part is"),
         (["--part", "1/2", "--state", "p.npy"], "is an input too"),

@@ -18,7 +18,8 @@ ON_DEVICE = (4,)  # the same cases, by what serves GPUs
 SIZES_OF_EACH = 2  # of a loss without anything special, each time others: see is_asked
 FAULTS_ON_DEVICE = ("sizes", "another_loss", "another_parameter", "another_type", "another_narrow_type",
                     "class_weights_on_one_rank", "class_weights_of_another_type", "other_classes", "other_vectors",
-                    "gap", "overlap", "another_total", "two_divisors")
+                    "gap", "overlap", "another_total", "two_divisors", "weight_of_a_sum_on_one_rank",
+                    "mask_on_one_rank", "averaged_on_one_rank")
 TOTAL = 3 * TILE + 77
 CASES, FAULTS = {}, {}
 
@@ -363,14 +364,29 @@ def fault_gradient_on_one_rank(rank, group, is_odd):
     onepass.distributed.loss("cross_entropy", input, torch.zeros(9).long(), group=group, first=9 * rank, total=36)
 
 
-@fault("rank 3 needs gradients, and rank 0 needs none; expected the same on all ranks")
+@fault("rank 3 needs gradients, since an operand requires them, and rank 0 needs no gradients; expected the same")
 def fault_gradient_of_a_mean_of_all_on_one_rank(rank, group, is_odd):
     mse(rank, group, needs=is_odd, first=500 * rank, total=2000)
 
 
-@fault("weight")
+@fault("rank 3 has a weight, and rank 0 has no weight; expected the same on all ranks")
 def fault_weight_on_one_rank(rank, group, is_odd):
     mse(rank, group, needs=False, weight=torch.ones(500) if is_odd else None)
+
+
+@fault("rank 3 has a weight, and rank 0 has no weight; expected the same on all ranks")
+def fault_weight_of_a_sum_on_one_rank(rank, group, is_odd):
+    mse(rank, group, weight=torch.ones(500) if is_odd else None, reduction="sum")
+
+
+@fault("rank 3 has a mask, and rank 0 has no mask; expected the same on all ranks")
+def fault_mask_on_one_rank(rank, group, is_odd):
+    mse(rank, group, mask=torch.ones(500, dtype=torch.bool) if is_odd else None)
+
+
+@fault("rank 3 has averaged=True, and rank 0 has no averaged=True; expected the same on all ranks")
+def fault_averaged_on_one_rank(rank, group, is_odd):
+    mse(rank, group, averaged=is_odd)
 
 
 @fault("another step")
@@ -391,6 +407,21 @@ def fault_half_an_element(rank, group, is_odd):
 @fault("TypeError: target is NoneType; expected a tensor")
 def fault_no_labels(rank, group, is_odd):
     onepass.distributed.loss("cross_entropy", torch.rand(9, 5), None if is_odd else torch.zeros(9).long(), group=group)
+
+
+@fault("TypeError: class_weight is list; expected a tensor")
+def fault_a_list_of_class_weights(rank, group, is_odd):
+    weights = torch.ones(2)
+    onepass.distributed.loss("cross_entropy", torch.rand(9, 2), torch.zeros(9).long(),
+                             [1.0, 1.0] if is_odd else weights, group=group)
+
+
+@fault("TypeError: input is Subclass; expected a tensor of PyTorch's own type")
+def fault_a_subclass(rank, group, is_odd):
+    class Subclass(torch.Tensor):
+        pass
+    input = torch.rand(9)
+    onepass.distributed.loss("mse", input.as_subclass(Subclass) if is_odd else input, torch.rand(9), group=group)
 
 
 @fault("TypeError: weight is float; expected a tensor")

@@ -265,6 +265,10 @@ class Subclass(np.ndarray):
     pass
 
 
+class Sub(torch.Tensor):
+    pass
+
+
 def read_only(tensor):
     array = np.zeros_like(tensor.numpy())
     array.flags.writeable = False
@@ -324,6 +328,9 @@ def test_incomplete():
     (lambda p, t: begun().add(torch.ones(3), torch.ones(3, device="meta"), first=0), "target is a tensor .* on meta"),
     (lambda p, t: begun().add(torch.ones((1,) * 17), torch.ones((1,) * 17), first=0), "of 17 dimensions; .* up to 16"),
     (lambda p, t: begun().add([1.0], [2.0], first=0), "input is of type <class 'list'>; expected a tensor"),
+    (lambda p, t: begun().add(np.ma.masked_array(p, p > 0.5), t.numpy(), first=0), "a masked array; expected a plain"),
+    (lambda p, t: begun().add(p.as_subclass(Sub), t, first=0), "of type Sub; expected a tensor of PyTorch's own type"),
+    (lambda p, t: onepass.Accumulator("mse", np.array([3])), r"total is array\(\[3\]\); expected the number"),
     (lambda p, t: onepass.Accumulator.from_bytes(b"nothing of ours"), "bytes"),
     (lambda p, t: onepass.Accumulator.from_bytes(bytes(begun())[:-1]), "bytes"),
     (lambda p, t: onepass.Accumulator.from_bytes(3.5), "float"),
@@ -339,8 +346,12 @@ def test_what_is_refused(wrong, words):
 def test_dimensions():
     input, target, _ = operands_of("cross_entropy", TILE)
     for dim in (2, -3, 2**32 - 1, 2**32 + 1, -2**32 - 1):  # of which some are 1 or -1 in 32 bits
-        with pytest.raises((IndexError, ValueError), match=r"dim|axis"):
+        with pytest.raises(IndexError, match=rf"got {dim}\)|dim is {dim};"):
             onepass.Accumulator("cross_entropy", TILE).add(input, target, first=0, dim=dim)
+    x1, x2 = torch.rand(5), torch.rand(3, 5)
+    whole = onepass.Accumulator("cosine_similarity", 3)
+    whole.add(x1, x2, first=0, dim=1)  # of the size that both have together
+    assert same_bits(whole.finish(torch.float32), onepass.cosine_similarity(x1, x2, dim=1).mean().detach())
 
 
 def test_twice():

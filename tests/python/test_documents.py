@@ -43,6 +43,17 @@ def test_block(document, block, tmp_path):
         exec(compile(block, str(file), "exec"), {"__name__": "block"})
 
 
+def test_dask_sends_chunks_alone(monkeypatch):
+    """A function that knew the arrays would be sent with all of them, to every worker."""
+    dask, cloudpickle = pytest.importorskip("dask"), pytest.importorskip("cloudpickle")
+    pytest.importorskip("dask.array")
+    block, = (one for one in BLOCK.findall((ROOT / "docs/scaling.md").read_text()) if "import dask" in one)
+    delayed, sizes = dask.delayed, []
+    monkeypatch.setattr(dask, "delayed", lambda one: sizes.append(len(cloudpickle.dumps(one))) or delayed(one))
+    exec(compile(block, "docs/scaling.md", "exec"), {"__name__": "block"})
+    assert sizes and max(sizes) < 10_000  # an array of the block has 400,000 bytes
+
+
 def test_the_picture_of_the_ranks_is_fresh():
     subprocess.run([sys.executable, ROOT / "docs" / "make_scaling.py", "--check"], check=True)
 

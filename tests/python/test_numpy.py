@@ -244,6 +244,8 @@ def test_sizes_of_the_other_losses():
         onepass.gaussian_nll_loss(p, p, -w)
     with pytest.raises(TypeError):
         onepass.gaussian_nll_loss(p, p, None)
+    with pytest.raises(TypeError, match="target is a masked array; expected a plain one"):  # whose mask was lost
+        onepass.mse_loss(p, np.ma.masked_array(p, p > 0))
     with pytest.raises(ValueError, match="bad is not valid"):
         onepass.gaussian_nll_loss(p, p, w, reduction="bad")
     with pytest.raises(ValueError, match="batchmean is not a valid value"):
