@@ -93,15 +93,36 @@ ALWAYS_INLINE double sum_of_some(vector_terms *terms, own_score own, int which, 
 
 typedef double wide_lane_sums[VECTOR_MOST_SUMS][ORDER_LANES];
 
-/* Lanes are added up some at a time: in floats, a cache line of them. */
+/* Lanes are added up some at a time: in floats, a cache line of them, ... */
 #define LANES_A_BLOCK 16
 
-/* The sums of `count` terms each, from the elements of a block on: those of each sum of the row have so much room. */
+/* ... or of a whole tile what a loss wants: so many lines at once, and so many of their lanes. A vector at a time has
+ * what is prefetched asked for in passing, and all lines leave few sums to store: values of triplets took a Neoverse N1
+ * 1.64 ns an element by four lines of 16 lanes, 1.60 by four of 4, 1.79 by eight of 16, and take 1.43. Where a term
+ * takes long it has enough to do with four lines, and what lies in a buffer is not prefetched. */
+typedef struct lines_at_once {
+    int lines, lanes;
+} lines_at_once;
+
+#define AT_ONCE                                                                                                        \
+    (lines_at_once) {                                                                                                  \
+        4, LANES_A_BLOCK                                                                                               \
+    }
+#define AT_ONCE_SHORT      (HAS_NEON_ALONE ? (lines_at_once){ORDER_LINES, 4} : AT_ONCE)
+#define AT_ONCE_PRODUCTS   AT_ONCE_SHORT
+#define AT_ONCE_LONG       (HAS_NEON_ALONE ? (lines_at_once){4, 4} : AT_ONCE)
+#define AT_ONCE_SOFTMAX    AT_ONCE
+#define AT_ONCE_CARRIED    AT_ONCE
+#define AT_ONCE_LABELLED   AT_ONCE
+#define AT_ONCE_MULTILABEL AT_ONCE
+
+/* The sums of `count` terms each, from the elements of so many lanes on: those of each sum of the row have so much
+ * room. */
 ALWAYS_INLINE void sum_block(vector_terms *terms, int sums, bool has_own, const vector_tile *tile, int64_t first,
-                             distances apart, int count, double *sum, int64_t room) {
+                             distances apart, int count, int lanes, double *sum, int64_t room) {
     const own_score beside = has_own ? OWN_BESIDE : NO_OWN;
 #pragma omp simd
-    for (int64_t lane = 0; lane < LANES_A_BLOCK; lane++) {
+    for (int64_t lane = 0; lane < lanes; lane++) {
         sum[lane] = sum_of_some(terms, beside, 0, tile, first + lane, apart, count);
         if (sums > 1)
             sum[room + lane] = sum_of_some(terms, beside, 1, tile, first + lane, apart, count);
@@ -117,15 +138,15 @@ ALWAYS_INLINE void leave_own_out(vector_terms *terms, int sums, const vector_til
         sum[k * room + lane] = sum_of_some(terms, OWN_LEFT_OUT, k, tile, first + lane, apart, count);
 }
 
-/* The lanes of 2 or 4 lines from element `first` on. The memory of what comes a tile later is on its way meanwhile:
+/* The lanes of 2, 4 or 8 lines from element `first` on. The memory of what comes a tile later is on its way meanwhile:
  * hardware does not see so many streams. Behind a buffer nothing comes that is needed, and to fetch it cost cosines of
  * 16-bit numbers half as much again on a Neoverse N1, where the stack lay badly. */
 ALWAYS_INLINE void sum_lines(vector_terms *terms, int vectors, int sums, bool has_own, const vector_tile *tile,
-                             int64_t first, int lines, wide_lane_sums sum) {
-    for (int64_t lane = 0; lane < ORDER_LANES; lane += LANES_A_BLOCK) {
+                             int64_t first, int lines, int lanes, wide_lane_sums sum) {
+    for (int64_t lane = 0; lane < ORDER_LANES; lane += lanes) {
         for (int k = 0; tile->in_memory && k < vectors; k++)
-            prefetch(tile->operand[k], sizeof(real), first + lines * lane, (int64_t)lines * LANES_A_BLOCK, false);
-        sum_block(terms, sums, has_own, tile, first + lane, lines_apart, lines, sum[0] + lane, ORDER_LANES);
+            prefetch(tile->operand[k], sizeof(real), first + lines * lane, (int64_t)lines * lanes, false);
+        sum_block(terms, sums, has_own, tile, first + lane, lines_apart, lines, lanes, sum[0] + lane, ORDER_LANES);
     }
     const int64_t own = tile->own - first;
     if (has_own && own >= 0 && own < lines * ORDER_LANES)
@@ -136,7 +157,7 @@ ALWAYS_INLINE void sum_lines(vector_terms *terms, int vectors, int sums, bool ha
  * has. */
 ALWAYS_INLINE void sum_line(vector_terms *terms, int sums, bool has_own, const vector_tile *tile, double *sum) {
     double column[VECTOR_MOST_SUMS][LANES_A_BLOCK];
-    sum_block(terms, sums, has_own, tile, 0, halves_apart, 8, column[0], LANES_A_BLOCK);
+    sum_block(terms, sums, has_own, tile, 0, halves_apart, 8, LANES_A_BLOCK, column[0], LANES_A_BLOCK);
     if (has_own && tile->own >= 0 && tile->own < ORDER_LANES)
         leave_own_out(terms, sums, tile, 0, tile->own % LANES_A_BLOCK, halves_apart, 8, column[0], LANES_A_BLOCK);
     for (int k = 0; k < sums; k++)
@@ -170,18 +191,22 @@ ALWAYS_INLINE double load_halves(const void *halves, int lane) {
 /* Tiles of some whole pairs of lines: terms stay in registers until four are added up. Those of the elements behind
  * them, which are less than a pair, are in `rest`, and +0 behind these. Other terms that are missing are not added: as
  * in order_wide_lines() one +0 at the end is as good, and where none is missing, -0 leaves a sum as it is. */
-ALWAYS_INLINE void sum_pairs(vector_terms *terms, int vectors, int sums, bool has_own, const vector_tile *tile,
-                             const double *rest, double *sum) {
+ALWAYS_INLINE void sum_pairs(vector_terms *terms, int vectors, int sums, bool has_own, lines_at_once at_once,
+                             const vector_tile *tile, const double *rest, double *sum) {
     _Alignas(64) wide_lane_sums half[2];
-    const bool has_second = tile->count > ORDER_TILE / 2;
-    for (int h = 0; h < 1 + has_second; h++) {
+    const bool in_one = at_once.lines == ORDER_LINES && tile->count == ORDER_TILE;
+    const bool has_second = tile->count > ORDER_TILE / 2 && !in_one;
+    const int lanes = at_once.lines == ORDER_LINES ? LANES_A_BLOCK : at_once.lanes;
+    if (in_one)
+        sum_lines(terms, vectors, sums, has_own, tile, 0, ORDER_LINES, at_once.lanes, half[0]);
+    for (int h = 0; !in_one && h < 1 + has_second; h++) {
         const int64_t first = h * ORDER_TILE / 2, left = tile->count - first;
         if (left >= ORDER_TILE / 2) {
-            sum_lines(terms, vectors, sums, has_own, tile, first, 4, half[h]);
+            sum_lines(terms, vectors, sums, has_own, tile, first, 4, lanes, half[h]);
             continue;
         }
         if (left >= PAIR)
-            sum_lines(terms, vectors, sums, has_own, tile, first, 2, half[h]);
+            sum_lines(terms, vectors, sums, has_own, tile, first, 2, LANES_A_BLOCK, half[h]);
         for (int k = 0; k < sums && left != PAIR; k++) {
             double *own = half[h][k];
             const double *last = rest + k * PAIR;
@@ -205,8 +230,8 @@ ALWAYS_INLINE int sums_of(vector_terms *terms, int sums, const vector_tile *tile
 }
 
 /* Terms beyond the end are +0. */
-ALWAYS_INLINE void sum_terms(vector_terms *terms, int vectors, int sums, bool has_own, const vector_tile *tile,
-                             double *sum) {
+ALWAYS_INLINE void sum_terms(vector_terms *terms, int vectors, int sums, bool has_own, lines_at_once at_once,
+                             const vector_tile *tile, double *sum) {
     _Alignas(64) double term[VECTOR_MOST_SUMS * PAIR];
     const int64_t whole = tile->count / PAIR * PAIR, count = tile->count - whole;
     const bool is_few = count <= ORDER_LANES / 2 && !whole;
@@ -222,7 +247,7 @@ ALWAYS_INLINE void sum_terms(vector_terms *terms, int vectors, int sums, bool ha
     for (int k = 0; k < sums && (count > 0 || !whole); k++)
         memset(term + k * PAIR + count, 0, (size_t)(places - count) * sizeof *term);
     if (whole) {
-        sum_pairs(terms, vectors, sums, has_own, tile, term, sum);
+        sum_pairs(terms, vectors, sums, has_own, at_once, tile, term, sum);
         return;
     }
     for (int k = 0; k < sums; k++)
@@ -231,15 +256,15 @@ ALWAYS_INLINE void sum_terms(vector_terms *terms, int vectors, int sums, bool ha
 }
 
 ALWAYS_INLINE void sum_tile(vector_terms *terms, vector_usual *usual, int vectors, int sums, bool has_own,
-                            const vector_tile *given, double *sum) {
+                            lines_at_once at_once, const vector_tile *given, double *sum) {
     vector_tile tile = *given;
     set_parameters(usual, has_own, tile.parameter);
     /* Of a loss with labels the last sum is for the own slope. */
     if ((has_own && !tile.has_slopes) || (usual && sums > 2 && sums_of(terms, sums, &tile) < sums)) {
-        sum_terms(terms, vectors, sums - 1, has_own, &tile, sum);
+        sum_terms(terms, vectors, sums - 1, has_own, at_once, &tile, sum);
         sum[sums - 1] = 0;
     } else {
-        sum_terms(terms, vectors, sums, has_own, &tile, sum);
+        sum_terms(terms, vectors, sums, has_own, at_once, &tile, sum);
     }
 }
 
@@ -343,10 +368,11 @@ ALWAYS_INLINE void add_products(const double *before, const double *left, const 
         ADD_TERMS_##length(name, x, parameter, before, term);                                                          \
     }                                                                                                                  \
     static __attribute__((noinline)) void name##_unusual_sums(const vector_tile *tile, double *sum) {                  \
-        sum_tile(name##_terms_of, NULL, vector_count, sum_count, HAS_LABELS_##length, tile, sum);                      \
+        sum_tile(name##_terms_of, NULL, vector_count, sum_count, HAS_LABELS_##length, AT_ONCE_##length, tile, sum);    \
     }                                                                                                                  \
     static __attribute__((noinline)) void name##_usual_sums(const vector_tile *tile, double *sum) {                    \
-        sum_tile(name##_terms_of, name##_usual, vector_count, sum_count, HAS_LABELS_##length, tile, sum);              \
+        sum_tile(name##_terms_of, name##_usual, vector_count, sum_count, HAS_LABELS_##length, AT_ONCE_##length, tile,  \
+                 sum);                                                                                                 \
     }                                                                                                                  \
     static void name##_sums(const vector_tile *tile, double *sum) {                                                    \
         if (is_usual(name##_usual, tile->parameter))                                                                   \
