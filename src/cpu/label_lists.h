@@ -32,7 +32,7 @@ static void gather_others(const job *job, int64_t row, int64_t i, label_tile *ow
     for (int64_t k = 0; (label = listed_label(job, row, k)) >= 0; k++)
         if (label >= i && label < i + count)
             own->others[label - i] = -REAL_INFINITY;
-    own->tile = (vector_tile){.operand = {own->others, own->own, own->others}, .count = count};
+    own->tile = (vector_tile){.operand = {own->others, own->own, own->others}, .rows = 1, .count = count};
     memcpy(own->tile.parameter, job->parameter, sizeof own->tile.parameter);
 }
 
@@ -46,23 +46,24 @@ static void put_label_beside(const job *job, int64_t row, int64_t label, label_t
 /* The sum of the tile that begins with the i-th class. */
 static double sum_over_labels(const job *job, const cpu_vector *loss, int64_t row, int64_t i) {
     label_tile own;
-    double sum = 0, of_label;
+    double sum = 0;
+    tile_sums of_label;
     int64_t label;
     gather_others(job, row, i, &own);
     for (int64_t k = 0; (label = listed_label(job, row, k)) >= 0; k++) {
         put_label_beside(job, row, label, &own);
         loss->sums(&own.tile, &of_label);
-        sum = sum + of_label;
+        sum = sum + of_label[0];
     }
     return sum;
 }
 
 /* Which of the tile's classes have a slope together with a label: 1, or else 0. Their number is exact in any order. */
 static double find_label_slopes(const job *job, const cpu_vector *loss, int64_t row, int64_t label, label_tile *own) {
-    const double one[VECTOR_MOST_FACTORS] = {1, 1, 1};
+    const vector_slopes one = {.factor = {1, 1, 1}};
     double count = 0;
     put_label_beside(job, row, label, own);
-    loss->gradient[0](&own->tile, one, own->slope);
+    loss->gradient[0](&own->tile, &one, own->slope);
 #pragma omp simd reduction(+ : count)
     for (int64_t j = 0; j < own->tile.count; j++)
         count += (double)own->slope[j];

@@ -6,21 +6,23 @@
 #include "order.h"
 #include "vector_sums.h"
 
-/* Up to ORDER_TILE elements of a row, as `real` without gaps. */
+/* Up to ORDER_TILE elements of a row, as `real` without gaps, or of several rows, one behind the other. */
 typedef struct vector_tile {
     const real *operand[MOST_OPERANDS]; /* those that the loss does not have are another's */
-    int64_t count;
-    bool in_memory;  /* the operands are where the caller has them, and not in a buffer */
-    bool has_slopes; /* else sums that are for slopes alone may be left out, as 0 */
-    int64_t own;     /* element of a loss with labels, if it is one of these, ... */
-    real own_score;  /* ... which stands beside each of them */
+    int64_t rows, count;                /* so many elements of each row */
+    bool is_followed;                   /* the operands are where the caller has them, and more of them lie behind */
+    bool has_slopes;                    /* else sums that are for slopes alone may be left out, as 0 */
+    int64_t own;                        /* element of a loss with labels, if it is one of these, ... */
+    real own_score;                     /* ... which stands beside each of them */
     double parameter[ONEPASS_MAX_PARAMETERS];
 } vector_tile;
 
-/* `sums` leaves one number for each of the loss's sums; a gradient is made of the row's factors. */
+/* `sums` leaves one number for each row and each of the loss's sums; a gradient is made of the rows' factors. */
+typedef double tile_sums[VECTOR_MOST_SUMS];
+
 typedef struct REAL_NAME(cpu_vector) {
-    void (*sums)(const vector_tile *tile, double *sum);
-    void (*gradient[MOST_OPERANDS])(const vector_tile *tile, const double *factor, real *gradient);
+    void (*sums)(const vector_tile *tile, tile_sums *sum);
+    void (*gradient[MOST_OPERANDS])(const vector_tile *tile, const vector_slopes *slopes, real *gradient);
 } cpu_vector;
 
 #endif

@@ -138,14 +138,19 @@ ALWAYS_INLINE void leave_own_out(vector_terms *terms, int sums, const vector_til
         sum[k * room + lane] = sum_of_some(terms, OWN_LEFT_OUT, k, tile, first + lane, apart, count);
 }
 
-/* The lanes of 2, 4 or 8 lines from element `first` on. The memory of what comes a tile later is on its way meanwhile:
- * hardware does not see so many streams. Behind a buffer nothing comes that is needed, and to fetch it cost cosines of
- * 16-bit numbers half as much again on a Neoverse N1, where the stack lay badly. */
+/* The memory of what comes a tile later is on its way meanwhile: hardware does not see so many streams. Behind a buffer
+ * nothing comes that is needed, and to fetch it cost cosines of 16-bit numbers half as much again on a Neoverse N1,
+ * where the stack lay badly. */
+ALWAYS_INLINE void prefetch_next(int vectors, const vector_tile *tile, int64_t element, int64_t count) {
+    for (int k = 0; tile->is_followed && k < vectors; k++)
+        prefetch(tile->operand[k], sizeof(real), element, count, false);
+}
+
+/* The lanes of 2, 4 or 8 lines from element `first` on. */
 ALWAYS_INLINE void sum_lines(vector_terms *terms, int vectors, int sums, bool has_own, const vector_tile *tile,
                              int64_t first, int lines, int lanes, wide_lane_sums sum) {
     for (int64_t lane = 0; lane < ORDER_LANES; lane += lanes) {
-        for (int k = 0; tile->in_memory && k < vectors; k++)
-            prefetch(tile->operand[k], sizeof(real), first + lines * lane, (int64_t)lines * lanes, false);
+        prefetch_next(vectors, tile, first + lines * lane, (int64_t)lines * lanes);
         sum_block(terms, sums, has_own, tile, first + lane, lines_apart, lines, lanes, sum[0] + lane, ORDER_LANES);
     }
     const int64_t own = tile->own - first;
@@ -155,11 +160,15 @@ ALWAYS_INLINE void sum_lines(vector_terms *terms, int vectors, int sums, bool ha
 
 /* A tile that is one line, without room for its terms: adding by halves comes to columns of as many lanes as a block
  * has. */
-ALWAYS_INLINE void sum_line(vector_terms *terms, int sums, bool has_own, const vector_tile *tile, double *sum) {
-    double column[VECTOR_MOST_SUMS][LANES_A_BLOCK];
-    sum_block(terms, sums, has_own, tile, 0, halves_apart, 8, LANES_A_BLOCK, column[0], LANES_A_BLOCK);
+ALWAYS_INLINE void sum_line(vector_terms *terms, int vectors, int sums, bool has_own, lines_at_once at_once,
+                            const vector_tile *tile, double *sum) {
+    double column[VECTOR_MOST_SUMS][ORDER_COLUMNS];
+    for (int64_t i = 0; i < ORDER_COLUMNS; i += at_once.lanes) {
+        prefetch_next(vectors, tile, 8 * i, 8 * at_once.lanes);
+        sum_block(terms, sums, has_own, tile, i, halves_apart, 8, at_once.lanes, column[0] + i, ORDER_COLUMNS);
+    }
     if (has_own && tile->own >= 0 && tile->own < ORDER_LANES)
-        leave_own_out(terms, sums, tile, 0, tile->own % LANES_A_BLOCK, halves_apart, 8, column[0], LANES_A_BLOCK);
+        leave_own_out(terms, sums, tile, 0, tile->own % ORDER_COLUMNS, halves_apart, 8, column[0], ORDER_COLUMNS);
     for (int k = 0; k < sums; k++)
         sum[k] = order_columns(column[k]) + 0;
 }
@@ -236,7 +245,7 @@ ALWAYS_INLINE void sum_terms(vector_terms *terms, int vectors, int sums, bool ha
     const int64_t whole = tile->count / PAIR * PAIR, count = tile->count - whole;
     const bool is_few = count <= ORDER_LANES / 2 && !whole;
     if (tile->count == ORDER_LANES) {
-        sum_line(terms, sums, has_own, tile, sum);
+        sum_line(terms, vectors, sums, has_own, at_once, tile, sum);
         return;
     }
     int64_t places = is_few ? 16 : whole ? PAIR : ORDER_LANES;
@@ -255,16 +264,25 @@ ALWAYS_INLINE void sum_terms(vector_terms *terms, int vectors, int sums, bool ha
                         : order_wide_lines(term + k * PAIR, places == PAIR ? 2 : 1);
 }
 
-ALWAYS_INLINE void sum_tile(vector_terms *terms, vector_usual *usual, int vectors, int sums, bool has_own,
-                            lines_at_once at_once, const vector_tile *given, double *sum) {
+/* On to the tile's next row. */
+ALWAYS_INLINE void go_to_next_row(vector_tile *tile) {
+    for (int k = 0; k < MOST_OPERANDS; k++)
+        tile->operand[k] += tile->count;
+}
+
+ALWAYS_INLINE void sum_rows(vector_terms *terms, vector_usual *usual, int vectors, int sums, bool has_own,
+                            lines_at_once at_once, const vector_tile *given, tile_sums *sum) {
     vector_tile tile = *given;
     set_parameters(usual, has_own, tile.parameter);
     /* Of a loss with labels the last sum is for the own slope. */
-    if ((has_own && !tile.has_slopes) || (usual && sums > 2 && sums_of(terms, sums, &tile) < sums)) {
-        sum_terms(terms, vectors, sums - 1, has_own, at_once, &tile, sum);
-        sum[sums - 1] = 0;
-    } else {
-        sum_terms(terms, vectors, sums, has_own, at_once, &tile, sum);
+    const bool lacks_last = (has_own && !tile.has_slopes) || (usual && sums > 2 && sums_of(terms, sums, &tile) < sums);
+    for (int64_t row = 0; row < tile.rows; row++, go_to_next_row(&tile)) {
+        if (lacks_last) {
+            sum_terms(terms, vectors, sums - 1, has_own, at_once, &tile, sum[row]);
+            sum[row][sums - 1] = 0;
+        } else {
+            sum_terms(terms, vectors, sums, has_own, at_once, &tile, sum[row]);
+        }
     }
 }
 
@@ -290,20 +308,18 @@ ALWAYS_INLINE real slope_at(vector_slope *slope, bool has_own, int which, const 
     return slope_of(slope, which, a[i], has_own ? tile->own_score : b[i], c[i], tile->parameter, factor);
 }
 
-ALWAYS_INLINE void write_slopes(vector_slope *slope, vector_usual *usual, bool has_own, int lines, int which,
-                                const vector_tile *given, const double *factors, real *gradient) {
+ALWAYS_INLINE void write_row_slopes(vector_slope *slope, bool has_own, int lines, int which, const vector_tile *tile,
+                                    const double *factors, real *gradient) {
     const int64_t line = ORDER_LANES;
-    vector_tile tile = *given;
-    set_parameters(usual, has_own, tile.parameter);
     const double factor[VECTOR_MOST_FACTORS] = {factors[0], factors[1], factors[2]};
     int64_t done = 0;
-    for (; lines == 4 && done + 4 * line <= tile.count; done += 4 * line) {
+    for (; lines == 4 && done + 4 * line <= tile->count; done += 4 * line) {
 #pragma omp simd
         for (int64_t i = done; i < done + line; i++) {
-            const real first = slope_at(slope, has_own, which, &tile, factor, i);
-            const real second = slope_at(slope, has_own, which, &tile, factor, i + line);
-            const real third = slope_at(slope, has_own, which, &tile, factor, i + 2 * line);
-            const real fourth = slope_at(slope, has_own, which, &tile, factor, i + 3 * line);
+            const real first = slope_at(slope, has_own, which, tile, factor, i);
+            const real second = slope_at(slope, has_own, which, tile, factor, i + line);
+            const real third = slope_at(slope, has_own, which, tile, factor, i + 2 * line);
+            const real fourth = slope_at(slope, has_own, which, tile, factor, i + 3 * line);
             gradient[i] = first;
             gradient[i + line] = second;
             gradient[i + 2 * line] = third;
@@ -311,16 +327,24 @@ ALWAYS_INLINE void write_slopes(vector_slope *slope, vector_usual *usual, bool h
         }
     }
 #pragma omp simd
-    for (int64_t i = done; i < tile.count; i++)
-        gradient[i] = slope_at(slope, has_own, which, &tile, factor, i);
+    for (int64_t i = done; i < tile->count; i++)
+        gradient[i] = slope_at(slope, has_own, which, tile, factor, i);
+}
+
+ALWAYS_INLINE void write_slopes(vector_slope *slope, vector_usual *usual, bool has_own, int lines, int which,
+                                const vector_tile *given, const vector_slopes *slopes, real *gradient) {
+    vector_tile tile = *given;
+    set_parameters(usual, has_own, tile.parameter);
+    for (int64_t row = 0; row < tile.rows; row++, go_to_next_row(&tile))
+        write_row_slopes(slope, has_own, lines, which, &tile, slopes[row].factor, gradient + row * tile.count);
 }
 
 #define GRADIENT(name, has_own, lines, which)                                                                          \
-    static void name##_gradient_##which(const vector_tile *tile, const double *factor, real *gradient) {               \
+    static void name##_gradient_##which(const vector_tile *tile, const vector_slopes *slopes, real *gradient) {        \
         if (is_usual(name##_usual, tile->parameter))                                                                   \
-            write_slopes(name##_slope, name##_usual, has_own, lines, which, tile, factor, gradient);                   \
+            write_slopes(name##_slope, name##_usual, has_own, lines, which, tile, slopes, gradient);                   \
         else                                                                                                           \
-            write_slopes(name##_slope, NULL, has_own, lines, which, tile, factor, gradient);                           \
+            write_slopes(name##_slope, NULL, has_own, lines, which, tile, slopes, gradient);                           \
     }
 #define GRADIENTS_1(name, has_own, lines) GRADIENT(name, has_own, lines, 0)
 #define GRADIENTS_2(name, has_own, lines) GRADIENTS_1(name, has_own, lines) GRADIENT(name, has_own, lines, 1)
@@ -367,14 +391,14 @@ ALWAYS_INLINE void add_products(const double *before, const double *left, const 
     VECTOR_FUNCTION name##_terms_of(const real *x, const double *parameter, const double *before, double *term) {      \
         ADD_TERMS_##length(name, x, parameter, before, term);                                                          \
     }                                                                                                                  \
-    static __attribute__((noinline)) void name##_unusual_sums(const vector_tile *tile, double *sum) {                  \
-        sum_tile(name##_terms_of, NULL, vector_count, sum_count, HAS_LABELS_##length, AT_ONCE_##length, tile, sum);    \
+    static __attribute__((noinline)) void name##_unusual_sums(const vector_tile *tile, tile_sums *sum) {               \
+        sum_rows(name##_terms_of, NULL, vector_count, sum_count, HAS_LABELS_##length, AT_ONCE_##length, tile, sum);    \
     }                                                                                                                  \
-    static __attribute__((noinline)) void name##_usual_sums(const vector_tile *tile, double *sum) {                    \
-        sum_tile(name##_terms_of, name##_usual, vector_count, sum_count, HAS_LABELS_##length, AT_ONCE_##length, tile,  \
+    static __attribute__((noinline)) void name##_usual_sums(const vector_tile *tile, tile_sums *sum) {                 \
+        sum_rows(name##_terms_of, name##_usual, vector_count, sum_count, HAS_LABELS_##length, AT_ONCE_##length, tile,  \
                  sum);                                                                                                 \
     }                                                                                                                  \
-    static void name##_sums(const vector_tile *tile, double *sum) {                                                    \
+    static void name##_sums(const vector_tile *tile, tile_sums *sum) {                                                 \
         if (is_usual(name##_usual, tile->parameter))                                                                   \
             name##_usual_sums(tile, sum);                                                                              \
         else                                                                                                           \

@@ -76,14 +76,15 @@ static void begin_tiles(const job *job, vector_tile *tile, vector_buffers *buffe
 static void gather_tile(const job *job, int64_t element, int64_t count, bool must_copy, vector_tile *tile,
                         vector_buffers *buffers) {
     const int vectors = job->loss->vectors;
+    tile->rows = 1;
     tile->count = count;
-    tile->in_memory = true;
+    tile->is_followed = element + count < (job->first + job->count) * job->vectors.length;
     for (int k = 0; k < vectors; k++) {
         tile->operand[k] =
             must_copy && job->in_place[k]
                 ? gather_copy(&job->operand[k], element, (int)count, buffers->operand[k])
                 : gather(&job->operand[k], element, (int)count, buffers->operand[k], &buffers->constant[k]);
-        tile->in_memory &= tile->operand[k] != buffers->operand[k];
+        tile->is_followed &= tile->operand[k] != buffers->operand[k];
     }
     for (int k = vectors; k < MOST_OPERANDS; k++)
         tile->operand[k] = tile->operand[0];
@@ -272,7 +273,7 @@ static void gather_probabilities(const job *job, const vector_softmaxes *known, 
         for (int64_t j = 0; j < count; j++)
             x[j] = e[j] * factor;
     }
-    *tile = (vector_tile){.operand = {a, b, has_apart ? apart : a}, .count = count};
+    *tile = (vector_tile){.operand = {a, b, has_apart ? apart : a}, .rows = 1, .count = count};
     memcpy(tile->parameter, job->parameter, sizeof tile->parameter);
 }
 
@@ -298,13 +299,13 @@ static __attribute__((noinline)) void sum_elements(const job *job, const vector_
     vector_tile tile;
     vector_buffers buffers;
     order_nodes nodes[VECTOR_MOST_SUMS];
-    double sum[VECTOR_MOST_SUMS];
+    tile_sums sum;
     begin_tiles(job, &tile, &buffers);
     for (int k = 0; k < job->loss->sums; k++)
         order_begin_nodes(&nodes[k], share->level, share->node[k]);
     for (int64_t i = share->first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
         gather_elements(job, known, kept, &own, i, first + i, least(end - i, ORDER_TILE), false, &tile, &buffers);
-        loss->sums(&tile, sum);
+        loss->sums(&tile, &sum);
         for (int k = 0; k < job->loss->sums; k++)
             order_push_tile(&nodes[k], sum[k]);
     }
@@ -331,17 +332,22 @@ static double row_weight_of(const job *job, int64_t row) {
                                  : weight;
 }
 
+/* What a row's value is multiplied by in the result. */
+static double share_of_row(const job *job) {
+    return job->reduction == ONEPASS_MEAN ? 1 / job->divisor : 1;
+}
+
 /* What multiplies all slopes of the row is multiplied into their factors. A row that takes no part has none, which
  * nobody asks for. */
-void FINISH(const job *job, int64_t row, const double *sum, const vector_softmaxes *known, vector_slopes *slopes,
-            void *term) {
+static void finish_row(const job *job, int64_t row, double share, const double *sum, const vector_softmaxes *known,
+                       vector_slopes *slopes, real *term) {
     const int64_t index = job->first + row;
     const view *number = &job->operand[job->loss->vectors];
     vector_sums sums = {.length = (double)job->vectors.length, .softmaxes = *known};
     double value = 0;
     if (takes_part(job, row)) {
         const double weight = row_weight_of(job, row);
-        const double scale = job->reduction == ONEPASS_MEAN ? weight * (1 / job->divisor) : weight;
+        const double scale = weight * share;
         memcpy(sums.sum, sum, (size_t)job->loss->sums * sizeof *sum);
         if (job->loss->vectors < job->operand_count && !job->loss->has_label_lists)
             sums.number = load_number(address_of(number, index), number->dtype);
@@ -354,30 +360,38 @@ void FINISH(const job *job, int64_t row, const double *sum, const vector_softmax
     }
     if (job->reduction == ONEPASS_NONE)
         write_number(&job->value, index, value);
-    *(real *)term = canonical((real)value);
+    *term = canonical((real)value);
 }
 
-/* The gradients of `count` elements of a row from the i-th on, which are in `tile` if the row takes part. The upstream
- * gradient comes last, so that gradients may also be scaled later with the same bits. */
-static void write_tile_slopes(const job *job, int64_t row, bool part, int64_t i, int count, const own_element *own,
+void FINISH(const job *job, int64_t row, const double *sum, const vector_softmaxes *known, vector_slopes *slopes,
+            void *term) {
+    finish_row(job, row, share_of_row(job), sum, known, slopes, term);
+}
+
+/* The gradients of the tile's elements, the i-th of a row and those behind it, or of several rows; 0 if they do not
+ * take part. The upstream gradient comes last, so that gradients may also be scaled later with the same bits. */
+static void write_tile_slopes(const job *job, int64_t row, bool part, int64_t i, const own_element *own,
                               const vector_slopes *slopes, const vector_tile *tile, real *buffer) {
     const cpu_vector *loss = job->loss->cpu_vectors.ONEPASS_VARIANT;
-    const int64_t first = (job->first + row) * job->vectors.length;
-    const real upstream = part ? upstream_of(job, job->first + row) : 1;
+    const int64_t first = (job->first + row) * job->vectors.length + i;
+    const int row_count = (int)tile->count, count = (int)tile->rows * row_count;
     for (int k = 0; k < job->loss->vectors; k++) {
         if (!job->gradient[k].data)
             continue;
-        real *into = direct(&job->gradient[k], first + i, count), *gradient = into ? into : buffer;
+        real *into = direct(&job->gradient[k], first, count), *gradient = into ? into : buffer;
         if (part)
-            loss->gradient[k](tile, slopes->factor, gradient);
+            loss->gradient[k](tile, slopes, gradient);
         else
             memset(gradient, 0, (size_t)count * sizeof *gradient);
         if (own->at >= i && own->at < i + count)
             gradient[own->at - i] = canonical((real)slopes->factor[VECTOR_OWN_SLOPE]);
-        if (upstream != 1)
-            multiply_by_one(gradient, count, upstream);
+        for (int64_t r = 0; part && r < tile->rows; r++) {
+            const real upstream = upstream_of(job, job->first + row + r);
+            if (upstream != 1)
+                multiply_by_one(gradient + r * row_count, row_count, upstream);
+        }
         if (!into)
-            scatter(&job->gradient[k], first + i, count, gradient);
+            scatter(&job->gradient[k], first, count, gradient);
     }
 }
 
@@ -394,7 +408,9 @@ static __attribute__((noinline)) void write_vector_slopes(const job *job, const 
         const int count = (int)least(end - i, ORDER_TILE);
         if (part)
             gather_elements(job, known, kept, &own, i, first + i, count, must_copy, &tile, &buffers);
-        write_tile_slopes(job, share->row, part, i, count, &own, slopes, &tile, buffers.result);
+        else
+            tile.rows = 1, tile.count = count;
+        write_tile_slopes(job, share->row, part, i, &own, slopes, &tile, buffers.result);
     }
 }
 
@@ -441,22 +457,47 @@ static void run_row(const job *job, int64_t row, int64_t tiles, kept_softmaxes *
         write_row_slopes(job, &whole, &known, kept, &slopes);
 }
 
-/* A row that is one tile, and takes part, is gathered once for its sums and its slopes, and needs no tree. */
-static __attribute__((noinline)) void run_tile(const job *job, int64_t row, void *term) {
+/* Rows that together are no more than a tile, and take part, are gathered once for their sums and their slopes, and
+ * need no tree. */
+#define MOST_ROWS_A_TILE 32
+
+static __attribute__((noinline)) void run_tile(const job *job, int64_t row, int64_t rows, real *terms) {
     const vector_softmaxes none = {0};
     const own_element own = own_element_of(job, row);
-    const int64_t count = job->vectors.length;
-    double sum[VECTOR_MOST_SUMS] = {0};
-    vector_slopes slopes = {0};
+    const int64_t length = job->vectors.length;
+    tile_sums sum[MOST_ROWS_A_TILE];
+    vector_slopes slopes[MOST_ROWS_A_TILE];
+    const double share = share_of_row(job);
     vector_tile tile;
     vector_buffers buffers;
     begin_tiles(job, &tile, &buffers);
-    gather_elements(job, &none, NULL, &own, 0, (job->first + row) * count, count, gradient_count(job) > 1, &tile,
-                    &buffers);
+    gather_elements(job, &none, NULL, &own, 0, (job->first + row) * length, rows * length, gradient_count(job) > 1,
+                    &tile, &buffers);
+    tile.rows = rows;
+    tile.count = length;
     job->loss->cpu_vectors.ONEPASS_VARIANT->sums(&tile, sum);
-    FINISH(job, row, sum, &none, &slopes, term);
+    for (int64_t r = 0; r < rows; r++) {
+        slopes[r] = (vector_slopes){0};
+        finish_row(job, row + r, share, sum[r], &none, &slopes[r], terms + r);
+    }
     if (tile.has_slopes)
-        write_tile_slopes(job, row, true, 0, (int)count, &own, &slopes, &tile, buffers.result);
+        write_tile_slopes(job, row, true, 0, &own, slopes, &tile, buffers.result);
+}
+
+/* How many rows, of those left, make a tile: one, where the next row's vectors do not lie behind its own although each
+ * lies as wanted, or a label is to be looked up. */
+static int64_t rows_a_tile(const job *job, int64_t row, int64_t left) {
+    const int64_t length = job->vectors.length, most = least(left, least(ORDER_TILE / length, MOST_ROWS_A_TILE));
+    int64_t rows = 1;
+    for (int k = 0; k < job->loss->vectors; k++) {
+        const int64_t first = (job->first + row) * length;
+        if (job->loss->has_labels ||
+            (direct(&job->operand[k], first, (int)length) && !direct(&job->operand[k], first, (int)(most * length))))
+            return 1;
+    }
+    while (rows < most && takes_part(job, row + rows))
+        rows++;
+    return rows;
 }
 
 /* Only losses with softmaxes have what is kept on the stack. */
@@ -473,9 +514,11 @@ void ROWS(const job *job, int64_t first, int64_t count, void *terms) {
     const bool is_tile = tiles == 1 && !job->loss->has_label_lists && (has_value || has_gradient);
     if (job->loss->has_softmaxes)
         run_softmaxes(job, first, count, tiles, terms);
-    for (int64_t i = 0; i < count && !job->loss->has_softmaxes; i++) {
-        if (is_tile && takes_part(job, first + i))
-            run_tile(job, first + i, (real *)terms + i);
+    for (int64_t i = 0, rows = 1; i < count && !job->loss->has_softmaxes; i += rows) {
+        const bool gathered = is_tile && takes_part(job, first + i);
+        rows = gathered ? rows_a_tile(job, first + i, count - i) : 1;
+        if (gathered)
+            run_tile(job, first + i, rows, (real *)terms + i);
         else
             run_row(job, first + i, tiles, NULL, (real *)terms + i);
     }
