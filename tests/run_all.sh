@@ -17,7 +17,7 @@
 # list, test_rows and test_vectors one of 6, of which the golden file has all; sanitizers see one of 75, and of 15. The
 # address sanitizer leaves out tests that are about bits, or stacks, or have fences of their own, and take the same ways
 # through the library as others. The other architecture's compiler optimises with -O1, as does the own one where this
-# machine does not have the set; builds with sanitizers do not inline what the source asks for.
+# machine does not have the set; of those sets f64, and builds with sanitizers, do not inline what the source asks for.
 # TEST=full, which is `make test-full`, gives them all sets, every test in full and every kernel.
 #
 # JOBS is the number of processes; CC the C compiler of the steps that do not name their own; PYTHON the interpreter of
