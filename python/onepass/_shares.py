@@ -7,13 +7,14 @@ import torch
 
 from . import _native, _rows, _vectors, accumulator
 from ._autograd import SCALE, gradient_time
-from ._catalog import CATALOG, ROW_CATALOG, VECTOR_CATALOG, as_number, default_of, needed_operands, vector_count
+from ._catalog import CATALOG, ROW_CATALOG, VECTOR_CATALOG, as_number, default_of, is_number, needed_operands
+from ._catalog import vector_count
 from ._contract import MEAN, NAMES, NONE, Given, RowGiven, check_axis, contract_of
 from ._result import IN_SINGLE, result_flags, result_type
 from ._row_request import (NUMBERS, STATE, STATE_SIZE, Request, Tensors, casts, check_row_tensors, class_axis,
                            has_labels, keeps_state, rows_shape)
 from ._row_request import result_type as row_type
-from ._torch_checks import (TYPES, check_kinds, check_no_gradient, check_no_transform, check_weight, checked_shape,
+from ._torch_checks import (check_kinds, check_no_gradient, check_no_transform, check_own, check_weight, checked_shape,
                             checked_variance)
 from ._torch_state import is_in_single
 from ._vector_request import Tensors as VectorTensors
@@ -27,8 +28,8 @@ def share_of(name, operands, weight, mask, dim, reduction, parameters):
     """The share, with every check that can be made of it alone."""
     input, target, third = operands
     for called, one in (("input", input), ("target", target), ("weight", weight), ("mask", mask)):
-        if type(one) not in TYPES and (one is not None or called in ("input", "target")):
-            raise TypeError(f"{called} is {type(one).__name__}; expected a tensor of PyTorch's own type")
+        if one is not None or called in ("input", "target"):
+            check_own(called, one)
     check_no_transform(input, target, weight)
     loss, known = known_loss(name, third, parameters)
     if loss == "cross_entropy" and target.shape == input.shape and target.is_floating_point():
@@ -41,8 +42,8 @@ def share_of(name, operands, weight, mask, dim, reduction, parameters):
     if not len(needed_operands(known)) <= 2 + (third is not None) <= len(known["operands"]):
         count = 2 + (third is not None)
         raise TypeError(f"{loss} has the operands {', '.join(known['operands'])}; {count} were given")
-    if third is not None and type(third) not in TYPES and loss not in CATALOG:
-        raise TypeError(f"{known['operands'][2]} is {type(third).__name__}; expected a tensor of PyTorch's own type")
+    if third is not None and not (loss == "gaussian_nll" and is_number(third)):
+        check_own(known["operands"][2], third)
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction is {reduction!r}; expected 'mean' or 'sum'")
     for called, one in (("weight", weight), ("mask", mask)):

@@ -166,6 +166,14 @@ def check_memory(called, tensor):
         raise RuntimeError(f"{called} has no memory: its storage has {has} bytes, and it needs {needs}")
 
 
+def check_own(called, tensor):
+    """That it is a tensor of PyTorch's own type, with memory."""
+    if type(tensor) not in TYPES or tensor.is_nested:
+        kind = "a nested tensor" if isinstance(tensor, torch.Tensor) and tensor.is_nested else type(tensor).__name__
+        raise TypeError(f"{called} is {kind}; expected a tensor of PyTorch's own type")
+    check_memory(called, tensor)
+
+
 def check_variance(variance, mask=None):
     """That it is not negative where it takes part. On a GPU nobody looks: that would wait."""
     if is_compiling() or not variance.is_cpu or not is_plain_here() or variance.numel() == 0:

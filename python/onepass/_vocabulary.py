@@ -21,7 +21,7 @@ from ._contract import ALL_CODES, NONE, code_of
 from ._exchange import exchange, or_explain, or_tell, rank_and_size
 from ._row_request import FLOATS, LABELS, STATE_SIZE, class_axis, numbers_of, rows_shape
 from ._rows import checked_divisor, checked_type
-from ._torch_checks import TYPES, check_no_gradient, check_no_transform
+from ._torch_checks import check_no_gradient, check_no_transform, check_own
 from ._torch_state import is_in_single
 
 _COUNTS = 16  # what ranks tell each other, apart from what _distributed.py has
@@ -205,8 +205,7 @@ def check_tensors(input, target, weight):
     for name, tensor, types in (("input", input, FLOATS), ("target", target, LABELS), ("weight", weight, FLOATS)):
         if tensor is None and name == "weight":
             continue
-        if not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"{name} is {type(tensor).__name__}; expected a tensor")
+        check_own(name, tensor)
         if tensor.dtype not in types:
             raise TypeError(f"{name} is of {tensor.dtype}; expected one of {', '.join(map(str, types))}")
         if not is_dense(tensor) or tensor.device != input.device:
@@ -228,8 +227,7 @@ def checked_smoothing(number):
 
 
 def is_dense(tensor):
-    return type(tensor) in TYPES and tensor.layout is torch.strided and not tensor.is_neg() and \
-        tensor.device.type in ("cpu", "cuda")
+    return tensor.layout is torch.strided and not tensor.is_neg() and tensor.device.type in ("cpu", "cuda")
 
 
 def check_labels(target, ignore_index, all_classes):

@@ -253,6 +253,14 @@ def sparse_weights(rank, group):
     vocab_parallel(*operands_of(50), torch.ones(200).to_sparse() if rank == 2 else torch.ones(200), group=group)
 
 
+@fault("target has no memory: its storage has 0 bytes, and it needs 56")
+def labels_without_memory(rank, group):
+    logits, labels = operands_of(50)
+    labels = labels.clone()
+    labels.untyped_storage().resize_(0 if rank == 2 else 56)
+    vocab_parallel(logits, labels, group=group)
+
+
 @fault("expected a dense tensor")
 def labels_elsewhere(rank, group):
     logits, labels = operands_of(50)

@@ -3,6 +3,7 @@
 import os
 import random
 import traceback
+import warnings
 import zlib
 
 import torch
@@ -414,6 +415,27 @@ def fault_a_list_of_class_weights(rank, group, is_odd):
     weights = torch.ones(2)
     onepass.distributed.loss("cross_entropy", torch.rand(9, 2), torch.zeros(9).long(),
                              [1.0, 1.0] if is_odd else weights, group=group)
+
+
+@fault("TypeError: class_weight is float; expected a tensor")
+def fault_a_number_for_class_weights(rank, group, is_odd):
+    onepass.distributed.loss("cross_entropy", torch.rand(9, 2), torch.zeros(9).long(),
+                             1.0 if is_odd else torch.ones(2), group=group)
+
+
+@fault("target has no memory: its storage has 0 bytes, and it needs 72")
+def fault_labels_without_memory(rank, group, is_odd):
+    labels = torch.zeros(9).long()
+    labels.untyped_storage().resize_(0 if is_odd else 72)
+    onepass.distributed.loss("cross_entropy", torch.rand(9, 2, requires_grad=True), labels, group=group)
+
+
+@fault("TypeError: input is a nested tensor; expected a tensor of PyTorch's own type")
+def fault_a_nested_tensor(rank, group, is_odd):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of PyTorch's, that they are a prototype
+        nested = torch.nested.nested_tensor([torch.ones(4), torch.ones(5)])
+    onepass.distributed.loss("mse", nested if is_odd else torch.rand(9), torch.rand(9), group=group)
 
 
 @fault("TypeError: input is Subclass; expected a tensor of PyTorch's own type")
