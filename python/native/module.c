@@ -102,6 +102,7 @@ static PyMethodDef methods[] = {
     FAST(numpy_run),
     FAST(torch_rows),
     FAST(torch_rows_gradient),
+    {"torch_is_one", native_torch_is_one, METH_O, NULL},
     FAST(torch_shard),
     FAST(accumulator_begin),
     FAST(accumulator_add),

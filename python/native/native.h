@@ -126,6 +126,7 @@ PyObject *native_torch_scale(PyObject *module, PyObject *const *arguments, Py_ss
 
 PyObject *native_torch_rows(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *native_torch_rows_gradient(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *native_torch_is_one(PyObject *module, PyObject *object);
 
 /* --------------------------------------------------------------- shards.c -- */
 

@@ -297,7 +297,13 @@ PyObject *native_torch_rows_gradient(PyObject *module, PyObject *const *argument
     call.row_state = row_state == Py_None ? NULL : &state.tensor;
     if (!find_gradients(&all, arguments[6 + GIVEN], gradient, made, &call))
         return native_drop(made, OPERANDS);
-    const bool asks = call.flags & ONEPASS_SKIP_IF_UPSTREAM_IS_ONE && call.expected_upstream == 0;
-    const bool is_done = asks && native_is_one_here(&upstream);
-    return is_done ? native_tuple_of(made, OPERANDS) : native_answer(&call, has_few(&all), made, OPERANDS);
+    return native_answer(&call, has_few(&all), made, OPERANDS);
+}
+
+/* torch_is_one(upstream): whether an upstream gradient is 1, as far as that can be seen without waiting. */
+PyObject *native_torch_is_one(PyObject *module, PyObject *object) {
+    (void)module;
+    borrowed upstream;
+    const outcome result = torch_borrow(object, "the upstream gradient", &upstream);
+    return result == FAILED ? NULL : PyBool_FromLong(result == DONE && native_is_one_here(&upstream));
 }

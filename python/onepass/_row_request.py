@@ -74,16 +74,19 @@ def rows_shape(input, axis):
     return input.shape[:axis] + input.shape[axis + 1:]
 
 
-def keeps_state(request, input):
+def classes_of(input, axis):
+    return input.shape[class_axis(input, axis)]
+
+
+def keeps_state(request, classes):
     """Whether backward needs the rows' state to read each logit once."""
-    return request.name != "nll" and input.shape[class_axis(input, request.axis)] > LONG_ROWS
+    return classes > LONG_ROWS and request.name != "nll"
 
 
-def is_quicker_apart(request, input):
+def is_quicker_apart(request, input, classes):
     """Whether a GPU is done sooner if backward computes the gradient from the rows' state: it reads longer rows twice in
     any case. Capped ones have no kernel for that."""
-    classes = input.shape[class_axis(input, request.axis)]
-    if not input.is_cuda or classes <= LONGEST_AT_ONCE:
+    if classes <= LONGEST_AT_ONCE or not input.is_cuda:
         return False
     parameters = named(request)
     kept = input.element_size() <= 4 and classes <= LONGEST_OF_LABELS and classes % 4 == 0 and has_labels(request) and \

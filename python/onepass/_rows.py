@@ -8,9 +8,9 @@ from . import _catalog, _contract, _native, _rows_entropy, _rows_fallback, _rows
 from ._catalog import ROW_CATALOG, plain_number
 from ._contract import ALL_CODES, MEAN, NONE, NOTHING_OVER_ROWS, code_of, row_code
 from ._row_request import (DIVIDED_BY, FLOATS, FOR_INPUT, FOR_TARGET, LABELS, LSE, MOST_IGNORED, NUMBERS, PREDICTED,
-                           STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, casts, check_row_tensors, class_axis,
+                           STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, casts, check_row_tensors, class_axis, classes_of,
                            is_known, is_quicker_apart, keeps_state, named, parameters_of, rows_shape)
-from ._rows_autograd import attach_gradients, told
+from ._rows_autograd import attach_gradients, saved, told
 from ._torch_checks import TYPES, are_numbers, check_no_gradient, is_differentiated
 from ._torch_state import is_any_autocast, is_compiling, is_in_single, is_plain_here
 
@@ -25,9 +25,10 @@ _IN_SINGLE = -1
 
 
 def cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing, given):
-    if given is None and weight is None and size_average is None and reduce is None and not is_compiling() and \
+    if given is None and size_average is None and reduce is None and not is_compiling() and \
             type(label_smoothing) in (float, int) and 0 <= label_smoothing <= 1:
-        value = compute_plain("cross_entropy", (label_smoothing, 0.0, 0.0, 1.0), input, target, ignore_index, reduction)
+        parameters = ignore_index, label_smoothing, 0.0, 0.0, 1.0
+        value = compute_plain("cross_entropy", parameters, input, target, weight, reduction)
         if value is not None:
             return value
     whole = weight, size_average, ignore_index, reduce, reduction, label_smoothing
@@ -35,27 +36,28 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
 
 
 def nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction, given):
-    if given is None and weight is None and size_average is None and reduce is None and not is_compiling():
-        value = compute_plain("nll", (), input, target, ignore_index, reduction)
+    if given is None and size_average is None and reduce is None and not is_compiling():
+        value = compute_plain("nll", (ignore_index,), input, target, weight, reduction)
         if value is not None:
             return value
     whole = weight, size_average, ignore_index, reduce, reduction
     return loss("nll_loss", input, target, whole, given or NOTHING_OVER_ROWS)
 
 
-def compute_plain(name, parameters, input, target, ignore_index, reduction):
+def compute_plain(name, parameters, input, target, weight, reduction):
     """What most calls are, with as few questions as it can be told by; None if that is not for us, or not in order."""
-    code = code_of(reduction)
+    code, ignore_index = code_of(reduction), parameters[0]
     if code is None or type(ignore_index) is not int or not -MOST_IGNORED <= ignore_index <= MOST_IGNORED or \
             not (type(input) in TYPES and type(target) in TYPES and target.dtype in LABELS and is_plain_here()):
         return None
-    parameters = ignore_index, *parameters
+    if weight is not None and (type(weight) not in TYPES or weight.requires_grad or weight.dtype != input.dtype):
+        return None
     if input.requires_grad and _is_grad_enabled() and input.dim():
         request = Request(name, code, parameters, 0, None, None)
-        computed = compute_with_gradient(request, Tensors(input, target), 0, FOR_INPUT, False)
+        computed = compute_with_gradient(request, Tensors(input, target, weight), 0, FOR_INPUT, False)
         return None if computed is None else computed[0]
     dtype = _IN_SINGLE if is_any_autocast() and is_in_single(input.device.type) else 0
-    return _torch_rows(name, code, parameters, 0, input, target, None, None, None, None, dtype, 0)
+    return _torch_rows(name, code, parameters, 0, input, target, weight, None, None, None, dtype, 0)
 
 
 def loss(function, input, target, whole, given):
@@ -335,21 +337,23 @@ def ask(request, tensors, outputs, expected=1.0):
 def compute_with_gradient(request, tensors, outputs, needed, inplace):
     """The gradient is computed with the value if that is quicker and the upstream gradient is likely to be what it was
     before; else backward computes it.
-    Without a reduction each row has its own, and that of nll_loss costs nothing but its zeros."""
+    Without a reduction each row has its own, and that of nll_loss costs a GPU nothing but its zeros."""
     input, kind, expected = tensors.input, None, None
-    if request.name != "nll" and request.code != NONE and not inplace and not is_quicker_apart(request, input):
-        kind = _upstream_habit.kind_of(request, input, input.shape[class_axis(input, request.axis)])
+    classes = classes_of(input, request.axis)
+    if request.code != NONE and not inplace and (request.name != "nll" or input.is_cpu) and \
+            not is_quicker_apart(request, input, classes):
+        kind = _upstream_habit.kind_of(request, input, classes)
         expected = _upstream_habit.expected(kind)
         if expected is not None:
             outputs |= needed
-    if keeps_state(request, input):
+    if keeps_state(request, classes):
         outputs |= STATE
     computed = run(request, tensors, outputs, expected)
     if computed is None:
         return None
     value, for_input, for_target, _, state, *extras = computed
-    question = request._replace(dtype=value.dtype), kind, inplace, expected
-    return attach_gradients(question, (value, state, for_input, for_target, None), *tensors), *extras
+    question = request, kind, inplace, expected
+    return attach_gradients(question, (value, state, for_input, for_target, None), *saved(tensors)), *extras
 
 
 def returned(request, tensors, given, lse, predicted, divided_by):

@@ -7,11 +7,13 @@ from . import _native, _rows_fallback, _upstream_habit, _vectors_fallback
 from ._catalog import VECTOR_CATALOG
 from ._torch_state import is_plain_here
 
-_is_grad_enabled, _torch_rows_gradient = torch.is_grad_enabled, _native.torch_rows_gradient
+_is_grad_enabled = torch.is_grad_enabled
+_torch_rows_gradient, _torch_is_one = _native.torch_rows_gradient, _native.torch_is_one
 
 
 class RowLoss(torch.autograd.Function):
-    """The value, computed before; its gradients, computed with it or to be computed.
+    """The value, computed before; its gradients, computed with it or to be computed. The tensors are as saved() has
+    them.
 
     The gradients are not saved tensors of the graph: whoever runs backward first gets the only reference, so that
     PyTorch need not copy them.
@@ -28,26 +30,36 @@ class RowLoss(torch.autograd.Function):
     def backward(ctx, upstream):
         *tensors, state = ctx.saved_tensors  # once: checkpointing computes them; and it says so if one was changed
         request, kind, inplace, expected = ctx.question
-        needed = ctx.needs_input_grad[2:5]
+        count = len(tensors)
+        if count < 6:
+            tensors += None, None, None, None
         if _is_grad_enabled():
-            found = by_fallback(request, tensors, upstream, needed, create_graph=True)
-            return None, None, *found, None, None, None
+            found = by_fallback(request, tensors, upstream, ctx.needs_input_grad, create_graph=True)
+            return None, None, *found[:count], *(None,) * (count - 3)
         kept = ctx.__dict__.pop("kept", None)  # in one step, should two threads run backward at once
         if not kept or (kept[0] is None and kept[1] is None and kept[2] is None):
-            kept = [need or None for need in needed]
+            kept = [need or None for need in (*ctx.needs_input_grad, False)[2:5]]
+        elif expected == 1 and is_plain_here() and _torch_is_one(upstream):  # as it mostly is
+            return None, None, *kept[:count], *(None,) * (count - 3)
         if inplace:
             kept[0] = tensors[0]
         found = compute(request, kind, tensors, upstream, state, tuple(kept), expected)
         if found is None:
-            found = by_fallback(request, tensors, upstream, needed, create_graph=False)
+            found = by_fallback(request, tensors, upstream, ctx.needs_input_grad, create_graph=False)
         elif inplace:
             torch.autograd.graph.increment_version(tensors[0])
             found = found[0].detach(), *found[1:]
-        return None, None, *found, None, None, None
+        return None, None, *found[:count], *(None,) * (count - 3)
 
 
 class VectorLoss(RowLoss):
     """The same, by its own name in the graph."""
+
+
+def saved(tensors):
+    """What the way back needs of them: input and target if nothing else is there, since each has its price."""
+    _, _, third, weight, mask, divisor = tensors
+    return tensors[:2] if third is None and weight is None and mask is None and divisor is None else tensors
 
 
 def told(expected):
@@ -69,8 +81,10 @@ def compute(request, kind, tensors, upstream, state, gradients, expected):
 
 
 def by_fallback(request, tensors, upstream, needed, create_graph):
+    """`needed` is the context's, whose first two are no tensors. The upstream gradient is of the value's type."""
     fallback = _vectors_fallback if request.name in VECTOR_CATALOG else _rows_fallback
-    return fallback.gradients(request, tensors, upstream, needed, create_graph)
+    return fallback.gradients(request._replace(dtype=upstream.dtype), tensors, upstream, (*needed, False)[2:5],
+                              create_graph)
 
 
 # Without what torch.autograd.Function.apply asks first, and the caller has asked; see _autograd.py.

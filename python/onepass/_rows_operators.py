@@ -9,7 +9,7 @@ import torch
 from . import _native, _operators, _rows_fallback
 from ._contract import NONE
 from ._row_request import (DIVIDED_BY, FLOATS, LABELS, LSE, MASKS, NUMBERS, PREDICTED, STATE, STATE_SIZE, Request,
-                           Tensors, has_labels, keeps_state, result_type, rows_shape)
+                           Tensors, classes_of, has_labels, keeps_state, result_type, rows_shape)
 from ._torch_checks import are_numbers
 from ._torch_state import is_in_single
 
@@ -28,7 +28,7 @@ def loss(request, tensors, outputs):
     in_single = _HAS_AUTOGRAD and is_in_single(input.device.type)
     if not (_HAS_AUTOGRAD and not torch._C._are_functorch_transforms_active() and are_ours(request, tensors)):
         return _rows_fallback.loss(request, tensors), *_rows_fallback.extras(request, tensors, outputs)
-    if keeps_state(request, input):
+    if keeps_state(request, classes_of(input, request.axis)):
         outputs |= STATE
     dtype = result_type(request, tensors, in_single)
     number = 0.0 if request.divisor is None else float(request.divisor)

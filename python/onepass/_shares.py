@@ -12,7 +12,7 @@ from ._catalog import vector_count
 from ._contract import MEAN, NAMES, NONE, Given, RowGiven, check_axis, contract_of
 from ._result import IN_SINGLE, result_flags, result_type
 from ._row_request import (NUMBERS, STATE, STATE_SIZE, Request, Tensors, casts, check_row_tensors, class_axis,
-                           has_labels, keeps_state, rows_shape)
+                           classes_of, has_labels, keeps_state, rows_shape)
 from ._row_request import result_type as row_type
 from ._torch_checks import (check_kinds, check_no_gradient, check_no_transform, check_own, check_weight, checked_shape,
                             checked_variance)
@@ -302,7 +302,7 @@ class Rows(OverRows):
         return upstream_is_one and self.operands[0].dtype is not torch.float16
 
     def keeps_state(self):
-        return keeps_state(self.request(), self.operands[0])
+        return keeps_state(self.request(), classes_of(self.operands[0], self.axis))
 
 
 class Vectors(OverRows):

@@ -35,19 +35,14 @@ def kind_of(request, input, classes):
     return request.name, request.code, input.dtype, classes, input.device
 
 
-def expects_one(kind):
-    """Whether the upstream gradient is likely to be 1. Of f16 it hardly ever is, since GradScaler scales."""
-    seen = _seen.get(kind)
-    return kind[2] is not torch.float16 if seen is None else seen.last.item() == 1
-
-
 def expected(kind):
-    """What the upstream gradient is likely to be: 1, or what it was twice. None: it is as well to wait for it."""
-    if expects_one(kind):
-        return 1.0
+    """What the upstream gradient is likely to be: 1, or what it was twice. None: it is as well to wait for it. Of f16
+    nobody has seen it is hardly ever 1, since GradScaler scales."""
     seen = _seen.get(kind)
-    last = math.nan if seen is None else seen.last.item()
-    return last if last != 0 and math.isfinite(last) and last == seen.before else None
+    if seen is None:
+        return None if kind[2] is torch.float16 else 1.0
+    last = seen.last.item()
+    return last if last == 1 or (last != 0 and math.isfinite(last) and last == seen.before) else None
 
 
 def remember(kind, upstream, elements):

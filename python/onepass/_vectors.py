@@ -16,7 +16,7 @@ from ._contract import ALL_CODES, NONE, check_axis, code_of, common_shape
 from ._row_request import (FLOATS, FOR_INPUT, FOR_TARGET, FOR_THIRD, LABELS, Request, are_plain, check_row_tensors,
                            is_known)
 from ._rows import ask
-from ._rows_autograd import attach_vector_gradients
+from ._rows_autograd import attach_vector_gradients, saved
 from ._torch_checks import TYPES, are_numbers, row_parameter
 from ._torch_state import is_compiling, is_plain_here
 from ._vector_request import SIGNS, Tensors, class_weight_of, plain_parameters, rows_shape
@@ -299,11 +299,10 @@ def compute_with_gradients(request, tensors, needed):
     first, kind, outputs = tensors.first, None, 0
     if request.code != NONE:
         kind = _upstream_habit.kind_of(request, first, first.shape[-1] if first.dim() else 1)
-        if _upstream_habit.expects_one(kind):
+        if _upstream_habit.expected(kind) == 1:
             outputs = needed
     computed = ask(request, tensors, outputs)
     if computed is None:
         return None
     value, *gradients = computed[:4] if outputs else (computed, None, None, None)
-    question = request._replace(dtype=value.dtype), kind, False, 1.0
-    return attach_vector_gradients(question, (value, None, *gradients), *tensors)
+    return attach_vector_gradients((request, kind, False, 1.0), (value, None, *gradients), *saved(tensors))

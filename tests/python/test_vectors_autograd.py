@@ -54,8 +54,8 @@ def test_every_route_has_the_same_bits(monkeypatch, name, dtype, device):
     for upstream in (1.0, 0.3, 65536.0):
         for given in ({}, {"weight": dyadic((6,), dtype, device)}, {"reduction": "sum"}):
             found = []
-            for expects in (True, False):
-                monkeypatch.setattr(_upstream_habit, "expects_one", lambda kind: expects)
+            for expected in (1.0, None):
+                monkeypatch.setattr(_upstream_habit, "expected", lambda kind: expected)
                 found.append(gradients(name, operands, upstream, **given))
             assert_all_same(*found, f"{upstream} {given}")
         assert_all_same(gradients(name, operands, upstream, reduction="none"),
