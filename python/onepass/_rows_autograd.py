@@ -75,8 +75,8 @@ def compute(request, kind, tensors, upstream, state, gradients, expected):
     *operands, divisor = tensors
     found = _torch_rows_gradient(*request[:4], *operands, request.divisor if divisor is None else divisor, upstream,
                                  state, gradients, *told(expected))
-    if found is not None and kind is not None:
-        _upstream_habit.remember(kind, upstream, tensors[0].numel())
+    if found is not None:
+        _upstream_habit.remember(kind, upstream)
     return found
 
 

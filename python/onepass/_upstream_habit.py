@@ -31,13 +31,15 @@ class Seen:
 
 
 def kind_of(request, input, classes):
-    """What calls have in common that are made in the same place of a program."""
-    return request.name, request.code, input.dtype, classes, input.device
+    """What calls have in common that are made in the same place of a program. None: too small to be remembered."""
+    return None if input.numel() < _LEAST else (request.name, request.code, input.dtype, classes, input.device)
 
 
 def expected(kind):
     """What the upstream gradient is likely to be: 1, or what it was twice. None: it is as well to wait for it. Of f16
-    nobody has seen it is hardly ever 1, since GradScaler scales."""
+    it is hardly ever 1, since GradScaler scales."""
+    if kind is None:
+        return 1.0
     seen = _seen.get(kind)
     if seen is None:
         return None if kind[2] is torch.float16 else 1.0
@@ -45,10 +47,10 @@ def expected(kind):
     return last if last == 1 or (last != 0 and math.isfinite(last) and last == seen.before) else None
 
 
-def remember(kind, upstream, elements):
+def remember(kind, upstream):
     """Leaves the upstream gradient for the next forward. Nobody waits, and a graph that is being captured, which would
     do so again at every replay, is left alone."""
-    if elements < _LEAST or (upstream.is_cuda and torch.cuda.is_current_stream_capturing()):
+    if kind is None or (upstream.is_cuda and torch.cuda.is_current_stream_capturing()):
         return
     if kind not in _seen:
         if len(_seen) >= _MOST:

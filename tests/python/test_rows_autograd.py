@@ -131,9 +131,12 @@ def test_a_scaled_loss_is_remembered(monkeypatch, dtype, device):
 
 
 def test_an_old_habit_is_looked_at_now_and_then(monkeypatch):
-    """So that most backward passes do without, and another habit is found out soon all the same."""
+    """So that most backward passes do without, and another habit is found out soon all the same. A 1 that is seen at
+    once is what is expected anyway."""
     input, target, looks = logits_of((64, 1200)), labels_of((64, 1200)), []
-    for upstream in [1.0] * 20 + [0.3] * 4:
+    gradient(input, target, 1.0)
+    assert not _upstream_habit._seen
+    for upstream in [0.5] * 20 + [0.3] * 4:
         gradient(input, target, upstream)
         seen, = _upstream_habit._seen.values()
         looks.append(seen.last._version)
