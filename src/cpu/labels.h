@@ -82,8 +82,10 @@ static label_scan scan_all_labels(const job *job, int64_t most_threads) {
     const int64_t count = job->count * labels_a_row(job);
     const int64_t threads = least(most_threads, count / LABELS_WORTH_A_THREAD + 1);
     int64_t good = 0, ignored = 0;
+    if (threads == 1) /* even a team of one costs a microsecond */
+        return scan_some_labels(job, 0, count);
 #if defined(_OPENMP)
-#pragma omp parallel for num_threads((int)threads) if (threads > 1) reduction(+ : good, ignored)
+#pragma omp parallel for num_threads((int)threads) reduction(+ : good, ignored)
 #endif
     for (int64_t thread = 0; thread < threads; thread++) {
         const label_scan scan = scan_some_labels(job, count / threads * thread,

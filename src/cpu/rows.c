@@ -77,8 +77,7 @@ void ROWS(const job *job, int64_t first, int64_t count, void *terms) {
     }
     const rows rows = rows_of(job);
     if (job->family == FAMILY_ROW_WEIGHTS)
-        for (int64_t i = 0; i < count; i++)
-            term[i] = weight_in_mean(&rows, job->first + first + i);
+        weigh_rows(&rows, job->first + first, count, term);
     else if (job->rows.shard.step == SHARD_SUMS)
         leave_rows(&rows, job->first + first, count, term);
     else if (goes_picked(&rows))

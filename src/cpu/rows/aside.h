@@ -30,8 +30,12 @@ ALWAYS_INLINE void sum_lines_aside(aside_term *term, const group *group, const r
     real part[ORDER_LINES][ROWS_ASIDE];
     for (int64_t lane = 0; lane < ORDER_LANES && lane < group->classes; lane++) {
         real *sum = lanes[lane];
-        if (group->classes <= ORDER_LANES) {
+        if (group->classes <= lane + ORDER_LANES && group->classes <= 2 * ORDER_LANES) {
             EACH_ROW_ASIDE(sum[r] = term(group, u, lane, r) + 0)
+            continue;
+        }
+        if (group->classes <= 2 * ORDER_LANES) { /* lines of zeros change nothing but -0 */
+            EACH_ROW_ASIDE(sum[r] = (term(group, u, lane, r) + term(group, u, ORDER_LANES + lane, r)) + 0)
             continue;
         }
         for (int64_t line = 0; line < ORDER_LINES; line++) {

@@ -11,10 +11,10 @@
 
 /* A buffer of 32 KiB lies in a first-level cache, and 256 rows are a kilobyte of a float image's row at a time: with a
  * quarter of that a step took a twentieth longer on a Neoverse N1. Xeons with AVX-512 have second-level caches of a
- * megabyte and more: an image's value and gradient took a seventh longer with 32 KiB and 256 rows there. */
+ * megabyte and more, and take as much as a stack has room for. */
 #if defined(__AVX512F__) && !defined(ONEPASS_REAL_F64)
-#define BLOCK_BYTES 98304
-#define MOST_ROWS   1024
+#define BLOCK_BYTES 40960
+#define MOST_ROWS   512
 #else
 #define BLOCK_BYTES 32768
 #define MOST_ROWS   256
@@ -26,17 +26,18 @@
 #define MOST_CLASSES (32768 / (int64_t)sizeof(real) / ROWS_ASIDE)
 
 /* Rows of so many classes without gaps are transposed into the buffer; longer ones are faster by themselves. */
-#define MOST_TRANSPOSED 96
+#define MOST_TRANSPOSED 256
 
 typedef struct block_buffers {
-    _Alignas(64) real z[BLOCK_NUMBERS];       /* [group][class][row]: logits, exponentials, slopes */
-    real dense[ROWS_ASIDE * MOST_TRANSPOSED]; /* a group's rows without gaps, as reals */
-    real u[MOST_CLASSES + ORDER_LANES];       /* class weights; room for the zeros of a line */
-    double weights;                           /* their sum */
-    bool needs_lse;                           /* of every row */
-    aside_function *apply;                    /* the loss, or null: row by row */
+    _Alignas(64) real z[BLOCK_NUMBERS];          /* [group][class][row]: logits, exponentials, slopes */
+    real dense[ROWS_A_SQUARE * MOST_TRANSPOSED]; /* rows without gaps, as reals */
+    real u[MOST_CLASSES + ORDER_LANES];          /* class weights; room for the zeros of a line */
+    double weights;                              /* their sum */
+    bool needs_lse;                              /* of every row */
+    aside_function *apply;                       /* the loss, or null: row by row */
     group group;
 } block_buffers;
+_Static_assert(sizeof(block_buffers) <= 57344, "a call's other frames take up to 44 KiB of ONEPASS_STACK_SIZE");
 
 /* ------------------------------------------------------------------ memory -- */
 
@@ -121,10 +122,14 @@ static void bring(const block_memory *memory, real *z, real *dense) {
     const view view = view_of_dense(memory);
     for (int64_t row = 0; row < memory->rows; row += ROWS_ASIDE) {
         const int64_t count = least(memory->rows - row, ROWS_ASIDE), first = row * memory->classes;
-        const real *rows = memory->dtype == REAL_DTYPE
-                               ? (const real *)(const void *)memory->first + first
-                               : gather_copy(&view, first, (int)(count * memory->classes), dense);
-        turn_rows_aside(rows, memory->classes, count, group_of(z, memory, row));
+        real *group = group_of(z, memory, row);
+        if (memory->dtype == REAL_DTYPE)
+            turn_rows_aside((const real *)(const void *)memory->first + first, memory->classes, count, group);
+        for (int64_t r = 0; memory->dtype != REAL_DTYPE && r < count; r += ROWS_A_SQUARE) {
+            const int64_t some = least(count - r, ROWS_A_SQUARE);
+            gather_copy(&view, first + r * memory->classes, (int)(some * memory->classes), dense);
+            turn_rows_aside(dense, memory->classes, some, group + r);
+        }
     }
 }
 
@@ -173,11 +178,14 @@ static void take(const block_memory *memory, real *z, real *dense) {
     const view view = view_of_dense(memory);
     for (int64_t row = 0; row < memory->rows; row += ROWS_ASIDE) {
         const int64_t count = least(memory->rows - row, ROWS_ASIDE), first = row * memory->classes;
-        const bool is_real = memory->dtype == REAL_DTYPE;
-        turn_rows_back(group_of(z, memory, row), memory->classes, count,
-                       is_real ? (real *)(void *)memory->first + first : dense);
-        if (!is_real)
-            scatter(&view, first, (int)(count * memory->classes), dense);
+        const real *group = group_of(z, memory, row);
+        if (memory->dtype == REAL_DTYPE)
+            turn_rows_back(group, memory->classes, count, (real *)(void *)memory->first + first);
+        for (int64_t r = 0; memory->dtype != REAL_DTYPE && r < count; r += ROWS_A_SQUARE) {
+            const int64_t some = least(count - r, ROWS_A_SQUARE);
+            turn_rows_back(group + r, memory->classes, some, dense);
+            scatter(&view, first + r * memory->classes, (int)(some * memory->classes), dense);
+        }
     }
 }
 
@@ -241,20 +249,58 @@ static void begin_groups(group *group) {
     EACH_ROW_ASIDE(group->class_weight[r] = 1; group->weight[r] = 1; group->upstream[r] = 1)
 }
 
+ALWAYS_INLINE void pick_class_weights(load_function *load, const job *job, group *group) {
+    const char *data = job->operand[2].data;
+    const int64_t stride = job->rows.class_stride[2], first = job->rows.shard.first_class;
+    for (int r = 0; r < group->count; r++)
+        group->class_weight[r] = group->takes_part[r] ? (double)load(data, (group->label[r] - first) * stride) : 1;
+}
+
+static void read_class_weights(const job *job, group *group) {
+    switch (job->operand[2].dtype) {
+    case ONEPASS_F16:
+        pick_class_weights(load_f16, job, group);
+        break;
+    case ONEPASS_BF16:
+        pick_class_weights(load_bf16, job, group);
+        break;
+    case ONEPASS_F32:
+        pick_class_weights(load_f32, job, group);
+        break;
+    default:
+        pick_class_weights(load_f64, job, group);
+    }
+}
+
 /* Weights and upstream gradients, where there are any. */
 ALWAYS_INLINE void read_factors(const rows *rows, group *group) {
     const job *job = rows->job;
-    if (!job->operand[2].data && !job->weight.data && !job->upstream.data && job->expected_upstream == 1)
+    if (job->operand[2].data)
+        read_class_weights(job, group);
+    for (int r = 0; job->weight.data && r < group->count; r++)
+        group->weight[r] = group->takes_part[r] ? element_of(&job->weight, group->first + r, 1) : 1;
+    if (!job->upstream.data && job->expected_upstream == 1)
         return;
-    EACH_ROW_ASIDE(group->class_weight[r] = 1; group->weight[r] = 1; group->upstream[r] = 1)
     group->has_upstream = false;
     for (int r = 0; r < group->count; r++) {
-        if (!group->takes_part[r])
-            continue;
-        group->class_weight[r] = class_weight_of(job, group->label[r]);
-        group->weight[r] = element_of(&job->weight, group->first + r, 1);
-        group->upstream[r] = upstream_of(job, group->first + r);
+        group->upstream[r] = group->takes_part[r] ? upstream_of(job, group->first + r) : 1;
         group->has_upstream |= group->upstream[r] != 1;
+    }
+}
+
+/* What rows count for in a mean, group by group. */
+static void weigh_rows(const rows *rows, int64_t first, int64_t count, real *term) {
+    group group;
+    begin_groups(&group);
+    for (int64_t done = 0; done < count; done += ROWS_ASIDE) {
+        group.first = first + done;
+        group.count = (int)least(count - done, ROWS_ASIDE);
+        read_rows(rows, &group);
+        read_factors(rows, &group);
+        for (int r = 0; r < group.count; r++) {
+            const double weight = rows->job->over_elements ? 1 : group.class_weight[r] * group.weight[r];
+            term[done + r] = group.takes_part[r] ? canonical((real)weight) : 0;
+        }
     }
 }
 

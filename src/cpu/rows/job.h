@@ -75,16 +75,6 @@ static double class_weight_of(const job *job, int64_t label) {
                : 1;
 }
 
-/* What a row counts for in a mean. */
-static real weight_in_mean(const rows *rows, int64_t row) {
-    const job *job = rows->job;
-    if (!takes_part(rows, row))
-        return 0;
-    if (job->over_elements)
-        return 1;
-    return canonical((real)(class_weight_of(job, label_of(job, row)) * element_of(&job->weight, row, 1)));
-}
-
 /* ---------------------------------------------------------------- outputs -- */
 
 /* The numbers that come with a row's value, of the row's state; those of a row that takes no part are 0. */

@@ -37,29 +37,32 @@ ALWAYS_INLINE int64_t next_square(int64_t class, int64_t classes) {
     return class + 4 < classes && class + 8 > classes ? classes - 4 : class + 4;
 }
 
-/* A group of rows that lie one behind the other, `count` of them. */
+#define ROWS_A_SQUARE 4
+
+/* Those of `count` rows that squares have. */
+ALWAYS_INLINE int64_t rows_of_squares(int64_t classes, int64_t count) {
+    return classes < 4 ? 0 : count / ROWS_A_SQUARE * ROWS_A_SQUARE;
+}
+
+/* Some rows of a group, one behind the other, `count` of them. */
 static void turn_rows_aside(const real *rows, int64_t classes, int64_t count, real *z) {
-    if (classes < 4 || count < ROWS_ASIDE) {
-        for (int64_t r = 0; r < count; r++)
-            for (int64_t class = 0; class < classes; class ++)
-                z[class * ROWS_ASIDE + r] = rows[r * classes + class];
-        return;
-    }
-    for (int64_t class = 0; class < classes; class = next_square(class, classes))
-        for (int64_t r = 0; r < ROWS_ASIDE; r += 4)
+    const int64_t turned = rows_of_squares(classes, count);
+    for (int64_t class = 0; class < classes && turned > 0; class = next_square(class, classes))
+        for (int64_t r = 0; r < turned; r += ROWS_A_SQUARE)
             turn_square(rows + r * classes + class, classes, z + class * ROWS_ASIDE + r, ROWS_ASIDE);
+    for (int64_t r = turned; r < count; r++)
+        for (int64_t class = 0; class < classes; class ++)
+            z[class * ROWS_ASIDE + r] = rows[r * classes + class];
 }
 
 static void turn_rows_back(const real *z, int64_t classes, int64_t count, real *rows) {
-    if (classes < 4 || count < ROWS_ASIDE) {
-        for (int64_t r = 0; r < count; r++)
-            for (int64_t class = 0; class < classes; class ++)
-                rows[r * classes + class] = z[class * ROWS_ASIDE + r];
-        return;
-    }
-    for (int64_t r = 0; r < ROWS_ASIDE; r += 4)
+    const int64_t turned = rows_of_squares(classes, count);
+    for (int64_t r = 0; r < turned; r += ROWS_A_SQUARE)
         for (int64_t class = 0; class < classes; class = next_square(class, classes))
             turn_square(z + class * ROWS_ASIDE + r, ROWS_ASIDE, rows + r * classes + class, classes);
+    for (int64_t r = turned; r < count; r++)
+        for (int64_t class = 0; class < classes; class ++)
+            rows[r * classes + class] = z[class * ROWS_ASIDE + r];
 }
 
 #endif
