@@ -92,7 +92,7 @@ Plan = namedtuple("Plan", "torn leaves levels")
 
 @functools.lru_cache(maxsize=8)
 def plan_of(spans, total, device):
-    """For spans that make up the whole."""
+    """For spans that make up the whole. It is made on the host, whatever the default device is."""
     size = message_size(spans)
     nothing = len(spans) * size
     torn, leaves = {}, {}
@@ -100,17 +100,20 @@ def plan_of(spans, total, device):
         at = rank * size
         for begin, end in ((span.first, head_end(span)), (tail_begin(span), span.last)):
             if begin < end:
-                places = torn.setdefault(begin // TILE, torch.full((TILE,), nothing))
-                places[begin % TILE:begin % TILE + end - begin] = torch.arange(at, at + end - begin)
+                places = torn.setdefault(begin // TILE, torch.full((TILE,), nothing, device="cpu"))
+                places[begin % TILE:begin % TILE + end - begin] = torch.arange(at, at + end - begin, device="cpu")
                 at += end - begin
         for node in emitted(*tiles_of(span)):
             leaves[node] = at
             at += 1
-    places = torch.stack([torn[tile] for tile in sorted(torn)]) if torn else torch.empty(0, TILE, dtype=torch.int64)
+    places = torch.stack([torn[tile] for tile in sorted(torn)]) if torn else \
+        torch.empty(0, TILE, dtype=torch.int64, device="cpu")
     tops = {node: place for place, node in enumerate(leaves)}
     tops.update({(0, tile): len(leaves) + place for place, tile in enumerate(sorted(torn))})
-    return Plan(places.to(device), torch.tensor(list(leaves.values()), dtype=torch.int64).to(device),
-                [tuple(torch.tensor(side).to(device) for side in pairs) for pairs in levels_of(tops, total)])
+    leaf_places = torch.tensor(list(leaves.values()), dtype=torch.int64, device="cpu")
+    return Plan(places.to(device), leaf_places.to(device),
+                [tuple(torch.tensor(side, device="cpu").to(device) for side in pairs)
+                 for pairs in levels_of(tops, total)])
 
 
 def levels_of(tops, total):

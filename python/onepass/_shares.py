@@ -229,7 +229,7 @@ class OverRows(Share):
         return value.reshape(-1), state
 
     def empty_state(self):
-        return torch.empty(self.count, STATE_SIZE, dtype=torch.float64) if self.keeps_state() else None
+        return torch.empty(self.count, STATE_SIZE, dtype=torch.float64, device="cpu") if self.keeps_state() else None
 
     def gradients(self, tensors, divisor, upstream, kept, state):
         outputs = tuple(kept) if kept is not None else tuple(need or None for need in self.needed)

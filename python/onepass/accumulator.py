@@ -246,7 +246,7 @@ def _place(dtype):
     if torch is not None and isinstance(dtype, torch.dtype):
         from . import _torch
 
-        found = _torch.torch.empty((), dtype=dtype)
+        found = _torch.torch.empty((), dtype=dtype, device="cpu")  # whatever the default is
         is_float = found.is_floating_point() and found.element_size() > 1
     else:
         import numpy

@@ -259,7 +259,7 @@ def divisor_for(share, divisor, is_usable):
     """What gradients are divided by, as the extension takes it: a number if it is one to divide by."""
     if divisor is None:
         return None
-    return float(divisor) if is_usable else torch.tensor(divisor, dtype=torch.float64)
+    return float(divisor) if is_usable else torch.tensor(divisor, dtype=torch.float64, device="cpu")
 
 
 # --------------------------------------------------------------------------- on GPUs --

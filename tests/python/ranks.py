@@ -160,6 +160,17 @@ def case_long_rows(*where):
 
 
 @case
+def case_another_default_device(*where):
+    """As of torch.set_default_device: what is made on the way is made where the operands are."""
+    elements, rows = operands_of("mse", TOTAL), (torch.randn(300, 1500), torch.randint(0, 1500, (300,)), None)
+    weight, mask = torch.rand(TOTAL) - 0.9, torch.zeros(TOTAL, dtype=torch.bool)
+    with torch.device("meta"):
+        compare(*where, "mse", elements, weight)
+        compare(*where, "mse", elements, mask=mask)
+        compare(*where, "cross_entropy", rows, total=300, averaged=True)
+
+
+@case
 def case_none_takes_part(*where):
     input, target, _ = operands_of("cross_entropy", TOTAL)
     compare(*where, "cross_entropy", (input, torch.full_like(target, IGNORED), None))
