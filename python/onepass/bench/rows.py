@@ -36,6 +36,7 @@ GPU = [
     Work((8192, 50257), "bf16"),  # no multiple of four
     Work((131072, 1000), goals={"forward": {"torch.compile": 0.75}, "step": {"torch.compile": 0.45}}),
     Work((4194304, 10), goals={"forward": {"torch.compile": 0.75}, "step": {"torch.compile": 0.4}}),
+    Work((1048576, 100)),  # between what a thread has in its registers and what a warp is made for
     Work((8, 21, 1024, 1024), goals={"forward": {"torch eager": 0.35, "torch.compile": 0.35},
                                      "step": {"torch eager": 0.3, "torch.compile": 0.3}}),
     Work((4, 150, 512, 512)),
@@ -47,7 +48,8 @@ GPU = [
 ]
 CPU = [Work(shape, type, variant, {"forward": {"torch.compile": 0.4}, "step": {"torch.compile": 0.35}})
        for shape, type, variant in (((4096, 4096), "f32", ""), ((1024, 32000), "f32", ""), ((512, 128256), "bf16", ""),
-                                    ((1048576, 10), "f32", ""), ((2, 21, 512, 1024), "f32", ""),
+                                    ((1048576, 10), "f32", ""), ((131072, 100), "f32", ""),
+                                    ((2, 21, 512, 1024), "f32", ""),
                                     ((4096, 4096), "f32", "label smoothing"),
                                     ((4096, 4096), "f32", "probabilities"))]
 CPU += [Work((4096, 4096), goals={"forward": {"torch.compile": 0.5}, "step": {"torch.compile": 0.5}}, loss=loss)
