@@ -74,11 +74,9 @@ onepass_status onepass_plan_place(const onepass_call *call, job *job) {
     return ONEPASS_OK;
 }
 
-static onepass_status check_loss_name(const char *name) {
+static onepass_status refuse_loss_name(const char *name) {
     if (!name)
         FAIL_ARGUMENT("loss is null; expected a name, \"%s\" for one", onepass_loss_at(0)->name);
-    if (onepass_find_loss(name))
-        return ONEPASS_OK;
     char names[1024];
     size_t used = 0;
     for (int32_t i = 0; onepass_loss_at(i) && used < sizeof names; i++)
@@ -130,8 +128,9 @@ static onepass_status check_parameter(const loss *of, const onepass_parameter_in
 
 onepass_status onepass_plan_loss(const onepass_call *call, job *job) {
     OK(onepass_check_flags(call));
-    OK(check_loss_name(call->loss));
     job->loss = onepass_find_loss(call->loss);
+    if (!job->loss)
+        return refuse_loss_name(call->loss);
     job->family = job->loss->family;
     const onepass_loss_info *loss = &job->loss->info;
     job->operand_count = loss->operand_count;

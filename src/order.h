@@ -322,7 +322,9 @@ ALWAYS_INLINE double order_load_wide(const void *sum, int lane) {
 }
 
 /* Step 4. The halves from 64 down to 16 act on 16 columns of lanes that do not
- * meet, so each column is added in registers before the next is begun. */
+ * meet, so each column is added in registers before the next is begun. `omp simd`
+ * because gcc leaves columns that it has unrolled in scalar code: value and
+ * gradient of mse took 3 % longer in a Neoverse N1's second-level cache. */
 #define ORDER_COLUMNS 16
 
 ALWAYS_INLINE double order_column(order_load *load, const void *sum, int l) {
@@ -333,6 +335,7 @@ ALWAYS_INLINE double order_column(order_load *load, const void *sum, int l) {
 
 ALWAYS_INLINE double order_columns(const double *column) {
     double last[4];
+#pragma omp simd
     for (int l = 0; l < 4; l++)
         last[l] = (column[l] + column[l + 8]) + (column[l + 4] + column[l + 12]);
     return (last[0] + last[2]) + (last[1] + last[3]);
@@ -340,6 +343,7 @@ ALWAYS_INLINE double order_columns(const double *column) {
 
 ALWAYS_INLINE double order_lanes_of(order_load *load, const void *sum) {
     double column[ORDER_COLUMNS];
+#pragma omp simd
     for (int l = 0; l < ORDER_COLUMNS; l++)
         column[l] = order_column(load, sum, l);
     return order_columns(column);

@@ -64,7 +64,7 @@ static onepass_status check_span(tensor *tensor) {
         FAIL_ARGUMENT("%s has null data; expected a pointer to its %lld elements", tensor->name,
                       (long long)tensor->shape.count);
     const int64_t size = (int64_t)dtype_size(tensor->dtype);
-    if ((uintptr_t)tensor->data % (uintptr_t)size != 0)
+    if ((uintptr_t)tensor->data & (uintptr_t)(size - 1)) /* a power of two: no division */
         FAIL_MEMORY("%s has data at %p, which is misaligned; its type needs a multiple of %lld bytes", tensor->name,
                     tensor->data, (long long)size);
     int64_t lowest = 0, highest = 0;

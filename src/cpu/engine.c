@@ -45,6 +45,7 @@
 
 /* What is compiled for each of them, in each compute type. */
 typedef struct cpu_functions {
+    cpu_begin_function *begin;
     cpu_run_function *run, *run_rows;
     cpu_rows_function *rows;
     cpu_terms_function *terms;
@@ -65,6 +66,7 @@ typedef struct instruction_set {
 } instruction_set;
 
 #define DECLARE_FUNCTIONS(set_real)                                                                                    \
+    ONEPASS_INTERNAL cpu_begin_function onepass_cpu_begin_##set_real;                                                  \
     ONEPASS_INTERNAL cpu_run_function onepass_cpu_run_##set_real, onepass_cpu_run_rows_##set_real;                     \
     ONEPASS_INTERNAL cpu_rows_function onepass_cpu_rows_##set_real;                                                    \
     ONEPASS_INTERNAL cpu_terms_function onepass_cpu_terms_##set_real;                                                  \
@@ -77,11 +79,11 @@ typedef struct instruction_set {
     ONEPASS_INTERNAL cpu_vector_slopes_function onepass_cpu_vector_slopes_##set_real;
 #define FUNCTIONS(set_real)                                                                                            \
     {                                                                                                                  \
-        onepass_cpu_run_##set_real, onepass_cpu_run_rows_##set_real, onepass_cpu_rows_##set_real,                      \
-            onepass_cpu_terms_##set_real, onepass_cpu_share_##set_real, onepass_cpu_vector_largest_##set_real,         \
-            onepass_cpu_vector_softmaxes_##set_real, onepass_cpu_vector_know_##set_real,                               \
-            onepass_cpu_vector_sums_##set_real, onepass_cpu_vector_finish_##set_real,                                  \
-            onepass_cpu_vector_slopes_##set_real                                                                       \
+        onepass_cpu_begin_##set_real, onepass_cpu_run_##set_real, onepass_cpu_run_rows_##set_real,                     \
+            onepass_cpu_rows_##set_real, onepass_cpu_terms_##set_real, onepass_cpu_share_##set_real,                   \
+            onepass_cpu_vector_largest_##set_real, onepass_cpu_vector_softmaxes_##set_real,                            \
+            onepass_cpu_vector_know_##set_real, onepass_cpu_vector_sums_##set_real,                                    \
+            onepass_cpu_vector_finish_##set_real, onepass_cpu_vector_slopes_##set_real                                 \
     }
 #define DECLARE(unused, set, automatic)                                                                                \
     DECLARE_FUNCTIONS(set##_f32)                                                                                       \
@@ -178,24 +180,9 @@ static int level_of_spans(int64_t tiles, int64_t threads, int64_t most) {
     return level;
 }
 
-/* The job lies in the caches of the core that planned it. A thread on another one asks for all that it will look at
- * together, since it would wait for each line by itself. */
-static void fetch_job(const job *job) {
-    const view *const views[] = {&job->operand[0],  &job->operand[1],  &job->operand[2],  &job->weight, &job->mask,
-                                 &job->gradient[0], &job->gradient[1], &job->gradient[2], &job->value,  &job->upstream};
-    __builtin_prefetch(&job->loss);
-    __builtin_prefetch(&job->count);
-    for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
-        __builtin_prefetch(&views[i]->data);
-        __builtin_prefetch(&views[i]->stride);
-    }
-    __builtin_prefetch(&job->in_place);
-    __builtin_prefetch(&job->divisor);
-    __builtin_prefetch(&job->sum);
-}
-
 /* Each thread has its share of the spans in one piece. A span that nobody has a sum of counts as 0. */
-static double run_on_threads(cpu_run_function *run, const job *job, int64_t tiles, int64_t threads) {
+static double run_on_threads(cpu_run_function *run, const job *job, const cpu_start *start, int64_t tiles,
+                             int64_t threads) {
     double sum[MOST_SPANS];
     const int level = level_of_spans(tiles, threads, MOST_SPANS);
     const int64_t spans = ((tiles - 1) >> level) + 1;
@@ -207,20 +194,18 @@ static double run_on_threads(cpu_run_function *run, const job *job, int64_t tile
         const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
         const int64_t first = spans * thread / team, end = spans * (thread + 1) / team;
         const int64_t first_tile = first << level, end_tile = least(end << level, tiles);
-        if (thread > 0)
-            fetch_job(job);
-        run(job, first_tile, end_tile - first_tile, level, sum + first);
+        run(job, start, first_tile, end_tile - first_tile, level, sum + first);
         leave_float_state(callers);
     }
 #else
-    run(job, 0, tiles, level, sum);
+    run(job, start, 0, tiles, level, sum);
 #endif
     return order_tree(sum, spans);
 }
 
-static double run_alone(cpu_run_function *run, const job *job, int64_t tiles) {
+static double run_alone(cpu_run_function *run, const job *job, const cpu_start *start, int64_t tiles) {
     double sum = 0;
-    run(job, 0, tiles, ORDER_TOP_LEVEL, &sum);
+    run(job, start, 0, tiles, ORDER_TOP_LEVEL, &sum);
     return sum;
 }
 
@@ -393,7 +378,10 @@ static double compute_sum(const cpu_functions *functions, const job *job) {
 #endif
     if (threads > 1 && over_rows && tiles < threads * TILES_A_THREAD && tiles % threads != 0)
         return run_rows_on_threads(functions, job, threads);
-    return threads > 1 ? run_on_threads(run, job, tiles, threads) : run_alone(run, job, tiles);
+    cpu_start start;
+    if (!over_rows)
+        functions->begin(job, &start);
+    return threads > 1 ? run_on_threads(run, job, &start, tiles, threads) : run_alone(run, job, &start, tiles);
 }
 
 static void compute(const cpu_functions *functions, const job *job) {

@@ -107,7 +107,7 @@ enum {
     CAN_PREFETCH = false,
     CAN_GO_DOWN = HAS_NEON_ALONE && sizeof(real) == sizeof(float),
     IN_BLOCKS = true,
-    TILES_OF_SUMS = STRIP_TILES,
+    TILES_OF_SUMS = 16,
     LANES_A_PREFETCH = ORDER_LANES,
     LINES_OF_SUMS_SHORT = IN_PASSING,
     LINES_OF_SUMS_LONG = sizeof(real) == sizeof(float) ? 4 : 2,
@@ -417,28 +417,30 @@ static __attribute__((noinline, unused)) void columns_of(const real *sum, double
 }
 
 /* The same for terms that also write a gradient. Where a store of anything but whole cache lines ends their streaming,
- * the sums wait until the end of the strip. In passing, which waits for the memory, only the columns of their lanes do:
- * the lanes of 16 tiles would have it idle (mse took 5 % longer on a Neoverse N1). In a cache nothing waits: storing
- * columns and loading them again took 2 % of mse's time. */
+ * the sums of some tiles wait for each other. In passing, which waits for the memory, only the columns of their lanes
+ * do, until the end of the strip: the lanes of 16 tiles would have it idle (mse took 5 % longer on a Neoverse N1). In a
+ * cache nothing waits: storing columns and loading them again took 2 % of mse's time. */
 ALWAYS_INLINE void each_sum_and_gradient(order_term *term, order_prefetch *prefetch, const strip *strip, size_t size,
                                          int lines, double *sum) {
     const bool in_columns = lines == IN_PASSING;
     const bool at_once = TILES_OF_SUMS == 1 || (in_columns && CAN_GO_DOWN && !strip->from_memory);
     _Alignas(64) real lanes[TILES_OF_SUMS][ORDER_LANES];
-    _Alignas(64) double column[TILES_OF_SUMS][ORDER_COLUMNS];
+    _Alignas(64) double column[STRIP_TILES][ORDER_COLUMNS];
     tile tile = tile_of(strip);
     for (int index = 0; index < strip->tiles; index++) {
         real *sums = lanes[in_columns ? 0 : index % TILES_OF_SUMS];
         go_to_tile(&tile, strip, index, size);
         lane_sums_and_gradient(term, prefetch, &tile, size, lines, sums);
-        if (in_columns && !at_once)
-            columns_of(sums, column[index % TILES_OF_SUMS]);
-        else if (at_once)
+        if (at_once)
             sum[index] = order_lanes(sums);
+        else if (in_columns)
+            columns_of(sums, column[index]);
+        else if ((index + 1) % TILES_OF_SUMS == 0 || index + 1 == strip->tiles)
+            for (int i = index - index % TILES_OF_SUMS; i <= index; i++)
+                sum[i] = order_lanes(lanes[i % TILES_OF_SUMS]);
     }
-    for (int index = 0; !at_once && index < strip->tiles; index++)
-        sum[index] =
-            in_columns ? order_columns(column[index % TILES_OF_SUMS]) : order_lanes(lanes[index % TILES_OF_SUMS]);
+    for (int index = 0; in_columns && !at_once && index < strip->tiles; index++)
+        sum[index] = order_columns(column[index]);
 }
 
 /* ----------------------------------------------- values and gradients -- */

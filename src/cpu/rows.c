@@ -119,7 +119,8 @@ double TERMS(void *terms, int64_t count) {
 }
 
 /* Tiles of rows, as run.c has tiles of elements. */
-void ENTRY(const job *job, int64_t first_tile, int64_t tile_count, int level, double *sums) {
+void ENTRY(const job *job, const cpu_start *start, int64_t first_tile, int64_t tile_count, int level, double *sums) {
+    (void)start;
     _Alignas(64) real own[ORDER_TILE];
     real *terms = job->terms ? job->terms : own;
     order_nodes nodes;

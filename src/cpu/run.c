@@ -1,11 +1,11 @@
 /*
  * The CPU engine's work on tiles: gather the operands of a tile as `real` numbers, have a loss's functions compute
  * values and slopes lane by lane, scatter what was computed. Compiled once for each instruction set and each compute
- * type; ONEPASS_VARIANT (avx2_f32) ends the name of the one function that comes out.
+ * type; ONEPASS_VARIANT (avx2_f32) ends the names of the two functions that come out.
  *
  * -ffp-contract=off is part of the meaning: a fused multiply-add has other bits.
  */
-#include "cpu/run.h"     /* the entry */
+#include "cpu/run.h"     /* the entries */
 #include "cpu/buffers.h" /* what is done in them */
 #include "cpu/memory.h"  /* gather and scatter */
 #include "order.h"       /* whatever is added up */
@@ -20,6 +20,7 @@ typedef struct outputs {
     bool weighted;   /* then the scale is left to be multiplied after the weight */
     bool one_by_one; /* tiles with a weight or a mask */
     bool together;   /* sums may come with a gradient */
+    bool only_sums;  /* alone or together */
     real scale;
     access access; /* in which the sums can read the operands, where whole tiles of each lie in one row */
     real upstream; /* if it is one number; 1 if there is none */
@@ -33,8 +34,7 @@ static bool has_narrow_gaps(const view *view) {
 }
 
 /* What the sums can read where it lies. */
-static access sums_access(const job *job) {
-    const cpu_loss *loss = job->loss->cpu.ONEPASS_VARIANT;
+static access sums_access(const job *job, const cpu_loss *loss) {
     const bool has_strided = (job->gradient[0].data ? loss->sums_and_gradient : loss->sums)[ACCESS_STRIDED];
     const int32_t dtype = job->operand[0].dtype;
     bool dense = true, gaps = false;
@@ -51,20 +51,12 @@ static access sums_access(const job *job) {
     return !dense ? ACCESS_REAL : dtype == ONEPASS_F16 ? ACCESS_F16 : ACCESS_BF16;
 }
 
-static void read_parameters(const job *job, real *parameter) {
-    for (int i = 0; i < ONEPASS_MAX_PARAMETERS; i++)
-        parameter[i] = (real)job->parameter[i];
-}
-
 /* The scale must be a finite number above 0; a loss may ask for more. */
-static bool may_come_together(const job *job, real scale) {
-    real parameter[ONEPASS_MAX_PARAMETERS];
-    read_parameters(job, parameter);
-    const cpu_loss *loss = job->loss ? job->loss->cpu.ONEPASS_VARIANT : NULL;
+static bool may_come_together(const cpu_loss *loss, const real *parameter, real scale) {
     return 2 * scale - 2 * scale == 0 && scale > 0 && loss && (!loss->together || loss->together(parameter));
 }
 
-static outputs outputs_of(const job *job) {
+static outputs outputs_of(const job *job, const cpu_loss *loss, const real *parameter) {
     const bool none = job->reduction == ONEPASS_NONE;
     outputs outputs = {.sum = job->sum || (!none && job->value.data),
                        .values = none && job->value.data,
@@ -75,15 +67,15 @@ static outputs outputs_of(const job *job) {
                        .upstream = 1};
     if (!none && job->upstream.data)
         outputs.upstream = (real)load_scalar(job->upstream.data, job->upstream.dtype);
-    outputs.together = may_come_together(job, outputs.scale);
+    outputs.together = may_come_together(loss, parameter, outputs.scale);
     for (int k = 0; k < MOST_OPERANDS; k++) {
         outputs.gradient[k] = job->gradient[k].data;
         outputs.gradients += outputs.gradient[k];
     }
-    const bool only_sums =
-        outputs.sum && !outputs.values && outputs.gradients == (outputs.together && outputs.gradient[0]);
-    if (only_sums && !outputs.one_by_one && job->loss)
-        outputs.access = sums_access(job);
+    outputs.only_sums = loss && outputs.sum && !outputs.values && !outputs.one_by_one &&
+                        outputs.gradients == (outputs.together && outputs.gradient[0]);
+    if (outputs.only_sums)
+        outputs.access = sums_access(job, loss);
     return outputs;
 }
 
@@ -287,61 +279,135 @@ static void sum_weights(const job *job, int64_t element, int64_t end, buffers *b
         }
         order_push_tile(nodes, sum);
     }
-    order_end_node(nodes);
+}
+
+/* ----------------------------------------------------------------- begin -- */
+
+/* What threads begin with. */
+typedef struct start {
+    const cpu_loss *loss;
+    int64_t tiles_in_line; /* from the first on; nobody asks the job there */
+    strip strip;           /* with the first of them, if there are any */
+    outputs outputs;
+} start;
+
+_Static_assert(sizeof(start) <= sizeof(cpu_start), "cpu_start needs more bytes");
+
+static bool lies_in_line(const view *view, access access) {
+    return view->ndim == 1 && (access != ACCESS_REAL || (view->dtype == REAL_DTYPE && view->stride[0] == 1));
+}
+
+/* Whole tiles of nothing but sums, and of a gradient that comes with them. */
+static int64_t tiles_in_line(const job *job, const outputs *outputs) {
+    bool all = outputs->only_sums && outputs->upstream == 1;
+    for (int k = 0; k < job->operand_count; k++)
+        all &= lies_in_line(&job->operand[k], outputs->access);
+    if (outputs->gradient[0])
+        all &= lies_in_line(&job->gradient[0], ACCESS_REAL);
+    return all ? job->count / ORDER_TILE : 0;
+}
+
+#define BEGIN PASTE(onepass_cpu_begin_, ONEPASS_VARIANT)
+ONEPASS_INTERNAL cpu_begin_function BEGIN;
+
+void BEGIN(const job *job, cpu_start *room) {
+    start *start = (void *)room->bytes;
+    start->loss = job->loss ? job->loss->cpu.ONEPASS_VARIANT : NULL;
+    start->strip = (strip){.from_memory = job->count * (int64_t)dtype_size(job->operand[0].dtype) > MOST_CACHED_BYTES};
+    for (int i = 0; i < ONEPASS_MAX_PARAMETERS; i++)
+        start->strip.parameter[i] = (real)job->parameter[i];
+    start->outputs = outputs_of(job, start->loss, start->strip.parameter);
+    start->strip.scale = start->outputs.weighted ? 1 : start->outputs.scale;
+    start->tiles_in_line = tiles_in_line(job, &start->outputs);
+    if (!start->tiles_in_line)
+        return;
+    for (int k = 0; k < MOST_OPERANDS; k++) {
+        const view *view = &job->operand[k < job->operand_count ? k : 0];
+        start->strip.operand[k] = address_of(view, job->first);
+        start->strip.stride[k] = view->stride[0];
+        start->strip.step[k] = view->stride[0] * ORDER_TILE;
+    }
+    if (start->outputs.gradient[0])
+        start->strip.gradient = address_of(&job->gradient[0], job->first);
 }
 
 /* ------------------------------------------------------------------- run -- */
 
-static __attribute__((noinline)) void run(const job *job, int64_t first_tile, int64_t tile_count, int level,
-                                          factors *factors, double *sums) {
-    const outputs outputs = outputs_of(job);
+/* Strips of tiles that lie in line. */
+static void run_in_line(const start *start, int64_t tile, int64_t end_tile, order_nodes *nodes) {
+    const access access = start->outputs.access;
+    const int64_t size = access == ACCESS_REAL || access == ACCESS_STRIDED ? sizeof(real) : 2;
+    strip strip = start->strip;
+    double sum[STRIP_TILES];
+    for (; tile < end_tile; tile += strip.tiles) {
+        strip.tiles = (int)least(end_tile - tile, STRIP_TILES);
+        strip.is_last = tile + strip.tiles == end_tile;
+        for (int k = 0; k < MOST_OPERANDS; k++)
+            strip.operand[k] = (const char *)start->strip.operand[k] + tile * strip.step[k] * size;
+        if (start->strip.gradient) {
+            strip.gradient = start->strip.gradient + tile * ORDER_TILE;
+            start->loss->sums_and_gradient[access](&strip, sum);
+            mend_tiles(start->loss, &strip, sum);
+        } else {
+            start->loss->sums[access](&strip, sum);
+        }
+        for (int index = 0; index < strip.tiles; index++)
+            order_push_tile(nodes, sum[index]);
+    }
+}
+
+static __attribute__((noinline)) void run(const job *job, const start *start, int64_t element, int64_t end,
+                                          factors *factors, order_nodes *nodes) {
+    const outputs outputs = start->outputs;
+    strip strip = start->strip;
     double sum[STRIP_TILES];
     buffers buffers;
     for (int k = 0; k < MOST_OPERANDS; k++)
         buffers.constant[k] = NULL;
     buffers.factors = factors;
-    strip strip = {.scale = outputs.weighted ? 1 : outputs.scale,
-                   .from_memory = job->count * (int64_t)dtype_size(job->operand[0].dtype) > MOST_CACHED_BYTES};
-    read_parameters(job, strip.parameter);
-
-    order_nodes nodes; /* most of it is not written before it is read, and need not be zeroed */
-    order_begin_nodes(&nodes, level, sums);
-    const int64_t last_tile = first_tile + tile_count;
-    const int64_t end = last_tile > job->count / ORDER_TILE ? job->count : last_tile * ORDER_TILE;
     if (job->family == FAMILY_SCALE) {
-        scale_gradients(job, &outputs, first_tile * ORDER_TILE, end, &buffers);
+        scale_gradients(job, &outputs, element, end, &buffers);
         return;
     }
     if (job->family == FAMILY_WEIGHTS) {
-        sum_weights(job, first_tile * ORDER_TILE, end, &buffers, &nodes);
+        sum_weights(job, element, end, &buffers, nodes);
         return;
     }
-    for (int64_t done = first_tile * ORDER_TILE; done < end; done += strip.count) {
-        const int64_t element = job->first + done;
-        const access access = next_strip(job, &outputs, element, end - done, &strip, &buffers);
-        strip.is_last = done + strip.count >= end;
-        run_strip(job, &outputs, access, &strip, element, &buffers, sum);
+    for (; element < end; element += strip.count) {
+        const access access = next_strip(job, &outputs, job->first + element, end - element, &strip, &buffers);
+        strip.is_last = element + strip.count >= end;
+        run_strip(job, &outputs, access, &strip, job->first + element, &buffers, sum);
         for (int index = 0; outputs.sum && index < strip.tiles; index++)
-            order_push_tile(&nodes, sum[index]);
+            order_push_tile(nodes, sum[index]);
     }
-    order_end_node(&nodes);
 }
 
-static __attribute__((noinline)) void run_with_factors(const job *job, int64_t first_tile, int64_t tile_count,
-                                                       int level, double *sums) {
+static __attribute__((noinline)) void run_with_factors(const job *job, const start *start, int64_t element, int64_t end,
+                                                       order_nodes *nodes) {
     factors factors;
     factors.constant_weight = factors.constant_mask = NULL;
-    run(job, first_tile, tile_count, level, &factors, sums);
+    run(job, start, element, end, &factors, nodes);
 }
 
 #define ENTRY PASTE(onepass_cpu_run_, ONEPASS_VARIANT)
 ONEPASS_INTERNAL cpu_run_function ENTRY;
 
-void ENTRY(const job *job, int64_t first_tile, int64_t tile_count, int level, double *sums) {
-    const bool has_factors = job->weight.data || job->mask.data || job->family == FAMILY_WEIGHTS ||
-                             (job->reduction == ONEPASS_NONE && job->upstream.data);
-    if (has_factors)
-        run_with_factors(job, first_tile, tile_count, level, sums);
-    else
-        run(job, first_tile, tile_count, level, NULL, sums);
+void ENTRY(const job *job, const cpu_start *room, int64_t first_tile, int64_t tile_count, int level, double *sums) {
+    const start *start = (const void *)room->bytes;
+    const int64_t end_tile = first_tile + tile_count, end_in_line = least(end_tile, start->tiles_in_line);
+    order_nodes nodes; /* most of it is not written before it is read, and need not be zeroed */
+    order_begin_nodes(&nodes, level, sums);
+    if (first_tile < end_in_line) {
+        run_in_line(start, first_tile, end_in_line, &nodes);
+        first_tile = end_in_line;
+    }
+    if (first_tile < end_tile) {
+        const int64_t element = first_tile * ORDER_TILE;
+        const int64_t end = end_tile > job->count / ORDER_TILE ? job->count : end_tile * ORDER_TILE;
+        if (start->outputs.one_by_one || start->outputs.upstream_is_tensor || job->family == FAMILY_WEIGHTS)
+            run_with_factors(job, start, element, end, &nodes);
+        else
+            run(job, start, element, end, NULL, &nodes);
+    }
+    order_end_node(&nodes);
 }
