@@ -110,19 +110,24 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
     ONEPASS_INTERNAL extern const struct cpu_vector_f32 onepass_cpu_##name##_##set##_f32;                              \
     ONEPASS_INTERNAL extern const struct cpu_vector_f64 onepass_cpu_##name##_##set##_f64;
 
-#define VECTOR_LOSS(name, operands, vector_count, sum_count, length, meaning, value, slope, accuracy, ...)             \
+#define VECTOR_LOSS(name, operands, vector_count, sum_count, length, meaning, formula, slope, accuracy, ...)           \
     static const onepass_accuracy name##_accuracy = accuracy;                                                          \
     static const onepass_parameter_info name##_parameters[] = __VA_ARGS__;                                             \
     static const char *const name##_operands[] = NAMES operands;                                                       \
     static void name##_vector_function(const vector_sums *row, const double *parameter, vector_slopes *slopes) {       \
         name##_row(row, parameter, slopes);                                                                            \
     }                                                                                                                  \
+    static double name##_value_function(const vector_sums *row, const double *parameter) {                             \
+        vector_slopes own;                                                                                             \
+        name##_row(row, parameter, &own);                                                                              \
+        return own.value;                                                                                              \
+    }                                                                                                                  \
     static void name##_usual_function(double *parameter) {                                                             \
         name##_usual(parameter);                                                                                       \
     }                                                                                                                  \
     EACH_INSTRUCTION_SET(DECLARE_VECTOR_FUNCTIONS, name)                                                               \
     ONEPASS_INTERNAL extern const loss onepass_loss_##name;                                                            \
-    const loss onepass_loss_##name = {.info = {#name, meaning, value, slope, OPERANDS_OF operands,                     \
+    const loss onepass_loss_##name = {.info = {#name, meaning, formula, slope, OPERANDS_OF operands,                   \
                                                sizeof name##_parameters / sizeof *name##_parameters - 1,               \
                                                name##_parameters, name##_operands, &name##_accuracy,                   \
                                                OPERANDS_OF operands == (vector_count) ? ONEPASS_VECTOR                 \
@@ -133,6 +138,7 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
                                       .cuda = &CUDA_IMAGES,                                                            \
                                       .cpu_vectors = {EACH_INSTRUCTION_SET(FUNCTIONS, name)},                          \
                                       .vector = name##_vector_function,                                                \
+                                      .vector_value = name##_value_function,                                           \
                                       .vector_usual = name##_usual_function,                                           \
                                       .vectors = vector_count,                                                         \
                                       .sums = sum_count,                                                               \

@@ -34,6 +34,7 @@ typedef void row_function(const struct row_sums *row, const double *parameter, s
 struct vector_sums;
 struct vector_slopes;
 typedef void vector_function(const struct vector_sums *row, const double *parameter, struct vector_slopes *slopes);
+typedef double vector_value_function(const struct vector_sums *row, const double *parameter);
 
 /* The functions of a loss in one compute type, of src/cpu/strip.h, by the name of what they were compiled for; null
  * where the build has none. */
@@ -67,6 +68,7 @@ typedef struct loss {
 
     struct cpu_vectors cpu_vectors;          /* of a vector loss, ... */
     vector_function *vector;                 /* ... from a row's sums to its value and slopes, ... */
+    vector_value_function *vector_value;     /* ... or to its value alone, ... */
     void (*vector_usual)(double *parameter); /* ... which sets parameters that choose as they usually are, ... */
     int32_t vectors;                         /* ... how many operands are vectors; one behind them is a number a row, */
     int32_t sums;                            /* ... how many sums are made of them, ... */

@@ -17,7 +17,8 @@ typedef struct vector_tile {
     double parameter[ONEPASS_MAX_PARAMETERS];
 } vector_tile;
 
-/* `sums` leaves one number for each row and each of the loss's sums; a gradient is made of the rows' factors. */
+/* `sums` leaves one number for each row and each of the loss's sums, and 0 behind them; a gradient is made of the rows'
+ * factors. */
 typedef double tile_sums[VECTOR_MOST_SUMS];
 
 typedef struct REAL_NAME(cpu_vector) {

@@ -72,7 +72,7 @@ typedef struct distances {
 static const distances lines_apart = {ORDER_LANES, 2 * ORDER_LANES, 4 * ORDER_LANES};
 static const distances halves_apart = {ORDER_LANES / 2, ORDER_LANES / 4, ORDER_LANES / 8}; /* of a line */
 
-/* The sum of 2, 4 or 8 terms from element i on, by the tree. */
+/* The sum of 2, 4, 6 or 8 terms from element i on, by the tree. */
 ALWAYS_INLINE double sum_of_two(vector_terms *terms, own_score own, int which, const vector_tile *tile, int64_t i,
                                 distances apart) {
     const double one = term_at(terms, own, which, tile, i, NULL);
@@ -87,6 +87,8 @@ ALWAYS_INLINE double sum_of_some(vector_terms *terms, own_score own, int which, 
     const double four = two + sum_of_two(terms, own, which, tile, i + apart.two, apart);
     if (count == 4)
         return four;
+    if (count == 6)
+        return four + sum_of_two(terms, own, which, tile, i + apart.four, apart);
     return four + (sum_of_two(terms, own, which, tile, i + apart.four, apart) +
                    sum_of_two(terms, own, which, tile, i + apart.four + apart.two, apart));
 }
@@ -146,7 +148,7 @@ ALWAYS_INLINE void prefetch_next(int vectors, const vector_tile *tile, int64_t e
         prefetch(tile->operand[k], sizeof(real), element, count, false);
 }
 
-/* The lanes of 2, 4 or 8 lines from element `first` on. */
+/* The lanes of 2, 4, 6 or 8 lines from element `first` on. */
 ALWAYS_INLINE void sum_lines(vector_terms *terms, int vectors, int sums, bool has_own, const vector_tile *tile,
                              int64_t first, int lines, int lanes, wide_lane_sums sum) {
     for (int64_t lane = 0; lane < ORDER_LANES; lane += lanes) {
@@ -203,11 +205,15 @@ ALWAYS_INLINE double load_halves(const void *halves, int lane) {
 ALWAYS_INLINE void sum_pairs(vector_terms *terms, int vectors, int sums, bool has_own, lines_at_once at_once,
                              const vector_tile *tile, const double *rest, double *sum) {
     _Alignas(64) wide_lane_sums half[2];
-    const bool in_one = at_once.lines == ORDER_LINES && tile->count == ORDER_TILE;
+    const bool is_whole = at_once.lines == ORDER_LINES && tile->count == ORDER_TILE;
+    const bool is_six = at_once.lines == ORDER_LINES && tile->count == 6 * ORDER_LANES; /* many embeddings are */
+    const bool in_one = is_whole || is_six;
     const bool has_second = tile->count > ORDER_TILE / 2 && !in_one;
     const int lanes = at_once.lines == ORDER_LINES ? LANES_A_BLOCK : at_once.lanes;
-    if (in_one)
+    if (is_whole)
         sum_lines(terms, vectors, sums, has_own, tile, 0, ORDER_LINES, at_once.lanes, half[0]);
+    else if (is_six)
+        sum_lines(terms, vectors, sums, has_own, tile, 0, 6, at_once.lanes, half[0]);
     for (int h = 0; !in_one && h < 1 + has_second; h++) {
         const int64_t first = h * ORDER_TILE / 2, left = tile->count - first;
         if (left >= ORDER_TILE / 2) {
@@ -277,12 +283,12 @@ ALWAYS_INLINE void sum_rows(vector_terms *terms, vector_usual *usual, int vector
     /* Of a loss with labels the last sum is for the own slope. */
     const bool lacks_last = (has_own && !tile.has_slopes) || (usual && sums > 2 && sums_of(terms, sums, &tile) < sums);
     for (int64_t row = 0; row < tile.rows; row++, go_to_next_row(&tile)) {
-        if (lacks_last) {
+        for (int k = lacks_last ? sums - 1 : sums; k < VECTOR_MOST_SUMS; k++)
+            sum[row][k] = 0;
+        if (lacks_last)
             sum_terms(terms, vectors, sums - 1, has_own, at_once, &tile, sum[row]);
-            sum[row][sums - 1] = 0;
-        } else {
+        else
             sum_terms(terms, vectors, sums, has_own, at_once, &tile, sum[row]);
-        }
     }
 }
 

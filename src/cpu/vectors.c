@@ -348,10 +348,13 @@ static void finish_row(const job *job, int64_t row, double share, const double *
     if (takes_part(job, row)) {
         const double weight = row_weight_of(job, row);
         const double scale = weight * share;
-        memcpy(sums.sum, sum, (size_t)job->loss->sums * sizeof *sum);
+        memcpy(sums.sum, sum, sizeof sums.sum);
         if (job->loss->vectors < job->operand_count && !job->loss->has_label_lists)
             sums.number = load_number(address_of(number, index), number->dtype);
-        job->loss->vector(&sums, job->parameter, slopes);
+        if (gradient_count(job) > 0)
+            job->loss->vector(&sums, job->parameter, slopes);
+        else
+            slopes->value = job->loss->vector_value(&sums, job->parameter); /* without the slopes' divisions */
         value = slopes->value * weight;
         for (int k = 0; k < VECTOR_MOST_FACTORS; k++)
             slopes->factor[k] = slopes->factor[k] * scale;
