@@ -490,14 +490,12 @@ static __attribute__((noinline)) void run_tile(const job *job, int64_t row, int6
 /* How many rows, of those left, make a tile: one, where the next row's vectors do not lie behind its own although each
  * lies as wanted, or a label is to be looked up. */
 static int64_t rows_a_tile(const job *job, int64_t row, int64_t left) {
-    const int64_t length = job->vectors.length, most = least(left, least(ORDER_TILE / length, MOST_ROWS_A_TILE));
+    const int64_t length = job->vectors.length, first = (job->first + row) * length;
+    const int64_t most = job->loss->has_labels ? 1 : least(left, least(ORDER_TILE / length, MOST_ROWS_A_TILE));
     int64_t rows = 1;
-    for (int k = 0; k < job->loss->vectors; k++) {
-        const int64_t first = (job->first + row) * length;
-        if (job->loss->has_labels ||
-            (direct(&job->operand[k], first, (int)length) && !direct(&job->operand[k], first, (int)(most * length))))
+    for (int k = 0; most > 1 && k < job->loss->vectors; k++)
+        if (direct(&job->operand[k], first, (int)length) && !direct(&job->operand[k], first, (int)(most * length)))
             return 1;
-    }
     while (rows < most && takes_part(job, row + rows))
         rows++;
     return rows;
