@@ -233,7 +233,8 @@ step_python() {
     build_for_python || return
     "$python" -c "import torch._dynamo, torch._inductor.compile_fx" # compiled once, and not by each of pytest's processes
     # Tests that are about threads ask for so many; small tensors took a quarter more CPU seconds with two than with one.
-    [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1 OMP_NUM_THREADS=1
+    # PyTorch's compiler makes no vectors of what is around our operators, which took it 5 CPU seconds.
+    [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1 OMP_NUM_THREADS=1 TORCHINDUCTOR_VEC_ISA_OK=0
     PYTHONPATH=$work/release/python run_pytest tests/python
 }
 
