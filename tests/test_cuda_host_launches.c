@@ -226,6 +226,23 @@ static void test_mean_in_one_pass(void *unused) {
     HOLDS(fake->launches == 8 && last_launch(fake)->small_mean.divided_by == s.upstream.data);
 }
 
+/* With a gradient it is so where one block has all elements. */
+static void test_gradient_in_one_pass(void *unused) {
+    (void)unused;
+    fake *fake = find_fake();
+    scene s;
+    make_scene(fake, 0, 2048, &s);
+    make_weighted(fake, &s);
+    s.call.gradient[1] = s.call.upstream = NULL;
+    fake->set_current(fake->make_context(0));
+    cuda_stream stream = fake->make_stream();
+    CHECK_OK(run_on(&s, stream), "a mean over weights with its gradient");
+    HOLDS(fake->launches == 1 && strcmp(last_launch(fake)->kernel, "onepass_mse_few_tiles_weighted_both") == 0);
+    s.call.upstream = &s.upstream;
+    CHECK_OK(run_on(&s, stream), "one with an upstream gradient");
+    HOLDS(fake->launches == 3 && strcmp(last_launch(fake)->kernel, "onepass_mse_weighted_both") == 0);
+}
+
 /* One tile needs no partial sums, but the sum of its weights a place; and where gradients alone are wanted it is the
  * launch before that has partial sums. */
 static void test_weights_in_callers_workspace(void *unused) {
@@ -410,6 +427,7 @@ static const host_test tests[] = {
     {"launch", test_launch},
     {"weights", test_weights},
     {"a mean in one pass", test_mean_in_one_pass},
+    {"a mean with its gradient in one pass", test_gradient_in_one_pass},
     {"weights in the caller's workspace", test_weights_in_callers_workspace},
     {"wide strides", test_wide_strides},
     {"scale", test_scale},

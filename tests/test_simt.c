@@ -90,9 +90,10 @@ static uint32_t most_threads_of(const cuda_launch *launch) {
     case kind_few_mean:
         return tiles * CUDA_FEW_WARPS * 32;
     case kind_tiny:
-    case kind_tiny_mean:
     case kind_tiny_both:
         return CUDA_TINY_WARPS * 32;
+    case kind_tiny_mean:
+        return (CUDA_TINY_WARPS + 1) * 32;
     default:
         return CUDA_MOST_WARPS * 32;
     }
@@ -347,10 +348,10 @@ static void sweep_weighted(const char *loss, int32_t dtype, int64_t columns, boo
 }
 
 /* What the kernels for tiny inputs take, of every loss: pairs of lines up to a tile, and a few whole tiles; as a mean
- * what needs no division, or one over weights, a mask or both. */
+ * what needs no division, or one over weights, a mask or both, the last with their gradients. */
 static void sweep_tiny(const char *loss, int32_t dtype) {
     static const int64_t columns[] = {256, 1024, 512, 768, 8192, 2048, 3072};
-    static const int64_t mean_columns[] = {1024, 768, 256, 3072, 8192, 2048, 5120, 1024, 4096};
+    static const int64_t mean_columns[] = {1024, 768, 256, 3072, 8192, 2048, 768, 1024, 256, 2048, 2048, 2048, 5120};
     for (int turn = 0; turn < COUNT(columns); turn++) {
         test_case c = case_dense("tiny", loss, dtype, columns[turn]);
         c.seed = (uint64_t)turn;
@@ -364,6 +365,7 @@ static void sweep_tiny(const char *loss, int32_t dtype) {
         give_factors(&c, turn);
         c.weights = WEIGHTS_SIGNED;
         c.masks = turn % 2 ? MASKS_OVER_NAN : MASKS_HALF;
+        c.wanted = mean_columns[turn] <= 2048 && turn > 5 ? WANT_VALUE | WANT_PREDICTION : WANT_VALUE;
         run_case(&c, NULL, 0, (uint64_t)turn);
     }
 }
@@ -655,8 +657,8 @@ static void compute_skip_if_one(const test_case *c, double upstream, uint64_t se
 }
 
 /* The same of dense tensors with weights, a mask or both, by blocks of several tiles, as large inputs have them. */
-static void skip_if_one_in_few_blocks(int32_t tiles, double upstream) {
-    test_case c = case_dense("unless one", "mse", ONEPASS_F32, 7500);
+static void skip_if_one_in_few_blocks(const char *loss, int32_t tiles, double upstream) {
+    test_case c = case_dense("unless one", loss, ONEPASS_F32, 7500);
     c.reduction = ONEPASS_SUM;
     c.wanted = WANT_PREDICTION;
     c.upstream = UPSTREAM_OTHER;
@@ -736,7 +738,10 @@ static void test_skip_if_one(int32_t compute, bool quick) {
         }
     }
     for (int32_t tiles = 1; tiles <= 8 && compute == ONEPASS_F32; tiles++) {
-        skip_if_one_in_few_blocks(tiles, tiles % 3 ? 2.5 : 1);
+        skip_if_one_in_few_blocks("mse", tiles, tiles % 3 ? 2.5 : 1);
+    }
+    for (int l = 0; oracle_loss_at(l) && compute == ONEPASS_F32; l++) {
+        skip_if_one_in_few_blocks(oracle_loss_at(l)->name, 1 + l % 8, 2.5);
     }
     for (int32_t dtype = first; dtype <= compute; dtype++) {
         for (int32_t kernels = 0; kernels <= CUDA_GENERAL_KERNELS; kernels++) {

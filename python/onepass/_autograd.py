@@ -35,12 +35,21 @@ def gradient_time(code, types, weight, mask, outputs):
 FEW_ON_GPU = 1 << 22
 
 
-def weights_time(code, how, input, weight, mask):
+def is_one_block(count):
+    """Whether one block of a GPU has all elements, and so their gradient with the value: see src/cuda/variant.c."""
+    return 0 < count <= 2048 and count % (256 if count <= 1024 else 1024) == 0
+
+
+def weights_time(code, how, outputs, tensors):
     """The same where weights or a mask decide on a GPU what a mean is divided by, and whether to keep that: to add them
     up before the terms, for a gradient with the value, or again in backward, is a launch more."""
+    input, _, third, weight, mask = tensors
     if not input.is_cuda or code not in (MEAN, MEAN_OF_ALL) or (mask is None and (weight is None or code != MEAN)):
         return how, False
-    how = LATER if input.numel() <= FEW_ON_GPU else how
+    count = input.numel()
+    if count <= FEW_ON_GPU:
+        at_once = outputs == 1 and third is None and (code == MEAN or weight is None) and is_one_block(count)
+        how = ANEW if at_once and how is not LATER else LATER  # for which a GPU has the quicker question
     return how, how is not SCALE
 
 

@@ -28,7 +28,7 @@
 #define WARPS_general    CUDA_MOST_WARPS
 #define WARPS_few        (ORDER_FEW * CUDA_FEW_WARPS)
 #define WARPS_few_mean   (ORDER_FEW * CUDA_FEW_WARPS)
-#define WARPS_tiny_mean  CUDA_TINY_WARPS
+#define WARPS_tiny_mean  (CUDA_TINY_WARPS + 1) /* as in few_mean.h */
 #define WARPS_tiny       CUDA_TINY_WARPS
 #define WARPS_tiny_both  CUDA_TINY_WARPS
 

@@ -53,8 +53,12 @@ typedef enum direction {
     MASK_MEAN,   /* the same over a mask, without weights */
     BOTH,        /* the value with the gradient for the prediction */
     BACKWARD,    /* that gradient alone */
+    ANEW,        /* the same where it is there already, for an upstream gradient of 1 */
     ANY_OUTPUT,  /* whatever outputs there are */
-    SCALE        /* gradients that are there already, times the upstream gradient */
+    SCALE,       /* gradients that are there already, times the upstream gradient */
+    MEAN_BOTH,   /* as MEAN, WEIGHT_MEAN and MASK_MEAN, with the gradient for the prediction */
+    WEIGHT_BOTH,
+    MASK_BOTH
 } direction;
 
 /* Numbers in the compute type. */
@@ -80,7 +84,8 @@ enum {
     CUDA_GENERAL_TENSORS
 };
 
-/* What becomes of the sum, and the beginning of every kernel's parameter. A launch waits for each cache line of its
+/* What becomes of the sum, and the beginning of every kernel's parameter; of SCALE the value is the upstream gradient,
+ * which is all that most launches look at. A launch waits for each cache line of its
  * parameter that it reads (0.16 us of 1.2), and the first one ends after 48 bytes. */
 typedef struct cuda_total {
     void *value;
@@ -140,16 +145,18 @@ typedef struct cuda_weighted {
 } cuda_weighted;
 
 /* The gradient for the prediction of such, where what a mean is divided by is known. All that is looked at before the
- * first load lies on the first cache line. */
+ * first load lies on the first cache line, with what tells that there is nothing to do. */
 typedef struct cuda_backward {
     void *operand[2];
     void *weight, *mask; /* null: absent */
-    int64_t count;
-    uint8_t upstream_dtype, skip_if_one;
-    int32_t blocks; /* of the launch */
-    void *gradient;
-    void *divisor; /* a double; null: none beyond the scale */
     void *upstream;
+    int32_t last_tile;
+    uint8_t upstream_dtype;
+    uint8_t last_is_whole;
+    void *gradient;
+    void *divisor;      /* a double; null: none beyond the scale */
+    int32_t last_count; /* elements of the last tile */
+    int32_t blocks;     /* of the launch */
     cuda_real scale;
     cuda_reals parameter;
 } cuda_backward;
@@ -187,8 +194,8 @@ typedef struct cuda_tiny_mean {
     void *mask, *weight; /* null: absent */
     int32_t count;
     uint8_t told; /* as of cuda_weighted */
+    void *divided_by, *gradient;
     cuda_reals parameter;
-    void *divided_by;
 } cuda_tiny_mean;
 
 /* The same of a few whole tiles. */

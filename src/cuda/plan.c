@@ -70,12 +70,13 @@ static void plan_general(const job *job, cuda_general *general) {
 static void plan_total(const job *job, cuda_total *total) {
     const double divisor = job->sum ? 1 : known_divisor(job);
     const bool multiplies = is_product(divisor);
-    total->value = job->value.data;
+    const view *value = job->family == FAMILY_SCALE ? &job->upstream : &job->value;
+    total->value = value->data;
     total->workspace = NULL;
     total->number = multiplies ? 1 / divisor : divisor;
     total->divides = !multiplies;
     total->dtype =
-        (uint8_t)(job->family == FAMILY_WEIGHTS ? ONEPASS_F64 : job->value.dtype); /* they go into the workspace */
+        (uint8_t)(job->family == FAMILY_WEIGHTS ? ONEPASS_F64 : value->dtype); /* they go into the workspace */
 }
 
 /* In the compute type, as all that a slope or a term is computed with. */
@@ -137,8 +138,9 @@ static void plan_backward(const job *job, cuda_backward *backward) {
     backward->divisor = job->over_weights ? job->divisor_tensor.data : NULL;
     backward->upstream = job->upstream.data;
     backward->upstream_dtype = (uint8_t)(job->upstream.data ? job->upstream.dtype : 0);
-    backward->skip_if_one = job->skip_if_one;
-    backward->count = job->count;
+    backward->last_tile = (int32_t)((job->count - 1) / ORDER_TILE);
+    backward->last_count = (int32_t)((job->count - 1) % ORDER_TILE + 1);
+    backward->last_is_whole = backward->last_count == ORDER_TILE;
     plan_numbers(job, &backward->scale, &backward->parameter);
 }
 
@@ -176,6 +178,7 @@ static void plan_tiny_mean(const job *job, cuda_tiny_mean *mean) {
     mean->weight = job->weight.data;
     mean->count = (int32_t)job->count;
     tell(job, &mean->told, &mean->divided_by);
+    mean->gradient = job->gradient[0].data;
     plan_numbers(job, &unused, &mean->parameter);
 }
 

@@ -73,7 +73,7 @@ ONEPASS_INTERNAL extern const loss onepass_cuda_rows, onepass_cuda_terms;
 ONEPASS_INTERNAL void onepass_cuda_plan_softmax(const softmax_scale *scale, int32_t compute, cuda_softmax *told);
 
 static inline bool is_mean(direction direction) {
-    return direction == MEAN || direction == WEIGHT_MEAN || direction == MASK_MEAN;
+    return (direction >= MEAN && direction <= MASK_MEAN) || direction >= MEAN_BOTH;
 }
 
 /* ----------------------------------------------------------------- launch -- */

@@ -25,9 +25,9 @@ static block small_block(int64_t tiles) {
     return (block){taken, taken};
 }
 
-/* What one block does: as many warps for each tile. */
-static block block_of_few(int64_t tiles, int32_t warps) {
-    return (block){(int32_t)tiles * warps, (int32_t)tiles};
+/* What one block does: as many warps for each tile, and one more where a gradient waits for a sum. */
+static block block_of_few(int64_t tiles, int32_t warps, direction direction) {
+    return (block){(int32_t)tiles * warps + (direction >= MEAN_BOTH), (int32_t)tiles};
 }
 
 /* Warps of a block that has a mean over weights. */
@@ -69,14 +69,15 @@ static block general_block(const job *job, const cuda_head *head, int64_t tiles,
 /* The block of a variant. */
 static block block_of(const job *job, cuda_variant variant, const cuda_head *head, int64_t tiles,
                       int32_t multiprocessors) {
+    const direction direction = onepass_cuda_variant[variant].direction;
     switch (onepass_cuda_variant[variant].kind) {
     case kind_tiny:
     case kind_tiny_mean:
     case kind_tiny_both:
-        return block_of_few(tiles, CUDA_TINY_WARPS);
+        return block_of_few(tiles, CUDA_TINY_WARPS, direction);
     case kind_few:
     case kind_few_mean:
-        return block_of_few(tiles, CUDA_FEW_WARPS);
+        return block_of_few(tiles, CUDA_FEW_WARPS, direction);
     case kind_small:
     case kind_small_mean:
         return small_block(tiles);
@@ -85,7 +86,7 @@ static block block_of(const job *job, cuda_variant variant, const cuda_head *hea
     case kind_general:
         return general_block(job, head, tiles, multiprocessors);
     default:
-        return direct_block(onepass_cuda_variant[variant].direction, head->rows != 0, tiles, multiprocessors);
+        return direct_block(direction, head->rows != 0, tiles, multiprocessors);
     }
 }
 

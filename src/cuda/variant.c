@@ -7,8 +7,9 @@
 #include "dtype.h"
 #include "order.h"
 
-/* Beyond so many elements these kernels are not faster. */
+/* Beyond so many elements these kernels are not faster. Python's is_one_block() knows the second number. */
 #define MOST_FEW           (8 * ORDER_TILE) /* and no more would fit into a block */
+#define MOST_FEW_BOTH      (2 * ORDER_TILE) /* of a mean over weights or a mask, with its gradient */
 #define MOST_SMALL_FORWARD (1 << 24)
 #define MOST_SMALL_BOTH    (1 << 21)
 
@@ -221,22 +222,30 @@ static cuda_variant small_variant(const job *job) {
     return job->gradient[0].data ? variant_small_both : variant_small_forward;
 }
 
-/* The kernel for the mean over dense weights, a mask or both. */
+/* The kernel for the mean over dense weights, a mask or both that one block can take, with its gradient or without. */
+static cuda_variant few_mean_variant(const job *job) {
+    static const cuda_variant variant[2][2][3] = {
+        {{variant_few_tiles_weighted_mean, variant_few_tiles_masked_mean, variant_few_tiles_mean},
+         {variant_few_tiles_weighted_both, variant_few_tiles_masked_both, variant_few_tiles_mean_both}},
+        {{variant_tiny_weighted_mean, variant_tiny_masked_mean, variant_tiny_mean},
+         {variant_tiny_weighted_both, variant_tiny_masked_both, variant_tiny_mean_both}}};
+    const int given = !job->mask.data ? 0 : !job->weight.data ? 1 : 2;
+    return variant[job->count <= ORDER_TILE][job->gradient[0].data != NULL][given];
+}
+
+/* The same of any number of elements. With a gradient that is only possible where one block has them all. */
 static cuda_variant mean_variant(const job *job) {
     const int32_t kernels = onepass_cuda_shape.kernels;
-    const bool weight = job->weight.data, mask = job->mask.data;
     const bool small = job->count <= MOST_SMALL_FORWARD && kernels != CUDA_LARGE_KERNELS && !job->over_elements &&
                        has_variant(job, variant_small_weighted_mean);
-    if (small && kernels == 0 && is_few(job) && job->value.dtype == ONEPASS_F32) {
-        if (job->count <= ORDER_TILE)
-            return !weight ? variant_tiny_masked_mean : mask ? variant_tiny_mean : variant_tiny_weighted_mean;
-        return !weight ? variant_few_tiles_masked_mean
-               : mask  ? variant_few_tiles_mean
-                       : variant_few_tiles_weighted_mean;
-    }
+    const bool few = small && kernels == 0 && is_few(job) && job->value.dtype == ONEPASS_F32;
+    if (few && (!job->gradient[0].data || (!job->upstream.data && job->count <= MOST_FEW_BOTH)))
+        return few_mean_variant(job);
+    if (job->gradient[0].data)
+        return variant_weighted_both;
     if (small)
-        return weight ? variant_small_weighted_mean : variant_small_masked_mean;
-    return weight ? variant_weighted_mean : variant_masked_mean;
+        return job->weight.data ? variant_small_weighted_mean : variant_small_masked_mean;
+    return job->weight.data ? variant_weighted_mean : variant_masked_mean;
 }
 
 /* The kernel for weights and masks that can do the job, or the general one. */
@@ -249,13 +258,12 @@ static cuda_variant weighted_variant(const job *job) {
         return variant_general;
     const bool knows_divisor = !job->over_weights || onepass_cuda_finds_divisor(job);
     if (!wants_sum(job))
-        return knows_divisor && has_variant(job, variant_weighted_backward) ? variant_weighted_backward
-                                                                            : variant_general;
-    if (job->gradient[0].data)
-        return variant_weighted_both;
+        return !knows_divisor || !has_variant(job, variant_weighted_backward) ? variant_general
+               : job->skip_if_one                                             ? variant_weighted_anew
+                                                                              : variant_weighted_backward;
     const bool in_one_pass = job->over_weights && !job->divisor_tensor.data && (job->weight.data || mask->data) &&
                              job->count <= MOST_IN_ONE_PASS && has_variant(job, variant_weighted_mean);
-    return in_one_pass ? mean_variant(job) : variant_weighted_forward;
+    return in_one_pass ? mean_variant(job) : job->gradient[0].data ? variant_weighted_both : variant_weighted_forward;
 }
 
 /* ----------------------------------------------------------------- choice -- */

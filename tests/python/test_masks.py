@@ -217,7 +217,7 @@ def test_weight_and_mask_are_one_call(loss, device):
 @pytest.mark.gpu
 @pytest.mark.parametrize("few", [0, 1 << 21])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-@pytest.mark.parametrize("count", [1, 1000, 1024, 3077, 8192, 300_001])
+@pytest.mark.parametrize("count", [1, 1000, 1024, 2048, 3077, 8192, 300_001])
 def test_a_gpu_has_the_gradients_of_the_cpu(count, dtype, few, monkeypatch):
     """Computed with the value or in backward, whichever the number of elements asks for, with an upstream gradient of 1
     or of another number, and for a second time."""

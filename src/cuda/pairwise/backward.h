@@ -25,9 +25,9 @@ ALWAYS_INLINE real scale_of(const cuda_backward *job) {
 
 /* The lines of a warp are seen as in tile_of_lines(). */
 template <typename loss, bool whole>
-ALWAYS_INLINE void backward_lines(const cuda_backward *job, place_in_block at, int64_t index, int left) {
+ALWAYS_INLINE void backward_lines(const cuda_backward *job, place_in_block at, int index) {
     const int thread = at.warp * BACKWARD_LINES * ORDER_WARP + at.thread;
-    const tile tile = tile_at(index, whole ? ORDER_TILE : left, thread, NULL);
+    const tile tile = tile_at(index, whole ? ORDER_TILE : job->last_count, thread, NULL);
     const weighted_tensors tensors = {{job->operand[0], job->operand[1]}, job->weight, job->mask, false};
     weighted_lines<loss, BACKWARD_LINES> lines;
     prefetch_weighted_lines<BACKWARD, whole, KEEP_AS_USUAL>(&tensors, &tile, 0, &lines);
@@ -38,43 +38,45 @@ ALWAYS_INLINE void backward_lines(const cuda_backward *job, place_in_block at, i
     compute_weighted_lines<BACKWARD>(&tensors, &outputs, &tile, job->gradient, 0, &lines, NULL, NULL);
 }
 
-/* What is rare is out of line, so that the rest lies in one piece: the tile that the input ends in, ... */
-template <typename loss>
-static __device__ __noinline__ void backward_last_lines(const cuda_backward *job, place_in_block at, int64_t index,
-                                                        int left) {
-    backward_lines<loss, false>(job, at, index, left);
+ALWAYS_INLINE bool is_whole(const cuda_backward *job, int index) {
+    return index < job->last_tile + job->last_is_whole;
 }
 
-/* ... and a gradient that is there already, and that the upstream gradient hardly ever asks to compute anew. Blocks are
- * few then, with several tiles: to begin one for each and end it took a GPU a quarter of a step with a mask of 2^28
- * elements. */
-template <typename loss> static __device__ __noinline__ void backward_anew(const cuda_backward *job, int64_t index) {
-    const place_in_block at = here_in_small_block();
-    if (upstream_of(job) == 1)
-        return;
-#pragma unroll 1
-    for (; index >= 0; index -= job->blocks) {
-        const int64_t left = job->count - index * ORDER_TILE;
-        if (left >= ORDER_TILE)
-            backward_lines<loss, true>(job, at, index, ORDER_TILE);
-        else
-            backward_lines<loss, false>(job, at, index, (int)left);
-    }
+/* The tile that the input ends in, out of line, so that the rest lies in one piece. */
+template <typename loss>
+static __device__ __noinline__ void backward_last_lines(const cuda_backward *job, place_in_block at) {
+    backward_lines<loss, false>(job, at, job->last_tile);
 }
 
 template <typename loss> ALWAYS_INLINE void run_backward(const cuda_backward *job) {
     const place_in_block at = here_in_small_block();
-    const int64_t index = (job->count - 1) / ORDER_TILE - blockIdx.x, left = job->count - index * ORDER_TILE;
-    if (job->skip_if_one)
-        backward_anew<loss>(job, index);
-    else if (left >= ORDER_TILE)
-        backward_lines<loss, true>(job, at, index, ORDER_TILE);
+    const int index = job->last_tile - (int)blockIdx.x;
+    if (is_whole(job, index))
+        backward_lines<loss, true>(job, at, index);
     else
-        backward_last_lines<loss>(job, at, index, (int)left);
+        backward_last_lines<loss>(job, at);
+}
+
+/* A gradient that the upstream gradient hardly ever asks to compute anew. Blocks are few then, with several tiles: to
+ * begin one for each and end it took a GPU a quarter of a step with a mask of 2^28 elements. */
+template <typename loss> ALWAYS_INLINE void run_anew(const cuda_backward *job) {
+    if (is_plainly_one(job->upstream, job->upstream_dtype) || upstream_of(job) == 1)
+        return;
+    const place_in_block at = here_in_small_block();
+#pragma unroll 1
+    for (int index = job->last_tile - (int)blockIdx.x; index >= 0; index -= job->blocks) {
+        if (is_whole(job, index))
+            backward_lines<loss, true>(job, at, index);
+        else
+            backward_lines<loss, false>(job, at, index);
+    }
 }
 
 template <typename loss, direction direction, access access> ALWAYS_INLINE void run_kernel(const cuda_backward *job) {
-    run_backward<loss>(job);
+    if constexpr (direction == ANEW)
+        run_anew<loss>(job);
+    else
+        run_backward<loss>(job);
 }
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * The mean over weights, a mask or both of a tile that ends with a pair of lines, like tiny.h, or of a few whole tiles,
- * like few.h: a block, with as many warps a tile as there, and a float as the value. Each has a kernel of its own,
- * which is shorter than both (0.06 us of 1.6).
+ * like few.h: a block, with as many warps a tile as there, and a float as the value; alone, or with the gradient for
+ * the prediction. Each has a kernel of its own, which is shorter than both (0.06 us of 1.6).
  */
 #ifndef ONEPASS_CUDA_PAIRWISE_FEW_MEAN_H
 #define ONEPASS_CUDA_PAIRWISE_FEW_MEAN_H
@@ -9,7 +9,7 @@
 #include "cuda/pairwise/mean.h"
 
 /* What warps leave in shared memory: the sums of lanes in some lines, of terms and of weights, or how many elements of
- * a thread take part; then what remains of a tile's. `most` tiles have room. */
+ * a thread take part; then what remains of a tile's. `most` tiles have room, and a warp that has no lines. */
 template <direction direction, int most> struct few_means {
     enum {
         SUMS = direction == MASK_MEAN ? 1 : 2,
@@ -17,9 +17,10 @@ template <direction direction, int most> struct few_means {
         LINES = ORDER_LINES / WARPS,                          /* of a warp */
         FOURS = WARPS * ORDER_WARP / 4                        /* of a tile's counts, which are added up together */
     };
-    real part[SUMS][most * WARPS][ORDER_LANES];
+    real part[SUMS][most * WARPS + 1][ORDER_LANES];
     double node[SUMS][most][ORDER_FEW_PITCH];
-    uint8_t count[most * WARPS * ORDER_WARP];
+    uint8_t count[(most * WARPS + 1) * ORDER_WARP];
+    void *gradient; /* which lies on the parameter's second cache line: that comes while the operands do */
 };
 
 /* How many elements take part, of so many tiles. By one warp, which has the sums of four threads at a time. */
@@ -38,21 +39,34 @@ ALWAYS_INLINE uint32_t count_few(int thread, const few_means<direction, most> *s
     return count;
 }
 
-/* A warp has some lines. One beyond the end of a single tile computes the first ones and forgets them, as in tiny.h. */
-template <typename loss, direction direction, int most>
-ALWAYS_INLINE void put_few_means(const cuda_tiny_mean *job, const place_in_block *at,
+/* A warp's lines, from when they are asked for to their gradients. One beyond the end computes the first ones and
+ * forgets them, as in tiny.h. */
+template <typename loss, int own_lines> struct few_lines {
+    bool are_there;
+    tile place;
+    weighted_tensors of;
+    outputs asked;
+    weighted_lines<loss, own_lines> numbers;
+};
+
+template <direction direction, bool writes, int most, typename loss, int own_lines>
+ALWAYS_INLINE void put_few_means(const cuda_tiny_mean *job, const place_in_block *at, few_lines<loss, own_lines> *lines,
                                  few_means<direction, most> *shared) {
-    constexpr int own_lines = few_means<direction, most>::LINES;
-    const bool has_lines = most > 1 || at->warp * own_lines * ORDER_LANES < job->count;
-    const tile tile = tile_of_lines<own_lines>(has_lines ? at->warp : 0, at->thread);
-    const weighted_tensors tensors = {{job->operand[0], job->operand[1]}, job->weight, job->mask, false};
-    outputs outputs = {};
-    outputs.parameter = REAL(job->parameter);
-    weighted_lines<loss, own_lines> lines;
-    prefetch_weighted_lines<direction, true>(&tensors, &tile, 0, &lines);
+    const bool has_lines = (most > 1 && !writes) || at->warp * own_lines * ORDER_LANES < job->count;
+    lines->are_there = has_lines;
+    lines->place = tile_of_lines<own_lines>(has_lines ? at->warp : 0, at->thread);
+    lines->of = (weighted_tensors){{job->operand[0], job->operand[1]}, job->weight, job->mask, false};
+    lines->asked = (outputs){};
+    lines->asked.parameter = REAL(job->parameter);
+    lines->asked.upstream = 1;
+    prefetch_weighted_lines<direction, true, KEEP_LEAST, direction != WEIGHT_MEAN>(&lines->of, &lines->place, 0,
+                                                                                   &lines->numbers);
+    if (writes && threadIdx.x == 0)
+        shared->gradient = job->gradient;
     lane_sums terms = {};
     lane_weights weights = {};
-    compute_weighted_lines<direction>(&tensors, &outputs, &tile, NULL, 0, &lines, &terms, &weights);
+    compute_weighted_lines<direction>(&lines->of, &lines->asked, &lines->place, NULL, 0, &lines->numbers, &terms,
+                                      &weights);
     EACH_OWN {
         terms.sum[own] = has_lines ? terms.sum[own] : 0;
         weights.sums.sum[own] = has_lines ? weights.sums.sum[own] : 0;
@@ -65,16 +79,25 @@ ALWAYS_INLINE void put_few_means(const cuda_tiny_mean *job, const place_in_block
         write_line(&in_shared, shared->part[OF_WEIGHTS][at->warp], 0, weights.sums.sum);
 }
 
-template <typename loss, direction direction, int most> ALWAYS_INLINE void run_few_mean(const cuda_tiny_mean *job) {
+/* The first warp adds up. Where a gradient waits for what the mean is divided by, with its operands still in registers,
+ * all do, which is quicker than to wait for one; and while they divide for that, a warp that has no lines does so for
+ * the value. */
+template <typename loss, direction asked, int most> ALWAYS_INLINE void run_few_mean(const cuda_tiny_mean *job) {
+    constexpr bool writes = asked >= MEAN_BOTH;
+    constexpr direction direction = asked == MEAN_BOTH     ? MEAN
+                                    : asked == WEIGHT_BOTH ? WEIGHT_MEAN
+                                    : asked == MASK_BOTH   ? MASK_MEAN
+                                                           : asked;
     constexpr int sums = few_means<direction, most>::SUMS, warps = few_means<direction, most>::WARPS;
     __shared__ __align__(16) few_means<direction, most> shared;
     const place_in_block at = here_in_small_block();
     const int tiles = most == 1 ? 1 : job->count / ORDER_TILE;
-    put_few_means<loss, direction, most>(job, &at, &shared);
+    few_lines<loss, few_means<direction, most>::LINES> lines;
+    put_few_means<direction, writes>(job, &at, &lines, &shared);
     __syncthreads();
     double sum[MEAN_SUMS];
     if constexpr (most == 1) {
-        if (at.warp > 0)
+        if (!writes && at.warp > 0)
             return;
         ORDER_EACH_SUM sum[of] = order_far_lanes<warps>(at.thread, shared.part[of]);
     } else {
@@ -84,7 +107,7 @@ template <typename loss, direction direction, int most> ALWAYS_INLINE void run_f
             shared.node[of][tile][at.thread] = order_far_lanes<warps>(at.thread, shared.part[of] + tile * warps);
         }
         __syncthreads();
-        if (at.warp > 0)
+        if (!writes && at.warp > 0)
             return;
     }
     if constexpr (direction == MASK_MEAN)
@@ -93,8 +116,14 @@ template <typename loss, direction direction, int most> ALWAYS_INLINE void run_f
         order_near_lanes<sums>(sum);
     else
         order_few<sums, most>(at.thread, shared.node, tiles, sum);
+    if (writes && lines.are_there) {
+        const real scale = (real)(1 / (sum[OF_WEIGHTS] + 0.));              /* no -0, as of a sum */
+        lines.asked.scale = most == 1 ? scale : __shfl_sync(~0u, scale, 0); /* the first thread has all tiles */
+        compute_weighted_lines<BACKWARD>(&lines.of, &lines.asked, &lines.place, shared.gradient, 0, &lines.numbers,
+                                         NULL, NULL);
+    }
     const double mean = sum[OF_TERMS] / sum[OF_WEIGHTS]; /* begun before the terms are known */
-    if (at.thread == 0) {
+    if ((int)threadIdx.x == (writes ? tiles * warps * ORDER_WARP : 0)) {
         store_scalar(job->value, ONEPASS_F32, mean);
         tell_divisor(job, sum[OF_WEIGHTS]);
     }

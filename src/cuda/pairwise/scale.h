@@ -34,8 +34,10 @@ ALWAYS_INLINE void scale_tile(const cuda_general *job, int which, const tile *ti
 
 template <typename parameter> ALWAYS_INLINE void scale_block(const parameter *job) {
     const cuda_head *head = &job->head;
+    if (is_plainly_one(head->total.value, head->total.dtype))
+        return;
     const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP, warps = blockDim.x / ORDER_WARP;
-    const real upstream = (real)load_scalar(head->data[CUDA_UPSTREAM], head->dtype[CUDA_UPSTREAM]);
+    const real upstream = (real)load_scalar(head->total.value, head->total.dtype);
     if (upstream == 1)
         return;
     const int64_t span = (int64_t)head->sweeps * head->tiles_per_block, first = blockIdx.x * span;

@@ -16,6 +16,12 @@
 #define REAL(numbers) (numbers).f32
 #endif
 
+/* Whether an upstream gradient is 1, of the type that most have: asked first, since a launch waits for all the code
+ * that it comes by. */
+ALWAYS_INLINE bool is_plainly_one(const void *upstream, int32_t dtype) {
+    return dtype == REAL_DTYPE && *(const real *)upstream == 1;
+}
+
 #define EACH_LINE   _Pragma("unroll") for (int line = 0; line < ORDER_LINES; line++)
 #define EACH_OWN    _Pragma("unroll") for (int own = 0; own < ORDER_OWN_LANES; own++)
 #define EACH_VECTOR _Pragma("unroll") for (int i = 0; i < VECTORS; i++)

@@ -45,19 +45,21 @@ ALWAYS_INLINE void prefetch_weighted(const tile *tile, const void *data, int fir
 /* The bytes of a mask for a thread's own lanes. What lies beyond the end takes no part, whether there is one or not.
  * Addresses that share their beginning pay, but not where value and gradient come at once: with a mask of 2^28 elements
  * that took a seventh longer. */
-template <direction direction, bool whole>
+template <direction direction, bool whole, bool always>
 ALWAYS_INLINE uint32_t mask_word(const tile *tile, const unsigned char *mask, int line) {
     const unsigned char *of_tile = mask + tile->index * ORDER_TILE;
     const unsigned char *at =
         direction == BOTH ? of_tile + own_element(tile, line, 0) : own_place(tile, of_tile, line, 0);
     if (whole || tile->count == ORDER_TILE)
-        return mask ? __ldcs((const uint32_t *)at) : ~0u;
+        return always || mask ? __ldcs((const uint32_t *)at) : ~0u;
     uint32_t word = 0;
-    EACH_OWN if (own_element(tile, line, own) < tile->count) word |= (uint32_t)(mask ? at[own] : 1) << 8 * own;
+    EACH_OWN if (own_element(tile, line, own) < tile->count) word |= (uint32_t)(always || mask ? at[own] : 1)
+                                                                     << 8 * own;
     return word;
 }
 
-template <direction direction, bool whole, keeping keeping = KEEP_LEAST, typename loss, int lines>
+template <direction direction, bool whole, keeping keeping = KEEP_LEAST, bool has_mask = direction == MASK_MEAN,
+          typename loss, int lines>
 ALWAYS_INLINE void prefetch_weighted_lines(const weighted_tensors *of, const tile *tile, int first,
                                            weighted_lines<loss, lines> *into) {
     constexpr bool has_weight = direction == MEAN || direction == WEIGHT_MEAN;
@@ -67,7 +69,7 @@ ALWAYS_INLINE void prefetch_weighted_lines(const weighted_tensors *of, const til
                                                                         loss::OPERANDS);
     prefetch_weighted<lines, whole, has_weight, keeping>(tile, direction == MASK_MEAN ? NULL : of->weight, first,
                                                          into->weight, 1);
-    EACH_OF(lines) into->mask[line] = mask_word<direction, whole>(tile, mask, first + line);
+    EACH_OF(lines) into->mask[line] = mask_word<direction, whole, has_mask>(tile, mask, first + line);
 }
 
 /* What the elements of a tile count for, of a mean over them: the sums of their weights in a thread's own lanes or, of
@@ -103,8 +105,10 @@ ALWAYS_INLINE void compute_weighted_lines(const weighted_tensors *of, const outp
         unpack<ACCESS_REAL>(false, &from->weight[line], w);
         EACH_OWN {
             const bool takes_part = from->mask[line] >> 8 * own & 0xff;
-            if constexpr (direction != BACKWARD)
-                value[own] = takes_part ? loss::value(x.x[own], outputs->parameter) * w[own] : 0;
+            if constexpr (direction != BACKWARD) {
+                const real term = loss::value(x.x[own], outputs->parameter) * w[own]; /* or there would be a branch */
+                value[own] = takes_part ? term : 0;
+            }
             if constexpr (is_mean)
                 counted[own] = !takes_part ? 0 : of->over_elements ? 1 : w[own];
             if constexpr (writes) {
