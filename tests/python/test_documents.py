@@ -1,5 +1,6 @@
 # The Python code of the documents runs: each block on its own, in a namespace of its own, without a warning. What they
 # name exists, and their figures have one source.
+import os
 import pathlib
 import pkgutil
 import re
@@ -43,15 +44,34 @@ def test_block(document, block, tmp_path):
         exec(compile(block, str(file), "exec"), {"__name__": "block"})
 
 
+def run_block_of_dask():
+    """What it leaves."""
+    block, = (one for one in BLOCK.findall((ROOT / "docs/scaling.md").read_text()) if "import dask" in one)
+    names = {"__name__": "block"}
+    exec(compile(block, "docs/scaling.md", "exec"), names)
+    return names
+
+
 def test_dask_sends_chunks_alone(monkeypatch):
     """A function that knew the arrays would be sent with all of them, to every worker."""
     dask, cloudpickle = pytest.importorskip("dask"), pytest.importorskip("cloudpickle")
     pytest.importorskip("dask.array")
-    block, = (one for one in BLOCK.findall((ROOT / "docs/scaling.md").read_text()) if "import dask" in one)
     delayed, sizes = dask.delayed, []
     monkeypatch.setattr(dask, "delayed", lambda one: sizes.append(len(cloudpickle.dumps(one))) or delayed(one))
-    exec(compile(block, "docs/scaling.md", "exec"), {"__name__": "block"})
+    run_block_of_dask()
     assert sizes and max(sizes) < 10_000  # an array of the block has 400,000 bytes
+
+
+def test_dask_on_a_local_cluster(tmp_path):
+    """Workers that are processes of their own, and the bits of one call."""
+    pytest.importorskip("dask.array")
+    distributed = pytest.importorskip("distributed")
+    cluster = dict(n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path))
+    with distributed.Client(**cluster) as client:
+        names = run_block_of_dask()
+        prediction, target = (names["da"].from_array(one, chunks=((30_001,) * 3 + (9_997,),)) for one in names["numbers"])
+        assert names["loss_of"](prediction, target) == names["onepass"].mse_loss(*names["numbers"])
+        assert len({os.getpid(), *client.run(os.getpid).values()}) == 3
 
 
 def test_the_picture_of_the_ranks_is_fresh():
