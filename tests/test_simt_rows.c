@@ -140,6 +140,38 @@ static void test_plain_rows(void) {
         }
 }
 
+/* Rows behind rows of more classes than a thread has registers for, which are turned: up to 64 of them a block, and
+ * teams of four warps or of eight. */
+static void test_turned_rows(void) {
+    static const char *const losses[] = {"cross_entropy", "log_prob", "poly", "softmax_focal",
+                                         "generalized_cross_entropy"};
+    static const int64_t sizes[] = {33, 50, 64, 100, 127, 128, 129, 200, 255, 256}, rows[] = {1, 40, 64, 65, 150};
+    static const int32_t wanted[] = {ROW_VALUE, ROW_VALUE | ROW_GRADIENT, ROW_GRADIENT};
+    static const int32_t dtypes[] = {ONEPASS_F32, ONEPASS_BF16, ONEPASS_F16};
+    uint64_t seed = 0;
+    for (int i = 0; i < COUNT(sizes); i++)
+        for (int w = 0; w < COUNT(wanted); w++)
+            for (int d = 0; d < COUNT(dtypes); d++, seed++) {
+                char text[600];
+                const row_case c = {.loss = losses[seed % COUNT(losses)],
+                                    .dtype = dtypes[d],
+                                    .target = seed % 4 ? ONEPASS_I64 : ONEPASS_U8,
+                                    .gradient = seed % 5 ? dtypes[d] : ONEPASS_F32,
+                                    .rows = rows[(seed + i) % COUNT(rows)],
+                                    .classes = sizes[i],
+                                    .data = (int32_t)(seed / 3 % ROW_DATA),
+                                    .wanted = wanted[w],
+                                    .some_ignored = seed % 3 != 0,
+                                    .upstream = w == 2 || (w == 1 && d == 1),
+                                    .seed = seed};
+                prepared_row_case *expected = row_prepare(&c);
+                row_describe(&c, text, sizeof text);
+                if (CHECK_OK(onepass_run(&expected->call), text))
+                    run_shape(&c, expected, (cuda_shape){0}, text);
+                row_free(expected);
+            }
+}
+
 /* Rows of up to eight tiles with nothing but labels: warps and blocks that have none, one or more than 32 of them, and
  * labels that are ignored, in each of a row's tiles. */
 static void test_simple_rows(void) {
@@ -363,6 +395,7 @@ int main(int argc, char **argv) {
             test_main_paths();
             test_many_rows();
             test_plain_rows();
+            test_turned_rows();
             test_simple_rows();
         }
         for (uint64_t seed = 0; seed < cases; seed++) {

@@ -296,6 +296,11 @@ enum {
 #define CUDA_ASIDE_WARPS 8
 #define CUDA_ASIDE_KEPT  32
 
+/* Rows that are turned so in shared memory: the most of a block, and the places of one, an odd number, so that those
+ * of several are in different banks. */
+#define CUDA_TURNED_ROWS           64
+#define CUDA_TURNED_PITCH(classes) ((classes) | 1)
+
 /* With so few, more warps share a multiprocessor. */
 #define CUDA_FEWER_CLASSES 16
 

@@ -125,10 +125,13 @@ template <typename loss> ALWAYS_INLINE void run_rows_plain_both(const cuda_row *
     run_plain<loss, true>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_aside(const cuda_row *job) {
-    run_aside<loss, CUDA_ASIDE_WARPS>(job);
+    run_aside<loss, CUDA_ASIDE_WARPS, false>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_aside_wide(const cuda_row *job) {
-    run_aside<loss, CUDA_WIDE_WARPS>(job);
+    run_aside<loss, CUDA_WIDE_WARPS, false>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_turned(const cuda_row *job) {
+    run_aside<loss, CUDA_ASIDE_WARPS, true>(job);
 }
 #endif
 template <typename loss> ALWAYS_INLINE void run_rows_any(const cuda_row *job) {

@@ -22,8 +22,8 @@ int32_t onepass_cuda_lines_of_block(const job *job, int32_t multiprocessors) {
 }
 
 /* Of rows that are shared out: how many times 32 a block has, if that leaves some blocks to each multiprocessor. */
-int32_t onepass_cuda_lines_aside(const job *job, int32_t multiprocessors) {
-    int32_t lines = CUDA_ASIDE_ROWS / WARP;
+int32_t onepass_cuda_lines_aside(const job *job, cuda_variant variant, int32_t multiprocessors) {
+    int32_t lines = (variant == variant_rows_turned ? CUDA_TURNED_ROWS : CUDA_ASIDE_ROWS) / WARP;
     while (lines > 1 && job->count / (lines * WARP) < 4 * (int64_t)multiprocessors)
         lines /= 2;
     return lines;
@@ -55,6 +55,7 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
     case variant_rows_plain_both:
         return (row_block){ROW_THREADS / WARP, ROW_THREADS};
     case variant_rows_aside:
+    case variant_rows_turned:
         return (row_block){CUDA_ASIDE_WARPS, WARP};
     case variant_rows_aside_wide:
         return (row_block){CUDA_WIDE_WARPS, WARP};
@@ -195,6 +196,10 @@ void onepass_cuda_plan_row_shape(const job *job, int32_t multiprocessors, cuda_l
         const size_t size = is_sized_variant(launch->variant) ? dtype_size(job->operand[0].dtype) : sizeof(float);
         const int64_t numbers = (row->lines > 1 ? 2 : 1) * CUDA_FEW_PITCH(row->classes);
         launch->shared_memory = ROW_THREADS * (uint32_t)most(numbers * (int64_t)size, sizeof(float));
+    }
+    if (launch->variant == variant_rows_turned) { /* as many at a time as there are teams */
+        const int64_t rows = least(block.rows, (CUDA_ASIDE_WARPS >> row->group) * WARP);
+        launch->shared_memory = (uint32_t)(rows * CUDA_TURNED_PITCH(row->classes) * (int64_t)sizeof(float));
     }
     if (launch->variant == variant_rows_weighed_forward || launch->variant == variant_rows_weighed_shared)
         launch->shared_memory = (uint32_t)(block.rows * row->tiles * CUDA_WAITING_SIZE);

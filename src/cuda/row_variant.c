@@ -67,14 +67,19 @@ static bool lies_alike(const view *a, const view *b) {
     return a->ndim == b->ndim && (a->ndim == 1 || (a->shape[1] == b->shape[1] && a->stride[0] == b->stride[0]));
 }
 
+/* Those of an input, and of its gradient. */
+static bool are_one_piece(const job *job) {
+    const row_job *rows = &job->rows;
+    return is_one_piece(&job->operand[0], rows->class_stride[0], rows->classes) &&
+           (!job->gradient[0].data || is_one_piece(&job->gradient[0], rows->gradient_stride[0], rows->classes));
+}
+
 /* A thread a row: classes fit into registers. Rows may lie in one piece. */
 static bool is_few(const job *job, bool *in_one_piece) {
     const row_job *rows = &job->rows;
-    const view *input = &job->operand[0], *gradient = &job->gradient[0];
-    *in_one_piece = is_one_piece(input, rows->class_stride[0], rows->classes) &&
-                    (!gradient->data || is_one_piece(gradient, rows->gradient_stride[0], rows->classes));
+    *in_one_piece = are_one_piece(job);
     return rows->classes > 0 && rows->classes <= CUDA_FEW_CLASSES && is_short(rows->class_stride[0]) &&
-           (!gradient->data || is_short(rows->gradient_stride[0]));
+           (!job->gradient[0].data || is_short(rows->gradient_stride[0]));
 }
 
 /* Rows with nothing but labels, which lie side by side. */
@@ -193,6 +198,8 @@ cuda_variant onepass_cuda_row_variant(const job *job, bool *in_one_piece) {
     const bool vectors = has_vectors(job), backward = gradient && rows->state && rows->reads_state;
     if (whole && !weighs && rows->class_stride[0] != 1 && rows->classes <= ORDER_TILE && lies_aside(job))
         return rows->classes > CUDA_ASIDE_KEPT * CUDA_ASIDE_WARPS ? variant_rows_aside_wide : variant_rows_aside;
+    if (whole && !weighs && rows->classes <= CUDA_ASIDE_KEPT * CUDA_ASIDE_WARPS && are_one_piece(job))
+        return variant_rows_turned;
     if (tiles > CUDA_MOST_ROW_TILES || (!vectors && (weighs || !has_loose_rows(job))))
         return variant_rows_any;
     if (rows->shard.step == SHARD_SLOPES && rows->shard.tile_sums) /* of torn tiles, which are few */

@@ -13,7 +13,7 @@
  * quarter of that a step took a twentieth longer on a Neoverse N1. Xeons with AVX-512 have second-level caches of a
  * megabyte and more, and take as much as a stack has room for. */
 #if defined(__AVX512F__) && !defined(ONEPASS_REAL_F64)
-#define BLOCK_BYTES 40960
+#define BLOCK_BYTES 36864
 #define MOST_ROWS   512
 #else
 #define BLOCK_BYTES 32768
@@ -37,7 +37,7 @@ typedef struct block_buffers {
     aside_function *apply;                       /* the loss, or null: row by row */
     group group;
 } block_buffers;
-_Static_assert(sizeof(block_buffers) <= 57344, "a call's other frames take up to 44 KiB of ONEPASS_STACK_SIZE");
+_Static_assert(sizeof(block_buffers) <= 53248, "a call's other frames take up to 48 KiB of ONEPASS_STACK_SIZE");
 
 /* ------------------------------------------------------------------ memory -- */
 
