@@ -152,4 +152,4 @@ def tells_of_huge_pages():
 def test_large_gradients_ask_for_huge_pages():
     input = torch.zeros(1 << 12, 1 << 12, requires_grad=True)
     onepass.mse_loss(input, torch.ones_like(input)).backward()
-    assert "hg" in flags_of_memory(input.grad.data_ptr())
+    assert "hg" in flags_of_memory(input.grad.data_ptr() + input.grad.nbytes // 2)  # its first page may be others', too
