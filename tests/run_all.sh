@@ -13,7 +13,7 @@
 # A proof is given once: the release build has every instruction set of this machine and every test, of which those that
 # only repeat themselves with more numbers are quick; the others have the one set that the library would choose here and
 # quick tests. The shared library and the library in one file have a sixteenth of the golden file, whose rest the static
-# one has, and emulated sets too; clang's has an eighth, with sanitizers in it. test_losses takes one of 3 cases of its
+# one has, and emulated sets too, and clang's with sanitizers in it. test_losses takes one of 3 cases of its
 # list, test_rows and test_vectors one of 6, of which the golden file has all; sanitizers see one of 75, and of 15. The
 # address sanitizer leaves out tests that are about bits, or stacks, or have fences of their own, and take the same ways
 # through the library as others. The other architecture's compiler optimises with -O1, as does the own one where this
@@ -123,7 +123,7 @@ step_release() {
     sed -n 's/^-- onepass: \(no .*\)/\1/p' $work/release/configure.log | tee -a "$NOTES"
     # The longest first, so that no core waits for them at the end. What the library chooses by itself is the golden
     # file of one of the sets that have tests of their own.
-    long='^(test_simt_|test_skip_if_one|test_stack|test_transcendental_|test_accumulator_shared|terms_|golden(_shared|_amalgamation)?$)'
+    long='^(test_order$|test_simt_|test_skip_if_one|test_stack|test_transcendental_|test_accumulator_shared|terms_|golden(_shared|_amalgamation)?$)'
     lists='^(test_rows|test_vectors)$'
     (
         [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1 ONEPASS_TEST_SHARE=2/16
@@ -137,7 +137,7 @@ step_release() {
     )
 }
 
-# Address and undefined-behaviour sanitizers. With clang libFuzzer is in the same build, and an eighth of the golden file
+# Address and undefined-behaviour sanitizers. With clang libFuzzer is in the same build, and a sixteenth of the golden file
 # shows that the other compiler has the same bits; with gcc a generator stands in for libFuzzer. Kernels on the CPU have
 # sanitizers of their own in the release build.
 step_sanitize() {
@@ -160,7 +160,7 @@ step_sanitize() {
     repeated="|^golden_|^(results_readable|tables_fresh|test_stack_of_workers|$(echo $set_aside | tr ' ' '|'))\$" \
         left_out=$(echo $set_aside onepass_grown | tr ' ' ';')
     [ "${TEST:-}" != full ] || repeated="|^golden" left_out= # the step clang has all of it
-    [ "${TEST:-}" = full ] || export ONEPASS_TEST_CASES=75 ONEPASS_TEST_SHARE=1/8
+    [ "${TEST:-}" = full ] || export ONEPASS_TEST_CASES=75 ONEPASS_TEST_SHARE=1/16
     build $work/sanitize all $native $instrumented "-DONEPASS_LEAVE_OUT_TESTS=$left_out" "$@" || return
     export ONEPASS_TEST_QUICK=1 UBSAN_OPTIONS=print_stacktrace=1
     # A search for leaks takes seconds at the end of each process on some machines. On the CPU only accumulators allocate,
@@ -238,16 +238,17 @@ step_python() {
     PYTHONPATH=$work/release/python run_pytest tests/python
 }
 
-# The tool of the release build, its bits beside the package's; and, with odd files, that of the sanitize step, if it is
-# there, which watches itself, but for tests that are about numbers.
+# The tool of the release build, its bits beside the package's; and, with broken and random files, that of the sanitize
+# step, if it is there, which watches itself. TEST=full gives it whole files too, but for what is about numbers.
 step_tool() {
     find_python numpy hypothesis safetensors ml_dtypes
     build_for_python || return
     export ONEPASS_TOOL=$work/release/cli/onepass PYTHONPATH=$work/release/python
-    [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1
+    whole_files=tests/cli/test_files.py
+    [ "${TEST:-}" = full ] || export ONEPASS_TEST_QUICK=1 whole_files=
     run_pytest tests/cli || return
     [ ! -x $work/sanitize/cli/onepass ] ||
-        ASAN_OPTIONS=detect_leaks=0 ONEPASS_TEST_QUICK=1 ONEPASS_TOOL=$work/sanitize/cli/onepass run_pytest tests/cli/test_files.py \
+        ASAN_OPTIONS=detect_leaks=0 ONEPASS_TEST_QUICK=1 ONEPASS_TOOL=$work/sanitize/cli/onepass run_pytest $whole_files \
             tests/cli/test_broken_files.py tests/cli/test_random.py tests/cli/test_outputs.py \
             -k "not (written_by_torch or infinity or gradients or test_types or numpys_version or number_of_threads or windows)"
 }
@@ -270,17 +271,19 @@ step_wheel() {
 step_cross() { JOBS=$jobs tests/cross.sh; }
 
 sources() {
-    find include src cli bench examples tests python -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp' | sort
+    find ${*:-include src cli bench examples tests python} -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp' | sort
 }
 
-# cppcheck need not find Python's headers, but should know which of their macros return.
+# cppcheck need not find Python's headers, but should know which of their macros return. TEST=full has it read the tests.
 step_lint() {
     need cppcheck cppcheck
+    folders="include src cli bench examples python"
+    [ "${TEST:-}" != full ] || folders="$folders tests"
     # shellcheck disable=SC2046 # file names here have no blanks
     cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --std=c11 --inline-suppr \
         -I include -I src -I tests -I cli -I bench --suppressions-list=tests/cppcheck.txt -j "$jobs" \
         -DPy_RETURN_NONE='return NULL' -DPy_RETURN_TRUE='return NULL' -DPy_RETURN_FALSE='return NULL' \
-        $(sources | grep '\.c$')
+        $(sources $folders | grep '\.c$')
 }
 
 step_format() {
