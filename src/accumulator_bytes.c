@@ -292,7 +292,7 @@ static onepass_status read_whole(reading *reading, onepass_accumulator **accumul
     double parameter[ONEPASS_MAX_PARAMETERS];
     memcpy(name, reading->at + 24, sizeof name);
     if (name[STATE_NAME - 1] != 0 || !is_name(name))
-        return fail_state("the loss's name is none");
+        return fail_state("the loss's name has more in it than letters, digits and underscores");
     const onepass_loss_info *loss = onepass_loss_named(name);
     if (!loss)
         return onepass_fail(ONEPASS_NOT_SUPPORTED,

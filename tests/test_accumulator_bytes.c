@@ -250,9 +250,9 @@ static const struct {
     int weighted;
 } made_up[] = {
     {24, 0x6573736573u, "loss \"sesse\"", 0},
-    {24, 0xff, "name is none", 0},     /* nor text that a message could show */
-    {24 + 8, 0x65, "name is none", 0}, /* behind its end */
-    {24 + 56, UINT64_MAX, "name is none", 0},
+    {24, 0xff, "has more in it", 0},     /* nor text that a message could show */
+    {24 + 8, 0x65, "has more in it", 0}, /* behind its end */
+    {24 + 56, UINT64_MAX, "has more in it", 0},
     {88, 2, "neither mean nor sum", 0},
     {88, UINT64_MAX, "neither mean nor sum", 0},
     {96, 0, "neither float nor double", 0},

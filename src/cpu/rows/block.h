@@ -249,34 +249,51 @@ static void begin_groups(group *group) {
     EACH_ROW_ASIDE(group->class_weight[r] = 1; group->weight[r] = 1; group->upstream[r] = 1)
 }
 
-ALWAYS_INLINE void pick_class_weights(load_function *load, const job *job, group *group) {
-    const char *data = job->operand[2].data;
-    const int64_t stride = job->rows.class_stride[2], first = job->rows.shard.first_class;
-    for (int r = 0; r < group->count; r++)
-        group->class_weight[r] = group->takes_part[r] ? (double)load(data, (group->label[r] - first) * stride) : 1;
+/* Where a row's class is, counted from the first row's first. */
+ALWAYS_INLINE int64_t place_of(const block_memory *memory, int64_t r, int64_t class) {
+    return r * memory->row + class * memory->class;
 }
 
-static void read_class_weights(const job *job, group *group) {
-    switch (job->operand[2].dtype) {
+ALWAYS_INLINE void pick_numbers(load_function *load, const block_memory *given, const group *group, double *into) {
+    const block_memory memory = *given;
+    for (int64_t r = 0; r < memory.rows; r++)
+        into[r] = group->takes_part[r] ? (double)load(memory.first, place_of(&memory, r, group->label[r])) : 1;
+}
+
+/* The number of each row's label, 1 for rows that take no part. */
+static void pick(const block_memory *memory, const group *group, double *into) {
+    switch (memory->dtype) {
     case ONEPASS_F16:
-        pick_class_weights(load_f16, job, group);
+        pick_numbers(load_f16, memory, group, into);
         break;
     case ONEPASS_BF16:
-        pick_class_weights(load_bf16, job, group);
+        pick_numbers(load_bf16, memory, group, into);
         break;
     case ONEPASS_F32:
-        pick_class_weights(load_f32, job, group);
+        pick_numbers(load_f32, memory, group, into);
         break;
     default:
-        pick_class_weights(load_f64, job, group);
+        pick_numbers(load_f64, memory, group, into);
     }
+}
+
+/* One for all rows, of the classes that are here. */
+static block_memory memory_of_weights(const job *job, int64_t count) {
+    const view *weight = &job->operand[2];
+    const int64_t first = job->rows.shard.first_class * job->rows.class_stride[2] * (int64_t)dtype_size(weight->dtype);
+    return (block_memory){.first = (char *)((uintptr_t)weight->data - (uintptr_t)first),
+                          .dtype = weight->dtype,
+                          .class = job->rows.class_stride[2],
+                          .rows = count};
 }
 
 /* Weights and upstream gradients, where there are any. */
 ALWAYS_INLINE void read_factors(const rows *rows, group *group) {
     const job *job = rows->job;
-    if (job->operand[2].data)
-        read_class_weights(job, group);
+    if (job->operand[2].data) {
+        const block_memory weights = memory_of_weights(job, group->count);
+        pick(&weights, group, group->class_weight);
+    }
     for (int r = 0; job->weight.data && r < group->count; r++)
         group->weight[r] = group->takes_part[r] ? element_of(&job->weight, group->first + r, 1) : 1;
     if (!job->upstream.data && job->expected_upstream == 1)

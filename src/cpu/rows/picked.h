@@ -13,33 +13,6 @@ static bool goes_picked(const rows *rows) {
     return rows->job->loss->kind == ROW_PICKED && rows->of->classes > 0;
 }
 
-/* Where a row's class is, counted from the first row's first. */
-ALWAYS_INLINE int64_t place_of(const block_memory *memory, int64_t r, int64_t class) {
-    return r * memory->row + class * memory->class;
-}
-
-ALWAYS_INLINE void pick_numbers(load_function *load, const block_memory *given, group *group) {
-    const block_memory memory = *given;
-    for (int64_t r = 0; r < memory.rows; r++)
-        group->nll[r] = -(double)load(memory.first, place_of(&memory, r, group->label[r]));
-}
-
-static void pick(const block_memory *memory, group *group) {
-    switch (memory->dtype) {
-    case ONEPASS_F16:
-        pick_numbers(load_f16, memory, group);
-        break;
-    case ONEPASS_BF16:
-        pick_numbers(load_bf16, memory, group);
-        break;
-    case ONEPASS_F32:
-        pick_numbers(load_f32, memory, group);
-        break;
-    default:
-        pick_numbers(load_f64, memory, group);
-    }
-}
-
 static void predict_picked(const rows *rows, const block_memory *memory, const group *group) {
     real buffer[ORDER_TILE];
     const int64_t size = (int64_t)dtype_size(memory->dtype);
@@ -90,7 +63,8 @@ static int64_t run_picked(const rows *rows, aside_function *apply, int64_t index
     group->first = index;
     group->count = (int)count;
     read_rows(rows, group);
-    pick(&logits, group);
+    pick(&logits, group, group->nll);
+    EACH_ROW_ASIDE(group->nll[r] = -group->nll[r])
     read_factors(rows, group);
     if (rows->of->predicted.data)
         predict_picked(rows, &logits, group);
