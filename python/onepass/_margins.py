@@ -8,6 +8,7 @@ from torch.nn import _reduction
 from . import _rows, _vectors, functional
 from ._contract import CODES, broadcasts_to, code_of
 from ._row_request import FLOATS, LABELS, Request, are_plain
+from ._torch_checks import TYPES
 from ._torch_state import is_in_single
 from ._vector_request import Tensors, plain_parameters
 
@@ -18,6 +19,11 @@ _INDICES = (torch.int32, torch.uint8)
 
 
 def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction, row_weight, mask, divisor):
+    if weight is None and row_weight is None and mask is None and divisor is None and size_average is None and \
+            reduce is None and _vectors.are_finite(p, margin) and p in (1, 2):
+        value = of_rows("multi_margin", (p, margin), input, target, 1, reduction)
+        if value is not None:
+            return value
     reduction = reduction_of(size_average, reduce, reduction)
     parameters = plain_parameters("multi_margin", (p, margin)) if p in (1, 2) else None
     if code_of(reduction) is None:
@@ -39,6 +45,19 @@ def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, re
         if row_weight is None and mask is None:
             _multi_margin(widened(input), indices(target), p, margin, widened(weight), reduction=reduction)
         raise
+
+
+def of_rows(name, parameters, input, target, dimensions, reduction):
+    """What most calls are: scores of rows, and a target of so many dimensions; None if that is not for us, or not in
+    order."""
+    code = code_of(reduction)
+    if code is None or type(input) not in TYPES or type(target) not in TYPES or input.dim() != 2 or \
+            target.shape != input.shape[:dimensions] or input.shape[1] == 0 or target.dtype not in LABELS:
+        return None
+    try:
+        return _vectors.compute_plain(name, code, parameters, input, target)
+    except IndexError:  # of which more is to be said
+        return None
 
 
 def are_classes(input, target, weight):
@@ -64,6 +83,10 @@ def check_further(**given):
 
 
 def multilabel_margin_loss(input, target, size_average, reduce, reduction, weight, mask, divisor):
+    if weight is None and mask is None and divisor is None and size_average is None and reduce is None:
+        value = of_rows("multilabel_margin", (), input, target, 2, reduction)
+        if value is not None:
+            return value
     reduction = reduction_of(size_average, reduce, reduction)
     if code_of(reduction) is None:
         return _multilabel_margin(input, target, reduction=reduction)
