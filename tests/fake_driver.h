@@ -36,6 +36,8 @@ typedef struct fake_launch {
         cuda_weighted weighted;
         cuda_small_mean small_mean;
         cuda_backward backward;
+        cuda_whole whole;
+        cuda_tiny tiny;
         cuda_row row;
         cuda_divided_by divided_by;
     };

@@ -324,7 +324,7 @@ EXPORT cuda_result cuLaunchKernel(cuda_function kernel, unsigned blocks_x, unsig
     if (!launch->captured)
         stream->launched++;
     if (!strstr(kernel->name, "_tiny_") && !strstr(kernel->name, "_few_tiles_") &&
-        !strstr(kernel->name, "_weighted_backward") && launch->head.total.workspace)
+        !strstr(kernel->name, "_weighted_backward") && !strstr(kernel->name, "_whole_") && launch->head.total.workspace)
         use_workspace(&launch->head, stream);
     use_weights(launch);
     if (!the_fake.busy)

@@ -199,7 +199,7 @@ static void test_mean_in_one_pass(void *unused) {
     HOLDS(fake->launches == 1 && strcmp(last_launch(fake)->kernel, "onepass_mse_small_masked_mean") == 0);
     make_weighted(fake, &s);
     CHECK_OK(run_on(&s, stream), "a mean over weights and a mask");
-    HOLDS(fake->launches == 2 && strcmp(last_launch(fake)->kernel, "onepass_mse_small_weighted_mean") == 0);
+    HOLDS(fake->launches == 2 && strcmp(last_launch(fake)->kernel, "onepass_mse_small_mean") == 0);
     s.call.divisor_tensor = &s.upstream;
     HOLDS(onepass_plan(&s.call, &job) == ONEPASS_OK && job.over_weights && !onepass_cuda_weighs_itself(&job));
     s.call.divisor_tensor = NULL;
@@ -241,6 +241,53 @@ static void test_gradient_in_one_pass(void *unused) {
     s.call.upstream = &s.upstream;
     CHECK_OK(run_on(&s, stream), "one with an upstream gradient");
     HOLDS(fake->launches == 3 && strcmp(last_launch(fake)->kernel, "onepass_mse_weighted_both") == 0);
+}
+
+/* Few elements are divided by their number, which a product would do with other bits one time in 2^29; where it would
+ * not, they are multiplied. */
+static void test_means_of_few(void *unused) {
+    (void)unused;
+    fake *fake = find_fake();
+    fake->set_current(fake->make_context(0));
+    cuda_stream stream = fake->make_stream();
+    for (int64_t count = 768; count <= 4096; count += count == 768 ? 256 : 3072) {
+        scene s;
+        make_scene(fake, 0, count, &s);
+        s.call.gradient[0] = s.call.gradient[1] = s.call.upstream = NULL;
+        CHECK_OK(run_on(&s, stream), "a mean of few");
+        HOLDS(strstr(last_launch(fake)->kernel, count <= 1024 ? "tiny_forward" : "few_tiles_forward") != NULL);
+        HOLDS(last_launch(fake)->tiny.number == (count == 768 ? -768 : 1. / (double)count));
+    }
+}
+
+/* Of whole lines, where all is known, it is so for the gradient alone; blocks are counted from the last one. */
+static void test_gradient_of_whole_lines(void *unused) {
+    (void)unused;
+    fake *fake = find_fake();
+    scene s;
+    make_scene(fake, 0, 2048, &s);
+    const onepass_tensor divisor = {(void *)fake->allocate(FAKE_DEVICE, 0, sizeof(double)), ONEPASS_F64, 0, NULL, NULL};
+    s.call.value = s.call.gradient[1] = NULL;
+    fake->set_current(fake->make_context(0));
+    cuda_stream stream = fake->make_stream();
+    CHECK_OK(run_on(&s, stream), "a gradient");
+    const fake_launch *launch = last_launch(fake);
+    HOLDS(strcmp(launch->kernel, "onepass_mse_whole_backward") == 0 && launch->blocks == 4 && launch->threads == 128);
+    HOLDS(launch->whole.gradient == (float *)s.gradient[0].data + 1536 && launch->whole.scale.f32 == 1.f / 2048);
+    s.upstream.dtype = ONEPASS_F64;
+    CHECK_OK(run_on(&s, stream), "one with an upstream gradient in double");
+    HOLDS(strcmp(last_launch(fake)->kernel, "onepass_mse_backward") == 0);
+    s.upstream.dtype = ONEPASS_F32;
+    s.call.divisor_tensor = &divisor;
+    make_masked(fake, &s);
+    CHECK_OK(run_on(&s, stream), "one under a mask");
+    HOLDS(strcmp(last_launch(fake)->kernel, "onepass_mse_whole_masked_backward") == 0);
+    HOLDS(last_launch(fake)->whole.weight == (char *)s.mask.data + 1536);
+    make_weighted(fake, &s);
+    CHECK_OK(run_on(&s, stream), "one with weights under a mask");
+    HOLDS(strcmp(last_launch(fake)->kernel, "onepass_mse_whole_mean_backward") == 0);
+    HOLDS(last_launch(fake)->whole.weight == (float *)s.weight.data + 1536);
+    HOLDS(last_launch(fake)->whole.divisor == divisor.data && fake->launches == 4);
 }
 
 /* One tile needs no partial sums, but the sum of its weights a place; and where gradients alone are wanted it is the
@@ -428,6 +475,8 @@ static const host_test tests[] = {
     {"weights", test_weights},
     {"a mean in one pass", test_mean_in_one_pass},
     {"a mean with its gradient in one pass", test_gradient_in_one_pass},
+    {"means of few elements", test_means_of_few},
+    {"a gradient of whole lines", test_gradient_of_whole_lines},
     {"weights in the caller's workspace", test_weights_in_callers_workspace},
     {"wide strides", test_wide_strides},
     {"scale", test_scale},

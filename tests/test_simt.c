@@ -94,6 +94,8 @@ static uint32_t most_threads_of(const cuda_launch *launch) {
         return CUDA_TINY_WARPS * 32;
     case kind_tiny_mean:
         return (CUDA_TINY_WARPS + 1) * 32;
+    case kind_whole:
+        return CUDA_WHOLE_WARPS * 32;
     default:
         return CUDA_MOST_WARPS * 32;
     }
@@ -348,9 +350,11 @@ static void sweep_weighted(const char *loss, int32_t dtype, int64_t columns, boo
 }
 
 /* What the kernels for tiny inputs take, of every loss: pairs of lines up to a tile, and a few whole tiles; as a mean
- * what needs no division, or one over weights, a mask or both, the last with their gradients. */
+ * what needs no division, or one over weights, a mask or both, the last with their gradients. And gradients alone of
+ * whole lines. */
 static void sweep_tiny(const char *loss, int32_t dtype) {
     static const int64_t columns[] = {256, 1024, 512, 768, 8192, 2048, 3072};
+    static const int64_t whole_columns[] = {1536, 512, 2560, 1024};
     static const int64_t mean_columns[] = {1024, 768, 256, 3072, 8192, 2048, 768, 1024, 256, 2048, 2048, 2048, 5120};
     for (int turn = 0; turn < COUNT(columns); turn++) {
         test_case c = case_dense("tiny", loss, dtype, columns[turn]);
@@ -366,6 +370,20 @@ static void sweep_tiny(const char *loss, int32_t dtype) {
         c.weights = WEIGHTS_SIGNED;
         c.masks = turn % 2 ? MASKS_OVER_NAN : MASKS_HALF;
         c.wanted = mean_columns[turn] <= 2048 && turn > 5 ? WANT_VALUE | WANT_PREDICTION : WANT_VALUE;
+        run_case(&c, NULL, 0, (uint64_t)turn);
+    }
+    for (int turn = 0; turn < 2 * COUNT(whole_columns); turn++) {
+        test_case c = case_dense("whole lines", loss, dtype, whole_columns[(turn + turn / 4) % COUNT(whole_columns)]);
+        c.seed = (uint64_t)turn;
+        c.upstream = turn % 3 ? UPSTREAM_OTHER : UPSTREAM_ONE;
+        c.upstream_dtype = ONEPASS_F32;
+        c.wanted = WANT_PREDICTION;
+        c.reduction = turn == 7 ? ONEPASS_SUM : ONEPASS_MEAN;
+        if (turn % 4 < 3) {
+            give_factors(&c, turn % 4);
+        }
+        c.weights = WEIGHTS_SIGNED;
+        c.masks = turn < 4 ? MASKS_OVER_NAN : MASKS_HALF;
         run_case(&c, NULL, 0, (uint64_t)turn);
     }
 }

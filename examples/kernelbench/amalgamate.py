@@ -17,7 +17,8 @@ SEARCHED = (HERE, ROOT / "src", ROOT / "include")
 
 # What the kernels have no use for.
 UNUSED = {"mean.cu": ("cuda/pairwise/scale.h", "cuda/pairwise/weighted.h", "cuda/pairwise/mean.h",
-                      "cuda/pairwise/small_mean.h", "cuda/pairwise/few_mean.h", "cuda/pairwise/backward.h"),
+                      "cuda/pairwise/small_mean.h", "cuda/pairwise/few_mean.h", "cuda/pairwise/backward.h",
+                      "cuda/pairwise/whole.h"),
           "rows.cu": ("cuda/pairwise/scale.h",), "vectors.cu": ("cuda/pairwise/scale.h",)}
 
 # The benchmark's problem, the loss, and what the problem computes.

@@ -31,13 +31,23 @@ def gradient_time(code, types, weight, mask, outputs):
     return SCALE if all(dtype is (torch.float64 if in_double else torch.float32) for dtype in gradients) else ANEW
 
 
-# Up to so many elements a launch costs a GPU more than to read the operands a second time, most of them from its cache.
+# Up to so many elements a launch costs a GPU more than to read the operands a second time, most of them from its cache:
+# with weights or a mask, and without, for which src/cuda/pairwise/whole.h has its kernel.
 FEW_ON_GPU = 1 << 22
+FEWER_ON_GPU = 1 << 13
 
 
-def is_one_block(count):
-    """Whether one block of a GPU has all elements, and so their gradient with the value: see src/cuda/variant.c."""
-    return 0 < count <= 2048 and count % (256 if count <= 1024 else 1024) == 0
+def plain_time(how, types, outputs, input):
+    """The same on a GPU without weights or mask: rather later than to ask, by a launch, for the upstream gradient."""
+    if input.is_cuda and how is SCALE and outputs == 1 and types == _SINGLES:
+        count = input.numel()
+        return LATER if count <= FEWER_ON_GPU and count % 512 == 0 else how
+    return how
+
+
+def is_one_tile(count):
+    """Whether a GPU has the gradient of all elements with the value, and takes less time so: see src/cuda/variant.c."""
+    return 0 < count <= 1024 and count % 256 == 0
 
 
 def weights_time(code, how, outputs, tensors):
@@ -48,7 +58,7 @@ def weights_time(code, how, outputs, tensors):
         return how, False
     count = input.numel()
     if count <= FEW_ON_GPU:
-        at_once = outputs == 1 and third is None and (code == MEAN or weight is None) and is_one_block(count)
+        at_once = outputs == 1 and third is None and (code == MEAN or weight is None) and is_one_tile(count)
         how = ANEW if at_once and how is not LATER else LATER  # for which a GPU has the quicker question
     return how, how is not SCALE
 

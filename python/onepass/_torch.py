@@ -8,7 +8,7 @@ import torch
 from torch.nn import _reduction
 
 from . import _contract, _fallback, _native, _operators
-from ._autograd import LATER, attach_gradients, gradient_time, weights_time
+from ._autograd import LATER, attach_gradients, gradient_time, plain_time, weights_time
 from ._catalog import CATALOG
 from ._contract import ALL_CODES, BATCHMEAN, MEAN, MEAN_OF_ALL, NOTHING, code_of
 from ._result import IN_SINGLE, result_flags
@@ -135,7 +135,8 @@ def compute(name, input, target, parameters, code):
         outputs = _FOR_INPUT * input.requires_grad | _FOR_TARGET * target.requires_grad
     if not outputs:
         return _torch_loss(name, code, parameters, input, target, in_single, 0, False)
-    how = gradient_time(code, (input.dtype, target.dtype), None, None, outputs)
+    types = input.dtype, target.dtype
+    how = plain_time(gradient_time(code, types, None, None, outputs), types, outputs, input)
     computed = _torch_loss(name, code, parameters, input, target, in_single, 0 if how is LATER else outputs, False)
     if computed is None:
         return None

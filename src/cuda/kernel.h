@@ -18,11 +18,13 @@
 #include "cuda/pairwise/small.h"
 #include "cuda/pairwise/small_mean.h"
 #include "cuda/pairwise/tiny.h"
+#include "cuda/pairwise/whole.h"
 
 /* The most warps of a block, by the kind of the parameter. */
 #define WARPS_direct     CUDA_MOST_WARPS
 #define WARPS_weighted   CUDA_MOST_WARPS
 #define WARPS_backward   CUDA_MOST_WARPS
+#define WARPS_whole      CUDA_WHOLE_WARPS
 #define WARPS_small      CUDA_MOST_WARPS
 #define WARPS_small_mean CUDA_MOST_WARPS
 #define WARPS_general    CUDA_MOST_WARPS

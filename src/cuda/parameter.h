@@ -42,21 +42,28 @@
 /* Warps of a tile in the kernel for a gradient with weights or a mask. */
 #define CUDA_BACKWARD_WARPS 4
 
+/* Warps of a block that computes a gradient of whole lines, one each; and elements. */
+#define CUDA_WHOLE_WARPS    4
+#define CUDA_WHOLE_ELEMENTS (CUDA_WHOLE_WARPS * 128)
+
 /* Doubles in a block's shared memory for the nodes of the tree. */
 #define CUDA_MOST_NODES 256
 
 /* What a kernel is made for. */
 typedef enum direction {
-    FORWARD,     /* the value of a mean or sum */
-    MEAN,        /* that of a mean over weights, whose sum is found in the same pass; there may be a mask */
-    WEIGHT_MEAN, /* the same without a mask */
-    MASK_MEAN,   /* the same over a mask, without weights */
-    BOTH,        /* the value with the gradient for the prediction */
-    BACKWARD,    /* that gradient alone */
-    ANEW,        /* the same where it is there already, for an upstream gradient of 1 */
-    ANY_OUTPUT,  /* whatever outputs there are */
-    SCALE,       /* gradients that are there already, times the upstream gradient */
-    MEAN_BOTH,   /* as MEAN, WEIGHT_MEAN and MASK_MEAN, with the gradient for the prediction */
+    FORWARD,       /* the value of a mean or sum */
+    MEAN,          /* that of a mean over weights, whose sum is found in the same pass; there may be a mask */
+    WEIGHT_MEAN,   /* the same without a mask */
+    MASK_MEAN,     /* the same over a mask, without weights */
+    BOTH,          /* the value with the gradient for the prediction */
+    BACKWARD,      /* that gradient alone */
+    MEAN_BACKWARD, /* the same of such a mean, whose divisor is known; there is a mask */
+    WEIGHT_BACKWARD,
+    MASK_BACKWARD,
+    ANEW,       /* as BACKWARD where the gradient is there already, for an upstream gradient of 1 */
+    ANY_OUTPUT, /* whatever outputs there are */
+    SCALE,      /* gradients that are there already, times the upstream gradient */
+    MEAN_BOTH,  /* as MEAN, WEIGHT_MEAN and MASK_MEAN, with the gradient for the prediction */
     WEIGHT_BOTH,
     MASK_BOTH
 } direction;
@@ -161,6 +168,22 @@ typedef struct cuda_backward {
     cuda_reals parameter;
 } cuda_backward;
 
+/* The same of whole lines, with weights or without, where nothing needs to be asked: all on the first cache line but a
+ * mask beside weights and the loss's parameters. Blocks begin at the end: addresses are those of the last one's
+ * elements. */
+typedef struct cuda_whole {
+    void *operand[2];
+    void *weight;   /* or the mask, if there is nothing else */
+    void *upstream; /* a float */
+    void *gradient;
+    union {
+        void *divisor;   /* of a mean over weights or a mask: a double */
+        cuda_real scale; /* else */
+    };
+    void *mask;
+    cuda_reals parameter;
+} cuda_whole;
+
 /* Dense tensors of few elements. */
 typedef struct cuda_small {
     cuda_total total;
@@ -203,12 +226,12 @@ typedef struct cuda_few_mean {
     cuda_tiny_mean tiny;
 } cuda_few_mean;
 
-/* Two operands of a tile, a mean or sum of them that is a float and needs no division. All but the third and later
- * parameters of a loss lie on the first cache line. */
+/* Two operands of a tile, a mean or sum of them that is a float. All but the third and later parameters of a loss lie
+ * on the first cache line. */
 typedef struct cuda_tiny {
     void *value;
     void *operand[2];
-    double factor; /* what the sum is multiplied by */
+    double number; /* what the sum is multiplied by or, of less than 0, divided by -number */
     int32_t count;
     cuda_reals parameter;
 } cuda_tiny;
@@ -218,15 +241,14 @@ typedef struct cuda_few {
     cuda_tiny tiny;
 } cuda_few;
 
-/* As a tiny one, with the gradient for the prediction. Where the parameters of a loss are looked at lies behind the
+/* As a tiny one that needs no division, with the gradient for the prediction. The parameters of a loss lie behind the
  * first cache line. */
 typedef struct cuda_tiny_both {
     void *value;
     void *operand[2];
-    double factor;
+    double factor; /* of the sum, and of the slopes */
     void *gradient;
     int32_t count;
-    cuda_real scale;
     cuda_reals parameter;
 } cuda_tiny_both;
 

@@ -144,6 +144,24 @@ static void plan_backward(const job *job, cuda_backward *backward) {
     plan_numbers(job, &backward->scale, &backward->parameter);
 }
 
+/* The addresses of the last block's elements. A loss has a divisor or a scale, as the kernel knows. */
+static void plan_whole(const job *job, cuda_whole *whole) {
+    const int64_t first = job->count - CUDA_WHOLE_ELEMENTS;
+    const view *factor = job->weight.data ? &job->weight : &job->mask;
+    cuda_real scale;
+    for (int k = 0; k < 2; k++)
+        whole->operand[k] = (float *)job->operand[k].data + first;
+    whole->weight = factor->data ? (char *)factor->data + first * (int64_t)dtype_size(factor->dtype) : NULL;
+    whole->mask = job->mask.data ? (char *)job->mask.data + first : NULL;
+    whole->upstream = job->upstream.data;
+    whole->gradient = (float *)job->gradient[0].data + first;
+    plan_numbers(job, &scale, &whole->parameter);
+    if (job->over_weights)
+        whole->divisor = job->divisor_tensor.data;
+    else
+        whole->scale = scale;
+}
+
 static void plan_small(const job *job, cuda_small *small) {
     plan_total(job, &small->total);
     for (int k = 0; k < 2; k++)
@@ -183,23 +201,25 @@ static void plan_tiny_mean(const job *job, cuda_tiny_mean *mean) {
 }
 
 static void plan_tiny(const job *job, cuda_tiny *tiny) {
+    const double divisor = known_divisor(job);
     cuda_real unused;
     tiny->value = job->value.data;
     for (int k = 0; k < 2; k++)
         tiny->operand[k] = job->operand[k].data;
-    tiny->factor = 1 / known_divisor(job);
+    tiny->number = is_product(divisor) ? 1 / divisor : -divisor;
     tiny->count = (int32_t)job->count;
     plan_numbers(job, &unused, &tiny->parameter);
 }
 
 static void plan_tiny_both(const job *job, cuda_tiny_both *tiny) {
+    cuda_real unused;
     tiny->value = job->value.data;
     for (int k = 0; k < 2; k++)
         tiny->operand[k] = job->operand[k].data;
     tiny->factor = 1 / known_divisor(job);
     tiny->gradient = job->gradient[0].data;
     tiny->count = (int32_t)job->count;
-    plan_numbers(job, &tiny->scale, &tiny->parameter);
+    plan_numbers(job, &unused, &tiny->parameter);
 }
 
 /* --------------------------------------------------------------------- plan -- */
@@ -227,6 +247,9 @@ void onepass_cuda_plan(const job *job, int32_t multiprocessors, cuda_launch *lau
         break;
     case kind_backward:
         plan_backward(job, &launch->parameter.backward);
+        break;
+    case kind_whole:
+        plan_whole(job, &launch->parameter.whole);
         break;
     case kind_small_mean:
         plan_small_mean(job, &launch->parameter.small_mean);

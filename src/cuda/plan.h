@@ -18,6 +18,7 @@ typedef enum cuda_kind {
     kind_few,
     kind_few_mean,
     kind_backward,
+    kind_whole,
     kind_tiny,
     kind_tiny_mean,
     kind_tiny_both,
@@ -97,6 +98,7 @@ typedef struct cuda_launch {
         cuda_few_mean few_mean;
         cuda_tiny_mean tiny_mean;
         cuda_backward backward;
+        cuda_whole whole;
         cuda_tiny tiny;
         cuda_tiny_both tiny_both;
         cuda_general general;

@@ -83,6 +83,8 @@ static block block_of(const job *job, cuda_variant variant, const cuda_head *hea
         return small_block(tiles);
     case kind_backward:
         return backward_block(job, tiles, multiprocessors);
+    case kind_whole:
+        return (block){CUDA_WHOLE_WARPS, 1};
     case kind_general:
         return general_block(job, head, tiles, multiprocessors);
     default:
@@ -98,7 +100,7 @@ static uint8_t log2_of(int32_t power_of_two) {
 }
 
 /* Small kernels are told how many warps a block has, that of a gradient how many blocks there are, the others how many
- * tiles one takes, and those that are one block nothing. */
+ * tiles one takes, and those that are one block, or have a line a warp, nothing. */
 static void tell_shape(cuda_kind kind, const block *block, int64_t span, int64_t blocks, cuda_launch *launch) {
     if (kind == kind_small)
         launch->parameter.small.total.warp_bits = log2_of(block->warps);
@@ -140,7 +142,8 @@ void onepass_cuda_plan_shape(const job *job, int32_t multiprocessors, cuda_launc
     int64_t span = block.tiles;
     while ((tiles - 1) / span >= most_blocks)
         span *= 2;
-    int64_t blocks = tiles / span + (tiles % span != 0);
+    int64_t blocks =
+        variant->kind == kind_whole ? job->count / CUDA_WHOLE_ELEMENTS : tiles / span + (tiles % span != 0);
     if (blocks == 0 && wants_sum(job))
         blocks = 1; /* which writes the sum of nothing */
     tell_shape(variant->kind, &block, span, blocks, launch);

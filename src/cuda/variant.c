@@ -7,9 +7,10 @@
 #include "dtype.h"
 #include "order.h"
 
-/* Beyond so many elements these kernels are not faster. Python's is_one_block() knows the second number. */
+/* Beyond so many elements these kernels are not faster. */
 #define MOST_FEW           (8 * ORDER_TILE) /* and no more would fit into a block */
 #define MOST_FEW_BOTH      (2 * ORDER_TILE) /* of a mean over weights or a mask, with its gradient */
+#define MOST_WHOLE         (1 << 22)        /* elements of a gradient alone */
 #define MOST_SMALL_FORWARD (1 << 24)
 #define MOST_SMALL_BOTH    (1 << 21)
 
@@ -196,8 +197,8 @@ static bool is_dense_sum(const job *job) {
 
 /* Whether nothing needs to be asked about the sum, with its gradient or without. */
 static bool is_quick_sum(const job *job) {
-    return job->value.dtype == ONEPASS_F32 && !job->upstream.data && is_product(known_divisor(job)) &&
-           is_aligned_job(job) && is_dense_sum(job);
+    return job->value.dtype == ONEPASS_F32 && !job->upstream.data &&
+           (!job->gradient[0].data || is_product(known_divisor(job))) && is_aligned_job(job) && is_dense_sum(job);
 }
 
 /* Whether one block can take all elements: whole tiles, or one that ends with a pair of lines. */
@@ -222,6 +223,22 @@ static cuda_variant small_variant(const job *job) {
     return job->gradient[0].data ? variant_small_both : variant_small_forward;
 }
 
+/* Whether the gradient alone is wanted, of dense tensors of whole lines, and nothing needs to be asked about it. */
+static bool is_whole(const job *job) {
+    return onepass_cuda_shape.kernels == 0 && !wants_sum(job) && job->reduction != ONEPASS_NONE && !job->skip_if_one &&
+           job->upstream.data && job->upstream.dtype == ONEPASS_F32 && job->count > 0 && job->count <= MOST_WHOLE &&
+           job->count % CUDA_WHOLE_ELEMENTS == 0 && has_variant(job, variant_whole_backward) && is_dense_job(job) &&
+           is_aligned_job(job);
+}
+
+/* Its kernel, by what is given. */
+static cuda_variant whole_variant(const job *job) {
+    return job->weight.data && job->mask.data ? variant_whole_mean_backward
+           : job->weight.data                 ? variant_whole_weighted_backward
+           : job->mask.data                   ? variant_whole_masked_backward
+                                              : variant_whole_backward;
+}
+
 /* The kernel for the mean over dense weights, a mask or both that one block can take, with its gradient or without. */
 static cuda_variant few_mean_variant(const job *job) {
     static const cuda_variant variant[2][2][3] = {
@@ -244,7 +261,9 @@ static cuda_variant mean_variant(const job *job) {
     if (job->gradient[0].data)
         return variant_weighted_both;
     if (small)
-        return job->weight.data ? variant_small_weighted_mean : variant_small_masked_mean;
+        return !job->mask.data     ? variant_small_weighted_mean
+               : !job->weight.data ? variant_small_masked_mean
+                                   : variant_small_mean;
     return job->weight.data ? variant_weighted_mean : variant_masked_mean;
 }
 
@@ -257,6 +276,8 @@ static cuda_variant weighted_variant(const job *job) {
     if (!dense || !weight || (mask->data && !(is_dense(mask, ONEPASS_BOOL) && is_aligned(mask, 4))))
         return variant_general;
     const bool knows_divisor = !job->over_weights || onepass_cuda_finds_divisor(job);
+    if (job->over_weights && knows_divisor && (job->weight.data || mask->data) && is_whole(job))
+        return whole_variant(job);
     if (!wants_sum(job))
         return !knows_divisor || !has_variant(job, variant_weighted_backward) ? variant_general
                : job->skip_if_one                                             ? variant_weighted_anew
@@ -290,7 +311,7 @@ cuda_variant onepass_cuda_choose_variant(const job *job, cuda_direct *direct) {
     if (job->weight.data || job->mask.data || counts_mask(job) || job->over_weights)
         return weighted_variant(job);
     if (kernels == 0)
-        variant = tiny_variant(job);
+        variant = is_whole(job) ? variant_whole_backward : tiny_variant(job);
     if (variant == variant_general && (kernels == 0 || kernels == CUDA_SMALL_KERNELS))
         variant = small_variant(job);
     return variant == variant_general ? direct_variant(job, direct) : variant;

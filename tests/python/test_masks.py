@@ -217,15 +217,16 @@ def test_weight_and_mask_are_one_call(loss, device):
 @pytest.mark.gpu
 @pytest.mark.parametrize("few", [0, 1 << 21])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-@pytest.mark.parametrize("count", [1, 1000, 1024, 2048, 3077, 8192, 300_001])
+@pytest.mark.parametrize("count", [1, 512, 1000, 1024, 2048, 3077, 7680, 8192, 65536, 300_001])
 def test_a_gpu_has_the_gradients_of_the_cpu(count, dtype, few, monkeypatch):
     """Computed with the value or in backward, whichever the number of elements asks for, with an upstream gradient of 1
     or of another number, and for a second time."""
     monkeypatch.setattr(onepass._autograd, "FEW_ON_GPU", few)
+    monkeypatch.setattr(onepass._autograd, "FEWER_ON_GPU", few)
     p, t, weight = torch.randn(count).to(dtype), torch.rand(count).to(dtype), torch.rand(count).to(dtype) + 0.5
     mask = torch.rand(count) > 0.3
     for name in ("mse_loss", "huber_loss", "binary_cross_entropy_with_logits"):  # which has a mean over all
-        for given in ({"weight": weight}, {"mask": mask}, {"weight": weight, "mask": mask}):
+        for given in ({}, {"weight": weight}, {"mask": mask}, {"weight": weight, "mask": mask}):
             found = []
             for device in ("cpu", "cuda"):
                 leaf = p.detach().to(device, copy=True).requires_grad_()

@@ -4,9 +4,13 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static kernel_name launched[1024];
+enum {
+    MOST_LAUNCHED = 2048 /* kernels; there are more than a thousand */
+};
+static kernel_name launched[MOST_LAUNCHED];
 
 kernel_name simt_name(const char *loss, cuda_variant variant) {
     kernel_name name;
@@ -18,7 +22,8 @@ kernel_name simt_name(const char *loss, cuda_variant variant) {
 static kernel_name *launched_place(const kernel_name *name) {
     int i = 0;
     while (launched[i].text[0] && strcmp(launched[i].text, name->text) != 0)
-        i++;
+        if (++i == MOST_LAUNCHED)
+            abort();
     return &launched[i];
 }
 
@@ -42,6 +47,7 @@ typedef struct kernel_call {
         void (*few_mean)(cuda_few_mean parameter);
         void (*tiny_mean)(cuda_tiny_mean parameter);
         void (*backward)(cuda_backward parameter);
+        void (*whole)(cuda_whole parameter);
         void (*tiny)(cuda_tiny parameter);
         void (*tiny_both)(cuda_tiny_both parameter);
         void (*general)(cuda_general parameter);
@@ -87,6 +93,9 @@ static void call_kernel(void *argument) {
         break;
     case kind_backward:
         call->kernel.backward(call->launch->parameter.backward);
+        break;
+    case kind_whole:
+        call->kernel.whole(call->launch->parameter.whole);
         break;
     case kind_few_mean:
         call->kernel.few_mean(call->launch->parameter.few_mean);

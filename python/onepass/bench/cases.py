@@ -158,10 +158,13 @@ class Cases:
                                 [1 << power for power in range(10, 31, 4) if 1 << power <= largest])
         many = options.sizes or (few if options.quick or not self.on_gpu else sorted(
             {*few, *(1 << power for power in (11, 12, 13, 16, 20, 21, 23, 24, 28))}))
+        some = options.sizes or (few if options.quick or not self.on_gpu else sorted(
+            {*few, *(1 << power for power in (11, 12, 13, 20))}))  # of a step
         for loss in self.usual if not options.all_losses else options.losses:
             for type in options.types:
                 for mode in options.modes:
-                    for count in many if (loss, mode, type) == ("mse", "forward", "f32") else few:
+                    for count in {("mse", "forward", "f32"): many, ("mse", "step", "f32"): some}.get(
+                            (loss, mode, type), few):
                         yield self.size(loss, mode, type, count)
                 if self.on_gpu and "step" in options.modes and max(few) == largest:
                     yield self.size(loss, "both", type, largest)
@@ -170,8 +173,8 @@ class Cases:
         peers = (*EVERYBODY, "torch.compile(grad_and_value)") if mode == "both" else EVERYBODY
         empty = (self.stage.empty_kernel,) if self.on_gpu and mode == "forward" and count <= 1 << 24 else ()
         goals = {}
-        if self.on_gpu and count >= 1 << 13:
-            goals["torch.compile"] = 1.05 if mode == "forward" and count <= 1 << 24 else 1.0
+        if self.on_gpu and count >= 1 << 10:
+            goals["torch.compile"] = 1.05 if count <= 1 << (24 if mode == "forward" else 12) else 1.0
         return Case("sizes", loss, mode, count, lambda: self.pieces(loss, count, type), type, peers=peers, others=empty,
                     goals=goals, seconds=0.4 if self.on_gpu else 1.0)
 

@@ -6,7 +6,7 @@
 #ifndef ONEPASS_CUDA_PAIRWISE_FEW_H
 #define ONEPASS_CUDA_PAIRWISE_FEW_H
 
-#include "cuda/pairwise/compute.h"
+#include "cuda/pairwise/tiny.h"
 
 template <typename loss> ALWAYS_INLINE void run_few(const cuda_tiny *job) {
     constexpr int warps = CUDA_FEW_WARPS, lines = ORDER_LINES / warps; /* of a tile, of a warp */
@@ -36,7 +36,7 @@ template <typename loss> ALWAYS_INLINE void run_few(const cuda_tiny *job) {
     double total;
     order_few<1, ORDER_FEW>(at.thread, node, tiles, &total);
     if (at.thread == 0)
-        store_scalar(job->value, ONEPASS_F32, total * job->factor);
+        store_scalar(job->value, ONEPASS_F32, reduced(job, total));
 }
 
 #endif

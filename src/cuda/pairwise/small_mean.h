@@ -18,7 +18,7 @@ ALWAYS_INLINE tile_means small_mean_tile(const cuda_small_mean *job, int thread,
     outputs outputs = {};
     outputs.parameter = REAL(job->parameter);
     weighted_lines<loss, ORDER_LINES> lines;
-    prefetch_weighted_lines<direction, whole>(&tensors, &tile, 0, &lines);
+    prefetch_weighted_lines<direction, whole, KEEP_LEAST, direction != WEIGHT_MEAN>(&tensors, &tile, 0, &lines);
     lane_sums sums = {};
     lane_weights weights = {};
     compute_weighted_lines<direction>(&tensors, &outputs, &tile, NULL, 0, &lines, &sums, &weights);

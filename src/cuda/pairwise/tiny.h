@@ -9,13 +9,27 @@
 
 #include "cuda/pairwise/compute.h"
 
+/* Out of line, and told by a sign: with its code in place and a flag 2^11 elements took 0.01 us longer. */
+static __device__ __noinline__ double divided(double sum, double divisor) {
+    return sum / divisor;
+}
+
+/* The mean or sum. */
+ALWAYS_INLINE double reduced(const cuda_tiny *job, double sum) {
+    return job->number < 0 ? divided(sum, -job->number) : sum * job->number;
+}
+
+ALWAYS_INLINE double reduced(const cuda_tiny_both *job, double sum) {
+    return sum * job->factor;
+}
+
 /* What becomes of a pair of neighbouring lines, beside their sums. */
 template <typename loss> ALWAYS_INLINE void put_pair(const cuda_tiny *job, const tile *tile, const own_line *lines) {}
 
 template <typename loss>
 ALWAYS_INLINE void put_pair(const cuda_tiny_both *job, const tile *tile, const own_line *lines) {
     outputs outputs = {};
-    outputs.scale = REAL(job->scale);
+    outputs.scale = (real)job->factor;
 #pragma unroll
     for (int line = 0; line < 2; line++) {
         real slope[ORDER_OWN_LANES];
@@ -59,7 +73,7 @@ template <typename loss, typename parameter> ALWAYS_INLINE void run_tiny(const p
     double total;
     order_few<1, 1>(at.thread, node, 1, &total);
     if (at.thread == 0)
-        store_scalar(job->value, ONEPASS_F32, total * job->factor);
+        store_scalar(job->value, ONEPASS_F32, reduced(job, total));
 }
 
 #endif
