@@ -140,12 +140,13 @@ static void test_plain_rows(void) {
         }
 }
 
-/* Rows behind rows of more classes than a thread has registers for, which are turned: up to 64 of them a block, and
- * teams of four warps or of eight. */
-static void test_turned_rows(void) {
+/* Rows behind rows of more classes than a thread has registers for: teams of 2, 4, 8 and 16 lanes, whose last fours are
+ * whole, torn or not there, rows of one step and of several, by warps that have some once or, of few blocks, often. */
+static void test_teams(void) {
     static const char *const losses[] = {"cross_entropy", "log_prob", "poly", "softmax_focal",
                                          "generalized_cross_entropy"};
-    static const int64_t sizes[] = {33, 50, 64, 100, 127, 128, 129, 200, 255, 256}, rows[] = {1, 40, 64, 65, 150};
+    static const int64_t sizes[] = {33, 50, 64, 65, 100, 127, 128, 129, 200, 256, 257, 388, 511, 512};
+    static const int64_t rows[] = {1, 40, 128, 65, 350};
     static const int32_t wanted[] = {ROW_VALUE, ROW_VALUE | ROW_GRADIENT, ROW_GRADIENT};
     static const int32_t dtypes[] = {ONEPASS_F32, ONEPASS_BF16, ONEPASS_F16};
     uint64_t seed = 0;
@@ -167,7 +168,7 @@ static void test_turned_rows(void) {
                 prepared_row_case *expected = row_prepare(&c);
                 row_describe(&c, text, sizeof text);
                 if (CHECK_OK(onepass_run(&expected->call), text))
-                    run_shape(&c, expected, (cuda_shape){0}, text);
+                    run_shape(&c, expected, (cuda_shape){.tiles_per_block = (int32_t)(seed % 5)}, text);
                 row_free(expected);
             }
 }
@@ -395,7 +396,7 @@ int main(int argc, char **argv) {
             test_main_paths();
             test_many_rows();
             test_plain_rows();
-            test_turned_rows();
+            test_teams();
             test_simple_rows();
         }
         for (uint64_t seed = 0; seed < cases; seed++) {

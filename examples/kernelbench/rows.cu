@@ -17,7 +17,7 @@
     MAKE_ROW_KERNEL(name, rows_loose_forward, row, 4, 8)                                                               \
     MAKE_ROW_KERNEL(name, rows_aside, row, CUDA_ASIDE_WARPS, 4)                                                        \
     MAKE_ROW_KERNEL(name, rows_aside_wide, row, 32, 1)                                                                 \
-    MAKE_ROW_KERNEL(name, rows_turned, row, CUDA_ASIDE_WARPS, 3)                                                       \
+    MAKE_ROW_KERNEL(name, rows_teams_forward, row, CUDA_TEAM_WARPS, CUDA_TEAM_BLOCKS)                                  \
     MAKE_ROW_KERNEL(name, rows_few_forward, row, 4, 6)                                                                 \
     MAKE_ROW_KERNEL(name, rows_fewer_forward, row, 4, 8)
 #include ONEPASS_UNIT_HEADER
@@ -129,8 +129,8 @@ static const void *kernel_of(const cuda_launch *launch) {
         return (const void *)onepass_cross_entropy_rows_aside;
     case variant_rows_aside_wide:
         return (const void *)onepass_cross_entropy_rows_aside_wide;
-    case variant_rows_turned:
-        return (const void *)onepass_cross_entropy_rows_turned;
+    case variant_rows_teams_forward:
+        return (const void *)onepass_cross_entropy_rows_teams_forward;
     case variant_rows_few_forward:
         return (const void *)onepass_cross_entropy_rows_few_forward;
     case variant_rows_fewer_forward:

@@ -14,6 +14,7 @@
 #include "cuda/rows/plain.h"
 #include "cuda/rows/simple_both.h"
 #include "cuda/rows/simple_values.h"
+#include "cuda/rows/teams.h"
 #include "cuda/rows/told.h"
 
 #if defined(ONEPASS_REAL_F64)
@@ -125,13 +126,16 @@ template <typename loss> ALWAYS_INLINE void run_rows_plain_both(const cuda_row *
     run_plain<loss, true>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_aside(const cuda_row *job) {
-    run_aside<loss, CUDA_ASIDE_WARPS, false>(job);
+    run_aside<loss, CUDA_ASIDE_WARPS>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_aside_wide(const cuda_row *job) {
-    run_aside<loss, CUDA_WIDE_WARPS, false>(job);
+    run_aside<loss, CUDA_WIDE_WARPS>(job);
 }
-template <typename loss> ALWAYS_INLINE void run_rows_turned(const cuda_row *job) {
-    run_aside<loss, CUDA_ASIDE_WARPS, true>(job);
+template <typename loss> ALWAYS_INLINE void run_rows_teams_forward(const cuda_row *job) {
+    run_teams<loss, false>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_teams_both(const cuda_row *job) {
+    run_teams<loss, true>(job);
 }
 #endif
 template <typename loss> ALWAYS_INLINE void run_rows_any(const cuda_row *job) {

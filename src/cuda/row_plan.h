@@ -32,10 +32,15 @@ static inline bool is_few_variant(cuda_variant variant) {
            variant == variant_rows_fewer_forward || variant == variant_rows_fewer_both;
 }
 
+/* Whether lanes share out a row. */
+static inline bool is_team_variant(cuda_variant variant) {
+    return variant == variant_rows_teams_forward || variant == variant_rows_teams_both;
+}
+
 /* or so has a block, which reads them once anyway. */
 static inline bool keeps_rows(cuda_variant variant) {
     return is_few_variant(variant) || variant == variant_rows_aside || variant == variant_rows_aside_wide ||
-           variant == variant_rows_turned;
+           is_team_variant(variant);
 }
 
 /* Whether there is nothing to know of rows but labels. */
@@ -48,7 +53,7 @@ static inline bool is_simple_variant(cuda_variant variant) {
 static inline bool is_forward(cuda_variant variant) {
     return variant == variant_rows_forward || variant == variant_rows_simple_forward ||
            variant == variant_rows_weighed_forward || variant == variant_rows_loose_forward ||
-           variant == variant_rows_told;
+           variant == variant_rows_teams_forward || variant == variant_rows_told;
 }
 
 /* src/cuda/row_variant.c: the kernel that has a job's rows, and whether these, of few classes, lie in one piece. */
@@ -66,8 +71,9 @@ ONEPASS_INTERNAL cuda_variant onepass_cuda_plain_variant(const job *job, const c
 /* src/cuda/row_shape.c: how many lines of rows a block has where it keeps rows of few classes, or shares them out; by
  * how many warps, as the power of two; and blocks, threads and shared memory of a launch that is planned otherwise. */
 ONEPASS_INTERNAL int32_t onepass_cuda_lines_of_block(const job *job, int32_t multiprocessors);
-ONEPASS_INTERNAL int32_t onepass_cuda_lines_aside(const job *job, cuda_variant variant, int32_t multiprocessors);
-ONEPASS_INTERNAL int32_t onepass_cuda_log2_warps_of_row(const job *job);
+ONEPASS_INTERNAL int32_t onepass_cuda_lines_aside(const job *job, int32_t multiprocessors);
+ONEPASS_INTERNAL int32_t onepass_cuda_lines_of_teams(const job *job, int32_t multiprocessors);
+ONEPASS_INTERNAL int32_t onepass_cuda_log2_of_row(const job *job, cuda_variant variant);
 ONEPASS_INTERNAL void onepass_cuda_plan_row_shape(const job *job, int32_t multiprocessors, cuda_launch *launch);
 
 #endif

@@ -1,9 +1,9 @@
 /* The blocks of a launch that has rows. Pure arithmetic. */
 #include "cuda/row_plan.h"
 
-/* How many warps, by the power of two, share out a row: all of a block, or half. */
-int32_t onepass_cuda_log2_warps_of_row(const job *job) {
-    int32_t log2 = 2;
+/* How many share out a row, by the power of two: warps, all of a block or half, or the lanes of a team. */
+int32_t onepass_cuda_log2_of_row(const job *job, cuda_variant variant) {
+    int32_t log2 = is_team_variant(variant) ? 1 : 2;
     while (job->rows.classes > (int64_t)CUDA_ASIDE_KEPT << log2)
         log2++;
     return log2;
@@ -22,9 +22,22 @@ int32_t onepass_cuda_lines_of_block(const job *job, int32_t multiprocessors) {
 }
 
 /* Of rows that are shared out: how many times 32 a block has, if that leaves some blocks to each multiprocessor. */
-int32_t onepass_cuda_lines_aside(const job *job, cuda_variant variant, int32_t multiprocessors) {
-    int32_t lines = (variant == variant_rows_turned ? CUDA_TURNED_ROWS : CUDA_ASIDE_ROWS) / WARP;
+int32_t onepass_cuda_lines_aside(const job *job, int32_t multiprocessors) {
+    int32_t lines = CUDA_ASIDE_ROWS / WARP;
     while (lines > 1 && job->count / (lines * WARP) < 4 * (int64_t)multiprocessors)
+        lines /= 2;
+    return lines;
+}
+
+/* How often a warp has as many rows as it has teams before it finishes them, up to 32 rows, if that leaves some blocks
+ * to each multiprocessor. */
+int32_t onepass_cuda_lines_of_teams(const job *job, int32_t multiprocessors) {
+    const int32_t log2 = onepass_cuda_log2_of_row(job, variant_rows_teams_forward);
+    const int64_t all = job->count / (CUDA_TEAM_WARPS * (WARP >> log2)), forced = onepass_cuda_shape.tiles_per_block;
+    int32_t lines = 1 << log2;
+    if (forced)
+        return (int32_t)most(1, lines >> (forced - 1) % 3);
+    while (lines > 1 && all / lines < CUDA_TEAM_BLOCKS * (int64_t)multiprocessors)
         lines /= 2;
     return lines;
 }
@@ -54,8 +67,10 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
     case variant_rows_plain_forward:
     case variant_rows_plain_both:
         return (row_block){ROW_THREADS / WARP, ROW_THREADS};
+    case variant_rows_teams_forward:
+    case variant_rows_teams_both: /* of the last: for each line */
+        return (row_block){CUDA_TEAM_WARPS, CUDA_TEAM_WARPS * (WARP >> onepass_cuda_log2_of_row(job, variant))};
     case variant_rows_aside:
-    case variant_rows_turned:
         return (row_block){CUDA_ASIDE_WARPS, WARP};
     case variant_rows_aside_wide:
         return (row_block){CUDA_WIDE_WARPS, WARP};
@@ -158,6 +173,18 @@ static void plan_simple_shape(const job *job, int32_t multiprocessors, cuda_laun
         plan_room(job, warps, launch);
 }
 
+/* Numbers of the rows that teams have next, and slopes of those that they have. */
+static void plan_teams(const job *job, int32_t multiprocessors, cuda_launch *launch) {
+    cuda_row *row = &launch->parameter.row;
+    const int64_t needed = launch->blocks, forced = onepass_cuda_shape.tiles_per_block;
+    const int32_t numbers = (WARP >> row->group) * (int32_t)row->classes;
+    row->room = CUDA_TEAM_KNOWN + CUDA_TEAM_ROOM(numbers, (int32_t)dtype_size(job->operand[0].dtype)) +
+                (job->gradient[0].data ? CUDA_TEAM_ROOM(numbers, (int32_t)sizeof(float)) : 0);
+    const int64_t blocks = (job->skip_if_one ? 1 : CUDA_TEAM_WAVES) * CUDA_TEAM_BLOCKS * (int64_t)multiprocessors;
+    launch->shared_memory = (uint32_t)(CUDA_TEAM_WARPS * row->room);
+    launch->blocks = (uint32_t)(forced ? (needed + forced - 1) / forced : least(needed, blocks));
+}
+
 void onepass_cuda_plan_row_shape(const job *job, int32_t multiprocessors, cuda_launch *launch) {
     cuda_row *row = &launch->parameter.row;
     if (is_simple_variant(launch->variant)) {
@@ -197,10 +224,8 @@ void onepass_cuda_plan_row_shape(const job *job, int32_t multiprocessors, cuda_l
         const int64_t numbers = (row->lines > 1 ? 2 : 1) * CUDA_FEW_PITCH(row->classes);
         launch->shared_memory = ROW_THREADS * (uint32_t)most(numbers * (int64_t)size, sizeof(float));
     }
-    if (launch->variant == variant_rows_turned) { /* as many at a time as there are teams */
-        const int64_t rows = least(block.rows, (CUDA_ASIDE_WARPS >> row->group) * WARP);
-        launch->shared_memory = (uint32_t)(rows * CUDA_TURNED_PITCH(row->classes) * (int64_t)sizeof(float));
-    }
+    if (is_team_variant(launch->variant))
+        plan_teams(job, multiprocessors, launch);
     if (launch->variant == variant_rows_weighed_forward || launch->variant == variant_rows_weighed_shared)
         launch->shared_memory = (uint32_t)(block.rows * row->tiles * CUDA_WAITING_SIZE);
     if (prefetches(launch->variant))

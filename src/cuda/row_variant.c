@@ -198,8 +198,8 @@ cuda_variant onepass_cuda_row_variant(const job *job, bool *in_one_piece) {
     const bool vectors = has_vectors(job), backward = gradient && rows->state && rows->reads_state;
     if (whole && !weighs && rows->class_stride[0] != 1 && rows->classes <= ORDER_TILE && lies_aside(job))
         return rows->classes > CUDA_ASIDE_KEPT * CUDA_ASIDE_WARPS ? variant_rows_aside_wide : variant_rows_aside;
-    if (whole && !weighs && rows->classes <= CUDA_ASIDE_KEPT * CUDA_ASIDE_WARPS && are_one_piece(job))
-        return variant_rows_turned;
+    if (whole && !weighs && rows->classes <= CUDA_TEAM_CLASSES && are_one_piece(job))
+        return gradient ? variant_rows_teams_both : variant_rows_teams_forward;
     if (tiles > CUDA_MOST_ROW_TILES || (!vectors && (weighs || !has_loose_rows(job))))
         return variant_rows_any;
     if (rows->shard.step == SHARD_SLOPES && rows->shard.tile_sums) /* of torn tiles, which are few */

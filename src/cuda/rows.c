@@ -201,11 +201,11 @@ static void plan_rows(const job *given, int32_t multiprocessors, cuda_launch *la
     cuda_row *row = &launch->parameter.row;
     plan_row(job, row);
     if (keeps_rows(launch->variant)) {
-        row->group = is_few_variant(launch->variant) ? in_one_piece : onepass_cuda_log2_warps_of_row(job);
+        row->group = is_few_variant(launch->variant) ? in_one_piece : onepass_cuda_log2_of_row(job, launch->variant);
         onepass_cuda_plan_kept_rows(job, in_one_piece, row);
-        row->lines = (uint8_t)(is_few_variant(launch->variant)
-                                   ? onepass_cuda_lines_of_block(job, multiprocessors)
-                                   : onepass_cuda_lines_aside(job, launch->variant, multiprocessors));
+        row->lines = (uint8_t)(is_few_variant(launch->variant)    ? onepass_cuda_lines_of_block(job, multiprocessors)
+                               : is_team_variant(launch->variant) ? onepass_cuda_lines_of_teams(job, multiprocessors)
+                                                                  : onepass_cuda_lines_aside(job, multiprocessors));
         if (job->rows.reads_state) /* the row is at hand: what it comes to is computed anew, with the same bits */
             row->state = NULL;
     }

@@ -27,7 +27,7 @@ KERNELS = {name: [f"onepass_{name}_{kernel}" for kernel in (
            for name in PAIRS.values()}
 KERNELS["cross_entropy"] = [f"onepass_cross_entropy_rows_{kernel}" for kernel in (
     "any", "aside", "aside_wide", "few_forward", "fewer_forward", "forward", "loose_forward", "simple_forward",
-    "turned")] + [
+    "teams_forward")] + [
     "onepass_rows_row_count", *(f"onepass_weights_{kernel}" for kernel in ("forward", "general", "weighted_forward"))]
 KERNELS["triplet_margin"] = [f"onepass_triplet_margin_vectors_{kernel}" for kernel in (
     "any_sums", "finish", "narrow", "sums")] + [

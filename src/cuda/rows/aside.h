@@ -7,7 +7,6 @@
 #define ONEPASS_CUDA_ROWS_ASIDE_H
 
 #include "cuda/rows/few.h"
-#include "cuda/rows/turned.h"
 
 #if !defined(ONEPASS_REAL_F64)
 
@@ -73,11 +72,6 @@ ALWAYS_INLINE void read_aside(const cuda_row *job, const aside_part *part, int64
     else
         read_kept_halves(part->classes, (const uint16_t *)from + first, step, job->dtype[CUDA_ROW_INPUT] == ONEPASS_F16,
                          x);
-}
-
-/* Of a row that was turned. */
-ALWAYS_INLINE void read_turned(const aside_part *part, const real *row, real *x) {
-    read_kept(part->classes, row + part->warp, part->team, -REAL_INFINITY, x);
 }
 
 template <typename number> ALWAYS_INLINE void store_kept(int classes, number *to, int step, const real *x) {
@@ -197,24 +191,20 @@ template <typename block> ALWAYS_INLINE row_sum sum_of_row(const cuda_row *job, 
 
 /* -------------------------------------------------------------------- rows -- */
 
-/* From exponentials to slopes; to the row that was turned, if it was. */
+/* From exponentials to slopes. */
 ALWAYS_INLINE void write_aside(const cuda_row *job, const aside_part *part, const row *row, const few_slopes *slopes,
-                               real *turned, real *x) {
+                               real *x) {
     constexpr int most = CUDA_ASIDE_KEPT;
     const unsigned own = place_kept(part, row->part == ROW_COUNTS ? (int)row->label : -1);
     const int classes = part->classes;
     few_gradient<most>(classes, slopes, x);
     EACH_CLASS x[c] = own >> c & 1 ? slopes->own : x[c];
-    if (turned)
-        store_kept(part->classes, turned + part->warp, part->team, x);
-    else
-        store_aside(job, part, row->gradient, x);
+    store_aside(job, part, row->gradient, x);
 }
 
-/* One row a thread, of which the team's other warps have the rest. Warps take turns at what is done once a row.
- * `turned` is where the row is if it was turned. */
+/* One row a thread, of which the team's other warps have the rest. Warps take turns at what is done once a row. */
 template <typename loss, int warps, typename block>
-ALWAYS_INLINE void run_team(const cuda_row *job, int i, bool is_there, int turn, real *turned, block *shared) {
+ALWAYS_INLINE void run_team(const cuda_row *job, int i, bool is_there, int turn, block *shared) {
     constexpr int most = CUDA_ASIDE_KEPT;
     const place_in_block at = here_in_block();
     const aside_part part = aside_part_of(job, is_there);
@@ -222,10 +212,7 @@ ALWAYS_INLINE void run_team(const cuda_row *job, int i, bool is_there, int turn,
     const row *row = &shared->rows[i];
     const bool joins = is_there && (turn & (part.team - 1)) == part.warp;
     real x[most] = {}, largest = -REAL_INFINITY;
-    if (turned)
-        read_turned(&part, turned, x);
-    else
-        read_aside(job, &part, row->input, x);
+    read_aside(job, &part, row->input, x);
     EACH_CLASS largest = larger_or_nan(largest, x[c]);
     shared->largest_of_warp[at.warp][at.thread] = largest;
     __syncthreads();
@@ -248,12 +235,11 @@ ALWAYS_INLINE void run_team(const cuda_row *job, int i, bool is_there, int turn,
     }
     __syncthreads();
     if (is_there)
-        write_aside(job, &part, row, &shared->slopes[i], turned, x);
+        write_aside(job, &part, row, &shared->slopes[i], x);
 }
 
-/* `buffer` is where rows are turned, or null. */
 template <typename loss, int warps, typename block>
-ALWAYS_INLINE void run_block_aside(const cuda_row *job, int64_t first, real *buffer, block *shared) {
+ALWAYS_INLINE void run_block_aside(const cuda_row *job, int64_t first, block *shared) {
     const int64_t left = job->rows - first;
     const int most = job->lines * ORDER_WARP, rows = left < most ? (int)left : most, thread = (int)threadIdx.x;
     const int at_a_time = (warps >> job->group) * ORDER_WARP;
@@ -265,18 +251,8 @@ ALWAYS_INLINE void run_block_aside(const cuda_row *job, int64_t first, real *buf
     __syncthreads();
 #pragma unroll 1
     for (int base = 0, turn = 0; base < rows; base += at_a_time, turn++) {
-        const int i = base + own, some = rows - base < at_a_time ? rows - base : at_a_time;
-        if (buffer) {
-            fill_turned(job, shared->rows[base].input, some, buffer);
-            __syncthreads();
-        }
-        run_team<loss, warps>(job, i < rows ? i : 0, i < rows, turn,
-                              buffer ? buffer + own * CUDA_TURNED_PITCH((int)job->classes) : NULL, shared);
-        if (buffer && job->data[CUDA_ROW_GRADIENT]) {
-            __syncthreads();
-            empty_turned(job, shared->rows[base].gradient, some, buffer);
-            __syncthreads(); /* before the next rows */
-        }
+        const int i = base + own;
+        run_team<loss, warps>(job, i < rows ? i : 0, i < rows, turn, shared);
     }
     __syncthreads();
     if (thread < rows) {
@@ -285,15 +261,14 @@ ALWAYS_INLINE void run_block_aside(const cuda_row *job, int64_t first, real *buf
     }
 }
 
-template <typename loss, int warps, bool turns> ALWAYS_INLINE void run_aside(const cuda_row *job) {
-    extern __shared__ __align__(16) unsigned char shared_memory[];
-    __shared__ aside_block<warps, turns ? CUDA_TURNED_ROWS : CUDA_ASIDE_ROWS> shared;
+template <typename loss, int warps> ALWAYS_INLINE void run_aside(const cuda_row *job) {
+    __shared__ aside_block<warps, CUDA_ASIDE_ROWS> shared;
     if (is_done_before(job))
         return;
     const int64_t rows = (int64_t)job->lines * ORDER_WARP;
 #pragma unroll 1
     for (int64_t first = blockIdx.x * rows; first < job->rows; first += gridDim.x * rows) {
-        run_block_aside<loss, warps>(job, first, turns ? (real *)shared_memory : NULL, &shared);
+        run_block_aside<loss, warps>(job, first, &shared);
         __syncthreads(); /* before the next rows */
     }
 }
