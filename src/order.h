@@ -465,6 +465,24 @@ ALWAYS_INLINE double order_tree(double *node, int64_t count) {
     return count > 0 ? node[0] : 0;
 }
 
+/* Some tiles at a time; their sums are not kept. Where they are a node, as those of a thread's share mostly are, it is
+ * pushed as one. */
+ALWAYS_INLINE void order_push_tiles(order_nodes *nodes, double *tile_sum, int64_t count) {
+    order_stack *stack = &nodes->stack;
+    const bool is_node = !(count & (count - 1)) && !(stack->tiles & (count - 1)) && count >> nodes->level <= 1;
+    if (!is_node) {
+        for (int64_t i = 0; i < count; i++)
+            order_push_tile(nodes, tile_sum[i]);
+        return;
+    }
+    const int64_t before = stack->tiles;
+    stack->tiles = before / count;
+    order_push(stack, order_tree(tile_sum, count));
+    stack->tiles = before + count;
+    if (stack->tiles >> nodes->level)
+        order_end_node(nodes);
+}
+
 #if !defined(__cplusplus)
 
 /* ------------------------------------------- nodes that come in any order -- */

@@ -171,10 +171,20 @@ static void write_values(const job *job, const cpu_loss *loss, const strip *stri
         scatter(&job->value, element, strip->count, values);
 }
 
+static bool are_finite(const double *sum, int64_t count) {
+    double off = 0;
+#pragma omp simd reduction(+ : off)
+    for (int64_t i = 0; i < count; i++)
+        off += sum[i] - sum[i];
+    return off == 0;
+}
+
 /* Gradients that came with sums are right where these are finite; elsewhere a loss may have more to do. */
 static void mend_tiles(const cpu_loss *loss, const strip *strip, const double *sum) {
-    for (int index = 0; loss->mend && index < strip->tiles; index++)
-        if (!(sum[index] - sum[index] == 0))
+    if (!loss->mend || are_finite(sum, strip->tiles))
+        return;
+    for (int index = 0; index < strip->tiles; index++)
+        if (!are_finite(sum + index, 1))
             loss->mend(strip->gradient + index * ORDER_TILE, strip->scale);
 }
 
@@ -351,8 +361,7 @@ static void run_in_line(const start *start, int64_t tile, int64_t end_tile, orde
         } else {
             start->loss->sums[access](&strip, sum);
         }
-        for (int index = 0; index < strip.tiles; index++)
-            order_push_tile(nodes, sum[index]);
+        order_push_tiles(nodes, sum, strip.tiles);
     }
 }
 
@@ -377,8 +386,8 @@ static __attribute__((noinline)) void run(const job *job, const start *start, in
         const access access = next_strip(job, &outputs, job->first + element, end - element, &strip, &buffers);
         strip.is_last = element + strip.count >= end;
         run_strip(job, &outputs, access, &strip, job->first + element, &buffers, sum);
-        for (int index = 0; outputs.sum && index < strip.tiles; index++)
-            order_push_tile(nodes, sum[index]);
+        if (outputs.sum)
+            order_push_tiles(nodes, sum, strip.tiles);
     }
 }
 

@@ -23,7 +23,7 @@ LOSS_FUNCTION bool hinge_has_both(const real *parameter) {
 }
 
 LOSS_FUNCTION real hinge_both(real p, real t, const real *parameter, real scale, real *gradient) {
-    const real value = hinge_value(p, t, parameter);
+    const real value = not_below(parameter[0] - p * t, scale - scale);
     *gradient = scaled_minus_if(hinge_counts(p, t, parameter), t, scale);
     return value;
 }

@@ -22,7 +22,7 @@ LOSS_FUNCTION bool margin_ranking_has_both(const real *parameter) {
 }
 
 LOSS_FUNCTION real margin_ranking_both(real p, real t, real v, const real *parameter, real scale, real *gradient) {
-    const real value = margin_ranking_value(p, t, v, parameter);
+    const real value = not_below(parameter[0] - v * (p - t), scale - scale);
     *gradient = scaled_minus_if(margin_ranking_counts(p, t, v, parameter), v, scale);
     return value;
 }

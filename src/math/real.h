@@ -122,6 +122,17 @@ LOSS_FUNCTION real not_negative(real x) {
 #endif
 }
 
+/* The same with a zero that the compiler does not know for one: of the larger of two numbers gcc makes one instruction
+ * on x86, but two if the other is 0 (hinge and its gradient took 6 % longer with AVX2). */
+LOSS_FUNCTION real not_below(real x, real zero) {
+#if defined(__x86_64__) && !defined(__cplusplus)
+    return x < zero ? zero : x;
+#else
+    (void)zero;
+    return not_negative(x);
+#endif
+}
+
 LOSS_FUNCTION real magnitude(real x) {
     return sizeof(real) == sizeof(float) ? (real)__builtin_fabsf((float)x) : (real)__builtin_fabs((double)x);
 }
