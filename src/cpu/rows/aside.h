@@ -113,17 +113,24 @@ static void few_lanes_aside(const real *from, int64_t apart, int64_t lanes, doub
     }
 }
 
-/* Of more than 16, first those that are a multiple of 8 apart: the same tree. */
+/* Of more than 16, first up to 16 that are a multiple of so many apart: the same tree. */
+#define MOST_APART (ORDER_LANES / 16)
+
 static void sum_lanes_aside(const real *lane, int64_t lanes, double *sum) {
-    _Alignas(64) double part[8][ROWS_ASIDE];
+    _Alignas(64) double part[MOST_APART][ROWS_ASIDE];
+    int64_t apart = 1;
     if (lanes <= 16) {
         few_lanes_aside(lane, ROWS_ASIDE, lanes, sum);
         return;
     }
-    for (int64_t l = 0; l < 8; l++)
-        few_lanes_aside(lane + l * ROWS_ASIDE, 8 * ROWS_ASIDE, (lanes - l + 7) / 8, part[l]);
-    EACH_ROW_ASIDE(sum[r] = ((part[0][r] + part[4][r]) + (part[2][r] + part[6][r])) +
-                            ((part[1][r] + part[5][r]) + (part[3][r] + part[7][r])))
+    while (lanes > 16 * apart)
+        apart *= 2;
+    for (int64_t l = 0; l < apart; l++)
+        few_lanes_aside(lane + l * ROWS_ASIDE, apart * ROWS_ASIDE, (lanes - l + apart - 1) / apart, part[l]);
+    for (; apart > 2; apart /= 2)
+        for (int64_t l = 0; l < apart / 2; l++)
+            EACH_ROW_ASIDE(part[l][r] = part[l][r] + part[l + apart / 2][r])
+    EACH_ROW_ASIDE(sum[r] = part[0][r] + part[1][r])
 }
 
 /* Exponentials are never -0: where they are lanes as they lie, nothing is to be added. */
@@ -278,8 +285,11 @@ ALWAYS_INLINE bool is_unusual(const group *group, bool has_slopes, int64_t r) {
            (has_slopes & (group->own_slope[r] == 0));
 }
 
+/* In float none but the last is so of calm rows, whose exponentials are all far from 0. */
 static bool has_unusual(const group *group, bool has_slopes) {
     int unusual = 0;
+    if (group->is_calm && !has_slopes && sizeof(real) == sizeof(float))
+        return false;
 #pragma omp simd reduction(| : unusual)
     for (int64_t r = 0; r < ROWS_ASIDE; r++)
         unusual |= is_unusual(group, has_slopes, r);

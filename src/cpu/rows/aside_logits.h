@@ -24,34 +24,56 @@ static void find_shifts(const softmax *given, const softmax_scale *given_scale, 
 
 #define VECTORS_ASIDE (ROWS_ASIDE / REALS)
 
-/* And the smallest, while the numbers are at hand. */
-static void find_largest(group *group) {
-    reals largest[VECTORS_ASIDE], smallest[VECTORS_ASIDE];
-    for (int64_t i = 0; i < VECTORS_ASIDE; i++)
-        largest[i] = smallest[i] = load_reals(group->z + i * REALS);
-    for (int64_t class = 1; class < group->classes; class ++)
-        for (int64_t i = 0; i < VECTORS_ASIDE; i++) {
-            const reals z = load_reals(group->z + class * ROWS_ASIDE + i * REALS);
-            largest[i] = NEON(vmaxq)(largest[i], z);
-            smallest[i] = NEON(vminq)(smallest[i], z);
-        }
-    for (int64_t i = 0; i < VECTORS_ASIDE; i++) {
-        store_reals(group->largest + i * REALS, largest[i]);
-        store_reals(group->smallest + i * REALS, smallest[i]);
-    }
-    EACH_ROW_ASIDE(group->largest[r] = canonical(group->largest[r] + 0)) /* -0 is 0 */
+/* What the logits of a vector of rows lie between; NaN if one is. */
+typedef struct rows_range {
+    reals largest, smallest;
+} rows_range;
+
+ALWAYS_INLINE rows_range range_at(const real *z) {
+    return (rows_range){load_reals(z), load_reals(z)};
 }
 
-/* Whether all rows are as nearly all are, whose exponentials take fewer steps: see softmax_is_calm(). */
-static bool is_calm_aside(const softmax *softmax, const group *group) {
+ALWAYS_INLINE rows_range joined_range(rows_range a, rows_range b) {
+    return (rows_range){NEON(vmaxq)(a.largest, b.largest), NEON(vminq)(a.smallest, b.smallest)};
+}
+
+/* Keeps the largest of a vector of rows, and the shift that they have if they are as nearly all are: softmax_is_calm(),
+ * in which case all bits are set. */
+ALWAYS_INLINE reals_bits shift_calm_rows(const softmax *softmax, rows_range range, int64_t r, group *group) {
+    const reals largest = reals_plus(range.largest, each_real(0)); /* -0 is 0 */
+    const reals product = reals_times(largest, each_real(softmax->factor));
+    const reals n = reals_plus(NEON(vrndpq)(product), each_real(0));
+    const reals least = reals_times(reals_less(n, each_real(SOFTMAX_RANGE - 3)), each_real(softmax->per_factor));
+    store_reals(group->largest + r, largest);
+    store_reals(group->n + r, n);
+    return SIGNED_BITS(NEON(vcaltq)(product, each_real(SOFTMAX_LARGEST))) &
+           SIGNED_BITS(NEON(vcgtq)(range.smallest, least));
+}
+
+ALWAYS_INLINE void know_calm(reals_bits calm, group *group) {
+    group->is_calm = vminvq_u32((uint32x4_t)calm) != 0;
+    if (!group->is_calm)
+        EACH_ROW_ASIDE(group->largest[r] = canonical(group->largest[r]))
+}
+
+/* And the shifts. Four vectors of rows at a time, each of which has a name: gcc stores arrays of them at each class. */
+static void find_largest(const softmax *given, group *group) {
+    const softmax softmax = *given;
     reals_bits calm = each_bits(-1);
-    for (int64_t i = 0; i < ROWS_ASIDE; i += REALS) {
-        const reals n = load_reals(group->n + i);
-        const reals least = reals_times(reals_less(n, each_real(SOFTMAX_RANGE - 3)), each_real(softmax->per_factor));
-        calm &= equal_reals(load_reals(group->anchor + i), each_real(0)) &
-                SIGNED_BITS(NEON(vcgtq)(load_reals(group->smallest + i), least));
+    for (int64_t r = 0; r < ROWS_ASIDE; r += 4 * REALS) {
+        const real *z = group->z + r;
+        rows_range a = range_at(z), b = range_at(z + REALS), c = range_at(z + 2 * REALS), d = range_at(z + 3 * REALS);
+        for (int64_t class = 1; class < group->classes; class ++) {
+            z += ROWS_ASIDE;
+            a = joined_range(a, range_at(z));
+            b = joined_range(b, range_at(z + REALS));
+            c = joined_range(c, range_at(z + 2 * REALS));
+            d = joined_range(d, range_at(z + 3 * REALS));
+        }
+        calm &= shift_calm_rows(&softmax, a, r, group) & shift_calm_rows(&softmax, b, r + REALS, group) &
+                shift_calm_rows(&softmax, c, r + 2 * REALS, group) & shift_calm_rows(&softmax, d, r + 3 * REALS, group);
     }
-    return vminvq_u32((uint32x4_t)calm) != 0;
+    know_calm(calm, group);
 }
 
 /* In the place of the logits. */
@@ -73,11 +95,15 @@ ALWAYS_INLINE void exponentiate_kind(const softmax *given, logits_kind kind, gro
         exponentiate_vectors(&softmax, &shift, kind, z + i, VECTORS_ASIDE, z + i);
 }
 
-static void exponentiate_aside(const softmax *softmax, group *group) {
-    if (is_calm_aside(softmax, group))
+/* A function of its own, which leaves more registers to the others: steps took a twentieth longer otherwise. */
+static __attribute__((noinline)) void exponentiate_aside(const softmax *softmax, const softmax_scale *scale,
+                                                         group *group) {
+    if (group->is_calm) {
         exponentiate_kind(softmax, LOGITS_CALM, group);
-    else
-        exponentiate_kind(softmax, LOGITS_ANY, group);
+        return;
+    }
+    find_shifts(softmax, scale, group);
+    exponentiate_kind(softmax, LOGITS_ANY, group);
 }
 
 #elif ONEPASS_HAS_REALS
@@ -87,7 +113,8 @@ static void exponentiate_aside(const softmax *softmax, group *group) {
 #define VECTORS_ASIDE (ROWS_ASIDE / REALS)
 
 /* And the smallest, while the numbers are at hand. */
-static void find_largest(group *group) {
+static void find_largest(const softmax *softmax, group *group) {
+    (void)softmax;
     const reals nan = each_real(REAL_NAN);
     reals largest[VECTORS_ASIDE], smallest[VECTORS_ASIDE];
     __mmask16 ordered[VECTORS_ASIDE];
@@ -170,8 +197,10 @@ ALWAYS_INLINE void exponentiate_kind(const softmax *given, logits_kind kind, gro
     }
 }
 
-static void exponentiate_aside(const softmax *softmax, group *group) {
-    if (is_calm_aside(softmax, group))
+static void exponentiate_aside(const softmax *softmax, const softmax_scale *scale, group *group) {
+    find_shifts(softmax, scale, group);
+    group->is_calm = is_calm_aside(softmax, group);
+    if (group->is_calm)
         exponentiate_kind(softmax, LOGITS_CALM, group);
     else
         exponentiate_kind(softmax, LOGITS_ANY, group);
@@ -181,7 +210,8 @@ static void exponentiate_aside(const softmax *softmax, group *group) {
 
 /* --------------------------------------------------------- any other vectors -- */
 
-static void find_largest(group *group) {
+static void find_largest(const softmax *softmax, group *group) {
+    (void)softmax;
     real largest[ROWS_ASIDE];
     real_bits is_nan[ROWS_ASIDE];
     EACH_ROW_ASIDE(largest[r] = -REAL_INFINITY; is_nan[r] = 0)
@@ -194,8 +224,9 @@ static void find_largest(group *group) {
 }
 
 /* In the place of the logits. */
-static void exponentiate_aside(const softmax *given, group *group) {
+static void exponentiate_aside(const softmax *given, const softmax_scale *scale, group *group) {
     const softmax softmax = *given;
+    find_shifts(given, scale, group);
     real anchor[ROWS_ASIDE], n[ROWS_ASIDE], lowest[ROWS_ASIDE];
     EACH_ROW_ASIDE(anchor[r] = group->anchor[r]; n[r] = group->n[r]; lowest[r] = group->lowest[r])
     for (int64_t class = 0; class < group->classes; class ++) {

@@ -114,6 +114,12 @@ static view view_of_dense(const block_memory *memory) {
     return (view){memory->first, memory->dtype, 1, {memory->rows * memory->classes}, {1}};
 }
 
+/* Whether groups are turned one at a time, when their turn comes. */
+static bool turns_groups(const block_memory *memory) {
+    return TURNS_GROUPS && is_dense(memory) && memory->dtype == REAL_DTYPE && memory->classes >= 4 &&
+           memory->rows % ROWS_ASIDE == 0;
+}
+
 static void bring(const block_memory *memory, real *z, real *dense) {
     if (!is_dense(memory)) {
         bring_any(memory, z);
@@ -214,39 +220,46 @@ static void read_labels(const view *view, int64_t first, int count, int64_t *lab
         return;
     }
     const void *data = address_of(view, first);
-    if (view->dtype == ONEPASS_I64) {
-        memcpy(label, data, (size_t)count * sizeof *label);
+    if (view->dtype == ONEPASS_I64 && count == ROWS_ASIDE) { /* without a call */
+        memcpy(label, data, ROWS_ASIDE * sizeof *label);
         return;
     }
     for (int r = 0; r < count; r++)
         label[r] = load_index(data, view->dtype, r);
 }
 
-/* Who takes part. Rows that do not, or are not there, have the label 0, which nobody looks at. */
+/* Rows that take no part have the label 0, which nobody looks at. */
+static __attribute__((noinline)) void mark_absent(int64_t ignored, group *group) {
+    for (int r = 0; r < ROWS_ASIDE; r++) {
+        group->takes_part[r] = group->label[r] != ignored;
+        group->label[r] = group->takes_part[r] ? group->label[r] : 0;
+    }
+}
+
+/* Who takes part: nearly always all do. Rows that are not there have the label 0, too. */
 ALWAYS_INLINE void read_rows(const rows *rows, group *group) {
     const view *mask = &rows->job->mask;
     const int64_t ignored = rows->of->ignore_index;
-    int absent = 0;
+    int64_t absent = 0;
     for (int r = group->count; r < ROWS_ASIDE; r++)
         group->label[r] = 0;
     read_labels(&rows->job->operand[1], group->first, group->count, group->label);
     for (int r = 0; mask->data && r < group->count; r++)
         group->label[r] = element_of(mask, group->first + r, 1) != 0 ? group->label[r] : ignored;
 #pragma omp simd reduction(+ : absent)
-    for (int64_t r = 0; r < ROWS_ASIDE; r++) {
-        const bool takes_part = group->label[r] != ignored;
-        group->takes_part[r] = takes_part;
-        group->label[r] = takes_part ? group->label[r] : 0;
-        group->own_place[r] = (int32_t)(group->label[r] * ROWS_ASIDE + r);
-        absent += !takes_part;
-    }
+    for (int64_t r = 0; r < ROWS_ASIDE; r++)
+        absent += group->label[r] == ignored;
+    if (absent || group->has_absent) /* or one did not in the group before */
+        mark_absent(ignored, group);
     group->has_absent = absent;
+    EACH_ROW_ASIDE(group->own_place[r] = (int32_t)(group->label[r] * ROWS_ASIDE + r))
 }
 
 /* Before the first of a job's groups. Rows that are not there are computed with, too. */
 static void begin_groups(group *group) {
     memset(group, 0, sizeof *group);
-    EACH_ROW_ASIDE(group->class_weight[r] = 1; group->weight[r] = 1; group->upstream[r] = 1)
+    EACH_ROW_ASIDE(group->takes_part[r] = true; group->class_weight[r] = 1; group->weight[r] = 1;
+                   group->upstream[r] = 1)
 }
 
 /* Where a row's class is, counted from the first row's first. */
@@ -329,14 +342,12 @@ static void recall_states(const rows *rows, group *group) {
     }
 }
 
-/* From the group's logits to its exponentials and what is known of its rows. */
+/* From the group's logits, whose largest are known, to its exponentials and what is known of its rows. */
 static void sum_group(const rows *rows, const block_buffers *buffers, group *group) {
     const real *u = rows->weighs ? buffers->u : NULL;
-    find_largest(group);
-    find_shifts(&rows->softmax, &rows->of->scale, group);
     if (u && !rows->reads_state)
         sum_weighted_aside(group, u, buffers->weights);
-    exponentiate_aside(&rows->softmax, group);
+    exponentiate_aside(&rows->softmax, &rows->of->scale, group);
     if (rows->reads_state) {
         recall_states(rows, group);
         return;
@@ -435,11 +446,13 @@ static void finish_rows(const rows *rows, const block_buffers *buffers, group *g
         EACH_ROW_ASIDE(group->lse[r] = group->weights[r] = 0)
 }
 
-static void run_group(const rows *rows, const block_buffers *buffers, group *group, real *terms) {
+static void run_group(const rows *rows, const block_buffers *buffers, bool is_turned, group *group, real *terms) {
     read_rows(rows, group);
     read_factors(rows, group);
     for (int r = 0; rows->of->predicted.data && r < group->count; r++)
         write_predicted(rows, group->first + r, group->takes_part[r] ? predict_aside(group, r) : -1);
+    if (!is_turned)
+        find_largest(&rows->softmax, group);
     sum_group(rows, buffers, group);
     finish_rows(rows, buffers, group, terms);
     if (rows->has_gradient)
@@ -495,17 +508,22 @@ static int64_t run_block(const rows *rows, int64_t index, int64_t most, block_bu
         slopes = memory_of(rows, &job->gradient[0], rows->of->gradient_stride[0], index, count);
     if (count % ROWS_ASIDE)
         memset(group_of(buffers->z, &logits, count), 0, (size_t)(classes * ROWS_ASIDE) * sizeof(real));
-    bring(&logits, buffers->z, buffers->dense);
+    const bool turns = turns_groups(&logits);
+    if (!turns)
+        bring(&logits, buffers->z, buffers->dense);
     for (int64_t row = 0; row < count; row += ROWS_ASIDE) {
         group *group = &buffers->group;
-        group->z = group_of(buffers->z, &logits, row);
+        /* Values alone are all computed in one place, which a first-level cache keeps. */
+        group->z = turns && !rows->has_gradient ? buffers->z : group_of(buffers->z, &logits, row);
         group->classes = classes;
         group->first = index + row;
         group->count = (int)least(count - row, ROWS_ASIDE);
+        if (turns)
+            turn_group(&rows->softmax, (const real *)(const void *)logits.first + row * classes, group);
         prefetch_group(&logits, count + row, false); /* of the next block */
         if (rows->has_gradient)
             prefetch_group(&slopes, row, true);
-        run_group(rows, buffers, group, terms + row);
+        run_group(rows, buffers, turns, group, terms + row);
     }
     if (rows->has_gradient)
         take(&slopes, buffers->z, buffers->dense);

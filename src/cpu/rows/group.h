@@ -34,9 +34,10 @@ typedef struct group {
     /* Of the logits. */
     _Alignas(64) real largest[ROWS_ASIDE];                      /* or NaN */
     real anchor[ROWS_ASIDE], n[ROWS_ASIDE], lowest[ROWS_ASIDE]; /* of the shift */
-#if ONEPASS_HAS_REALS
+#if ONEPASS_HAS_REALS && !defined(__aarch64__)
     real smallest[ROWS_ASIDE]; /* or NaN */
 #endif
+    bool is_calm; /* of all rows, if somebody looked: softmax_is_calm() */
 
     /* The state but for the largest logit, ... */
     double others[ROWS_ASIDE], own[ROWS_ASIDE], lse[ROWS_ASIDE], weights[ROWS_ASIDE];

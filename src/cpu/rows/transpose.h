@@ -65,4 +65,81 @@ static void turn_rows_back(const real *z, int64_t classes, int64_t count, real *
             rows[r * classes + class] = z[class * ROWS_ASIDE + r];
 }
 
+#if defined(__aarch64__) && !defined(ONEPASS_REAL_F64)
+
+/* ----------------------------------------------- on Arm, and seen meanwhile -- */
+
+#define TURNS_GROUPS true
+
+/* Two classes of four rows, which are given as two numbers of the first two rows, row by row, and two of the others. */
+ALWAYS_INLINE rows_range keep_two(real *to, reals ab, reals cd) {
+    const float64x2_t first = vreinterpretq_f64_f32(ab), second = vreinterpretq_f64_f32(cd);
+    const reals x = vreinterpretq_f32_f64(vzip1q_f64(first, second));
+    const reals y = vreinterpretq_f32_f64(vzip2q_f64(first, second));
+    store_reals(to, x);
+    store_reals(to + ROWS_ASIDE, y);
+    return (rows_range){vmaxq_f32(x, y), vminq_f32(x, y)};
+}
+
+ALWAYS_INLINE rows_range turn_four(const real *from, int64_t classes, real *to) {
+    const reals a = load_reals(from), b = load_reals(from + classes);
+    const reals c = load_reals(from + 2 * classes), d = load_reals(from + 3 * classes);
+    const rows_range low = keep_two(to, vzip1q_f32(a, b), vzip1q_f32(c, d));
+    return joined_range(low, keep_two(to + 2 * ROWS_ASIDE, vzip2q_f32(a, b), vzip2q_f32(c, d)));
+}
+
+ALWAYS_INLINE reals load_two(const real *from) {
+    return vcombine_f32(vld1_f32(from), vdup_n_f32(0));
+}
+
+ALWAYS_INLINE rows_range turn_two(const real *from, int64_t classes, real *to) {
+    const reals a = load_two(from), b = load_two(from + classes);
+    const reals c = load_two(from + 2 * classes), d = load_two(from + 3 * classes);
+    return keep_two(to, vzip1q_f32(a, b), vzip1q_f32(c, d));
+}
+
+/* So many bytes ahead, and at least the next group: since much is done between two groups, hardware does not bring them
+ * in time. */
+#define TURNED_AHEAD ((int64_t)6400)
+
+/* Four rows of four classes or more. */
+ALWAYS_INLINE rows_range turn_rows(const real *from, int64_t classes, real *to) {
+    const int64_t size = sizeof(real), group = ROWS_ASIDE * classes * size;
+    const uintptr_t ahead = (uintptr_t)from + (uintptr_t)(group > TURNED_AHEAD ? group : TURNED_AHEAD);
+    for (int64_t byte = 0; byte < REALS * classes * size; byte += CACHE_LINE)
+        __builtin_prefetch((const void *)(ahead + (uintptr_t)byte));
+    rows_range range = turn_four(from, classes, to);
+    for (int64_t class = next_square(0, classes); class < classes; class = next_square(class, classes)) {
+        if (class + 6 == classes) {
+            range = joined_range(range, turn_four(from + class, classes, to + class * ROWS_ASIDE));
+            class += 4;
+        }
+        if (class + 2 == classes)
+            return joined_range(range, turn_two(from + class, classes, to + class * ROWS_ASIDE));
+        range = joined_range(range, turn_four(from + class, classes, to + class * ROWS_ASIDE));
+    }
+    return range;
+}
+
+/* A whole group, whose largest logits and shifts are known then. */
+static __attribute__((noinline)) void turn_group(const softmax *given, const real *rows, group *group) {
+    const softmax softmax = *given;
+    reals_bits calm = each_bits(-1);
+    for (int64_t r = 0; r < ROWS_ASIDE; r += REALS) {
+        const rows_range range = turn_rows(rows + r * group->classes, group->classes, group->z + r);
+        calm &= shift_calm_rows(&softmax, range, r, group);
+    }
+    know_calm(calm, group);
+}
+
+#else
+
+#define TURNS_GROUPS false
+
+static void turn_group(const softmax *softmax, const real *rows, group *group) {
+    (void)softmax, (void)rows, (void)group;
+}
+
+#endif
+
 #endif
