@@ -170,7 +170,8 @@ def in_type(path, text, names, real):
 
     text = re.sub(r"REAL_NAME\((\w+)\)", r"\1", text)
     if path.startswith("loss/"):
-        text = re.sub(r"\b(\w+?)_(value|has_both|both|mended|slope_[ptv]|factors|terms|row|slope|usual)(?=\()", rf"\1_{real}_\2", text)
+        kinds = r"value|has_both|both|mended|slope_[ptv]|factors|(?:kept_)?(?:terms|slope)|kept|row|usual"
+        text = re.sub(rf"\b(\w+?)_({kinds})(?=\()", rf"\1_{real}_\2", text)
     text = re.sub(r"(?<!##)\bname##_", f"name##_{real}_", DIRECTIVE.sub(in_macro, text))
     return renamed(text, names, "_" + real).replace("REAL_AS_A_WORD", "real")
 

@@ -17,11 +17,21 @@ typedef struct vector_tile {
     double parameter[ONEPASS_MAX_PARAMETERS];
 } vector_tile;
 
+/* Whether losses have elements' numbers kept. */
+#if defined(__ARM_NEON) && !defined(__ARM_FEATURE_SVE)
+#define HAS_KEPT_NUMBERS 1
+#else
+#define HAS_KEPT_NUMBERS 0
+#endif
+
 /* `sums` leaves one number for each row and each of the loss's sums, and 0 behind them; a gradient is made of the rows'
  * factors. */
 typedef double tile_sums[VECTOR_MOST_SUMS];
 
+/* `keep`, where it is not null, writes what the others want for each element as the third operand of a tile that has
+ * slopes. */
 typedef struct REAL_NAME(cpu_vector) {
+    void (*keep)(const vector_tile *tile, real *kept);
     void (*sums)(const vector_tile *tile, tile_sums *sum);
     void (*gradient[MOST_OPERANDS])(const vector_tile *tile, const vector_slopes *slopes, real *gradient);
 } cpu_vector;

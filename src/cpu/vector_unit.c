@@ -5,6 +5,7 @@
  * -ffp-contract=off is part of the meaning: a fused multiply-add has other bits.
  */
 #include "cpu/lines.h"
+#include "cpu/vector_columns.h"
 #include "cpu/vector_tile.h"
 #include "math/vector.h"
 
@@ -98,25 +99,14 @@ typedef double wide_lane_sums[VECTOR_MOST_SUMS][ORDER_LANES];
 /* Lanes are added up some at a time: in floats, a cache line of them, ... */
 #define LANES_A_BLOCK 16
 
-/* ... or of a whole tile what a loss wants: so many lines at once, and so many of their lanes. A vector at a time has
- * what is prefetched asked for in passing, and all lines leave few sums to store: values of triplets took a Neoverse N1
- * 1.64 ns an element by four lines of 16 lanes, 1.60 by four of 4, 1.79 by eight of 16, and take 1.43. Where a term
- * takes long it has enough to do with four lines, and what lies in a buffer is not prefetched. */
-typedef struct lines_at_once {
-    int lines, lanes;
-} lines_at_once;
-
-#define AT_ONCE                                                                                                        \
-    (lines_at_once) {                                                                                                  \
-        4, LANES_A_BLOCK                                                                                               \
-    }
-#define AT_ONCE_SHORT      (HAS_NEON_ALONE ? (lines_at_once){ORDER_LINES, 4} : AT_ONCE)
-#define AT_ONCE_PRODUCTS   AT_ONCE_SHORT
-#define AT_ONCE_LONG       (HAS_NEON_ALONE ? (lines_at_once){4, 4} : AT_ONCE)
-#define AT_ONCE_SOFTMAX    AT_ONCE
-#define AT_ONCE_CARRIED    AT_ONCE
-#define AT_ONCE_LABELLED   AT_ONCE
-#define AT_ONCE_MULTILABEL AT_ONCE
+/* ... or what a loss wants: a vector at a time has what is prefetched asked for in passing. */
+#define LANES_OF_SHORT      (HAS_NEON_ALONE ? 4 : LANES_A_BLOCK)
+#define LANES_OF_PRODUCTS   LANES_OF_SHORT
+#define LANES_OF_LONG       LANES_OF_SHORT
+#define LANES_OF_SOFTMAX    LANES_A_BLOCK
+#define LANES_OF_CARRIED    LANES_A_BLOCK
+#define LANES_OF_LABELLED   LANES_A_BLOCK
+#define LANES_OF_MULTILABEL LANES_A_BLOCK
 
 /* The sums of `count` terms each, from the elements of so many lanes on: those of each sum of the row have so much
  * room. */
@@ -162,12 +152,12 @@ ALWAYS_INLINE void sum_lines(vector_terms *terms, int vectors, int sums, bool ha
 
 /* A tile that is one line, without room for its terms: adding by halves comes to columns of as many lanes as a block
  * has. */
-ALWAYS_INLINE void sum_line(vector_terms *terms, int vectors, int sums, bool has_own, lines_at_once at_once,
+ALWAYS_INLINE void sum_line(vector_terms *terms, int vectors, int sums, bool has_own, int lanes,
                             const vector_tile *tile, double *sum) {
     double column[VECTOR_MOST_SUMS][ORDER_COLUMNS];
-    for (int64_t i = 0; i < ORDER_COLUMNS; i += at_once.lanes) {
-        prefetch_next(vectors, tile, 8 * i, 8 * at_once.lanes);
-        sum_block(terms, sums, has_own, tile, i, halves_apart, 8, at_once.lanes, column[0] + i, ORDER_COLUMNS);
+    for (int64_t i = 0; i < ORDER_COLUMNS; i += lanes) {
+        prefetch_next(vectors, tile, 8 * i, 8 * lanes);
+        sum_block(terms, sums, has_own, tile, i, halves_apart, 8, lanes, column[0] + i, ORDER_COLUMNS);
     }
     if (has_own && tile->own >= 0 && tile->own < ORDER_LANES)
         leave_own_out(terms, sums, tile, 0, tile->own % ORDER_COLUMNS, halves_apart, 8, column[0], ORDER_COLUMNS);
@@ -202,19 +192,11 @@ ALWAYS_INLINE double load_halves(const void *halves, int lane) {
 /* Tiles of some whole pairs of lines: terms stay in registers until four are added up. Those of the elements behind
  * them, which are less than a pair, are in `rest`, and +0 behind these. Other terms that are missing are not added: as
  * in order_wide_lines() one +0 at the end is as good, and where none is missing, -0 leaves a sum as it is. */
-ALWAYS_INLINE void sum_pairs(vector_terms *terms, int vectors, int sums, bool has_own, lines_at_once at_once,
+ALWAYS_INLINE void sum_pairs(vector_terms *terms, int vectors, int sums, bool has_own, int lanes,
                              const vector_tile *tile, const double *rest, double *sum) {
     _Alignas(64) wide_lane_sums half[2];
-    const bool is_whole = at_once.lines == ORDER_LINES && tile->count == ORDER_TILE;
-    const bool is_six = at_once.lines == ORDER_LINES && tile->count == 6 * ORDER_LANES; /* many embeddings are */
-    const bool in_one = is_whole || is_six;
-    const bool has_second = tile->count > ORDER_TILE / 2 && !in_one;
-    const int lanes = at_once.lines == ORDER_LINES ? LANES_A_BLOCK : at_once.lanes;
-    if (is_whole)
-        sum_lines(terms, vectors, sums, has_own, tile, 0, ORDER_LINES, at_once.lanes, half[0]);
-    else if (is_six)
-        sum_lines(terms, vectors, sums, has_own, tile, 0, 6, at_once.lanes, half[0]);
-    for (int h = 0; !in_one && h < 1 + has_second; h++) {
+    const bool has_second = tile->count > ORDER_TILE / 2;
+    for (int h = 0; h < 1 + has_second; h++) {
         const int64_t first = h * ORDER_TILE / 2, left = tile->count - first;
         if (left >= ORDER_TILE / 2) {
             sum_lines(terms, vectors, sums, has_own, tile, first, 4, lanes, half[h]);
@@ -245,13 +227,15 @@ ALWAYS_INLINE int sums_of(vector_terms *terms, int sums, const vector_tile *tile
 }
 
 /* Terms beyond the end are +0. */
-ALWAYS_INLINE void sum_terms(vector_terms *terms, int vectors, int sums, bool has_own, lines_at_once at_once,
-                             const vector_tile *tile, double *sum) {
+ALWAYS_INLINE void sum_terms(vector_terms *terms, vector_wide_terms *wide, int vectors, int sums, bool has_own,
+                             int lanes, const vector_tile *tile, double *sum) {
     _Alignas(64) double term[VECTOR_MOST_SUMS * PAIR];
     const int64_t whole = tile->count / PAIR * PAIR, count = tile->count - whole;
     const bool is_few = count <= ORDER_LANES / 2 && !whole;
+    if (sum_whole_lines(wide, vectors, sums, tile, sum))
+        return;
     if (tile->count == ORDER_LANES) {
-        sum_line(terms, vectors, sums, has_own, at_once, tile, sum);
+        sum_line(terms, vectors, sums, has_own, lanes, tile, sum);
         return;
     }
     int64_t places = is_few ? 16 : whole ? PAIR : ORDER_LANES;
@@ -262,7 +246,7 @@ ALWAYS_INLINE void sum_terms(vector_terms *terms, int vectors, int sums, bool ha
     for (int k = 0; k < sums && (count > 0 || !whole); k++)
         memset(term + k * PAIR + count, 0, (size_t)(places - count) * sizeof *term);
     if (whole) {
-        sum_pairs(terms, vectors, sums, has_own, at_once, tile, term, sum);
+        sum_pairs(terms, vectors, sums, has_own, lanes, tile, term, sum);
         return;
     }
     for (int k = 0; k < sums; k++)
@@ -276,8 +260,8 @@ ALWAYS_INLINE void go_to_next_row(vector_tile *tile) {
         tile->operand[k] += tile->count;
 }
 
-ALWAYS_INLINE void sum_rows(vector_terms *terms, vector_usual *usual, int vectors, int sums, bool has_own,
-                            lines_at_once at_once, const vector_tile *given, tile_sums *sum) {
+ALWAYS_INLINE void sum_rows(vector_terms *terms, vector_wide_terms *wide, vector_usual *usual, int vectors, int sums,
+                            bool has_own, int lanes, const vector_tile *given, tile_sums *sum) {
     vector_tile tile = *given;
     set_parameters(usual, has_own, tile.parameter);
     /* Of a loss with labels the last sum is for the own slope. */
@@ -286,9 +270,9 @@ ALWAYS_INLINE void sum_rows(vector_terms *terms, vector_usual *usual, int vector
         for (int k = lacks_last ? sums - 1 : sums; k < VECTOR_MOST_SUMS; k++)
             sum[row][k] = 0;
         if (lacks_last)
-            sum_terms(terms, vectors, sums - 1, has_own, at_once, &tile, sum[row]);
+            sum_terms(terms, wide, vectors, sums - 1, has_own, lanes, &tile, sum[row]);
         else
-            sum_terms(terms, vectors, sums, has_own, at_once, &tile, sum[row]);
+            sum_terms(terms, wide, vectors, sums, has_own, lanes, &tile, sum[row]);
     }
 }
 
@@ -348,9 +332,9 @@ ALWAYS_INLINE void write_slopes(vector_slope *slope, vector_usual *usual, bool h
 #define GRADIENT(name, has_own, lines, which)                                                                          \
     static void name##_gradient_##which(const vector_tile *tile, const vector_slopes *slopes, real *gradient) {        \
         if (is_usual(name##_usual, tile->parameter))                                                                   \
-            write_slopes(name##_slope, name##_usual, has_own, lines, which, tile, slopes, gradient);                   \
+            write_slopes(name##_slope_of, name##_usual, has_own, lines, which, tile, slopes, gradient);                \
         else                                                                                                           \
-            write_slopes(name##_slope, NULL, has_own, lines, which, tile, slopes, gradient);                           \
+            write_slopes(name##_slope_of, NULL, has_own, lines, which, tile, slopes, gradient);                        \
     }
 #define GRADIENTS_1(name, has_own, lines) GRADIENT(name, has_own, lines, 0)
 #define GRADIENTS_2(name, has_own, lines) GRADIENTS_1(name, has_own, lines) GRADIENT(name, has_own, lines, 1)
@@ -392,25 +376,111 @@ ALWAYS_INLINE void add_products(const double *before, const double *left, const 
 #define ADD_TERMS_LABELLED   ADD_TERMS_SHORT
 #define ADD_TERMS_MULTILABEL ADD_TERMS_SHORT
 
+/* What takes long of a loss that does is computed once for sums and slopes on Arm, if both are wanted, and kept between
+ * them: four lines at a time, as slopes are. Value and gradient of tversky_with_logits took a Neoverse N1 6.0 ns an
+ * element, and take 5.05, or 4.6 in its second-level cache. */
+ALWAYS_INLINE void keep_elements(real (*kept_of)(real), const real *x, int64_t count, real *kept) {
+    const int64_t line = ORDER_LANES;
+    int64_t done = 0;
+    for (; done + 4 * line <= count; done += 4 * line) {
+#pragma omp simd
+        for (int64_t i = done; i < done + line; i++) {
+            const real first = kept_of(x[i]), second = kept_of(x[i + line]);
+            const real third = kept_of(x[i + 2 * line]), fourth = kept_of(x[i + 3 * line]);
+            kept[i] = first;
+            kept[i + line] = second;
+            kept[i + 2 * line] = third;
+            kept[i + 3 * line] = fourth;
+        }
+    }
+#pragma omp simd
+    for (int64_t i = done; i < count; i++)
+        kept[i] = kept_of(x[i]);
+}
+
+#define KEPT_FUNCTIONS(name, vectors, sums)                                                                            \
+    static void name##_keep(const vector_tile *tile, real *kept) {                                                     \
+        keep_elements(name##_kept, tile->operand[0], tile->rows * tile->count, kept);                                  \
+    }                                                                                                                  \
+    VECTOR_FUNCTION name##_kept_terms_of(const real *x, const double *parameter, const double *before, double *term) { \
+        name##_kept_terms(x, parameter, term);                                                                         \
+        add_terms(before, term);                                                                                       \
+    }                                                                                                                  \
+    static __attribute__((noinline)) void name##_kept_sums(const vector_tile *tile, tile_sums *sum) {                  \
+        sum_rows(name##_kept_terms_of, NULL, NULL, vectors, sums, false, LANES_OF_LONG, tile, sum);                    \
+    }
+
+/* What a loss has where numbers are kept, or else. */
+#if HAS_KEPT_NUMBERS
+#define KEPT_LONG(kept, otherwise) kept
+#else
+#define KEPT_LONG(kept, otherwise) otherwise
+#endif
+#define KEPT_SHORT(kept, otherwise) otherwise
+#define KEPT_PRODUCTS               KEPT_SHORT
+#define KEPT_SOFTMAX                KEPT_SHORT
+#define KEPT_CARRIED                KEPT_SHORT
+#define KEPT_LABELLED               KEPT_SHORT
+#define KEPT_MULTILABEL             KEPT_SHORT
+
+/* Elements as they are given to a loss's functions. */
+#define GIVEN_SHORT(given, x) const vector_element given[MOST_OPERANDS] = {(x)[0], (x)[1], (x)[2]}
+#define GIVEN_LONG(given, x)  const real *given = x
+#define GIVEN_PRODUCTS        GIVEN_SHORT
+#define GIVEN_SOFTMAX         GIVEN_LONG
+#define GIVEN_CARRIED         GIVEN_LONG
+#define GIVEN_LABELLED        GIVEN_LONG
+#define GIVEN_MULTILABEL      GIVEN_LONG
+
+/* The terms of elements that are double already. */
+#define WIDE_FUNCTION(name, length)                                                                                    \
+    VECTOR_FUNCTION name##_wide_terms(const double *x, const double *parameter, const double *before, double *term) {  \
+        ADD_TERMS_##length(name, x, parameter, before, term);                                                          \
+    }
+
+/* What a loss has where elements are widened before, or else. */
+#if HAS_WIDE_ELEMENTS
+#define WIDE_SHORT(wide, otherwise) wide
+#else
+#define WIDE_SHORT(wide, otherwise) otherwise
+#endif
+#define WIDE_LONG(wide, otherwise) otherwise
+#define WIDE_PRODUCTS              WIDE_SHORT
+#define WIDE_SOFTMAX               WIDE_LONG
+#define WIDE_CARRIED               WIDE_LONG
+#define WIDE_LABELLED              WIDE_LONG
+#define WIDE_MULTILABEL            WIDE_LONG
+
 /* src/descriptor.c refers to the table. Nobody calls the function for sums of a loss that has none. */
 #define VECTOR_LOSS(name, operands, vector_count, sum_count, length, ...)                                              \
     VECTOR_FUNCTION name##_terms_of(const real *x, const double *parameter, const double *before, double *term) {      \
-        ADD_TERMS_##length(name, x, parameter, before, term);                                                          \
+        GIVEN_##length(given, x);                                                                                      \
+        ADD_TERMS_##length(name, given, parameter, before, term);                                                      \
+    }                                                                                                                  \
+    WIDE_##length(WIDE_FUNCTION(name, length), ) KEPT_##length(KEPT_FUNCTIONS(name, vector_count, sum_count), )        \
+        VECTOR_SLOPE name##_slope_of(int which, const real *x, const double *parameter, const double *factor) {        \
+        GIVEN_##length(given, x);                                                                                      \
+        return KEPT_##length(name##_kept_slope, name##_slope)(which, given, parameter, factor);                        \
     }                                                                                                                  \
     static __attribute__((noinline)) void name##_unusual_sums(const vector_tile *tile, tile_sums *sum) {               \
-        sum_rows(name##_terms_of, NULL, vector_count, sum_count, HAS_LABELS_##length, AT_ONCE_##length, tile, sum);    \
+        sum_rows(name##_terms_of, WIDE_##length(name##_wide_terms, NULL), NULL, vector_count, sum_count,               \
+                 HAS_LABELS_##length, LANES_OF_##length, tile, sum);                                                   \
     }                                                                                                                  \
     static __attribute__((noinline)) void name##_usual_sums(const vector_tile *tile, tile_sums *sum) {                 \
-        sum_rows(name##_terms_of, name##_usual, vector_count, sum_count, HAS_LABELS_##length, AT_ONCE_##length, tile,  \
-                 sum);                                                                                                 \
+        sum_rows(name##_terms_of, WIDE_##length(name##_wide_terms, NULL), name##_usual, vector_count, sum_count,       \
+                 HAS_LABELS_##length, LANES_OF_##length, tile, sum);                                                   \
     }                                                                                                                  \
     static void name##_sums(const vector_tile *tile, tile_sums *sum) {                                                 \
-        if (is_usual(name##_usual, tile->parameter))                                                                   \
+        void (*kept_sums)(const vector_tile *, tile_sums *) = KEPT_##length(name##_kept_sums, NULL);                   \
+        if (kept_sums && tile->has_slopes)                                                                             \
+            kept_sums(tile, sum);                                                                                      \
+        else if (is_usual(name##_usual, tile->parameter))                                                              \
             name##_usual_sums(tile, sum);                                                                              \
         else                                                                                                           \
             name##_unusual_sums(tile, sum);                                                                            \
     }                                                                                                                  \
     GRADIENTS_##vector_count(name, HAS_LABELS_##length, LINES_OF_SLOPES_##length)                                      \
         ONEPASS_INTERNAL extern const cpu_vector PASTE(onepass_cpu_##name##_, ONEPASS_VARIANT);                        \
-    const cpu_vector PASTE(onepass_cpu_##name##_, ONEPASS_VARIANT) = {name##_sums, {EACH_##vector_count(name)}};
+    const cpu_vector PASTE(onepass_cpu_##name##_, ONEPASS_VARIANT) = {                                                 \
+        KEPT_##length(name##_keep, NULL), name##_sums, {EACH_##vector_count(name)}};
 #include ONEPASS_UNIT_HEADER

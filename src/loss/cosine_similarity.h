@@ -4,14 +4,14 @@
 
 #include "math/vector.h"
 
-VECTOR_FUNCTION cosine_similarity_factors(const real *x, double *left, double *right) {
+VECTOR_FUNCTION cosine_similarity_factors(const vector_element *x, double *left, double *right) {
     const double a = (double)x[0], b = (double)x[1];
     left[0] = a, right[0] = b;
     left[1] = a, right[1] = a;
     left[2] = b, right[2] = b;
 }
 
-VECTOR_FUNCTION cosine_similarity_terms(const real *x, const double *parameter, double *term) {
+VECTOR_FUNCTION cosine_similarity_terms(const vector_element *x, const double *parameter, double *term) {
     double left[3], right[3];
     (void)parameter;
     cosine_similarity_factors(x, left, right);
@@ -31,17 +31,18 @@ VECTOR_FUNCTION cosine_similarity_row(const vector_sums *row, const double *para
     out->factor[2] = out->value * per_b * (norm_b == b ? per_b : wide_reciprocal_or_0(norm_b));
 }
 
-VECTOR_SLOPE cosine_similarity_slope(int which, const real *x, const double *parameter, const double *factor) {
+VECTOR_SLOPE cosine_similarity_slope(int which, const vector_element *x, const double *parameter,
+                                     const double *factor) {
     const double a = (double)x[0], b = (double)x[1];
     (void)parameter;
     return which == 0 ? factor[0] * b - factor[1] * a : factor[0] * a - factor[2] * b;
 }
 
-VECTOR_FUNCTION cosine_embedding_factors(const real *x, double *left, double *right) {
+VECTOR_FUNCTION cosine_embedding_factors(const vector_element *x, double *left, double *right) {
     cosine_similarity_factors(x, left, right);
 }
 
-VECTOR_FUNCTION cosine_embedding_terms(const real *x, const double *parameter, double *term) {
+VECTOR_FUNCTION cosine_embedding_terms(const vector_element *x, const double *parameter, double *term) {
     cosine_similarity_terms(x, parameter, term);
 }
 
@@ -58,7 +59,7 @@ VECTOR_FUNCTION cosine_embedding_row(const vector_sums *row, const double *param
     out->factor[2] = sign * cosine * per_b * per_b;
 }
 
-VECTOR_SLOPE cosine_embedding_slope(int which, const real *x, const double *parameter, const double *factor) {
+VECTOR_SLOPE cosine_embedding_slope(int which, const vector_element *x, const double *parameter, const double *factor) {
     return cosine_similarity_slope(which, x, parameter, factor);
 }
 

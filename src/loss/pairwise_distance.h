@@ -4,7 +4,7 @@
 
 #include "math/vector.h"
 
-VECTOR_FUNCTION pairwise_distance_terms(const real *x, const double *parameter, double *term) {
+VECTOR_FUNCTION pairwise_distance_terms(const vector_element *x, const double *parameter, double *term) {
     term[0] = vector_power(vector_apart(x[0], x[1], parameter[1]), parameter[0]);
 }
 
@@ -13,7 +13,8 @@ VECTOR_FUNCTION pairwise_distance_row(const vector_sums *row, const double *para
     out->factor[0] = vector_distance_factor(out->value, parameter[0]);
 }
 
-VECTOR_SLOPE pairwise_distance_slope(int which, const real *x, const double *parameter, const double *factor) {
+VECTOR_SLOPE pairwise_distance_slope(int which, const vector_element *x, const double *parameter,
+                                     const double *factor) {
     const double direction = vector_direction(vector_apart(x[0], x[1], parameter[1]), parameter[0]);
     return (which == 0 ? factor[0] : -factor[0]) * direction; /* gcc 12 for SVE fails if the product is negated */
 }

@@ -6,7 +6,7 @@
 
 /* Parameters: margin, p, eps, swap. The last sum is for the swap: the negative's distance from anchor or positive,
  * whichever is nearer. */
-VECTOR_FUNCTION triplet_margin_terms(const real *x, const double *parameter, double *term) {
+VECTOR_FUNCTION triplet_margin_terms(const vector_element *x, const double *parameter, double *term) {
     const double p = parameter[1], eps = parameter[2];
     term[0] = vector_power(vector_apart(x[0], x[1], eps), p);
     term[1] = vector_power(vector_apart(x[0], x[2], eps), p);
@@ -28,7 +28,7 @@ VECTOR_FUNCTION triplet_margin_row(const vector_sums *row, const double *paramet
     out->factor[2] = to_other != 0 ? to_other * vector_distance_factor(other, p) : 0;
 }
 
-VECTOR_SLOPE triplet_margin_slope(int which, const real *x, const double *parameter, const double *factor) {
+VECTOR_SLOPE triplet_margin_slope(int which, const vector_element *x, const double *parameter, const double *factor) {
     const double p = parameter[1], eps = parameter[2];
     const double positive = factor[0] * vector_direction(vector_apart(x[0], x[1], eps), p);
     const double negative = factor[1] * vector_direction(vector_apart(x[0], x[2], eps), p);

@@ -13,7 +13,7 @@ VECTOR_FUNCTION tversky_parts(double found, double other, double target, double 
     term[2] = other * target;
 }
 
-VECTOR_FUNCTION tversky_terms(const real *x, const double *parameter, double *term) {
+VECTOR_FUNCTION tversky_terms(const vector_element *x, const double *parameter, double *term) {
     (void)parameter;
     tversky_parts((double)x[0], 1 - (double)x[0], (double)x[1], term);
 }
@@ -31,34 +31,53 @@ VECTOR_FUNCTION tversky_row(const vector_sums *row, const double *parameter, vec
     out->factor[2] = pull * beta;
 }
 
-VECTOR_SLOPE tversky_slope(int which, const real *x, const double *parameter, const double *factor) {
+VECTOR_SLOPE tversky_slope(int which, const vector_element *x, const double *parameter, const double *factor) {
     (void)parameter;
     return which == 0 ? factor[0] * (double)x[1] + factor[1] : factor[0] * (double)x[0] + factor[2];
 }
 
-/* The sigmoid of a logit, and of its negative: what is found, and what is not. */
-ALWAYS_INLINE sigmoids tversky_found(real logit) {
-    const sigmoids both = quick_sigmoids(magnitude(logit));
+/* Of a logit e^-|z|, and of both its sigmoids: what is found, and what is not. */
+VECTOR_KEPT tversky_with_logits_kept(real logit) {
+    return decay_of(magnitude(logit)).y;
+}
+
+ALWAYS_INLINE sigmoids tversky_sigmoids(real kept) {
+    const real reciprocal = real_reciprocal(1 + kept); /* as in quick_sigmoids() */
+    return (sigmoids){reciprocal, kept * reciprocal};
+}
+
+ALWAYS_INLINE sigmoids tversky_found(real logit, real kept) {
+    const sigmoids both = tversky_sigmoids(kept);
     const sigmoids found = {choose(logit < 0, both.of_minus, both.of_plus),
                             choose(logit < 0, both.of_plus, both.of_minus)};
     return found;
 }
 
-VECTOR_FUNCTION tversky_with_logits_terms(const real *x, const double *parameter, double *term) {
-    const sigmoids found = tversky_found(x[0]);
+VECTOR_FUNCTION tversky_with_logits_kept_terms(const real *x, const double *parameter, double *term) {
+    const sigmoids found = tversky_found(x[0], x[2]);
     (void)parameter;
     tversky_parts((double)found.of_plus, (double)found.of_minus, (double)x[1], term);
+}
+
+VECTOR_FUNCTION tversky_with_logits_terms(const real *x, const double *parameter, double *term) {
+    const real all[] = {x[0], x[1], tversky_with_logits_kept(x[0])};
+    tversky_with_logits_kept_terms(all, parameter, term);
 }
 
 VECTOR_FUNCTION tversky_with_logits_row(const vector_sums *row, const double *parameter, vector_slopes *out) {
     tversky_row(row, parameter, out);
 }
 
-VECTOR_SLOPE tversky_with_logits_slope(int which, const real *x, const double *parameter, const double *factor) {
-    const real probability[] = {which == 0 ? 0 : tversky_found(x[0]).of_plus, x[1]};
+VECTOR_SLOPE tversky_with_logits_kept_slope(int which, const real *x, const double *parameter, const double *factor) {
+    const vector_element probability[] = {which == 0 ? 0 : tversky_found(x[0], x[2]).of_plus, x[1]};
     const double slope = tversky_slope(which, probability, parameter, factor);
-    const sigmoids both = quick_sigmoids(magnitude(x[0])); /* whichever is found: their product is the same */
+    const sigmoids both = tversky_sigmoids(x[2]); /* whichever is found: their product is the same */
     return which == 0 ? slope * ((double)both.of_plus * (double)both.of_minus) : slope;
+}
+
+VECTOR_SLOPE tversky_with_logits_slope(int which, const real *x, const double *parameter, const double *factor) {
+    const real all[] = {x[0], x[1], tversky_with_logits_kept(x[0])};
+    return tversky_with_logits_kept_slope(which, all, parameter, factor);
 }
 
 VECTOR_FUNCTION tversky_usual(double *parameter) {

@@ -17,6 +17,10 @@
  * SHORT     or LONG, where an element takes many operations, or PRODUCTS, or SOFTMAX, or CARRIED, or LABELLED, or
  *           MULTILABEL
  *
+ * LONG: most of these operations make one number of the first operand's element, name_kept(). Where an engine has kept
+ * it, name_kept_terms() and name_kept_slope() are given it as third element; the latter does without the first, but for
+ * other operands' slopes.
+ *
  * PRODUCTS: every term is a product of two elements, which name_factors() gives as doubles. Products of floats are
  * exact there, so that to add one to another is a single operation, fused, and the bits stay what they are.
  *
@@ -49,6 +53,17 @@
 
 #define VECTOR_FUNCTION ALWAYS_INLINE void
 #define VECTOR_SLOPE    ALWAYS_INLINE double
+#define VECTOR_KEPT     ALWAYS_INLINE real
+
+/* An element as functions of SHORT losses and of PRODUCTS are given it: on Arm the CPU engine makes it double before
+ * (cpu/vector_columns.h). */
+#if defined(__ARM_NEON) && !defined(__ARM_FEATURE_SVE) && !defined(__cplusplus)
+#define HAS_WIDE_ELEMENTS 1
+typedef double vector_element;
+#else
+#define HAS_WIDE_ELEMENTS 0
+typedef real vector_element;
+#endif
 
 /* How terms are asked for, and what the loss wants of the engines. */
 #define VECTOR_TERMS_SHORT(name, x, parameter, term)   name##_terms(x, parameter, term)
@@ -118,7 +133,7 @@ ALWAYS_INLINE double wide_reciprocal_or_0(double x) {
 /* -------------------------------------------------------------- distances -- */
 
 /* A component of the distance of two vectors, to which PyTorch adds a number, so that it is not 0. */
-ALWAYS_INLINE double vector_apart(real a, real b, double eps) {
+ALWAYS_INLINE double vector_apart(vector_element a, vector_element b, double eps) {
     return ((double)a - (double)b) + eps;
 }
 
