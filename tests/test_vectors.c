@@ -179,12 +179,12 @@ static void check_routes(const vector_case *given) {
     }
 }
 
-/* Gradients over their operands, all of them. */
-static void check_in_place(const vector_case *given) {
+/* Gradients over their operands: all of them, or one. */
+static void check_in_place(const vector_case *given, int only) {
     char what[512];
     vector_case c = *given;
     for (int k = 0; k < oracle_vector_operands(c.loss); k++) {
-        c.gradient[k] = c.operand[k];
+        c.gradient[k] = only < 0 || k == only ? c.operand[k] : 0;
     }
     vector_case_describe(&c, what, sizeof what);
     prepared_vectors *apart = vector_case_prepare(&c);
@@ -303,7 +303,9 @@ int main(void) {
         if (strcmp(c->group, "layouts") == 0) {
             check_written_out(c);
             if (vector_case_is_apart(c, 0) && vector_case_is_apart(c, 1)) {
-                check_in_place(c);
+                for (int only = -1; only < oracle_vector_operands(c->loss); only++) {
+                    check_in_place(c, only);
+                }
             }
         }
     }
