@@ -119,19 +119,21 @@ template <typename number> ALWAYS_INLINE double order_lanes(int thread, const nu
  * that a third of the steps is saved. Thread order_share_of(k) gets sum k, and so does whoever differs from it in bits
  * 1, 8 and 16 alone. */
 template <int sums> ALWAYS_INLINE double order_share(int thread, const double (*own)[ORDER_OWN_LANES]) {
-    double left[3] = {0, 0, 0};
-    if (sums == 1)
+    if constexpr (sums == 1) {
         return order_lanes(thread, own[0]);
+    } else {
+        double left[3] = {0, 0, 0};
 #pragma unroll
-    for (int k = 0; k < sums; k++)
-        left[k] = order_halve(thread, 8, order_halve(thread, 16, own[k][0], own[k][2]),
-                              order_halve(thread, 16, own[k][1], own[k][3])); /* lanes 64 and 32 apart */
-    double share = order_halve(thread, 4, left[0], left[1]);                  /* 16 */
-    share = sums == 2 ? share + order_swap(share, 2)                          /* 8 */
-                      : order_halve(thread, 2, share, left[2] + order_swap(left[2], 4));
-    share = share + order_swap(share, 1);  /* 4 */
-    share = share + order_swap(share, 16); /* 2 */
-    return share + order_swap(share, 8);   /* 1 */
+        for (int k = 0; k < sums; k++)
+            left[k] = order_halve(thread, 8, order_halve(thread, 16, own[k][0], own[k][2]),
+                                  order_halve(thread, 16, own[k][1], own[k][3])); /* lanes 64 and 32 apart */
+        double share = order_halve(thread, 4, left[0], left[1]);                  /* 16 */
+        share = sums == 2 ? share + order_swap(share, 2)                          /* 8 */
+                          : order_halve(thread, 2, share, left[2] + order_swap(left[2], 4));
+        share = share + order_swap(share, 1);  /* 4 */
+        share = share + order_swap(share, 16); /* 2 */
+        return share + order_swap(share, 8);   /* 1 */
+    }
 }
 
 ALWAYS_INLINE int order_share_of(int k) {
