@@ -123,7 +123,8 @@ LOSS_FUNCTION real not_negative(real x) {
 }
 
 /* The same with a zero that the compiler does not know for one: of the larger of two numbers gcc makes one instruction
- * on x86, but two if the other is 0 (hinge and its gradient took 6 % longer with AVX2). */
+ * on x86, but two if the other is 0 (hinge and its gradient took 6 % longer with AVX2). A scale less itself is one:
+ * values come with a gradient only where the scale is finite (src/cpu/run.c). */
 LOSS_FUNCTION real not_below(real x, real zero) {
 #if defined(__x86_64__) && !defined(__cplusplus)
     return x < zero ? zero : x;
