@@ -38,7 +38,8 @@ list() {
     for set in $sets; do
         case " $3 " in *" $set "*) continue ;; esac
         if [ "${TEST:-}" = full ]; then
-            for program in "golden --check tests/golden.txt" test_order test_losses; do
+            for program in "golden --check tests/golden.txt" test_order test_losses test_known_results test_weights \
+                test_conversions; do
                 echo "$1 $2 $set $program"
             done
         else
@@ -69,7 +70,7 @@ esac
 command -v $other-linux-gnu-gcc >/dev/null || leave_out $other-linux-gnu-gcc "$packages"
 command -v qemu-$other >/dev/null || leave_out qemu-$other qemu-user
 programs="golden list_instruction_sets test_accumulator_bytes"
-[ "${TEST:-}" != full ] || programs="$programs test_losses test_order"
+[ "${TEST:-}" != full ] || programs="$programs test_losses test_known_results test_weights test_conversions test_order"
 rm -rf $work
 mkdir -p $work
 
