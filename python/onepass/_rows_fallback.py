@@ -21,11 +21,15 @@ _BY_PYTORCH = ("cross_entropy", WITH_PROBABILITIES, "nll", "log_prob")
 _NO_LABEL = -2**63  # of rows that take no part; any other that is no class is PyTorch's error
 
 
-def answer(function, input, target, *arguments):
-    """The whole of PyTorch's function, so that it warns and refuses as it does. Its targets are int64."""
+def answer(function, input, target, weight, size_average, ignore_index, reduce, reduction, *more):
+    """The whole of PyTorch's function, so that it warns and refuses as it does. Its targets are int64, and it has no
+    batchmean."""
     if getattr(target, "dtype", None) in LABELS and target.shape != input.shape:
         target = target.long()
-    return _FUNCTIONS[function](input, target, *arguments)
+    over_batch = isinstance(reduction, str) and reduction == "batchmean" and size_average is None and reduce is None
+    value = _FUNCTIONS[function](input, target, weight, size_average, ignore_index, reduce,
+                                 "sum" if over_batch else reduction, *more)
+    return value / (input.shape[0] if input.dim() > 1 else 1) if over_batch else value
 
 
 def loss(request, tensors):

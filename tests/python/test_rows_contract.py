@@ -365,6 +365,19 @@ def test_batchmean_is_one_more_reduction():
                                F.cross_entropy(input, target, reduction="sum") / 3)
 
 
+@pytest.mark.parametrize("wrong, message", [
+    (dict(weight=torch.ones(5).double()), "expected scalar type Float but found Double"),
+    (dict(weight=torch.ones(4)), "weight tensor should be defined either for all 5 classes"),
+    (dict(label_smoothing=2.0), "label_smoothing must be between 0.0 and 1.0"),
+    (dict(target=torch.tensor([0, 1, 2])), "Expected input batch_size .4. to match target batch_size .3."),
+], ids=["type", "size", "smoothing", "labels"])
+def test_beside_batchmean_what_is_wrong_is_named(wrong, message):
+    """PyTorch, which is asked then, does not have it, and would speak of that."""
+    call = dict(input=torch.randn(4, 5), target=torch.tensor([0, 1, 2, 3]), reduction="batchmean") | wrong
+    with pytest.raises((RuntimeError, ValueError), match=message):
+        onepass.cross_entropy(**call)
+
+
 # ------------------------------------------------------------------------------ autocast --
 
 
