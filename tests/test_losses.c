@@ -174,6 +174,49 @@ static void test_values_with_gradients(void) {
     }
 }
 
+/* The same of more elements than the engine takes for cached, in one memory order or another: the gradient begins with
+ * a cache line, or behind its first 16 bytes. */
+static void test_many_values_with_gradients(void) {
+    enum {
+        COUNT = (1 << 20) + 2 * ONEPASS_TILE + 77,
+        BEHIND = 4
+    };
+    static const char *const names[] = {"mse", "l1", "smooth_l1", "hinge", "margin_ranking"};
+    static float operand[3][COUNT], alone[COUNT];
+    static _Alignas(64) float together[COUNT + BEHIND];
+    const int64_t count = COUNT;
+    for (int k = 0; k < 3; k++) {
+        for (int64_t i = 0; i < count; i++) {
+            operand[k][i] = (float)((i * (7 + k) + i / 1000) % 1013 - 506) / 256;
+        }
+    }
+    for (int turn = 0; turn < 5 * 2; turn++) {
+        const char *name = names[turn / 2];
+        float value[2], *const own[2] = {alone, together + turn % 2 * BEHIND};
+        const onepass_tensor p = {operand[0], ONEPASS_F32, 1, &count, NULL};
+        const onepass_tensor t = {operand[1], ONEPASS_F32, 1, &count, NULL};
+        const onepass_tensor v = {operand[2], ONEPASS_F32, 1, &count, NULL};
+        const onepass_tensor scalar[2] = {{&value[0], ONEPASS_F32, 0, NULL, NULL},
+                                          {&value[1], ONEPASS_F32, 0, NULL, NULL}};
+        const onepass_tensor slope[2] = {{own[0], ONEPASS_F32, 1, &count, NULL},
+                                         {own[1], ONEPASS_F32, 1, &count, NULL}};
+        onepass_call call = {.size = sizeof call,
+                             .loss = name,
+                             .operand = {&p, &t, strcmp(name, "margin_ranking") ? NULL : &v},
+                             .value = &scalar[0]};
+        CHECK_OK(onepass_run(&call), name);
+        call.value = NULL;
+        call.gradient[0] = &slope[0];
+        CHECK_OK(onepass_run(&call), name);
+        call.value = &scalar[1];
+        call.gradient[0] = &slope[1];
+        CHECK_OK(onepass_run(&call), name);
+        CHECK(value[0] == value[1], "%s of many, the value: %a with its gradient, %a alone", name, (double)value[1],
+              (double)value[0]);
+        CHECK(memcmp(own[0], own[1], COUNT * sizeof(float)) == 0, "%s of many, the gradient with its value", name);
+    }
+}
+
 /* ---------------------------------------------------------------- edges -- */
 
 /* Tensors that end at an unreadable page, or begin after one: a load beyond the
@@ -262,6 +305,7 @@ int main(void) {
     test_batchmean_of_scalars();
     test_huge_numbers();
     test_values_with_gradients();
+    test_many_values_with_gradients();
     test_edges();
     test_list();
     return check_finish();

@@ -69,15 +69,16 @@ ALWAYS_INLINE real read_real(const tile *tile, int operand, int64_t i) {
  * With AVX2, which has half a cache line to a vector, all lines of one go from there: no sum is stored but the last,
  * and both halves of a gradient's cache line one after the other (hinge 6 % faster, mse 2 %; with AVX-512 nothing).
  *
- * Arm's cores like plain streams best: one line at a time without a pause, and gradients one element after the other,
- * which keeps their write streaming (mse took twice as long on a Neoverse N1 with two lines at a time). Their
- * prefetching is helped over the pauses of arithmetic by asking for what comes 512 bytes later; further ahead, or for
- * the beginning of the next tile, it is disturbed (mse and its gradient 550 ps an element, 500 with it, 670). Only
- * losses that compute long want several lines, which do not wait for each other, and they wait for no memory: adding in
- * passing would only have their code there once a line. Focal took 13.4, 9.0 and 7.6 ns an element with one, two and
- * four lines, and with its gradient 16.5, 11.0 and 9.6. Of 16-bit numbers two vectors come at a time, so that two lines
- * are as much. Few lines are for doubles, for losses so long that they fill a processor by themselves, and for those
- * that still wait for memory, which more streams slow down (mape of 2^22 floats 1.5 ns instead of 1.25).
+ * Arm's cores like plain streams best: one line at a time without a pause, and cache lines of a gradient stored whole
+ * and in order, which keeps their write streaming. Two lines at a time are as good if what they will need is asked for
+ * as it lies in memory (mse took twice as long on a Neoverse N1 without). Their prefetching is helped over the pauses
+ * of arithmetic by asking for what comes 512 bytes later; further ahead, or for the beginning of the next tile, it is
+ * disturbed (mse and its gradient 550 ps an element, 500 with it, 670). Losses that compute long want several lines,
+ * which do not wait for each other, and they wait for no memory: adding in passing would only have their code there
+ * once a line. Focal took 13.4, 9.0 and 7.6 ns an element with one, two and four lines, and with its
+ * gradient 16.5, 11.0 and 9.6. Of 16-bit numbers two vectors come at a time, so that two lines are as much. Few lines
+ * are for doubles, for losses so long that they fill a processor by themselves, and for those that still wait for
+ * memory, which more streams slow down (mape of 2^22 floats 1.5 ns instead of 1.25).
  */
 enum {
     IN_PASSING, /* instead of a number of lines: one at a time, with nothing left to add at the end of the tile */
@@ -383,12 +384,95 @@ ALWAYS_INLINE void lines_down(order_term *term, order_prefetch *prefetch, const 
     }
 }
 
+/*
+ * Two lines at a time, a cache line's lanes of each, for a gradient of floats in memory on Arm: half of the sums that
+ * lines in passing store and load again stay in registers, and a Neoverse N1 has each store wait for a vector unit.
+ * What is computed next is loaded before the gradient is stored. The operands are asked for one cache line after the
+ * other, as they lie: in the order in which they are loaded, it took twice as long. Value and gradient of hinge took
+ * 553 ps an element and take 536, of smooth_l1 1110 and 975, of mse 460 and 467.
+ */
+typedef __attribute__((vector_size(16), may_alias, aligned(sizeof(real)))) real quad;
+#define QUAD  (16 / (int)sizeof(real))
+#define QUADS (LANES_DOWN / QUAD)
+
+/* What is asked for ahead of two lines: with 512 or 768 bytes it took 1 % longer. */
+#define SOON_OF_TWO (640 / (int)sizeof(real))
+
+typedef struct lanes_ahead {
+    quad operand[MOST_OPERANDS][QUADS];
+} lanes_ahead;
+
+ALWAYS_INLINE void load_ahead(const tile *tile, int64_t element, lanes_ahead *ahead) {
+    for (int k = 0; k < MOST_OPERANDS; k++)
+        for (int i = 0; i < QUADS; i++)
+            ahead->operand[k][i] = *(const quad *)((const real *)tile->operand[k] + element + i * QUAD);
+}
+
+/* Computes what was loaded, and loads what begins at `next`. Stores that a compiler has out of their order end the
+ * write streaming of an N1, hence volatile. */
+ALWAYS_INLINE void line_of_two(order_term *term, const tile *tile, size_t size, int64_t element, int64_t next,
+                               lanes_ahead *ahead, real *value) {
+    real gradient[LANES_DOWN], own[MOST_OPERANDS][LANES_DOWN];
+    struct tile block = block_of(tile, 0, size, gradient);
+    for (int k = 0; k < MOST_OPERANDS; k++) {
+        for (int i = 0; i < QUADS; i++)
+            *(quad *)(own[k] + i * QUAD) = ahead->operand[k][i];
+        block.operand[k] = own[k];
+    }
+    load_ahead(tile, next, ahead);
+#pragma omp simd
+    for (int64_t i = 0; i < LANES_DOWN; i++)
+        value[i] = term(&block, i);
+    for (int i = 0; i < LANES_DOWN; i += QUAD)
+        *(volatile quad *)(tile->gradient + element + i) = *(const quad *)(gradient + i);
+    keep_order(value);
+}
+
+ALWAYS_INLINE void two_lines(order_term *term, order_prefetch *prefetch, const tile *tile, size_t size, int line,
+                             real *sum, real *four) {
+    lanes_ahead ahead;
+    load_ahead(tile, line * ORDER_LANES, &ahead);
+    for (int64_t first = 0; first < ORDER_LANES; first += LANES_DOWN) {
+        real value[2][LANES_DOWN];
+        const int64_t element = line * ORDER_LANES + first;
+        const struct tile soon = block_of(tile, 2 * first, size, NULL);
+        prefetch(&soon, line * ORDER_LANES + SOON_OF_TWO, LANES_DOWN);
+        line_of_two(term, tile, size, element, element + ORDER_LANES, &ahead, value[0]);
+        prefetch(&soon, line * ORDER_LANES + SOON_OF_TWO + LANES_DOWN, LANES_DOWN);
+        line_of_two(term, tile, size, element + ORDER_LANES, element + LANES_DOWN, &ahead, value[1]);
+#pragma omp simd
+        for (int64_t i = 0; i < LANES_DOWN; i++) {
+            real two;
+            order_line(line, value[0][i], &sum[first + i], &two, &four[first + i]);
+            order_line(line + 1, value[1][i], &sum[first + i], &two, &four[first + i]);
+        }
+    }
+}
+
+ALWAYS_INLINE void lines_in_twos(order_term *term, order_prefetch *prefetch, const tile *tile, size_t size, real *sum) {
+    _Alignas(64) real four[ORDER_LANES];
+    two_lines(term, prefetch, tile, size, 0, sum, four);
+    two_lines(term, prefetch, tile, size, 2, sum, four);
+    two_lines(term, prefetch, tile, size, 4, sum, four);
+    two_lines(term, prefetch, tile, size, 6, sum, four);
+}
+
+/* Whether the lanes that go down, or in twos, are whole cache lines of the gradient. Where they are parts of two, a
+ * Neoverse N1 reads each before it is written: mse took 1.4 times as long in its last cache as in passing, and twice as
+ * long in memory. Large arrays of malloc() begin 16 bytes behind a cache line. */
+ALWAYS_INLINE bool has_whole_lines(const real *gradient) {
+    return (uintptr_t)gradient % CACHE_LINE == 0;
+}
+
 /* The sums of a tile's lanes. */
 ALWAYS_INLINE void lane_sums(order_term *term, order_prefetch *prefetch, const tile *tile, size_t size, int lines,
                              bool has_slopes, real *sum) {
     _Alignas(64) real part[ORDER_LINES][ORDER_LANES];
-    if (((lines == IN_PASSING && CAN_GO_DOWN) || lines == DOWN_IN_CACHES) && !tile->from_memory)
+    const bool can_leave = lines == IN_PASSING && CAN_GO_DOWN && (!has_slopes || has_whole_lines(tile->gradient));
+    if ((can_leave || lines == DOWN_IN_CACHES) && !tile->from_memory)
         lines_down(term, prefetch, tile, size, has_slopes, sum);
+    else if (can_leave && has_slopes)
+        lines_in_twos(term, prefetch, tile, size, opaque(sum)); /* as in lines_in_passing() */
     else if (lines == IN_PASSING)
         lines_in_passing(term, prefetch, tile, size, has_slopes, sum);
     else
@@ -438,7 +522,8 @@ static __attribute__((noinline, unused)) void columns_of(const real *sum, double
 ALWAYS_INLINE void each_sum_and_gradient(order_term *term, order_prefetch *prefetch, const strip *strip, size_t size,
                                          int lines, double *sum) {
     const bool in_columns = lines == IN_PASSING;
-    const bool at_once = TILES_OF_SUMS == 1 || (in_columns && CAN_GO_DOWN && !strip->from_memory);
+    const bool at_once =
+        TILES_OF_SUMS == 1 || (in_columns && CAN_GO_DOWN && !strip->from_memory && has_whole_lines(strip->gradient));
     _Alignas(64) real lanes[TILES_OF_SUMS][ORDER_LANES];
     _Alignas(64) double column[STRIP_TILES][ORDER_COLUMNS];
     tile tile = tile_of(strip);
