@@ -295,6 +295,48 @@ static void test_rounding_modes(void) {
     }
 }
 
+/* -------------------------------------------------------- large gradients -- */
+
+/* Gradients of images that are too large for caches may be stored past them, where they are whole cache lines: bits are
+ * those of one that begins in the midst of a line, and nothing is left out. Lines of logits overlap, to be fewer. */
+static void test_large_gradients(void) {
+    enum {
+        CLASSES = 4,
+        ROWS = (1 << 22) + 48,
+        APART = 64
+    };
+    const int64_t shape[3] = {1, CLASSES, ROWS}, strides[3] = {0, APART, 1}, rows[2] = {1, ROWS};
+    const size_t numbers = (size_t)CLASSES * ROWS;
+    float *x = malloc((ROWS + CLASSES * APART) * sizeof *x);
+    uint8_t *y = malloc(ROWS);
+    float *gradient[2] = {aligned_alloc(64, numbers * sizeof(float)), malloc((numbers + 1) * sizeof(float))};
+    if (CHECK(x && y && gradient[0] && gradient[1], "memory for a large gradient")) {
+        for (int64_t i = 0; i < ROWS + CLASSES * APART; i++)
+            x[i] = (float)(i * 7919 % 1009) / 64;
+        for (int64_t i = 0; i < ROWS; i++)
+            y[i] = (uint8_t)(i * 31 % CLASSES);
+        for (int k = 0; k < 2; k++) {
+            memset(gradient[k], 0xff, numbers * sizeof(float));
+            const onepass_tensor input = {x, ONEPASS_F32, 3, shape, strides}, target = {y, ONEPASS_U8, 2, rows, NULL};
+            const onepass_tensor g = {gradient[k] + k, ONEPASS_F32, 3, shape, NULL};
+            onepass_call call = {.size = sizeof call,
+                                 .loss = "cross_entropy",
+                                 .reduction = ONEPASS_SUM,
+                                 .operand = {&input, &target},
+                                 .gradient = {&g},
+                                 .axis = 2,
+                                 .threads = 2};
+            CHECK_OK(onepass_run(&call), "a large gradient");
+        }
+        CHECK(memcmp(gradient[0], gradient[1] + 1, numbers * sizeof(float)) == 0,
+              "a large gradient: expected the same bits wherever it lies");
+    }
+    free(x);
+    free(y);
+    free(gradient[0]);
+    free(gradient[1]);
+}
+
 /* -------------------------------------------------------- beyond 31 bits -- */
 
 /* Many elements: one row again and again, of which nll looks at one number; classes and rows that are gigabytes apart.
@@ -448,6 +490,7 @@ int main(void) {
     test_short_functions();
     test_skip_if_one();
     test_rounding_modes();
+    test_large_gradients();
     test_many_elements();
     if (!check_quick("2^31 classes")) {
         test_many_classes();

@@ -59,6 +59,8 @@ static __attribute__((noinline)) void run_blocks(const rows *rows, int64_t first
     prepare_block(rows, aside_function_of(rows->job), &buffers);
     for (int64_t done = 0; done < count;)
         done += run_block(rows, first + done, count - done, &buffers, term + done);
+    if (is_streamed(rows->job))
+        end_streaming();
 }
 
 static __attribute__((noinline)) void run_picks(const rows *rows, int64_t first, int64_t count, real *term) {
