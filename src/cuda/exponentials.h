@@ -148,17 +148,6 @@ ALWAYS_INLINE double sum_of_tile(int thread, const own_numbers x) {
     return order_lanes(thread, lane);
 }
 
-/* Of whole numbers: newer GPUs have an instruction for it. */
-ALWAYS_INLINE int warp_sum(int x) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    return __reduce_add_sync(~0u, x);
-#else
-    for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2)
-        x += __shfl_xor_sync(~0u, x, distance);
-    return x;
-#endif
-}
-
 /* The sums of a thread's own lanes of a tile's exponentials but for those that lead, which are all alike. Returns the
  * sum of these, of the whole tile. */
 ALWAYS_INLINE double lanes_without_leading(real most, const own_numbers x, real *lane) {

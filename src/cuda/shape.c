@@ -30,20 +30,20 @@ static block block_of_few(int64_t tiles, int32_t warps, direction direction) {
     return (block){(int32_t)tiles * warps + (direction >= MEAN_BOTH), (int32_t)tiles};
 }
 
-/* Warps of a block that has a mean over weights. */
-#define MEAN_WARPS 4
-
 /* A wave is what 16 warps a multiprocessor take at a time. A value alone wants few blocks, of up to 8 tiles a warp, or
  * 32 where half of a tile comes from a cache (3 % of the rate); with a gradient neighbouring blocks had better work on
  * neighbouring tiles. A mean over weights wants smaller blocks, four a multiprocessor, of as many tiles (1 % of the
- * rate), until those have no room for their two sums. */
+ * rate). Beyond that it wants larger ones with longer runs: a single wave while they have room for it (2^26 elements:
+ * 0.4 to 0.8 %), then half of what they have room for (2^28: 0.4 %), until so many have no room for their two sums. */
 static block direct_block(direction direction, bool has_rows, int64_t tiles, int32_t multiprocessors) {
     const bool writes = direction == BOTH || direction == BACKWARD, mean = is_mean(direction);
-    const bool many = mean && tiles > (int64_t)CUDA_MOST_BLOCKS / 2 * MEAN_WARPS * 16;
-    const int64_t most_tiles = writes ? 4 : has_rows ? 32 : many ? CUDA_MOST_NODES / MEAN_WARPS : mean ? 16 : 8;
     const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
+    const int64_t room = CUDA_MOST_NODES / CUDA_MOST_WARPS; /* for so many tiles a warp */
+    const bool many = tiles > (int64_t)CUDA_MOST_BLOCKS / 2 * CUDA_MOST_WARPS * (room / 2);
+    const int64_t of_mean = waves <= room || many ? room : room / 2;
+    const int64_t most_tiles = writes ? 4 : has_rows ? 32 : mean ? of_mean : 8;
     const int64_t tiles_a_warp = power_for(least(waves, most_tiles));
-    const int64_t usual = least(mean ? MEAN_WARPS : CUDA_MOST_WARPS, power_for(tiles));
+    const int64_t usual = least(mean && waves <= room / 2 ? CUDA_MOST_WARPS / 2 : CUDA_MOST_WARPS, power_for(tiles));
     const int64_t warps = onepass_cuda_shape.warps ? least(onepass_cuda_shape.warps, CUDA_MOST_WARPS) : usual;
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
     return (block){(int32_t)warps, (int32_t)(forced ? forced : least(warps * tiles_a_warp, CUDA_MOST_NODES))};

@@ -27,11 +27,7 @@ template <typename parameter> ALWAYS_INLINE void tell_divisor(const parameter *j
 template <direction direction> ALWAYS_INLINE double weight_of_tile(int thread, const lane_weights *weights) {
     if constexpr (direction != MASK_MEAN)
         return order_lanes(thread, weights->sums.sum);
-    uint32_t count = sum_of_bytes(weights->ones);
-#pragma unroll
-    for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2)
-        count += __shfl_xor_sync(~0u, count, distance);
-    return count;
+    return warp_sum((int)sum_of_bytes(weights->ones));
 }
 
 /* Lines that are prefetched while as many are computed: two stages fit into the registers. */

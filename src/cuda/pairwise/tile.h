@@ -90,6 +90,17 @@ ALWAYS_INLINE int64_t divide(int64_t n, const cuda_divisor *by) {
     return (int64_t)(__umul64hi((uint64_t)n, by->magic) >> by->shift);
 }
 
+/* A warp's sum of whole numbers: newer GPUs have an instruction for it. */
+ALWAYS_INLINE int warp_sum(int x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(~0u, x);
+#else
+    for (int distance = ORDER_WARP / 2; distance > 0; distance /= 2)
+        x += __shfl_xor_sync(~0u, x, distance);
+    return x;
+#endif
+}
+
 /* --------------------------------------------------------------- vectors -- */
 
 /* A thread's own lanes of a line are one vector of four floats, or two of two doubles. */
