@@ -4,6 +4,7 @@ import random
 import torch
 
 import onepass
+from onepass._catalog import ROWS
 from fuzz_gpu_operands import Maker, Operand
 
 
@@ -240,3 +241,5 @@ FAMILIES = {
     "tversky_loss": (5, regions(onepass.tversky_loss, alpha=(0.25, 1.5), beta=(0.1,), smooth=(1.0,), eps=(2.0,))),
     "dice_loss": (2, regions(onepass.dice_loss, smooth=(1.0,))),
 }
+#: A row loss that has no line above, with its parameters as they are unless given.
+FAMILIES |= {name: (5, of_softmax(getattr(onepass, name))) for name in ROWS if name not in FAMILIES}

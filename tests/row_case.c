@@ -1,5 +1,6 @@
 /* Cases of losses over rows: the list, the numbers, the memory. */
 #include "row_case.h"
+#include "row_losses.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@ int64_t row_case_rows(const row_case *c) {
 }
 
 bool row_case_has_labels(const char *loss) {
-    return strcmp(loss, "cross_entropy_with_probabilities") != 0;
+    return row_loss_has_labels(loss);
 }
 
 bool row_case_in_double(const row_case *c) {

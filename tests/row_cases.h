@@ -9,6 +9,7 @@
 #include "check.h"
 #include "onepass.h"
 #include "oracle.h"
+#include "row_losses.h"
 
 #include <math.h>
 
@@ -202,7 +203,7 @@ static inline double row_logit_of(const row_case *c, int64_t row, int64_t k, int
 }
 
 static inline bool row_has_labels(const row_case *c) {
-    return strcmp(c->loss, "cross_entropy_with_probabilities") != 0;
+    return row_loss_has_labels(c->loss);
 }
 
 static inline void row_fill(prepared_row_case *p, const row_case *c) {
@@ -369,14 +370,12 @@ static inline bool row_equal(const prepared_row_case *expected, const unsigned c
 
 /* A case drawn from a seed: everything with everything. */
 static inline row_case row_draw(uint64_t seed, bool in_double) {
-    static const char *const losses[] = {
-        "cross_entropy", "cross_entropy", "cross_entropy_with_probabilities", "nll", "log_prob",
-        "poly",          "softmax_focal", "generalized_cross_entropy"};
     static const int32_t targets[] = {ONEPASS_I64, ONEPASS_I32, ONEPASS_U8};
     static const int64_t sizes[] = {1,   2,    4,    10,   21,   31,   32,   33,   64,   100,  127,  128,
                                     132, 1000, 1024, 1028, 1029, 2048, 3000, 4096, 5000, 8192, 9000, 12288};
     uint64_t s = seed * 1000003 + 17;
-    row_case c = {.loss = losses[row_random(&s) % 8], .seed = seed};
+    const uint64_t drawn = row_random(&s) % (uint64_t)(row_loss_count() + 1);
+    row_case c = {.loss = onepass_row_loss_at(twice_the_first((int64_t)drawn))->name, .seed = seed};
     const bool labels = row_has_labels(&c), softmax = strcmp(c.loss, "nll") != 0;
     c.dtype = in_double ? ONEPASS_F64 : ONEPASS_F16 + (int32_t)(row_random(&s) % 3);
     c.classes = sizes[row_random(&s) % (sizeof sizes / sizeof *sizes)];

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "oracle.h"
+#include "row_losses.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -213,10 +214,5 @@ static inline void expect_oracle(const char *what, const question *given) {
 }
 
 static const int32_t computes[] = {ONEPASS_F32, ONEPASS_F64};
-static const char *const softmaxes[] = {"cross_entropy", "log_prob", "poly", "softmax_focal",
-                                        "generalized_cross_entropy"};
-enum {
-    SOFTMAXES = sizeof softmaxes / sizeof *softmaxes
-};
 
 #endif

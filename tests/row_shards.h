@@ -10,6 +10,7 @@
 #include "cases.h"
 #include "check.h"
 #include "dtype.h"
+#include "row_losses.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -105,12 +106,10 @@ static inline void shard_fill(shard_case *c) {
 
 static inline void shard_begin(shard_case *c, const shard_place *place, uint64_t seed, bool in_double,
                                int64_t longest) {
-    static const char *const losses[] = {"cross_entropy", "cross_entropy", "poly",
-                                         "log_prob",      "softmax_focal", "generalized_cross_entropy"};
     static const int64_t sizes[] = {1, 7, 1000, 1024, 1028, 2048, 3001, 5000, 9001};
     static const int32_t dtypes[] = {ONEPASS_F32, ONEPASS_BF16, ONEPASS_F16};
     *c = (shard_case){.place = place, .chance = seed * 7919 + in_double};
-    c->loss = losses[random_below(&c->chance, 6)];
+    c->loss = label_loss_at(twice_the_first(random_below(&c->chance, label_loss_count() + 1)));
     c->dtype = in_double ? ONEPASS_F64 : dtypes[random_below(&c->chance, 3)];
     c->value_dtype = in_double || random_below(&c->chance, 2) ? c->dtype : ONEPASS_F32;
     c->label_dtype = random_below(&c->chance, 3) ? ONEPASS_I64 : ONEPASS_I32;

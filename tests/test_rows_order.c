@@ -7,6 +7,7 @@
 #include "check.h"
 #include "oracle.h"
 #include "row_case.h"
+#include "row_losses.h"
 
 #include <float.h>
 #include <math.h>
@@ -494,6 +495,13 @@ int main(void) {
     bool looked_at_few = false;
     const row_case *cases = row_case_list(&count);
     const int quick = check_quick("nine of ten cases");
+    for (int i = 0; label_loss_at(i); i++) {
+        row r;
+        const bool is_known = is_of_label(label_loss_at(i), &(parameters){.q = 1}, 1, 1, 0.5, 0.5, &r);
+        CHECK(is_known || strcmp(label_loss_at(i), "cross_entropy") == 0,
+              "expected that is_of_label of tests/test_rows_order.c has the operations of %s, in their order",
+              label_loss_at(i));
+    }
     for (size_t i = 0; i < count; i++) {
         const row_case *c = &cases[i];
         if (row_case_in_double(c) == !IN_FLOAT && strcmp(c->loss, "nll") != 0 && named(c, "softcap", 0) == 0 &&

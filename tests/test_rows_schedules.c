@@ -5,6 +5,7 @@
  */
 #include "check.h"
 #include "dtype.h"
+#include "row_losses.h"
 #include "rows_model.h"
 
 #include <math.h>
@@ -126,9 +127,6 @@ typedef struct row_case {
     tensor of_input, of_target, of_class_weight, of_weight, of_mask, of_upstream;
 } row_case;
 
-static const char *const losses[] = {
-    "cross_entropy", "cross_entropy", "cross_entropy_with_probabilities", "nll", "log_prob",
-    "poly",          "softmax_focal", "generalized_cross_entropy"};
 static const int64_t class_counts[] = {1,   2,   3,   5,   8,   10,  15,   16,   17,   21,   31,   32,   33,   63,
                                        64,  65,  100, 127, 128, 129, 150,  200,  255,  256,  257,  300,  385,  500,
                                        511, 512, 513, 700, 896, 897, 1000, 1023, 1024, 1025, 1500, 2048, 2049, 5000};
@@ -261,12 +259,12 @@ static void choose_parameters(row_case *c) {
 static row_case draw_case(void) {
     row_case c = {.input_dtype = PICK(float_dtypes)};
     rows_model *m = &c.model;
-    m->loss = PICK(losses);
+    m->loss = onepass_row_loss_at(twice_the_first(below(row_loss_count() + 1)))->name;
     m->classes = one_in(100) ? 540000 : PICK(class_counts);
     m->rows = PICK(row_counts);
     while (m->rows > 1 && m->rows * m->classes > 70000)
         m->rows = m->rows / 2;
-    const bool with_labels = strcmp(m->loss, "cross_entropy_with_probabilities") != 0;
+    const bool with_labels = row_loss_has_labels(m->loss);
     static const int32_t labels[] = {ONEPASS_I64, ONEPASS_I64, ONEPASS_I32, ONEPASS_U8};
     choose_shape(&c, m->rows, m->classes);
     lay_out(&c.of_input, c.input_dtype, c.ndim + 1, c.shape, one_in(2), true);

@@ -476,8 +476,8 @@ static void test_far_logits_side_by_side(void) {
 int main(void) {
     for (int i = 0; i < 2; i++) {
         const int32_t dtype = computes[i];
-        for (int k = 0; k < SOFTMAXES; k++) {
-            test_sizes_of_logits(dtype, softmaxes[k]);
+        for (int k = 0; label_loss_at(k); k++) {
+            test_sizes_of_logits(dtype, label_loss_at(k));
         }
         test_offsets(dtype);
         test_temperatures(dtype);

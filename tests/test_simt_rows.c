@@ -51,17 +51,15 @@ static void run_case(const row_case *c) {
 
 /* Those that matter most, each for certain. */
 static void test_main_paths(void) {
-    static const char *const losses[] = {"cross_entropy", "log_prob",
-                                         "poly",          "cross_entropy_with_probabilities",
-                                         "softmax_focal", "generalized_cross_entropy"};
+    const int losses = label_loss_count() + 1; /* the fourth is that of probabilities */
     static const int64_t sizes[] = {10, 21, 70, 150, 300, 700, 1000, 1001, 4096, 12288, 40000};
     static const int32_t wanted[] = {ROW_VALUE, ROW_VALUE | ROW_GRADIENT, ROW_GRADIENT | ROW_FROM_STATE};
     uint64_t seed = 0;
-    for (int l = 0; l < COUNT(losses); l++)
+    for (int l = 0; l < losses; l++)
         for (int i = 0; i < COUNT(sizes); i++)
             for (int w = 0; w < COUNT(wanted); w++)
                 for (int smooth = 0; smooth < (l == 0 || l == 3 ? 2 : 1); smooth++, seed++) {
-                    row_case c = {.loss = losses[l],
+                    row_case c = {.loss = l == 3 ? "cross_entropy_with_probabilities" : label_loss_at(l - (l > 3)),
                                   .dtype = seed % 2 || sizes[i] == 21 ? ONEPASS_F32 : ONEPASS_BF16,
                                   .target = ONEPASS_I64,
                                   .rows = sizes[i] > 4096 ? 3 : 19,
@@ -114,15 +112,13 @@ static void test_many_rows(void) {
 
 /* As PyTorch mostly has them: floats row behind row, labels of 64 bits, and blocks that have several tiles of rows. */
 static void test_plain_rows(void) {
-    static const char *const losses[] = {"cross_entropy", "log_prob", "poly", "softmax_focal",
-                                         "generalized_cross_entropy"};
     static const int64_t sizes[] = {10, 2, 16, 4, 12, 8};
     static const int32_t wanted[] = {ROW_VALUE, ROW_VALUE | ROW_GRADIENT, ROW_GRADIENT};
     uint64_t seed = 0;
-    for (int l = 0; l < COUNT(losses); l++)
+    for (int l = 0; label_loss_at(l); l++)
         for (int w = 0; w < COUNT(wanted); w++, seed++) {
             char text[600];
-            const row_case c = {.loss = losses[l],
+            const row_case c = {.loss = label_loss_at(l),
                                 .dtype = ONEPASS_F32,
                                 .target = ONEPASS_I64,
                                 .gradient = ONEPASS_F32,
@@ -143,8 +139,6 @@ static void test_plain_rows(void) {
 /* Rows behind rows of more classes than a thread has registers for: teams of 2, 4, 8 and 16 lanes, whose last fours are
  * whole, torn or not there, rows of one step and of several, by warps that have some once or, of few blocks, often. */
 static void test_teams(void) {
-    static const char *const losses[] = {"cross_entropy", "log_prob", "poly", "softmax_focal",
-                                         "generalized_cross_entropy"};
     static const int64_t sizes[] = {33, 50, 64, 65, 100, 127, 128, 129, 200, 256, 257, 388, 511, 512};
     static const int64_t rows[] = {1, 40, 128, 65, 350};
     static const int32_t wanted[] = {ROW_VALUE, ROW_VALUE | ROW_GRADIENT, ROW_GRADIENT};
@@ -154,7 +148,7 @@ static void test_teams(void) {
         for (int w = 0; w < COUNT(wanted); w++)
             for (int d = 0; d < COUNT(dtypes); d++, seed++) {
                 char text[600];
-                const row_case c = {.loss = losses[seed % COUNT(losses)],
+                const row_case c = {.loss = label_loss_in_turn(seed),
                                     .dtype = dtypes[d],
                                     .target = seed % 4 ? ONEPASS_I64 : ONEPASS_U8,
                                     .gradient = seed % 5 ? dtypes[d] : ONEPASS_F32,
@@ -176,8 +170,6 @@ static void test_teams(void) {
 /* Rows of up to eight tiles with nothing but labels: warps and blocks that have none, one or more than 32 of them, and
  * labels that are ignored, in each of a row's tiles. */
 static void test_simple_rows(void) {
-    static const char *const losses[] = {"cross_entropy", "log_prob", "poly", "softmax_focal",
-                                         "generalized_cross_entropy"};
     static const int64_t sizes[][2] = {{1000, 170}, {36, 90},  {2052, 50}, {1024, 35},
                                        {520, 133},  {8192, 9}, {1028, 70}, {9220, 35}};
     static const int32_t wanted[] = {ROW_VALUE, ROW_VALUE | ROW_GRADIENT, ROW_GRADIENT, ROW_VALUE | ROW_STATE};
@@ -187,7 +179,7 @@ static void test_simple_rows(void) {
             for (int bf16 = 0; bf16 < 2; bf16++, seed++) {
                 char text[600];
                 const int32_t dtype = bf16 ? ONEPASS_BF16 : ONEPASS_F32;
-                const row_case c = {.loss = losses[seed % COUNT(losses)],
+                const row_case c = {.loss = label_loss_in_turn(seed),
                                     .dtype = dtype,
                                     .target = seed % 4 ? ONEPASS_I64 : ONEPASS_I32,
                                     .gradient = dtype,
@@ -206,8 +198,8 @@ static void test_simple_rows(void) {
                 }
                 row_free(expected);
             }
-    for (int i = 0; i < 2 * COUNT(losses); i++) { /* f16 goes by the kernels that take more */
-        const row_case c = {.loss = losses[i / 2],
+    for (int i = 0; i < 2 * label_loss_count(); i++) { /* f16 goes by the kernels that take more */
+        const row_case c = {.loss = label_loss_at(i / 2),
                             .dtype = ONEPASS_F16,
                             .target = ONEPASS_I64,
                             .gradient = ONEPASS_F16,

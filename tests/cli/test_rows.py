@@ -427,27 +427,32 @@ def test_a_name_that_others_use(folder):
 # -------------------------------------------------------------- known results --
 
 
-@pytest.mark.parametrize(
-    "loss, options, value, gradient",
-    [
-        ("cross_entropy", [], np.log(2), [-0.5, 0.5]),
-        ("cross_entropy", ["--z-loss", "1"], np.log(2) + np.log(2) ** 2, [np.log(2) - 0.5, np.log(2) + 0.5]),
-        ("cross_entropy", ["--label-smoothing", "0.5"], np.log(2), [-0.25, 0.25]),
-        ("log_prob", [], -np.log(2), [0.5, -0.5]),
-        ("nll", [], 0, [-1, 0]),
-        ("poly", [], np.log(2) + 1, [-1, 1]),
-        ("poly", ["--epsilon", "0"], np.log(2), [-0.5, 0.5]),
-        ("softmax_focal", [], np.log(2) / 4, [-(1 + 2 * np.log(2)) / 8, (1 + 2 * np.log(2)) / 8]),
-        ("softmax_focal", ["--gamma", "0"], np.log(2), [-0.5, 0.5]),
-        ("softmax_focal", ["--gamma", "1", "--alpha", "2"], np.log(2), [-(1 + np.log(2)) / 2, (1 + np.log(2)) / 2]),
-        ("generalized_cross_entropy", ["--q", "0"], np.log(2), [-0.5, 0.5]),
-        ("generalized_cross_entropy", ["--q", "1"], 0.5, [-0.25, 0.25]),
-        ("generalized_cross_entropy", ["--q", "0.5"], 2 - np.sqrt(2), [-np.sqrt(0.125), np.sqrt(0.125)]),
-    ],
-    ids=str,
-)
+#: Worked out by hand: a loss, its options, its value and its slopes in the logits 0 and 0, the first one the label's.
+KNOWN = [
+    ("cross_entropy", [], np.log(2), [-0.5, 0.5]),
+    ("cross_entropy", ["--z-loss", "1"], np.log(2) + np.log(2) ** 2, [np.log(2) - 0.5, np.log(2) + 0.5]),
+    ("cross_entropy", ["--label-smoothing", "0.5"], np.log(2), [-0.25, 0.25]),
+    ("log_prob", [], -np.log(2), [0.5, -0.5]),
+    ("nll", [], 0, [-1, 0]),
+    ("poly", [], np.log(2) + 1, [-1, 1]),
+    ("poly", ["--epsilon", "0"], np.log(2), [-0.5, 0.5]),
+    ("softmax_focal", [], np.log(2) / 4, [-(1 + 2 * np.log(2)) / 8, (1 + 2 * np.log(2)) / 8]),
+    ("softmax_focal", ["--gamma", "0"], np.log(2), [-0.5, 0.5]),
+    ("softmax_focal", ["--gamma", "1", "--alpha", "2"], np.log(2), [-(1 + np.log(2)) / 2, (1 + np.log(2)) / 2]),
+    ("generalized_cross_entropy", ["--q", "0"], np.log(2), [-0.5, 0.5]),
+    ("generalized_cross_entropy", ["--q", "1"], 0.5, [-0.25, 0.25]),
+    ("generalized_cross_entropy", ["--q", "0.5"], 2 - np.sqrt(2), [-np.sqrt(0.125), np.sqrt(0.125)]),
+]
+
+
+def test_every_loss_has_a_known_result():
+    missing = set(LABELLED) - {loss for loss, *_ in KNOWN}
+    assert not missing, f"expected a line of each loss over rows in KNOWN of tests/cli/test_rows.py; missing: {missing}"
+
+
+@pytest.mark.parametrize("loss, options, value, gradient", KNOWN, ids=str)
 def test_two_equal_logits(folder, loss, options, value, gradient):
-    """Worked out by hand: both classes have the probability 1/2."""
+    """Both classes have the probability 1/2."""
     folder.save("z.npy", np.zeros((1, 2), "f8")), folder.save("y.npy", np.zeros(1, "i8"))
     assert float(folder.answer(loss, "z.npy", "y.npy", *options, "--grad", "g.npy")) == pytest.approx(value, rel=1e-15)
     np.testing.assert_allclose(folder.load("g.npy"), [gradient], rtol=1e-15)

@@ -6,6 +6,7 @@
 #include "doubled.h"
 #include "oracle.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,6 +84,7 @@ static row_parameters parameters_of(const oracle_rows *q) {
             return all;
         }
     }
+    fprintf(stderr, "tests/oracle/rows.c: expected %s among row_losses\n", q->loss);
     abort();
 }
 
@@ -240,7 +242,7 @@ typedef struct mixture {
     doubled *shared;
     doubled own;
     doubled total; /* of shared */
-    double z_loss, epsilon, gamma, q;
+    double z_loss;
     curve g; /* of the label */
 } mixture;
 
@@ -249,9 +251,6 @@ static void mix(const oracle_rows *q, const row_parameters *p, int64_t row, mixt
     const doubled share = doubled_divide(s, doubled_of((double)q->classes));
     m->total = m->own = doubled_of(0);
     m->z_loss = p->z_loss;
-    m->epsilon = p->epsilon;
-    m->gamma = p->gamma;
-    m->q = p->q;
     for (int64_t c = 0; c < q->classes; c++) {
         doubled part = share;
         if (q->probability) {
@@ -315,15 +314,15 @@ static curve generalized_curve(doubled n, doubled own, doubled others, double q)
     return c;
 }
 
-static curve curve_of(const softmax *s, const mixture *m, int64_t label, int64_t classes) {
+static curve curve_of(const softmax *s, const row_parameters *p, int64_t label, int64_t classes) {
     const doubled n = distance(s, label), own = probability(s, label);
-    const doubled others = probability_of_others(s, label, classes), epsilon = doubled_of(m->epsilon);
+    const doubled others = probability_of_others(s, label, classes), epsilon = doubled_of(p->epsilon);
     curve c = {n, doubled_of(1), n.high, 1};
-    if (m->gamma != 0) {
-        c = focal_curve(n, own, others, m->gamma);
-    } else if (m->q != 0) {
-        c = generalized_curve(n, own, others, m->q);
-    } else if (m->epsilon != 0) {
+    if (p->gamma != 0) {
+        c = focal_curve(n, own, others, p->gamma);
+    } else if (p->q != 0) {
+        c = generalized_curve(n, own, others, p->q);
+    } else if (p->epsilon != 0) {
         c.value = doubled_add(n, doubled_multiply(epsilon, others));
         c.slope = doubled_add(doubled_of(1), doubled_multiply(epsilon, own));
         c.size = c.value.high;
@@ -440,7 +439,7 @@ static total softmax_row(const oracle_rows *q, const row_parameters *p, int64_t 
     }
     mix(q, p, row, m);
     if (q->label) {
-        m->g = curve_of(s, m, q->label[row], q->classes);
+        m->g = curve_of(s, p, q->label[row], q->classes);
     }
     if (q->gradient[0] || q->gradient[1]) {
         write_gradients(q, p, row, s, m, divisor);

@@ -11,6 +11,7 @@ import onepass
 import onepass.nn
 import torch.nn.functional as F
 from agreement import assert_same_bits
+from onepass._catalog import ROWS
 from operands import operands_of
 from reference import ALL, FUNCTIONS, OTHER_PARAMETERS, OURS, PARAMETER_NAMES, gradients, ours
 
@@ -138,8 +139,6 @@ def test_value_and_grad_knows_every_functions_name(loss):
 def test_every_function_of_two_operands_has_a_name():
     others = {"Accumulator", "distributed", "losses", "row_losses", "vector_losses", "machine", "nn", "patch_torch",
               "value_and_grad"}
-    others |= {"cross_entropy", "nll_loss", "log_prob", "poly_loss",
-               "softmax_focal_loss", "generalized_cross_entropy"}  # over rows
-    others |= {"linear", *onepass.linear.__all__, *onepass.margins.__all__, *onepass.regions.__all__,
+    others |= {*ROWS, "linear", *onepass.linear.__all__, *onepass.margins.__all__, *onepass.regions.__all__,
                *onepass.vectors.__all__, *onepass.distributions.__all__}
     assert {function for function, _ in FUNCTIONS.values()} == set(onepass.__all__) - others

@@ -15,6 +15,8 @@ import onepass.nn
 import oracle
 
 from agreement import assert_same_bits, exact, strides
+from onepass._catalog import ROW_CATALOG, generated_name
+from onepass._generated import module_name
 from operands import FLOATS, dyadic, mask_of
 from row_cases import (STEPS, ask, assert_near, classes_of, labels_of, logits_of, probabilities_of, rows_of,
                        size_of_value)
@@ -390,25 +392,25 @@ def test_value_and_grad_refuses():
 
 
 #: What PyTorch does not have: the function, the module.
-FURTHER = {
-    "poly": (onepass.poly_loss, onepass.nn.PolyLoss),
-    "softmax_focal": (onepass.softmax_focal_loss, onepass.nn.SoftmaxFocalLoss),
-    "generalized_cross_entropy": (onepass.generalized_cross_entropy, onepass.nn.GeneralizedCrossEntropyLoss),
-}
+FURTHER = {name: (getattr(onepass, generated_name(name)), getattr(onepass.nn, module_name(name)))
+           for name in ROW_CATALOG
+           if name not in ("cross_entropy", "cross_entropy_with_probabilities", "nll", "log_prob")}
 
 
 def test_every_further_loss_is_there():
-    of_pytorch = {"cross_entropy", "cross_entropy_with_probabilities", "nll", "log_prob"}
-    assert FURTHER.keys() == {loss["name"] for loss in onepass.row_losses()} - of_pytorch
+    assert FURTHER["poly"] == (onepass.poly_loss, onepass.nn.PolyLoss)
+    assert FURTHER["softmax_focal"] == (onepass.softmax_focal_loss, onepass.nn.SoftmaxFocalLoss)
+    assert FURTHER["generalized_cross_entropy"] == (onepass.generalized_cross_entropy,
+                                                    onepass.nn.GeneralizedCrossEntropyLoss)
 
 
 @pytest.mark.parametrize("name", FURTHER)
 def test_every_further_loss(name, device):
     """Its derivatives are of its formula in the catalogue."""
     function, module = FURTHER[name]
-    known = next(loss for loss in onepass.row_losses() if loss["name"] == name)
     numbers = {"ignore_index": 2, "softcap": 0.0, "q": 0.75}
-    given = {one["name"]: numbers.get(one["name"], 1.25) for one in known["parameters"]}
+    given = {one["name"]: numbers.get(one["name"], 1.25 if one["minimum"] <= 1.25 <= one["maximum"] else one["default"])
+             for one in ROW_CATALOG[name]["parameters"]}
     for shape in ((6, 5), (3, 1500), (2, 5, 3)):
         input, target = logits_of(shape, device=device), labels_of(shape, device=device, ignore_index=2)
         weight, mask = dyadic((shape[1],), device=device), mask_of(rows_of(shape), device) | (target == 1)
