@@ -6,8 +6,10 @@
 
 LIBRARY is the shared library, build/src/libonepass.so unless said otherwise. What is made stands between the lines
 `<!-- docs/make_losses.py: NAME -->` and `<!-- end -->` of docs/losses.md, a part for each loss, the `table` of all
-and those of the losses over `rows` and of `vectors`, and in docs/pictures/loss-NAME.svg. A loss that has no part in docs/losses.md gets one, after that of the
-loss before it: its paragraph, which is the catalogue's word for the loss at first, is for a person to write.
+and those of the losses over `rows` and of `vectors`, in docs/pictures/loss-NAME.svg, and in the README, which says how
+many there are. A loss that has no part in docs/losses.md gets one, after that of the loss before it: its paragraph,
+which is the catalogue's word for the loss at first, is for a person to write. So are lines of tables in docs/pytorch.md
+and docs/numerics.md: which are missing is said either way.
 docs/make_losses/notes.py has what else the catalogue does not know; a loss can do without.
 """
 
@@ -28,6 +30,7 @@ from make_losses.shown import formulas_of, shortened
 DOCS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(DOCS)
 PAGE = os.path.join(DOCS, "losses.md")
+README = os.path.join(ROOT, "README.md")
 MARKED = re.compile(r"(<!-- docs/make_losses\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = 110
 
@@ -136,10 +139,15 @@ def range_of(parameter):
     return ", ".join(ends).replace("e+", "e") or "any number"
 
 
+def python_names(loss, note):
+    """The function, and the module or None."""
+    module = "".join(word.capitalize() for word in loss.name.split("_")) + "Loss"
+    return note.python or (f"{loss.name}_loss", module)
+
+
 def names_of(loss, note):
     """Ours, and those elsewhere."""
-    module = "".join(word.capitalize() for word in loss.name.split("_")) + "Loss"
-    function, module = note.python or (f"{loss.name}_loss", module)
+    function, module = python_names(loss, note)
     elsewhere = [f"in {who} {name}" for who, name in
                  (("PyTorch", note.torch), ("optax", note.optax), ("Keras", note.keras)) if name]
     if not elsewhere and loss.name in NOTES:
@@ -196,6 +204,30 @@ def refilled(text, parts):
     return MARKED.sub(lambda found: found[1] + "\n".join(parts[found[2]]) + "\n" + found[3], text)
 
 
+def counted(text, count):
+    """The README, with the number of losses."""
+    text, found = re.subn(r"\[\d+ losses\]\(docs/losses\.md\)", f"[{count} losses](docs/losses.md)", text)
+    if found != 1:
+        sys.exit("README.md: expected [N losses](docs/losses.md) once")
+    return text
+
+
+def missing_lines(losses, row_losses):
+    """What a person has not written yet: a sentence for each line of a table."""
+    functions = read(os.path.join(DOCS, "pytorch.md"))
+    numerics = read(os.path.join(DOCS, "numerics.md")).partition("\n## The losses\n")[2].partition("\n## ")[0]
+    formulas, _, edges = numerics.partition("What comes out at the edges")
+    for loss in losses + row_losses:
+        function, _ = python_names(loss, note_of(loss))
+        if f"\n| `onepass.{function}(" not in functions:
+            yield f"docs/pytorch.md: expected a line of `onepass.{function}(...)` in a table of functions"
+    for loss in losses:
+        if not re.search(rf"^\|[^|]*`{loss.name}`", formulas, re.MULTILINE):
+            yield f"docs/numerics.md: expected a line of `{loss.name}` in the table of formulas"
+        if not re.search(rf"^\|( input \|.*)?[^|]*`{loss.name}`", edges, re.MULTILINE):
+            yield f"docs/numerics.md: expected a line of `{loss.name}` in the table of what comes out at the edges"
+
+
 def read(path):
     try:
         with open(path, encoding="utf-8") as file:
@@ -215,7 +247,9 @@ def main():
     parts |= {loss.name: part_of_rows(loss) for loss in row_losses} | {"rows": table(row_losses, "losses over rows")}
     parts |= {loss.name: part_of_vectors(loss) for loss in vector_losses}
     parts["vectors"] = table(vector_losses, "losses of vectors")
+    count = len(losses) + len(row_losses) + len(vector_losses)
     files = {PAGE: refilled(with_sections(read(PAGE), losses + row_losses + vector_losses), parts)}
+    files[README] = counted(read(README), count)
     files.update({picture_path(loss): draw(library, loss, note_of(loss).picture) for loss in losses})
     files.update({picture_path(loss): draw_row(library, loss, note_of(loss).picture) for loss in vector_losses
                   if has_row_picture(loss)})
@@ -230,8 +264,9 @@ def main():
             with open(path, "w", encoding="utf-8") as file:
                 file.write(files[path])
             print(f"{name}: written")
-    print(f"{len(losses) + len(row_losses) + len(vector_losses)} losses")
-    sys.exit(1 if options and stale else 0)
+    missing = list(missing_lines(losses, row_losses))
+    print(*missing, f"{count} losses", sep="\n")
+    sys.exit(1 if options and (stale or missing) else 0)
 
 
 if __name__ == "__main__":
