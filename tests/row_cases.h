@@ -33,7 +33,8 @@ enum {
     ROW_CONFIDENT, /* the label far ahead, and a large common offset */
     ROW_LARGE,     /* beyond whole numbers of float, and finfo.min */
     ROW_SPECIAL,   /* NaN, infinities, rows of -inf */
-    ROW_DATA
+    ROW_DATA,
+    ROW_TILES = ROW_DATA /* of long rows, which are not drawn: tiles that rise and fall, or lie far apart */
 };
 
 enum {
@@ -197,6 +198,13 @@ static inline double row_logit_of(const row_case *c, int64_t row, int64_t k, int
         if (row % 7 == 5)
             return k % 2 ? 0.0 : -0.0;
         return row % 7 == 6 ? (k == label ? -INFINITY : noise) : 0;
+    case ROW_TILES: {
+        const double tile = (double)(k / 1024);
+        return noise + (row % 4 == 0   ? 0.75 * tile
+                        : row % 4 == 1 ? -1.5 * tile
+                        : row % 4 == 2 ? -30 * (double)(k / 1024 * 5 % 7)
+                                       : -100 * (double)(k / 4096 % 2));
+    }
     default:
         return noise;
     }
@@ -366,6 +374,31 @@ static inline bool row_equal(const prepared_row_case *expected, const unsigned c
         return false;
     }
     return true;
+}
+
+/* Long rows of bf16, whose tiles may share a shift on a GPU: every loss of labels, every kind of data, and a factor of
+ * 1, by which logits lie between two whole numbers. */
+static inline int row_long_cases(void) {
+    return 5 * (ROW_TILES + 1) + 2;
+}
+
+static inline row_case row_long_case(int i) {
+    static const char *const losses[] = {"cross_entropy", "log_prob", "poly", "softmax_focal",
+                                         "generalized_cross_entropy"};
+    const bool has_ties = i >= 5 * (ROW_TILES + 1);
+    const row_case c = {.loss = losses[i % 5],
+                        .dtype = ONEPASS_BF16,
+                        .target = i % 2 ? ONEPASS_I64 : ONEPASS_I32,
+                        .gradient = ONEPASS_BF16,
+                        .rows = i % 3 ? 5 : 8,
+                        .classes = i % 4 ? 65536 + 1024 * (i % 5) : 70004,
+                        .reduction = i % 2 ? ONEPASS_MEAN : ONEPASS_NONE,
+                        .data = has_ties ? ROW_TILES : i % (ROW_TILES + 1),
+                        .wanted = ROW_VALUE | ROW_STATE | ROW_LSE,
+                        .some_ignored = i % 3 == 0,
+                        .temperature = has_ties ? 1.4426950408889634 : 0,
+                        .seed = (uint64_t)i};
+    return c;
 }
 
 /* A case drawn from a seed: everything with everything. */

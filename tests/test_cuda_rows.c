@@ -83,6 +83,13 @@ int test_cuda_rows(bool reduced) {
         }
         work_end(&work);
     }
+    for (int i = 0; i < row_long_cases() && (!reduced || i < 6); i++) {
+        const row_case c = row_long_case(i);
+        row_work work = work_begin(&c);
+        if (CHECK(work.good, "%s: expected that it is not refused", work.text))
+            run_work(&work, stream, "long");
+        work_end(&work);
+    }
     printf("%ld cases that were drawn\n", run);
     gpu_stream_end(stream);
     return section_finish();

@@ -211,6 +211,15 @@ static void test_simple_rows(void) {
     }
 }
 
+/* Of rows whose tiles share a shift a quick run takes one loss of each kind of data, and each loss once. */
+static void test_rows_by_one_shift(bool quick) {
+    for (int i = 0; i < row_long_cases(); i++) {
+        const row_case c = row_long_case(i);
+        if (!quick || i < 6 || i + 2 >= row_long_cases())
+            run_case(&c);
+    }
+}
+
 /* Rows of more tiles than can wait: the label in a later span. */
 static void test_long_rows(int32_t dtype, bool quick) {
     for (int i = quick; i < 3; i++) {
@@ -390,6 +399,7 @@ int main(int argc, char **argv) {
             test_plain_rows();
             test_teams();
             test_simple_rows();
+            test_rows_by_one_shift(quick);
         }
         for (uint64_t seed = 0; seed < cases; seed++) {
             const row_case c = row_draw(seed, in_double);

@@ -318,6 +318,9 @@ enum {
 #define CUDA_ASIDE_WARPS 8
 #define CUDA_ASIDE_KEPT  32
 
+/* The fewest tiles of a row of bf16 that share a shift. */
+#define CUDA_LONG_TILES 64
+
 /* Rows one behind the other that are had by teams of lanes: the most lanes of one, and classes of such a row; warps of
  * a block, and numbers that a warp has at a time; bytes of some, and those of what it knows of 32 rows, three doubles,
  * three floats and two integers each. */

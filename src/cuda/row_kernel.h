@@ -41,6 +41,9 @@ template <typename loss> struct weighing_of {
 template <typename loss> ALWAYS_INLINE void run_rows_forward(const cuda_row *job) {
     run_values<loss, ROW_VECTORS, false>(job);
 }
+template <typename loss> ALWAYS_INLINE void run_rows_long_forward(const cuda_row *job) {
+    run_values<loss, ROW_VECTORS, false, true>(job);
+}
 template <typename loss> ALWAYS_INLINE void run_rows_both(const cuda_row *job) {
     run_both<loss, WEIGHS_NOTHING, ROW_VECTORS, CUDA_MOST_WARPS, false>(job);
 }

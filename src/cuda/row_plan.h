@@ -51,9 +51,10 @@ static inline bool is_simple_variant(cuda_variant variant) {
 
 /* Whether values alone come of it. */
 static inline bool is_forward(cuda_variant variant) {
-    return variant == variant_rows_forward || variant == variant_rows_simple_forward ||
-           variant == variant_rows_weighed_forward || variant == variant_rows_loose_forward ||
-           variant == variant_rows_teams_forward || variant == variant_rows_told;
+    return variant == variant_rows_forward || variant == variant_rows_long_forward ||
+           variant == variant_rows_simple_forward || variant == variant_rows_weighed_forward ||
+           variant == variant_rows_loose_forward || variant == variant_rows_teams_forward ||
+           variant == variant_rows_told;
 }
 
 /* src/cuda/row_variant.c: the kernel that has a job's rows, and whether these, of few classes, lie in one piece. */

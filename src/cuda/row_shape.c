@@ -92,6 +92,7 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
     case variant_rows_torn:
         return (row_block){4, most(1, 8 / tiles)};
     case variant_rows_forward:
+    case variant_rows_long_forward:
     case variant_rows_loose_forward:
     case variant_rows_shared:
     case variant_rows_loose_shared:
@@ -111,7 +112,8 @@ static bool prefetches(cuda_variant variant) {
 }
 
 static bool has_four_warps(cuda_variant variant) {
-    return variant == variant_rows_forward || variant == variant_rows_loose_forward || variant == variant_rows_shared ||
+    return variant == variant_rows_forward || variant == variant_rows_long_forward ||
+           variant == variant_rows_loose_forward || variant == variant_rows_shared ||
            variant == variant_rows_loose_shared || variant == variant_rows_both_single ||
            variant == variant_rows_weighed_forward || variant == variant_rows_weighed_shared;
 }

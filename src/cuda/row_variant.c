@@ -180,6 +180,16 @@ static bool lies_aside(const job *job) {
            (!job->gradient[0].data || is_short_for_warps(job->rows.gradient_stride[0]));
 }
 
+/* Whether tiles are to share a shift (rows/one_shift.h). Of a factor of 24 digits, of which one of the last three is 1,
+ * an odd multiple has at least 22 digits from its first to its last 1: it lies between two whole numbers from 2^20 on
+ * alone. Rows of fewer tiles do not gain by it, since each begins with a tile's own shift. */
+static bool is_long_bf16(const job *job, int64_t tiles) {
+    const float factor = (float)job->rows.scale.factor;
+    uint32_t bits;
+    memcpy(&bits, &factor, sizeof bits);
+    return job->operand[0].dtype == ONEPASS_BF16 && tiles >= CUDA_LONG_TILES && (bits & 7) != 0;
+}
+
 cuda_variant onepass_cuda_row_variant(const job *job, bool *in_one_piece) {
     const row_job *rows = &job->rows;
     const bool gradient = job->gradient[0].data, weighs = job->loss->kind == ROW_PROBABILITIES || rows->smoothing != 0;
@@ -219,6 +229,8 @@ cuda_variant onepass_cuda_row_variant(const job *job, bool *in_one_piece) {
         return variant_rows_loose_forward;
     if (gradient && !weighs && tiles <= CUDA_WIDE_WARPS)
         return variant_rows_both_wide;
+    if (whole && !weighs && is_long_bf16(job, tiles))
+        return variant_rows_long_forward;
     return weighs ? variant_rows_weighed_forward : variant_rows_forward;
 }
 

@@ -187,10 +187,14 @@ ALWAYS_INLINE real softmax_exponential(const softmax *softmax, const softmax_shi
     return softmax_polynomial(f) * power;
 }
 
-/* Whether no logit of a tile is so small that its exponential is 0 or denormal: 2^-125 and up. */
+/* Above this no logit is so small that its exponential is 0 or denormal: 2^-125 and up. */
+ALWAYS_INLINE real softmax_least_calm(const softmax *softmax, const softmax_shift *shift) {
+    return (shift->n - (SOFTMAX_RANGE - 3)) * softmax->per_factor;
+}
+
+/* Whether that goes for all logits of a tile. */
 ALWAYS_INLINE bool softmax_is_calm(const softmax *softmax, const softmax_shift *shift, real smallest) {
-    const real least = (shift->n - (SOFTMAX_RANGE - 3)) * softmax->per_factor;
-    return (shift->anchor == 0) & (smallest > least);
+    return (shift->anchor == 0) & (smallest > softmax_least_calm(softmax, shift));
 }
 
 /* The same of a calm tile: 2^k is not 0, so that k can be added to the exponent. */

@@ -5,7 +5,7 @@
 #ifndef ONEPASS_CUDA_ROWS_DENSE_H
 #define ONEPASS_CUDA_ROWS_DENSE_H
 
-#include "cuda/rows/join.h"
+#include "cuda/rows/one_shift.h"
 #include "cuda/rows/prefetch.h"
 
 /* The rows of a block: a group of neighbours, of which its first warp finds out what is known. */
@@ -159,7 +159,8 @@ template <typename loss, weighing weighs, bool leaves_sums> ALWAYS_INLINE void r
 
 /* The same of labels, which is what matters most: the sums of tiles are made some together, and little is
  * asked for a tile that is known of its row. */
-template <typename loss, row_access access, bool leaves_sums> ALWAYS_INLINE void run_values(const cuda_row *job) {
+template <typename loss, row_access access, bool leaves_sums, bool by_one_shift = false>
+ALWAYS_INLINE void run_values(const cuda_row *job) {
     WAITING_TILES(CUDA_MOST_ROW_TILES, false);
     __shared__ __align__(16) real lanes[CUDA_VALUES_WARPS][ORDER_TOGETHER * ORDER_PITCH];
     __shared__ row rows[CUDA_MOST_GROUP];
@@ -167,7 +168,7 @@ template <typename loss, row_access access, bool leaves_sums> ALWAYS_INLINE void
     const place_in_block at = here_in_block();
     const int tiles = (int)job->tiles, classes = (int)job->classes;
     int i = at.warp / tiles, t = at.warp % tiles;
-    lane_room room = {lanes[at.warp], 0, 0};
+    lane_room room = {lanes[at.warp], 0};
     const row_group group = describe_group<loss::KIND>(job, rows);
 #pragma unroll 1
     while (i < group.count) {
@@ -177,10 +178,16 @@ template <typename loss, row_access access, bool leaves_sums> ALWAYS_INLINE void
         for (; t < tiles; t += at.warps) {
             if (part != ROW_COUNTS)
                 continue;
+            const uint16_t *row = (const uint16_t *)job->data[CUDA_ROW_INPUT] + input;
+            if (by_one_shift)
+                t = sum_by_one_shift(job, &waiting, row, label, t, at.warps, at.thread, i * tiles, &room);
+            if (by_one_shift && t >= tiles)
+                break;
             const tile tile = dense_tile_at<access>(t, classes, ahead, at.thread);
             own_numbers x;
             real lane[ORDER_OWN_LANES];
-            const own_range range = gather_logits<access>(job, input, &tile, x);
+            const own_range range =
+                by_one_shift ? read_bf16(&tile, row + t * ORDER_TILE, x) : gather_logits<access>(job, input, &tile, x);
             const real largest =
                 sum_lanes_of_tile<access == ROW_VECTORS>(job, label - t * ORDER_TILE, &tile, range, x, lane);
             leave_lanes(&waiting, i * tiles + t, at.thread, largest, lane, &room);

@@ -79,28 +79,33 @@ ALWAYS_INLINE real largest_of_tile(const cuda_row *job, const row *row, const ti
 }
 
 /* Lanes of some tiles of a warp, in shared memory, that are added up together: it takes little longer than for one.
- * Every eighth thread knows where the sum of one of them is to wait. */
+ * Behind the lanes of a tile are its largest logit and the number of its place, which would take registers. */
 typedef struct lane_room {
     real *lane; /* ORDER_TOGETHER tiles, ORDER_PITCH apart */
-    int tiles, place;
+    int tiles;
 } lane_room;
 
 ALWAYS_INLINE void add_up_room(const waiting *waiting, int thread, lane_room *room) {
     __syncwarp();
     const double sum = order_lanes_together(thread, room->lane);
-    if (thread % 8 == 0 && thread / 8 < room->tiles)
-        waiting->others[room->place] = sum;
+    if (thread % 8 == 0 && thread / 8 < room->tiles) {
+        const real *behind = room->lane + thread / 8 * ORDER_PITCH + ORDER_LANES;
+        const int at = (int)bits_of(behind[1]);
+        waiting->others[at] = sum;
+        waiting->largest[at] = behind[0];
+    }
     __syncwarp();
     room->tiles = 0;
 }
 
 ALWAYS_INLINE void leave_lanes(const waiting *waiting, int at, int thread, real largest, const real *lane,
                                lane_room *room) {
-    *(vector *)(room->lane + room->tiles * ORDER_PITCH + order_lane(thread, 0)) = pack_vector(lane);
-    if (thread == 0)
-        waiting->largest[at] = largest;
-    if (thread / 8 == room->tiles)
-        room->place = at;
+    real *own = room->lane + room->tiles * ORDER_PITCH + order_lane(thread, 0);
+    *(vector *)own = pack_vector(lane);
+    if (thread == 0) {
+        own[ORDER_LANES] = largest;
+        own[ORDER_LANES + 1] = real_of((uint32_t)at);
+    }
     if (++room->tiles == ORDER_TOGETHER)
         add_up_room(waiting, thread, room);
 }

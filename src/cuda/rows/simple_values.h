@@ -22,7 +22,7 @@ template <typename number>
 ALWAYS_INLINE void sum_simple_rows(const cuda_row *job, const row_team *team, const lane_rows *rows, int thread,
                                    simple_warp *own) {
     const waiting waiting = {own->largest, own->others, NULL, NULL, NULL};
-    lane_room lanes = {own->lanes, 0, 0};
+    lane_room lanes = {own->lanes, 0};
     unsigned left = rows->counting;
 #pragma unroll 1
     while (left) {
