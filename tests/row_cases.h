@@ -379,14 +379,12 @@ static inline bool row_equal(const prepared_row_case *expected, const unsigned c
 /* Long rows of bf16, whose tiles may share a shift on a GPU: every loss of labels, every kind of data, and a factor of
  * 1, by which logits lie between two whole numbers. */
 static inline int row_long_cases(void) {
-    return 5 * (ROW_TILES + 1) + 2;
+    return label_loss_count() * (ROW_TILES + 1) + 2;
 }
 
 static inline row_case row_long_case(int i) {
-    static const char *const losses[] = {"cross_entropy", "log_prob", "poly", "softmax_focal",
-                                         "generalized_cross_entropy"};
-    const bool has_ties = i >= 5 * (ROW_TILES + 1);
-    const row_case c = {.loss = losses[i % 5],
+    const bool has_ties = i >= label_loss_count() * (ROW_TILES + 1);
+    const row_case c = {.loss = label_loss_in_turn((uint64_t)i),
                         .dtype = ONEPASS_BF16,
                         .target = i % 2 ? ONEPASS_I64 : ONEPASS_I32,
                         .gradient = ONEPASS_BF16,
