@@ -314,9 +314,9 @@ static curve generalized_curve(doubled n, doubled own, doubled others, double q)
     return c;
 }
 
-static curve curve_of(const softmax *s, const row_parameters *p, int64_t label, int64_t classes) {
+static curve curve_of(const oracle_rows *q, const row_parameters *p, const softmax *s, int64_t label) {
     const doubled n = distance(s, label), own = probability(s, label);
-    const doubled others = probability_of_others(s, label, classes), epsilon = doubled_of(p->epsilon);
+    const doubled others = probability_of_others(s, label, q->classes), epsilon = doubled_of(p->epsilon);
     curve c = {n, doubled_of(1), n.high, 1};
     if (p->gamma != 0) {
         c = focal_curve(n, own, others, p->gamma);
@@ -439,7 +439,7 @@ static total softmax_row(const oracle_rows *q, const row_parameters *p, int64_t 
     }
     mix(q, p, row, m);
     if (q->label) {
-        m->g = curve_of(s, p, q->label[row], q->classes);
+        m->g = curve_of(q, p, s, q->label[row]);
     }
     if (q->gradient[0] || q->gradient[1]) {
         write_gradients(q, p, row, s, m, divisor);
