@@ -20,7 +20,7 @@ _onepass_losses() {
         fi
         if [[ $text == *'"over_rows": true'* ]]; then
             options+=' --axis --predicted'
-            [[ $text =~ \"value\":\ *\"[^\"]*lse ]] && options+=' --lse'
+            [[ $text == *'"log_sum_exp": true'* ]] && options+=' --lse'
         fi
         [[ $text == *'"of_vectors": true'* ]] && options+=' --axis'
         while [[ $text =~ \"name\":\ *\"([^\"]*)\" ]]; do

@@ -69,7 +69,7 @@ static void print_row_symbols(const onepass_loss_info *loss) {
              has_labels ? "y its class index in the target" : "q its probabilities in the target",
              strstr(loss->value, "C") ? ", C the number of classes" : "",
              strstr(loss->value, "s)") ? ", s label_smoothing" : "",
-             has_log_sum_exp(loss) ? " and lse = log(sum(exp(z)))" : "");
+             strstr(loss->value, "lse") ? " and lse = log(sum(exp(z)))" : "");
     print_wrapped(0, text);
     printf("\n\n");
 }

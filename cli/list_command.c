@@ -44,8 +44,9 @@ static void print_as_json(const onepass_loss_info *loss) {
     printf(", \"operands\": [");
     for (int32_t k = 0; k < loss->operand_count; k++)
         printf("%s\"%s\"", k ? ", " : "", loss->operand[k]);
-    printf("], \"over_rows\": %s, \"of_vectors\": %s, \"target\": \"%s\", \"value\": ",
-           has_classes(loss) ? "true" : "false", count_vectors(loss) > 0 ? "true" : "false", target_of(loss));
+    printf("], \"over_rows\": %s, \"of_vectors\": %s, \"log_sum_exp\": %s, \"target\": \"%s\", \"value\": ",
+           has_classes(loss) ? "true" : "false", count_vectors(loss) > 0 ? "true" : "false",
+           loss->has_log_sum_exp ? "true" : "false", target_of(loss));
     json_write_string(stdout, loss->value);
     printf(", \"slope\": ");
     json_write_string(stdout, loss->slope);

@@ -85,7 +85,7 @@ static bool is_there(const onepass_loss_info *loss, int name) {
     if (name == CLASS_WEIGHT_FILE)
         return takes_class_weight(loss);
     if (name == LOG_SUM_EXP_FILE)
-        return has_log_sum_exp(loss);
+        return loss->has_log_sum_exp;
     if (name == PREDICTED_FILE)
         return has_classes(loss);
     if (name < LISTED)

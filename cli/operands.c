@@ -64,10 +64,6 @@ bool has_gradient(const onepass_loss_info *loss, int32_t operand) {
            (operand == ONEPASS_TARGET && loss->over_rows == ONEPASS_CLASS_PROBABILITIES);
 }
 
-bool has_log_sum_exp(const onepass_loss_info *loss) {
-    return has_classes(loss) && strstr(loss->value, "lse") != NULL;
-}
-
 static void write_first_operands(char text[OPERANDS_TEXT], const onepass_loss_info *loss, int32_t count) {
     text[0] = '\0';
     for (int32_t k = 0; k < count; k++)

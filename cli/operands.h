@@ -35,9 +35,6 @@ int32_t file_operands(const onepass_loss_info *loss);
 /* Whether an operand can have a gradient: class indices and weights cannot, nor can a number for each vector. */
 bool has_gradient(const onepass_loss_info *loss, int32_t operand);
 
-/* Whether rows have a logarithm of a sum of exponentials: the loss's formula then has it. */
-bool has_log_sum_exp(const onepass_loss_info *loss);
-
 /* "prediction, target and variance". */
 void write_operands(char text[OPERANDS_TEXT], const onepass_loss_info *loss);
 

@@ -119,7 +119,7 @@ static int open_outputs(pass *pass, int64_t rows) {
         if (task_wants(task, k) || (k == LOSSES && task->call.reduction == ONEPASS_NONE))
             lacks |= !(pass->output[k] = malloc((size_t)count * onepass_dtype_size(output_dtype(task, k)) + 1));
     }
-    if (pass->gradient_rows < rows && has_log_sum_exp(task->loss))
+    if (pass->gradient_rows < rows && task->loss->has_log_sum_exp)
         lacks |= !(pass->row_state = malloc((size_t)rows * ONEPASS_ROW_STATE * sizeof *pass->row_state));
     if (lacks && pass->is_whole)
         return complain(FAILED,
@@ -224,7 +224,7 @@ static onepass_status run_slice(pass *pass, const slice *slice, int64_t first) {
     onepass_call call = slice->call;
     if (pass->gradient_rows < slice->rows.count) {
         forget_gradients(&call);
-        call.row_state = has_log_sum_exp(pass->task->loss) ? &slice->row_state : NULL;
+        call.row_state = pass->task->loss->has_log_sum_exp ? &slice->row_state : NULL;
     }
     onepass_status status = ONEPASS_OK;
     if (pass->accumulator)
@@ -259,7 +259,7 @@ static onepass_status run_part(const pass *pass, const slice *slice, int64_t row
     onepass_call call = slice->call;
     point_call(task, input, output, &call);
     call.log_sum_exp = call.predicted = NULL;
-    call.row_state = has_log_sum_exp(task->loss) ? &row_state : NULL;
+    call.row_state = task->loss->has_log_sum_exp ? &row_state : NULL;
     if (call.reduction == ONEPASS_MEAN && call.divisor == 0)
         call.divisor = (double)task->common.count;
     return onepass_run(&call);

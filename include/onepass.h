@@ -492,7 +492,8 @@ typedef struct onepass_loss_info {
     const onepass_parameter_info *parameter;
     const char *const *operand; /* the operands' names */
     const onepass_accuracy *accuracy;
-    int32_t over_rows; /* onepass_target: 0 of a loss whose every element has a value */
+    int32_t over_rows;       /* onepass_target: 0 of a loss whose every element has a value */
+    int32_t has_log_sum_exp; /* 1: a call may have log_sum_exp and row_state; else 0 */
 } onepass_loss_info;
 
 /* What the target of a loss over rows is. */

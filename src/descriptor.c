@@ -66,7 +66,7 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
     ONEPASS_INTERNAL extern const loss onepass_loss_##name;                                                            \
     const loss onepass_loss_##name = {.info = {#name, meaning, value, slope, OPERANDS_OF operands,                     \
                                                sizeof name##_parameters / sizeof *name##_parameters - 1,               \
-                                               name##_parameters, name##_operands, &name##_accuracy, 0},               \
+                                               name##_parameters, name##_operands, &name##_accuracy, 0, 0},            \
                                       .family = FAMILY_PAIRWISE,                                                       \
                                       .cuda = &CUDA_IMAGES,                                                            \
                                       .cpu = {EACH_INSTRUCTION_SET(FUNCTIONS, name)}};
@@ -95,13 +95,13 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
         name##_row(row, parameter, slopes);                                                                            \
     }                                                                                                                  \
     ONEPASS_INTERNAL extern const loss onepass_loss_##name;                                                            \
-    const loss onepass_loss_##name = {.info = {#name, meaning, value, slope, 3,                                        \
-                                               sizeof name##_parameters / sizeof *name##_parameters - 1,               \
-                                               name##_parameters, name##_operands, &name##_accuracy, TARGET_##target}, \
-                                      .family = FAMILY_ROWS,                                                           \
-                                      .cuda = &CUDA_IMAGES,                                                            \
-                                      .kind = ROW_##target,                                                            \
-                                      .row = name##_row_function};
+    const loss onepass_loss_##name = {                                                                                 \
+        .info = {#name, meaning, value, slope, 3, sizeof name##_parameters / sizeof *name##_parameters - 1,            \
+                 name##_parameters, name##_operands, &name##_accuracy, TARGET_##target, ROW_##target != ROW_PICKED},   \
+        .family = FAMILY_ROWS,                                                                                         \
+        .cuda = &CUDA_IMAGES,                                                                                          \
+        .kind = ROW_##target,                                                                                          \
+        .row = name##_row_function};
 
 /* --------------------------------------------------------- vector losses -- */
 
@@ -133,7 +133,8 @@ ONEPASS_INTERNAL extern const cuda_images CUDA_IMAGES;
                                                OPERANDS_OF operands == (vector_count) ? ONEPASS_VECTOR                 \
                                                : HAS_LABELS_##length                  ? ONEPASS_CLASS_A_VECTOR         \
                                                : HAS_LABEL_LISTS_##length             ? ONEPASS_CLASSES_A_VECTOR       \
-                                                                                      : ONEPASS_NUMBER_A_VECTOR},                  \
+                                                                                      : ONEPASS_NUMBER_A_VECTOR,                   \
+                                               0},                                                                     \
                                       .family = FAMILY_VECTORS,                                                        \
                                       .cuda = &CUDA_IMAGES,                                                            \
                                       .cpu_vectors = {EACH_INSTRUCTION_SET(FUNCTIONS, name)},                          \

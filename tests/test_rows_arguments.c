@@ -338,6 +338,15 @@ static scene *scene_of(const onepass_loss_info *info) {
     return info->over_rows == ONEPASS_CLASS_PROBABILITIES ? probability_scene() : picked_scene();
 }
 
+/* What a loss says of itself is what a call finds. */
+static void expect_log_sum_exp(const onepass_loss_info *info) {
+    scene *s = scene_of(info);
+    s->call.loss = info->name;
+    s->call.log_sum_exp = &s->log_sum_exp.tensor;
+    const onepass_status status = onepass_run(&s->call);
+    HOLDS(status == (info->has_log_sum_exp ? ONEPASS_OK : ONEPASS_INVALID_ARGUMENT));
+}
+
 static void test_limits_of_parameters(void) {
     int32_t count = 0;
     for (const onepass_loss_info *info; (info = onepass_row_loss_at(count)) != NULL; count++) {
@@ -346,11 +355,12 @@ static void test_limits_of_parameters(void) {
         HOLDS(info->operand_count == 3 && strcmp(info->operand[0], "input") == 0);
         HOLDS(info->meaning[0] != '\0' && info->value[0] != '\0' && info->slope[0] != '\0');
         expect_limits_of_parameters(scene_of, info);
+        expect_log_sum_exp(info);
     }
     HOLDS(count >= 4);
     HOLDS(onepass_row_loss_at(-1) == NULL && onepass_row_loss_at(INT32_MAX) == NULL);
     for (int32_t i = 0; onepass_loss_at(i) != NULL; i++)
-        HOLDS(onepass_loss_at(i)->over_rows == 0);
+        HOLDS(onepass_loss_at(i)->over_rows == 0 && onepass_loss_at(i)->has_log_sum_exp == 0);
 }
 
 int main(void) {

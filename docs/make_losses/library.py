@@ -30,7 +30,8 @@ class AccuracyInfo(ctypes.Structure):
 class LossInfo(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("meaning", c_char_p), ("value", c_char_p), ("slope", c_char_p),
                 ("operand_count", c_int32), ("parameter_count", c_int32), ("parameter", POINTER(ParameterInfo)),
-                ("operand", POINTER(c_char_p)), ("accuracy", POINTER(AccuracyInfo)), ("over_rows", c_int32)]
+                ("operand", POINTER(c_char_p)), ("accuracy", POINTER(AccuracyInfo)), ("over_rows", c_int32),
+                ("has_log_sum_exp", c_int32)]
 
 
 class Tensor(ctypes.Structure):

@@ -118,11 +118,12 @@ def test_list(folder):
         info = found[name]
         assert len(info["operands"]) == len(oracle.LOSSES[name].domains)
         assert tuple(parameter["default"] for parameter in info["parameters"]) == oracle.LOSSES[name].defaults
-        assert info["over_rows"] is False and info["target"] == "numbers"
+        assert info["over_rows"] is False and info["log_sum_exp"] is False and info["target"] == "numbers"
     for name in ROW_LOSSES:
         info = found[name]
         assert info["operands"] == ["input", "target", "class_weight"] and info["over_rows"] is True
         assert {parameter["name"]: parameter["default"] for parameter in info["parameters"]} == oracle.ROW_LOSSES[name]
+        assert info["log_sum_exp"] is (name != "nll")
         probabilities = name == "cross_entropy_with_probabilities"
         assert info["target"] == ("class probabilities" if probabilities else "class indices")
     for name in VECTOR_LOSSES:
