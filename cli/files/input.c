@@ -156,13 +156,26 @@ static int look_at_file(input *input, const char *tensor) {
 
 /* ------------------------------------------------------------------- headers -- */
 
+/* torch.save's archives begin with a file NAME/data.pkl; behind 30 bytes of an archive stands its first file's name,
+ * the length of which is at 26. */
+static bool is_of_torch(const unsigned char *head, size_t size) {
+    static const char name[] = "/data.pkl";
+    const size_t ending = sizeof name - 1, end = size < 30 ? 0 : 30 + (size_t)head[26] + 256 * (size_t)head[27];
+    return end >= 30 + ending && end <= size && memcmp(head + end - ending, name, ending) == 0;
+}
+
 static bool parse(const unsigned char *head, size_t size, uint64_t file_size, const char *tensor, purpose purpose,
                   layout *layout, problem *problem) {
     if (!tensor && npy_is_meant(head, size))
         return npy_parse(head, size, file_size, purpose, layout, problem);
     if (tensor || safetensors_is_meant(head, size))
         return safetensors_parse(head, size, file_size, tensor, purpose, layout, problem);
-    if (size >= 4 && memcmp(head, "PK\3\4", 4) == 0)
+    const bool is_archive = size >= 4 && memcmp(head, "PK\3\4", 4) == 0;
+    if (is_archive && is_of_torch(head, size))
+        return fail(problem,
+                    "is neither a .npy nor a .safetensors file, but looks like one of torch.save; expected one "
+                    "of np.save or of safetensors.torch.save_file");
+    if (is_archive)
         return fail(problem,
                     "is neither a .npy nor a .safetensors file but an archive, as .npz files are; expected one of "
                     "the .npy files in it (unzip takes them out)");

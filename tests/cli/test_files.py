@@ -322,9 +322,21 @@ def test_a_device_without_an_end(plain, device):
 
 
 def test_an_archive(plain):
-    """Of arrays; a model of PyTorch's is one too."""
     np.savez(plain / "both.npz", p=np.ones(3), t=np.zeros(3))
     plain.refuse("mse", "both.npz", "t.npy", says="onepass: both.npz: is neither a .npy nor a .safetensors file but an archive")
+
+
+@pytest.mark.parametrize("content", [{"weight": [1.0]}, [2.0]], ids=["a model", "a tensor"])
+def test_an_archive_of_torch_save(plain, content):
+    """An archive too, but nothing that unzip would help with."""
+    torch = pytest.importorskip("torch")
+    for name in ("m.pt", "weights_of_a_model.bin", "m.npy"):
+        torch.save(content, plain / name)
+        plain.refuse("mse", "p.npy", name, says=(f"onepass: {name}: ", "torch.save", "np.save", "safetensors.torch.save_file"))
+    saved = (plain / "m.pt").read_bytes()
+    plain.refuse("mse", "-", "t.npy", input=saved, says=("onepass: -: ", "torch.save"))
+    for size in range(4, 64):  # cut short, within the name and before
+        plain.refuse("mse", plain.write("m.pt", saved[:size]), "t.npy", says="is neither a .npy nor a .safetensors file")
 
 
 def test_a_pipe_without_an_end_that_brings_its_first_bytes_one_by_one(plain):
