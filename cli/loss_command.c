@@ -41,7 +41,15 @@ static int work(task *task, const loss_options *options) {
     status = begin_outputs(task);
     if (status == RIGHT)
         status = task->call.device == ONEPASS_CUDA ? compute_on_gpu(task) : compute_on_cpu(task);
-    return status == RIGHT ? finish_outputs(task) : status;
+    return status == RIGHT ? complete_outputs(task) : status;
+}
+
+/* The outputs get their names when the answer is out: a failure before leaves nothing behind. */
+static int finish(task *task, const loss_options *options, double seconds) {
+    if (stop_wanted())
+        return FAILED;
+    const int status = options->state ? RIGHT : print_answer(task, task->loss, options, seconds);
+    return status == RIGHT ? name_outputs(task) : status;
 }
 
 int loss_command(const onepass_loss_info *loss, int argc, char **argv) {
@@ -64,8 +72,9 @@ int loss_command(const onepass_loss_info *loss, int argc, char **argv) {
     stop_prepare();
     const double begun = clock_seconds();
     status = work(&task, &options);
-    const double seconds = clock_seconds() - begun;
+    if (status == RIGHT)
+        status = finish(&task, &options, clock_seconds() - begun);
     close_files(&task);
     stop_finish();
-    return status == RIGHT && !options.state ? print_answer(&task, loss, &options, seconds) : status;
+    return status;
 }

@@ -292,14 +292,17 @@ int begin_outputs(task *task) {
     return status == RIGHT && task->state.file.name ? output_make(&task->state) : status;
 }
 
-int finish_outputs(task *task) {
+int complete_outputs(task *task) {
     int status = RIGHT;
     for (int k = 0; k < OUTPUTS && status == RIGHT; k++)
         status = output_close(&task->output[k]);
     if (status == RIGHT && task->state.file.name)
         status = output_close(&task->state);
-    if (status == RIGHT && stop_wanted())
-        return FAILED;
+    return status;
+}
+
+int name_outputs(task *task) {
+    int status = RIGHT;
     for (int k = 0; k < OUTPUTS && status == RIGHT; k++)
         status = output_rename(&task->output[k]);
     return status == RIGHT && task->state.file.name ? output_rename(&task->state) : status;

@@ -11,9 +11,10 @@ int open_inputs(task *task, const loss_options *options);
 /* Looks whether the outputs can be written, without making one. */
 int check_outputs(task *task, const loss_options *options);
 
-/* Makes them beside their names; gives them their names, all or none. */
+/* Makes them beside their names; completes them, on the disk; gives them their names. */
 int begin_outputs(task *task);
-int finish_outputs(task *task);
+int complete_outputs(task *task);
+int name_outputs(task *task);
 
 /* Takes away what is not complete, and closes the inputs; also of a task that got nowhere. */
 void close_files(task *task);

@@ -1,4 +1,5 @@
 #include "progress.h"
+#include "stop.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -48,6 +49,8 @@ int close_output(void) {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return RIGHT;
+    if (stop_wanted()) /* the reader has gone, and the signal that says so ends the tool */
+        return FAILED;
     return complain(FAILED, "standard output: %s", errno ? strerror(errno) : "could not be written");
 }
 
