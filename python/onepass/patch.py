@@ -11,8 +11,9 @@ _patches = 0
 
 
 def patch_torch():
-    """Replaces mse_loss, binary_cross_entropy and all others that onepass has in torch.nn.functional by onepass's. Undo
-    it by the object's undo(), or use it as a context manager:
+    """Replaces the losses of torch.nn.functional, from mse_loss to cross_entropy, by onepass's of the same names, all but
+    multilabel_soft_margin_loss, triplet_margin_with_distance_loss and linear_cross_entropy. Undo it by the object's
+    undo(), or use it as a context manager:
 
         with onepass.patch_torch():
             train()

@@ -230,3 +230,9 @@ def test_what_somebody_else_put_there_stays():
         assert F.mse_loss is other and F.l1_loss.__module__ == "torch.nn.functional"
     finally:
         F.mse_loss = original
+
+
+def test_the_docstring_names_what_stays_pytorchs():
+    both = {name for name, function in vars(F).items() if callable(function) and name in onepass.__all__}
+    assert both >= set(NAMES)
+    assert all(name in onepass.patch_torch.__doc__ for name in both - set(NAMES)), both - set(NAMES)
