@@ -45,8 +45,9 @@ static int32_t label_type(const char *text, const char *name) {
                           : strcmp(text + 1, "i4") == 0 ? ONEPASS_I32
                                                         : 0;
     if (!dtype)
-        PyErr_Format(PyExc_TypeError, "%s has elements of type %s; expected int64, int32 or uint8 of this machine",
-                     name, text ? text : "unknown");
+        PyErr_Format(PyExc_TypeError, "%s has elements of type %s; expected int64, int32 or uint8%s", name,
+                     text ? text : "unknown",
+                     text && strchr("<>", text[0]) && text[0] != own ? " of this machine" : "");
     return dtype;
 }
 

@@ -6,6 +6,7 @@ from . import _contract, _native
 from ._catalog import CATALOG, as_numbers, check_parameters, is_number
 from ._contract import ALL_CODES, MEAN, MEAN_OF_ALL, NOTHING, SUM
 
+FLOATS = (numpy.float16, numpy.float32, numpy.float64)
 LABELS = (numpy.int64, numpy.int32, numpy.uint8)
 
 
@@ -90,14 +91,18 @@ def checked(name, contract, input, target, given):
 
 
 def check_floats(operand, called):
-    if not isinstance(operand, numpy.ndarray):
-        raise TypeError(f"{called} is {type(operand).__name__}; expected a NumPy array")
     if type(operand) is not numpy.ndarray and isinstance(operand, numpy.ma.MaskedArray):
         raise TypeError(f"{called} is a masked array; expected a plain one, and the elements that take part as mask")
-    if operand.dtype not in (numpy.float16, numpy.float32, numpy.float64) or not operand.dtype.isnative:
-        order = "" if operand.dtype.isnative else " in another machine's byte order"
-        raise TypeError(f"{called} has dtype {operand.dtype}{order}; expected float16, float32 or float64 of this "
-                        "machine")
+    check_type(operand, called, FLOATS, "float16, float32 or float64")
+
+
+def check_type(operand, called, types, expected):
+    """Of the byte order, too, which is spoken of where it is not this machine's."""
+    if not isinstance(operand, numpy.ndarray):
+        raise TypeError(f"{called} is {type(operand).__name__}; expected a NumPy array")
+    if operand.dtype not in types or not operand.dtype.isnative:
+        own, wanted = ("", "") if operand.dtype.isnative else (" in another machine's byte order", " of this machine")
+        raise TypeError(f"{called} has dtype {operand.dtype}{own}; expected {expected}{wanted}")
 
 
 def check_mask(mask, shape):

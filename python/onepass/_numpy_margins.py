@@ -1,7 +1,7 @@
 """The margins of margins.py, of NumPy's arrays."""
 
 from . import functional
-from ._numpy import LABELS, check_floats
+from ._numpy import LABELS, check_floats, check_type
 from ._numpy_rows import reduction_of
 from ._numpy_vectors import checked_norm, loss, parameters_of
 
@@ -38,8 +38,7 @@ def multilabel_soft_margin_loss(input, target, weight, size_average, reduce, red
 
 
 def check_labels(target):
-    if target.dtype not in LABELS or not target.dtype.isnative:
-        raise TypeError(f"target has dtype {target.dtype}; expected class indices: int64, int32 or uint8 of this machine")
+    check_type(target, "target", LABELS, "class indices: int64, int32 or uint8")
 
 
 def checked_reduction(size_average, reduce, reduction):

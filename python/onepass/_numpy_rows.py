@@ -7,7 +7,7 @@ from ._catalog import ROW_CATALOG, as_number, check_alpha, check_range, check_wh
 from ._catalog import plain_number
 from ._contract import ALL_CODES, MEAN, NOTHING_OVER_ROWS, row_code
 from ._row_cuts import cuts
-from ._numpy import LABELS, aligned, check_floats, check_mask, check_reach
+from ._numpy import FLOATS, LABELS, aligned, check_floats, check_mask, check_reach, check_type
 
 AT_ONCE = 2**17  # elements of which an entropy has temporaries at a time
 _WITH_PROBABILITIES = "cross_entropy_with_probabilities"
@@ -134,8 +134,9 @@ def checked_type(dtype):
         found = numpy.dtype(dtype)
     except TypeError:
         found = None
-    if found is None or found not in (numpy.float16, numpy.float32, numpy.float64) or not found.isnative:
-        raise TypeError(f"dtype is {dtype!r}; expected numpy.float32 or another floating point type of this machine")
+    if found is None or found not in FLOATS or not found.isnative:
+        order = "" if found is None or found.isnative else " of this machine"
+        raise TypeError(f"dtype is {dtype!r}; expected numpy.float32 or another floating point type{order}")
     return found
 
 
@@ -176,9 +177,7 @@ def of_one_row(input, target):
 
 
 def check_labels(target, rows, called):
-    if not isinstance(target, numpy.ndarray) or target.dtype not in LABELS or not target.dtype.isnative:
-        raise TypeError(f"{called} has dtype {getattr(target, 'dtype', type(target).__name__)}; expected int64, int32 "
-                        "or uint8 of this machine")
+    check_type(target, called, LABELS, "int64, int32 or uint8")
     if target.shape != rows:
         raise ValueError(f"{called} of shape {target.shape}; expected {rows}, a class index for each row")
 

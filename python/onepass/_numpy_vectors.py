@@ -7,10 +7,10 @@ import numpy
 from . import _contract, _native
 from ._catalog import VECTOR_CATALOG, WITH_LISTS, WITH_NUMBERS, as_number, check_range, plain_number, vector_count
 from ._contract import ALL_CODES
-from ._numpy import LABELS, aligned, check_floats, check_mask, check_reach, summed_to
+from ._numpy import FLOATS, LABELS, aligned, check_floats, check_mask, check_reach, check_type, summed_to
 from ._numpy_rows import divisor_number, reduction_of
 
-_SIGNS = (numpy.float16, numpy.float32, numpy.float64, *LABELS)
+_SIGNS = (*FLOATS, *LABELS)
 
 
 # ----------------------------------------------------------------- the functions --
@@ -94,9 +94,7 @@ def checked_floats(**named):
 
 
 def check_target(target):
-    if not isinstance(target, numpy.ndarray) or target.dtype not in _SIGNS or not target.dtype.isnative:
-        raise TypeError(f"target has dtype {getattr(target, 'dtype', type(target).__name__)}; expected floats, int64, "
-                        "int32 or uint8 of this machine")
+    check_type(target, "target", _SIGNS, "floats, int64, int32 or uint8")
 
 
 def check_class_weight(weight, classes):

@@ -11,7 +11,7 @@ from ._row_request import (DIVIDED_BY, FLOATS, FOR_INPUT, FOR_TARGET, LABELS, LS
                            STATE, WITH_PROBABILITIES, Request, Tensors, are_plain, casts, check_row_tensors, class_axis, classes_of,
                            is_known, is_quicker_apart, keeps_state, named, parameters_of, rows_shape)
 from ._rows_autograd import attach_gradients, saved, told
-from ._torch_checks import TYPES, are_numbers, check_no_gradient, is_differentiated
+from ._torch_checks import TYPES, are_numbers, check_no_gradient, is_differentiated, no_tensor
 from ._torch_state import is_any_autocast, is_compiling, is_in_single, is_plain_here
 
 assert _torch  # which has told the extension of PyTorch
@@ -153,8 +153,7 @@ def check_kinds(input, target, weight, given, names=("input", "target")):
         if operand is None and called not in names:
             continue  # before its type is asked for anything, which PyTorch 2.11 cannot trace
         if not hasattr(type(operand), "__torch_function__"):
-            raise TypeError(f"{called} is {type(operand).__name__}; expected a tensor, as the other operand is one "
-                            "(PyTorch's tensors and NumPy's arrays do not mix)")
+            raise no_tensor(called, operand)
 
 
 def check_log_prob_types(logits, labels, ignore_index):

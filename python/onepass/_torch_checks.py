@@ -26,6 +26,12 @@ def are_all_tensors(name, input, target, given):
         are_tensors(input, target, third, given.weight, given.mask)
 
 
+def no_tensor(called, operand, other="the other operand"):
+    """The complaint of what is none where another operand is one."""
+    mixes = " (PyTorch's tensors and NumPy's arrays do not mix)" if hasattr(type(operand), "__array_interface__") else ""
+    return TypeError(f"{called} is {type(operand).__name__}; expected a tensor, as {other} is one{mixes}")
+
+
 def check_kinds(name, input, target, given):
     needed = ("input", "target", _THREE.get(name))
     named = ((input, "input"), (target, "target"), (given.third, _THREE.get(name, "the third operand")),
@@ -34,8 +40,7 @@ def check_kinds(name, input, target, given):
         if called == "var" and is_number(operand):
             continue
         if not hasattr(type(operand), "__torch_function__") and (operand is not None or called in needed):
-            raise TypeError(f"{called} is {type(operand).__name__}; expected a tensor, as the other operand is one "
-                            "(PyTorch's tensors and NumPy's arrays do not mix)")
+            raise no_tensor(called, operand)
 
 
 def checked_parameters(name, parameters):

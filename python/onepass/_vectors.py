@@ -17,7 +17,7 @@ from ._row_request import (FLOATS, FOR_INPUT, FOR_TARGET, FOR_THIRD, LABELS, Req
                            is_known)
 from ._rows import ask
 from ._rows_autograd import attach_vector_gradients, saved
-from ._torch_checks import TYPES, are_numbers, row_parameter
+from ._torch_checks import TYPES, are_numbers, no_tensor, row_parameter
 from ._torch_state import is_compiling, is_plain_here
 from ._vector_request import SIGNS, Tensors, class_weight_of, plain_parameters, rows_shape
 
@@ -188,8 +188,7 @@ def check_kinds(**named):
         if operand is None and called in ("weight", "mask", "class_weight"):
             continue
         if not hasattr(type(operand), "__torch_function__"):
-            raise TypeError(f"{called} is {type(operand).__name__}; expected a tensor, as another operand is one "
-                            "(PyTorch's tensors and NumPy's arrays do not mix)")
+            raise no_tensor(called, operand, "another operand")
 
 
 def check_target(name, operands, rows):

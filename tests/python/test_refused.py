@@ -166,3 +166,37 @@ def test_no_third_operand():
 def test_a_divisor_of_numpy():
     for number in (np.float32(3), np.float16(3), np.array(3.0, np.float32), np.array([3])):
         assert onepass.cross_entropy(Z, LABELS, divisor=number) == onepass.cross_entropy(Z, LABELS, divisor=3)
+
+
+CALLS = {"elements": (onepass.mse_loss, (Z, OTHER)), "rows": (onepass.cross_entropy, (Z, LABELS)),
+         "vectors": (onepass.pairwise_distance, (Z, OTHER))}
+
+
+@pytest.mark.parametrize("kind", CALLS)
+@pytest.mark.parametrize("operand", [None, 1.0, [1.0], torch.nn.Identity(), np.ones((4, 3)), np.float32(1)],
+                         ids=lambda operand: type(operand).__name__)
+def test_what_is_no_tensor(kind, operand):
+    """Tensors and arrays are spoken of where they are mixed, and not elsewhere."""
+    call, operands = CALLS[kind]
+    for k in range(2):
+        with pytest.raises(TypeError, match=f"is {type(operand).__name__}; expected a tensor, as .* operand is one") as caught:
+            call(*operands[:k], operand, *operands[k + 1:])
+        assert ("do not mix" in str(caught.value)) is isinstance(operand, (np.ndarray, np.generic))
+
+
+@pytest.mark.parametrize("call, k, dtype, expected", [
+    (onepass.mse_loss, 0, "int64", "float16, float32 or float64"),
+    (onepass.cross_entropy, 0, "int64", "float16, float32 or float64"),
+    (onepass.nll_loss, 1, "float32", "int64, int32 or uint8"),
+    (onepass.nll_loss, 1, "int16", "int64, int32 or uint8"),
+    (onepass.multi_margin_loss, 1, "int16", "class indices: int64, int32 or uint8")])
+def test_types_of_arrays(call, k, dtype, expected):
+    """Byte orders are spoken of where they are another machine's, and not elsewhere."""
+    operands = [Z.numpy(), (OTHER if call is onepass.mse_loss else LABELS).numpy()]
+    name, own = ("input", "target")[k], np.dtype(dtype)
+    other = own.newbyteorder()
+    for given, words in ((own, f"{name} has dtype {own}; expected {expected}"),
+                         (other, f"{name} has dtype {other} in another machine's byte order; expected {expected} of this machine")):
+        operands[k] = operands[k].astype(given)
+        with pytest.raises(TypeError, match=f"^{re.escape(words)}$"):
+            call(*operands)
