@@ -1,6 +1,7 @@
 #include "loss_options.h"
 #include "operands.h"
 #include "option_values.h"
+#include "spelling.h"
 
 #include <ctype.h>
 #include <getopt.h>
@@ -57,8 +58,7 @@ static const struct {
 };
 
 enum {
-    LISTED = sizeof options_list / sizeof *options_list,
-    LONGEST_NAME = 64
+    LISTED = sizeof options_list / sizeof *options_list
 };
 
 /* Of any option, the loss's own included, as the library spells its part of it. */
@@ -208,6 +208,21 @@ static bool is_called(const char *given, const char *name) {
     return same;
 }
 
+/* "--gard" is a mistyped "--grad". */
+static int complain_of_mistyped(const onepass_loss_info *loss, const char *given) {
+    char word[LONGEST_NAME + 2], name[END][LONGEST_NAME];
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(given, "="), given);
+    for (char *c = word; *c; c++)
+        *c = (char)(*c == '_' ? '-' : *c);
+    spelling spelling = {.given = strncmp(word, "--", 2) == 0 ? word + 2 : ""};
+    for (int i = REDUCTION; i < END; i++)
+        if (is_there(loss, i))
+            compare_spelling(&spelling, name_option(name[i], loss, i));
+    if (spelling.nearest)
+        return complain(WRONG, "%s: there is no such option; did you mean \"--%s\"?", given, spelling.nearest);
+    return complain(WRONG, "%s: there is no such option (onepass %s --help lists them)", given, loss->name);
+}
+
 /* A parameter or an operand of another loss is the likeliest mistake. */
 static int complain_of_unknown(const onepass_loss_info *loss, const char *given) {
     const onepass_loss_info *other;
@@ -234,7 +249,7 @@ static int complain_of_unknown(const onepass_loss_info *loss, const char *given)
     if (strncmp(given, "--grad-", 7) == 0)
         return complain(WRONG, "%s: the operands of %s are %s (onepass %s --help lists the options)", given, loss->name,
                         operands, loss->name);
-    return complain(WRONG, "%s: there is no such option (onepass %s --help lists them)", given, loss->name);
+    return complain_of_mistyped(loss, given);
 }
 
 static int take_option(loss_options *options, const onepass_loss_info *loss, int name, char *value) {
@@ -391,6 +406,7 @@ static const char *refused_option(char **argv, char letter[3]) {
 
 int read_loss_options(loss_options *options, const onepass_loss_info *loss, int argc, char **argv) {
     known known = {0};
+    bool has_value[END] = {false};
     fill_known(loss, &known);
     *options = (loss_options){.call = {.size = sizeof options->call, .loss = loss->name}};
     options->call.parameter_count = loss->parameter_count;
@@ -400,13 +416,17 @@ int read_loss_options(loss_options *options, const onepass_loss_info *loss, int 
     optind = 1;
     for (;;) {
         const int name = getopt_long(argc, argv, ":h", known.option, NULL);
-        char letter[3];
+        char letter[3], called[LONGEST_NAME];
         if (name == -1)
             break;
         if (name == '?')
             return complain_of_unknown(loss, refused_option(argv, letter));
         if (name == ':')
             return complain(WRONG, "%s: a value is missing", argv[optind - 1]);
+        if (optarg && has_value[name])
+            return complain(WRONG, "--%s is given twice; expected it once", name_option(called, loss, name));
+        if (optarg)
+            has_value[name] = true;
         const int status = take_option(options, loss, name, optarg);
         if (status != RIGHT)
             return status;

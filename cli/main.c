@@ -1,5 +1,6 @@
 /* onepass: losses of files, and what the library and this machine can do. Each command has a file of its own. */
 #include "operands.h"
+#include "spelling.h"
 #include "tool.h"
 
 #include <ctype.h>
@@ -12,38 +13,8 @@ static const struct {
 } commands[] = {{"list", list_command}, {"info", info_command}, {"merge", merge_command}};
 
 enum {
-    COMMANDS = sizeof commands / sizeof *commands,
-    LONGEST_NAME = 64
+    COMMANDS = sizeof commands / sizeof *commands
 };
-
-/* How many characters must be inserted, left out or changed to make one word of the other. */
-static int distance(const char *a, const char *b) {
-    const size_t length_a = strlen(a), length_b = strlen(b);
-    int row[LONGEST_NAME + 1];
-    if (length_a > LONGEST_NAME || length_b > LONGEST_NAME)
-        return LONGEST_NAME;
-    for (size_t j = 0; j <= length_b; j++)
-        row[j] = (int)j;
-    for (size_t i = 1; i <= length_a; i++) {
-        int diagonal = row[0];
-        row[0] = (int)i;
-        for (size_t j = 1; j <= length_b; j++) {
-            const int changed = diagonal + (a[i - 1] != b[j - 1]);
-            const int fewer = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = changed < fewer ? changed : fewer;
-        }
-    }
-    return row[length_b];
-}
-
-static void compare(const char *given, const char *name, const char **nearest, int *least) {
-    const int off = distance(given, name);
-    if (off < *least && off < (int)strlen(name)) {
-        *least = off;
-        *nearest = name;
-    }
-}
 
 /* As other libraries might have called it: "MSE", "l1_loss", "HuberLoss". */
 static void plain_word(const char *given, char word[LONGEST_NAME + 2]) {
@@ -61,19 +32,18 @@ static void plain_word(const char *given, char word[LONGEST_NAME + 2]) {
 
 static int complain_of_command(const char *name) {
     const onepass_loss_info *loss;
-    const char *nearest = NULL;
     char word[LONGEST_NAME + 2];
-    int least = 3; /* further off is another word */
     plain_word(name, word);
+    spelling spelling = {.given = word};
     for (int32_t i = 0; (loss = any_loss_at(i)) != NULL; i++)
-        compare(word, loss->name, &nearest, &least);
+        compare_spelling(&spelling, loss->name);
     for (int i = 0; i < COMMANDS; i++)
-        compare(word, commands[i].name, &nearest, &least);
+        compare_spelling(&spelling, commands[i].name);
     if (name[0] == '-')
         return complain(WRONG, "%s: there is no such option here; expected a loss or a command first (onepass --help)",
                         name);
-    if (nearest)
-        return complain(WRONG, "\"%s\" is neither a loss nor a command; did you mean \"%s\"?", name, nearest);
+    if (spelling.nearest)
+        return complain(WRONG, "\"%s\" is neither a loss nor a command; did you mean \"%s\"?", name, spelling.nearest);
     return complain(WRONG, "\"%s\" is neither a loss (onepass list names them) nor a command (list, info, merge)",
                     name);
 }

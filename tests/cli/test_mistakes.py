@@ -61,6 +61,46 @@ def test_a_loss_like_nothing_else(pair):
         assert "did you mean" not in pair.refuse(word, "p.npy", "t.npy", says=[word, "onepass list"])
 
 
+@pytest.mark.parametrize(
+    "loss, option, near",
+    [
+        ("mse", "--gard", "--grad"),
+        ("mse", "--gard=g.npy", "--grad"),
+        ("mse", "--reducton", "--reduction"),
+        ("mse", "--weigth", "--weight"),
+        ("smooth_l1", "--betta", "--beta"),
+        ("nll", "--ignore_idx", "--ignore-index"),
+        ("cross_entropy", "--class_wieght", "--class-weight"),
+        ("cross_entropy", "--les", "--lse"),
+    ],
+)
+def test_an_unknown_option_that_is_like_another(pair, loss, option, near):
+    pair.refuse(loss, "p.npy", "t.npy", option, "x", says=[f"{option}: there is no such option", f'did you mean "{near}"?'])
+
+
+def test_an_option_like_no_other(pair):
+    for option in ("--xyzzy", "-x", "--" + "x" * 1000, "--?"):
+        words = [option, "onepass mse --help lists them"]
+        assert "did you mean" not in pair.refuse("mse", "p.npy", "t.npy", option, says=words)
+
+
+@pytest.mark.parametrize(
+    "loss, options, name",
+    [
+        ("mse", ["--grad", "g.npy", "--grad", "h.npy"], "--grad"),
+        ("mse", ["--none=n.npy", "--none=n.npy"], "--none"),
+        ("mse", ["--reduction", "sum", "--redu", "mean"], "--reduction"),
+        ("mse", ["--threads", "1", "--grad", "g.npy", "--threads", "1"], "--threads"),
+        ("smooth_l1", ["--beta", "1", "--beta", "2"], "--beta"),
+        ("nll", ["--ignore-index", "1", "--ignore_index", "2"], "--ignore-index"),
+    ],
+)
+def test_an_option_twice(pair, loss, options, name):
+    """None of the two is silently left aside; what has no value may be said again."""
+    pair.refuse(loss, "p.npy", "t.npy", *options, says=f"{name} is given twice")
+    assert pair.answer("mse", "p.npy", "t.npy", "--hex", "--hex") == pair.hex("mse", "p.npy", "t.npy")
+
+
 def test_a_file_in_place_of_a_loss(pair):
     pair.refuse("p.npy", "t.npy", says="p.npy")
 
