@@ -46,11 +46,16 @@ _onepass_files() {
 }
 
 _onepass() {
-    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} losses own
+    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
+    local losses commands own
     COMPREPLY=()
     losses=$(_onepass_losses "$1")
+    commands="$(cut -d ' ' -f 1 <<<"$losses") list info merge"
     if [ "$COMP_CWORD" -eq 1 ]; then
-        _onepass_words "$(cut -d ' ' -f 1 <<<"$losses") list info merge --help --version"
+        _onepass_words "$commands help --help --version"
+        return
+    elif [ "$command" = help ]; then
+        [ "$previous" = help ] && _onepass_words "$commands"
         return
     fi
 

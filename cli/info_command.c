@@ -36,7 +36,10 @@ static void print_as_text(const onepass_machine_info *machine, const char *proce
         printf("GPU              %s\n", machine->gpu_names);
     else
         printf("GPU              none: %s\n", machine->gpu_reason);
-    printf("CUDA             %s (the driver), %s (the kernels)\n", driver, toolkit);
+    printf("CUDA             %s%s, %s%s\n", machine->gpu_driver > 0 ? driver : "no driver",
+           machine->gpu_driver > 0 ? " (the driver)" : "",
+           machine->gpu_toolkit > 0 ? toolkit : "no kernels in this build",
+           machine->gpu_toolkit > 0 ? " (the kernels)" : "");
 }
 
 int info_command(int argc, char **argv) {

@@ -143,7 +143,8 @@ static void print_in_two_lines(const onepass_loss_info *loss, int width) {
     write_parameters(parameters, loss);
     printf("  %-*s  ", width, loss->name);
     print_wrapped(width + 4, loss->meaning);
-    printf("\n%*s", width + 4, "");
+    if (parameters[0])
+        printf("\n%*s", width + 4, "");
     print_wrapped(width + 4, parameters);
     putchar('\n');
 }

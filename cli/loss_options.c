@@ -106,12 +106,31 @@ static void print_option(const onepass_loss_info *loss, int name, const char *va
     putchar('\n');
 }
 
-/* "; above 0", "; from 0 to 1"; nothing where any number will do. */
-static void write_range(char *text, size_t size, const onepass_parameter_info *parameter) {
+/* Whether nothing between its limits will do, of which the library knows. */
+static bool is_choice(const onepass_loss_info *loss, int32_t parameter) {
+    const onepass_parameter_info *info = &loss->parameter[parameter];
+    onepass_accumulator *accumulator = NULL;
+    onepass_call call = {.size = sizeof call, .loss = loss->name, .reduction = ONEPASS_SUM};
+    call.parameter_count = loss->parameter_count;
+    for (int32_t i = 0; i < loss->parameter_count; i++)
+        call.parameter[i] = loss->parameter[i].default_value;
+    call.parameter[parameter] = (info->minimum + info->maximum) / 2;
+    const onepass_status status = onepass_accumulator_begin(&accumulator, &call, 0);
+    onepass_accumulator_destroy(accumulator);
+    return status == ONEPASS_INVALID_ARGUMENT;
+}
+
+/* "; above 0", "; from 0 to 1", "; 0 or 1"; nothing where any number will do, or its meaning says it. */
+static void write_range(char *text, size_t size, const onepass_loss_info *loss, int32_t index) {
+    const onepass_parameter_info *parameter = &loss->parameter[index];
     const double most = 0x1p53; /* beyond it there are no whole numbers in between */
     const bool has_least = fabs(parameter->minimum) < most, has_greatest = fabs(parameter->maximum) < most;
     text[0] = '\0';
-    if (has_least && has_greatest && parameter->minimum_excluded && parameter->maximum_excluded)
+    if (has_least && has_greatest && is_choice(loss, index)) {
+        snprintf(text, size, "; %g or %g", parameter->minimum, parameter->maximum);
+        if (strstr(parameter->meaning, text + strlen("; ")))
+            text[0] = '\0';
+    } else if (has_least && has_greatest && parameter->minimum_excluded && parameter->maximum_excluded)
         snprintf(text, size, "; above %g and below %g", parameter->minimum, parameter->maximum);
     else if (has_least && has_greatest)
         snprintf(text, size, "; from %g%s to %g%s", parameter->minimum,
@@ -127,7 +146,7 @@ static void print_parameters(const onepass_loss_info *loss) {
     char range[96], meaning[512];
     for (int32_t i = 0; i < loss->parameter_count; i++) {
         const onepass_parameter_info *parameter = &loss->parameter[i];
-        write_range(range, sizeof range, parameter);
+        write_range(range, sizeof range, loss, i);
         snprintf(meaning, sizeof meaning, "%s (%g unless said otherwise%s)", parameter->meaning,
                  parameter->default_value, range);
         print_option(loss, FIRST_PARAMETER + i, "X", meaning);
@@ -147,20 +166,21 @@ static void print_gradients(const onepass_loss_info *loss) {
 
 /* What it means for this loss. */
 static const char *meaning_of(const onepass_loss_info *loss, int name) {
-    const bool has_vectors = count_vectors(loss) > 0;
     switch (name) {
     case AXIS:
-        return has_vectors ? "a vector is everything from this dimension on, which is counted from 0 on or, as -1, "
-                             "from the end; the last unless said otherwise"
-                           : "the dimension of the classes, from 0 on or, as -1, from the end; 1, or the only one, "
-                             "unless said otherwise";
+        return count_vectors(loss) > 0
+                   ? "a vector is everything from this dimension on, which is counted from 0 on or, as -1, "
+                     "from the end; the last unless said otherwise"
+                   : "the dimension of the classes, from 0 on or, as -1, from the end; 1, or the only one, "
+                     "unless said otherwise";
     case WEIGHT:
-        return has_vectors ? "multiplies each row's value; broadcast to the rows' shape" : options_list[name].meaning;
+        return loss->over_rows ? "multiplies each row's value; broadcast to the rows' shape"
+                               : options_list[name].meaning;
     case MASK:
-        return has_vectors ? "booleans: rows where it is 0 take no part; broadcast to the rows' shape"
-                           : options_list[name].meaning;
+        return loss->over_rows ? "booleans: rows where it is 0 take no part; broadcast to the rows' shape"
+                               : options_list[name].meaning;
     case NONE:
-        return has_vectors ? "writes the value of each row, as .npy" : options_list[name].meaning;
+        return loss->over_rows ? "writes the value of each row, as .npy" : options_list[name].meaning;
     default:
         return options_list[name].meaning;
     }

@@ -48,6 +48,10 @@ static int complain_of_command(const char *name) {
                     name);
 }
 
+static bool asks_for_help(const char *word) {
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+}
+
 int main(int argc, char **argv) {
     if (open_standard_streams() != RIGHT)
         return FAILED;
@@ -56,11 +60,16 @@ int main(int argc, char **argv) {
         fputs("onepass --help tells more.\n", stderr);
         return WRONG;
     }
-    const char *name = argv[1];
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-        print_help();
-        return close_output();
+    if (asks_for_help(argv[1])) {
+        if (argc == 2) {
+            print_help();
+            return close_output();
+        }
+        static char help[] = "--help"; /* of what it stands before, as if it stood behind it */
+        argv[1] = argv[2];
+        argv[2] = help;
     }
+    const char *name = argv[1];
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         if (argc > 2)
             return complain(WRONG, "%s: onepass %s takes nothing else", argv[2], name);

@@ -42,7 +42,9 @@ def files(folder):
 
 
 def test_commands(folder):
-    assert complete(folder, "") == sorted([*INFO, "list", "info", "merge", "--help", "--version"])
+    assert complete(folder, "") == sorted([*INFO, "list", "info", "merge", "help", "--help", "--version"])
+    assert complete(folder, "help", "") == sorted([*INFO, "list", "info", "merge"])
+    assert complete(folder, "help", "mse", "") == []
     assert complete(folder, "sm") == ["smooth_l1"]
     assert complete(folder, "in") == ["info"]
     assert complete(folder, "x") == []

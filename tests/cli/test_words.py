@@ -75,6 +75,10 @@ def test_the_help_of_a_loss(folder, loss):
     for parameter in info["parameters"]:
         assert f"--{parameter['name'].replace('_', '-')} X" in text and parameter["meaning"] in unwrapped
         assert f"({parameter['default']:g} unless said otherwise" in unwrapped
+    for of_elements, of_rows in (("multiplies each element's loss", "multiplies each row's value"),
+                                 ("elements where it is 0", "rows where it is 0"),
+                                 ("writes the loss of each element", "writes the value of each row")):
+        assert (of_elements in unwrapped, of_rows in unwrapped) == (loss in LOSSES, loss not in LOSSES)
 
 
 @pytest.mark.parametrize("command", INFO)
@@ -91,7 +95,20 @@ def test_the_help_of_other_commands(folder, command):
 
 def test_help_wins_over_everything_else(folder):
     assert folder.run("mse", "missing.npy", "--help").out == help_of(folder, "mse")
-    assert folder.run("--help", "mse").status in (0, 2)
+    for word in ("help", "--help", "-h"):
+        for command in ("mse", "list", "info", "merge"):
+            assert folder.run(word, command) == folder.run(command, "--help")
+        assert folder.run(word) == folder.run("--help")
+        folder.refuse(word, "mes", says='did you mean "mse"?')
+
+
+@pytest.mark.parametrize("loss, name, range", [("multi_margin", "p", "1 or 2"), ("pairwise_distance", "p", "1 or 2"),
+                                               ("triplet_margin", "p", "1 or 2"), ("triplet_margin", "swap", "0 or 1"),
+                                               ("generalized_cross_entropy", "q", "from 0 to 1")])
+def test_the_range_of_a_parameter(folder, loss, name, range):
+    """Of one that is either of two numbers those, and once."""
+    text = help_of(folder, loss).split(f"\n  --{name} X")[1].split("\n  --")[0]
+    assert re.findall(r"\S+ or \d|from \S+ to \d", re.sub(r"\s+", " ", text)) == [range]
 
 
 def test_usage(folder):
@@ -158,9 +175,12 @@ def test_list_as_text(folder):
         assert head.rsplit("onepass LOSS ")[-1].split("\n")[0] == f"{' '.join(file_names(name)).upper()}, {kind}"
         meaning, parameters = after.split("\n")[:2]
         assert meaning.strip() == INFO[name]["meaning"]
-        assert parameters.strip() == ", ".join(f"{p['name']}={p['default']:g}" for p in INFO[name]["parameters"])
         of_kind = row_columns if name in ROW_LOSSES else vector_columns
-        of_kind |= {len(f"  {name} {meaning}") - len(meaning.strip()), len(parameters) - len(parameters.lstrip())}
+        of_kind.add(len(f"  {name} {meaning}") - len(meaning.strip()))
+        if INFO[name]["parameters"]:
+            assert parameters.strip() == ", ".join(f"{p['name']}={p['default']:g}" for p in INFO[name]["parameters"])
+            of_kind.add(len(parameters) - len(parameters.lstrip()))
+    assert not any(line.isspace() for line in result.out.splitlines())
     assert len(columns) == len(row_columns) == len(vector_columns) == 1
 
 
@@ -172,7 +192,10 @@ def test_info(folder):
     text = folder.run("info")
     assert text.status == 0 and text.err == ""
     assert reply["instruction_set"] in text.out and str(reply["threads"]) in text.out
-    assert "GPU" in text.out
+    assert "GPU" in text.out and " - " not in text.out
+    of_cuda = re.search(r"^CUDA +(.*), (.*)$", text.out, re.MULTILINE)
+    for words, key, name in ((of_cuda[1], "driver_cuda", "driver"), (of_cuda[2], "kernels_cuda", "kernels")):
+        assert words.startswith(f"no {name}") if reply[key] == "-" else words == f"{reply[key]} (the {name})"
 
 
 def test_info_of_another_instruction_set(folder):
