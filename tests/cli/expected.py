@@ -77,7 +77,7 @@ def own_options(loss):
         own.add("--axis")
     if loss not in ROW_LOSSES:
         return own | {f"--grad-{name.replace('_', '-')}" for name in names_with_gradients(loss)[1:]}
-    own |= {"--axis", "--predicted"} | ({"--lse"} if loss != "nll" else set())
+    own |= {"--axis", "--predicted"} | ({"--lse"} if INFO[loss]["log_sum_exp"] else set())
     return own | ({"--grad-target"} if INFO[loss]["target"] == "class probabilities" else set())
 
 

@@ -140,7 +140,6 @@ def test_list(folder):
         info = found[name]
         assert info["operands"] == ["input", "target", "class_weight"] and info["over_rows"] is True
         assert {parameter["name"]: parameter["default"] for parameter in info["parameters"]} == oracle.ROW_LOSSES[name]
-        assert info["log_sum_exp"] is (name != "nll")
         probabilities = name == "cross_entropy_with_probabilities"
         assert info["target"] == ("class probabilities" if probabilities else "class indices")
     for name in VECTOR_LOSSES:
@@ -149,6 +148,7 @@ def test_list(folder):
         assert {parameter["name"]: parameter["default"] for parameter in info["parameters"]} == defaults
         assert info["target"] == {"cosine_embedding": "a number a vector", "multi_margin": "class indices",
                                   "multilabel_margin": "lists of class indices"}.get(name, "vectors")
+    assert found["poly"]["log_sum_exp"] is True and found["nll"]["log_sum_exp"] is False
     (beta,) = found["smooth_l1"]["parameters"]
     assert beta["default"] == 1 and beta["minimum"] == 0 and beta["minimum_excluded"] is False
     assert beta["maximum"] is None and beta["maximum_excluded"] is False
