@@ -8,7 +8,6 @@
 #include "onepass.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 static inline bool row_loss_has_labels(const char *loss) {
     return onepass_loss_named(loss)->over_rows == ONEPASS_CLASS_INDEX;
@@ -24,9 +23,9 @@ static inline int row_loss_count(void) {
 /* Those of a class index and a softmax, by index from 0; null beyond the last. */
 static inline const char *label_loss_at(int index) {
     for (int i = 0; onepass_row_loss_at(i); i++) {
-        const char *loss = onepass_row_loss_at(i)->name;
-        if (row_loss_has_labels(loss) && strcmp(loss, "nll") != 0 && index-- == 0)
-            return loss;
+        const onepass_loss_info *info = onepass_row_loss_at(i);
+        if (info->over_rows == ONEPASS_CLASS_INDEX && info->has_log_sum_exp && index-- == 0)
+            return info->name;
     }
     return NULL;
 }

@@ -364,7 +364,7 @@ static bool has_smoothing(const onepass_loss_info *info) {
 
 /* The name of a kernel that no case has launched so far; "" if there is none. */
 static kernel_name not_launched(const onepass_loss_info *info, int32_t compute) {
-    const row_kind kind = strcmp(info->name, "nll") == 0                   ? ROW_PICKED
+    const row_kind kind = !info->has_log_sum_exp                           ? ROW_PICKED
                           : info->over_rows == ONEPASS_CLASS_PROBABILITIES ? ROW_PROBABILITIES
                                                                            : ROW_LABEL;
     for (int variant = 0; variant < CUDA_VARIANTS; variant++) {
