@@ -45,21 +45,14 @@ def plain_time(how, types, outputs, input):
     return how
 
 
-def is_one_tile(count):
-    """Whether a GPU has the gradient of all elements with the value, and takes less time so: see src/cuda/variant.c."""
-    return 0 < count <= 1024 and count % 256 == 0
-
-
-def weights_time(code, how, outputs, tensors):
+def weights_time(code, how, tensors):
     """The same where weights or a mask decide on a GPU what a mean is divided by, and whether to keep that: to add them
     up before the terms, for a gradient with the value, or again in backward, is a launch more."""
-    input, _, third, weight, mask = tensors
+    input, _, _, weight, mask = tensors
     if not input.is_cuda or code not in (MEAN, MEAN_OF_ALL) or (mask is None and (weight is None or code != MEAN)):
         return how, False
-    count = input.numel()
-    if count <= FEW_ON_GPU:
-        at_once = outputs == 1 and third is None and (code == MEAN or weight is None) and is_one_tile(count)
-        how = ANEW if at_once and how is not LATER else LATER  # for which a GPU has the quicker question
+    if input.numel() <= FEW_ON_GPU:
+        how = LATER
     return how, how is not SCALE
 
 

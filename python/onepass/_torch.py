@@ -165,7 +165,7 @@ def compute_all(name, tensors, parameters, code, flags):
     if not outputs:
         return _torch_loss(*operands, flags, 0, True, *rest)
     types = (input.dtype, target.dtype) if third is None else (input.dtype, target.dtype, third.dtype)
-    how, keeps_divisor = weights_time(code, gradient_time(code, types, weight, mask, outputs), outputs, tensors)
+    how, keeps_divisor = weights_time(code, gradient_time(code, types, weight, mask, outputs), tensors)
     asked = (0 if how is LATER else outputs) | (_DIVIDED_BY if keeps_divisor else 0)
     computed = _torch_loss(*operands, flags, asked, True, *rest)
     if computed is None:
