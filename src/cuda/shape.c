@@ -15,10 +15,16 @@ typedef struct block {
     int32_t warps, tiles;
 } block;
 
+/* What the tests ask for, if they do, of what blocks of elements can have: tests of rows ask for other numbers. */
+static int64_t forced_tiles(void) {
+    const int64_t forced = onepass_cuda_shape.tiles_per_block;
+    return forced ? least(power_for(forced), CUDA_MOST_NODES) : 0;
+}
+
 /* A warp a tile. One block while it can take all tiles, since a second one costs the time of a ticket. */
 static block small_block(int64_t tiles) {
     const int64_t usual = tiles <= CUDA_MOST_WARPS ? power_for(tiles) : tiles <= 128 ? 2 : tiles <= 1024 ? 4 : 8;
-    const int64_t forced = onepass_cuda_shape.tiles_per_block;
+    const int64_t forced = forced_tiles();
     int32_t taken = (int32_t)least(forced ? forced : usual, CUDA_MOST_WARPS);
     while ((tiles - 1) / taken >= CUDA_MOST_AWAITED)
         taken *= 2;
@@ -45,13 +51,13 @@ static block direct_block(direction direction, bool has_rows, int64_t tiles, int
     const int64_t tiles_a_warp = power_for(least(waves, most_tiles));
     const int64_t usual = least(mean && waves <= room / 2 ? CUDA_MOST_WARPS / 2 : CUDA_MOST_WARPS, power_for(tiles));
     const int64_t warps = onepass_cuda_shape.warps ? least(onepass_cuda_shape.warps, CUDA_MOST_WARPS) : usual;
-    const int64_t forced = onepass_cuda_shape.tiles_per_block;
+    const int64_t forced = forced_tiles();
     return (block){(int32_t)warps, (int32_t)(forced ? forced : least(warps * tiles_a_warp, CUDA_MOST_NODES))};
 }
 
 /* A tile, or so many that there are few blocks where most often nothing is done. */
 static block backward_block(const job *job, int64_t tiles, int32_t multiprocessors) {
-    const int64_t forced = onepass_cuda_shape.tiles_per_block, waves = tiles / (8 * (int64_t)multiprocessors) + 1;
+    const int64_t forced = forced_tiles(), waves = tiles / (8 * (int64_t)multiprocessors) + 1;
     return (block){CUDA_BACKWARD_WARPS, job->skip_if_one ? (int32_t)(forced ? forced : least(waves, INT32_MAX)) : 1};
 }
 
@@ -62,7 +68,7 @@ static block general_block(const job *job, const cuda_head *head, int64_t tiles,
     int64_t warps = onepass_cuda_shape.warps ? onepass_cuda_shape.warps : least(8, power_for(tiles));
     while (warps > 1 && warps * head->buffers * tile > 32768)
         warps /= 2;
-    const int64_t forced = onepass_cuda_shape.tiles_per_block;
+    const int64_t forced = forced_tiles();
     return (block){(int32_t)warps, (int32_t)(forced ? forced : warps * power_for(least(waves, 8)))};
 }
 
