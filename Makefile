@@ -11,7 +11,7 @@ CMAKE_FLAGS ?=
 DEMO   ?= build-demo
 CHECK  ?= build-check
 CHECK_TESTS = test_losses test_known_results test_weights test_conversions test_order test_rows test_rows_edges \
-	test_rows_sizes test_rows_arguments test_rows_order_float test_rows_order_double test_accuracy \
+	test_rows_sizes test_rows_routes test_rows_arguments test_rows_order_float test_rows_order_double test_accuracy \
 	test_accumulator test_scale test_arguments test_tensors test_asking golden
 space := $(subst ,, )
 

@@ -432,47 +432,6 @@ static void test_small_z_loss(void) {
           value);
 }
 
-/* Rows without gaps and rows with them go different ways, which differ in what is done to logits far from the largest.
- */
-static void test_far_logits_side_by_side(void) {
-    enum {
-        ROWS = 64,
-        MOST_WIDE = 70
-    };
-    static float input[2][ROWS * (MOST_WIDE + 1)], gradient[2][ROWS * (MOST_WIDE + 1)], value[2][ROWS];
-    static int64_t label[ROWS];
-    for (int64_t classes = 4; classes <= MOST_WIDE; classes++) {
-        for (int64_t r = 0; r < ROWS; r++) {
-            label[r] = r * 7 % classes;
-            for (int64_t c = 0; c < classes; c++) {
-                const int64_t i = r * classes + c;
-                const float z = i * 31 % 61 == 0 ? -INFINITY : i * 17 % 53 == 0 ? -95 : (float)(i * 13 % 29) / 4;
-                input[0][i] = input[1][i + r] = z;
-            }
-        }
-        for (int i = 0; i < 2; i++) {
-            const int64_t shape[] = {ROWS, classes}, strides[] = {classes + i, 1}, one = 1;
-            const onepass_tensor logits = {input[i], ONEPASS_F32, 2, shape, strides};
-            const onepass_tensor slopes = {gradient[i], ONEPASS_F32, 2, shape, strides};
-            const onepass_tensor labels = {label, ONEPASS_I64, 1, shape, &one};
-            const onepass_tensor values = {value[i], ONEPASS_F32, 1, shape, &one};
-            onepass_call call = ONEPASS_CALL_INIT;
-            call.loss = "cross_entropy";
-            call.reduction = ONEPASS_NONE;
-            call.operand[0] = &logits;
-            call.operand[1] = &labels;
-            call.value = &values;
-            call.gradient[0] = &slopes;
-            CHECK_OK(onepass_run(&call), "far logits");
-        }
-        bool alike = memcmp(value[0], value[1], sizeof value[0]) == 0;
-        for (int64_t r = 0; r < ROWS; r++)
-            alike &= memcmp(gradient[0] + r * classes, gradient[1] + r * (classes + 1),
-                            (size_t)classes * sizeof(float)) == 0;
-        CHECK(alike, "far logits: rows of %d classes with gaps are not bit-identical to those without", (int)classes);
-    }
-}
-
 int main(void) {
     for (int i = 0; i < 2; i++) {
         const int32_t dtype = computes[i];
@@ -484,7 +443,6 @@ int main(void) {
     }
     test_large_doubles();
     test_small_z_loss();
-    test_far_logits_side_by_side();
     test_long_means();
     test_many_labels();
     test_short_functions();

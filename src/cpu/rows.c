@@ -7,6 +7,7 @@
 #include "cpu/rows.h"
 #include "cpu/vectors.h"
 
+#include "cpu/rows/along.h"
 #include "cpu/rows/picked.h"
 
 #define ROWS    PASTE(onepass_cpu_rows_, ONEPASS_VARIANT)
@@ -63,6 +64,14 @@ static __attribute__((noinline)) void run_blocks(const rows *rows, int64_t first
         end_streaming();
 }
 
+static __attribute__((noinline)) void run_rows_along(const rows *rows, int64_t first, int64_t count, real *term) {
+    along along;
+    along_buffers buffers;
+    prepare_along(rows, aside_function_of(rows->job), &along, &buffers);
+    for (int64_t done = 0; done < count;)
+        done += run_along(&along, first + done, count - done, &buffers, term + done);
+}
+
 static __attribute__((noinline)) void run_picks(const rows *rows, int64_t first, int64_t count, real *term) {
     aside_function *apply = aside_function_of(rows->job);
     group group;
@@ -84,6 +93,8 @@ void ROWS(const job *job, int64_t first, int64_t count, void *terms) {
         leave_rows(&rows, job->first + first, count, term);
     else if (goes_picked(&rows))
         run_picks(&rows, job->first + first, count, term);
+    else if (goes_along(&rows))
+        run_rows_along(&rows, job->first + first, count, term);
     else if (goes_aside(&rows))
         run_blocks(&rows, job->first + first, count, term);
     else

@@ -468,14 +468,14 @@ ALWAYS_INLINE void finish_values(const rows *rows, const group *group, real *ter
 }
 
 /* Values of the group's rows, what comes with them, and what they add to the sum. */
-static void finish_rows(const rows *rows, const block_buffers *buffers, group *group, real *terms) {
+static void finish_rows(const rows *rows, aside_function *apply, group *group, real *terms) {
     const aside_scale scale = {rows->per_divisor, rows->of->scale.per_temperature};
     const bool has_slopes = rows->has_gradient;
     finish_states(group);
     if (has_slopes)
         finish_shares(group);
-    if (buffers->apply)
-        buffers->apply(rows->job->parameter, has_slopes, group);
+    if (apply)
+        apply(rows->job->parameter, has_slopes, group);
     else
         apply_aside(rows->job->loss->row, rows->job->parameter, has_slopes, group);
     if (has_slopes)
@@ -498,7 +498,7 @@ static void run_group(const rows *rows, const block_buffers *buffers, bool is_tu
     if (!is_turned)
         find_largest(&rows->softmax, group);
     sum_group(rows, buffers, group);
-    finish_rows(rows, buffers, group, terms);
+    finish_rows(rows, buffers->apply, group, terms);
     if (rows->has_gradient)
         write_slopes_aside(group, rows->weighs ? buffers->u : NULL);
 }

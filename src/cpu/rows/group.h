@@ -20,24 +20,19 @@
         statement;                                                                                                     \
     }
 
-/* A group of rows; a number a row, where not said otherwise. */
+/* A group of rows; a number a row, where not said otherwise. Numbers begin with a cache line, and the compiler knows
+ * it: else loops over rows begin and end with numbers one by one. */
 typedef struct group {
     real *z; /* [class][row]: logits, then exponentials, then slopes */
     int64_t classes;
-    int64_t first;                           /* row */
-    int count;                               /* of rows that there are */
-    bool takes_part[ROWS_ASIDE], has_absent; /* rows that take no part */
-    int64_t label[ROWS_ASIDE];
-    int32_t own_place[ROWS_ASIDE];                       /* of the label in z */
-    double class_weight[ROWS_ASIDE], weight[ROWS_ASIDE]; /* of the label; of the row */
+    int64_t first;     /* row */
+    int count;         /* of rows that there are */
+    bool has_absent;   /* rows that take no part */
+    bool has_upstream; /* an upstream gradient that is not 1 */
+    bool is_calm;      /* of all rows, if somebody looked: softmax_is_calm() */
 
-    /* Of the logits. */
-    _Alignas(64) real largest[ROWS_ASIDE];                      /* or NaN */
-    real anchor[ROWS_ASIDE], n[ROWS_ASIDE], lowest[ROWS_ASIDE]; /* of the shift */
-#if ONEPASS_HAS_REALS && !defined(__aarch64__)
-    real smallest[ROWS_ASIDE]; /* or NaN */
-#endif
-    bool is_calm; /* of all rows, if somebody looked: softmax_is_calm() */
+    _Alignas(64) int64_t label[ROWS_ASIDE];
+    double class_weight[ROWS_ASIDE], weight[ROWS_ASIDE]; /* of the label; of the row */
 
     /* The state but for the largest logit, ... */
     double others[ROWS_ASIDE], own[ROWS_ASIDE], lse[ROWS_ASIDE], weights[ROWS_ASIDE];
@@ -47,9 +42,18 @@ typedef struct group {
     double nll[ROWS_ASIDE], per_sum[ROWS_ASIDE], own_share[ROWS_ASIDE], others_share[ROWS_ASIDE];
     /* What the loss makes of them, as in row_slopes; then `value` is times the row's weight. */
     double value[ROWS_ASIDE], of_exponentials[ROWS_ASIDE], of_weights[ROWS_ASIDE], of_own[ROWS_ASIDE];
+
+    /* Of the logits. */
+    _Alignas(64) real largest[ROWS_ASIDE];                      /* or NaN */
+    real anchor[ROWS_ASIDE], n[ROWS_ASIDE], lowest[ROWS_ASIDE]; /* of the shift */
+#if ONEPASS_HAS_REALS && !defined(__aarch64__)
+    real smallest[ROWS_ASIDE]; /* or NaN */
+#endif
     /* Slopes are e f - u b, the label's own apart, all times the upstream gradient. */
     real f[ROWS_ASIDE], b[ROWS_ASIDE], own_slope[ROWS_ASIDE], upstream[ROWS_ASIDE];
-    bool has_upstream; /* one that is not 1 */
+
+    _Alignas(64) int32_t own_place[ROWS_ASIDE]; /* of the label in z */
+    bool takes_part[ROWS_ASIDE];
 } group;
 
 #endif
