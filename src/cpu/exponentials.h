@@ -18,7 +18,8 @@ enum {
     ANCHOR,
     WHOLE,
     LOWEST,
-    CALM /* 1 or 0 */
+    CALM,  /* 1 or 0 */
+    ASKED, /* 1: what comes first of the memory behind was asked for already; or 0 */
 };
 
 /* `smallest` of them, or -inf if nobody knows. */

@@ -52,8 +52,9 @@ enum {
 #define RANGE_VECTORS 4 /* that do not wait for each other */
 
 /* Whether there is a NaN is left in mask registers, for half an operation a vector, and the last vectors are folded
- * without a detour through memory, which took longer than all the others. */
-static tile_range range_of(const real *z, int64_t count) {
+ * without a detour through memory, which took longer than all the others. Meanwhile memory is asked for that will be
+ * needed, if there is any: so many bytes with each line of logits. */
+ALWAYS_INLINE tile_range range_while_asking(const real *z, int64_t count, const char *ahead, int64_t bytes) {
     reals largest[RANGE_VECTORS], smallest[RANGE_VECTORS];
     __mmask16 ordered[RANGE_VECTORS];
     int64_t first = 0;
@@ -62,7 +63,9 @@ static tile_range range_of(const real *z, int64_t count) {
         smallest[i] = each_real(REAL_INFINITY);
         ordered[i] = 0xffff;
     }
-    for (; first + 2 * RANGE_VECTORS * REALS <= count; first += 2 * RANGE_VECTORS * REALS)
+    for (; first + 2 * RANGE_VECTORS * REALS <= count; first += 2 * RANGE_VECTORS * REALS) {
+        for (int64_t byte = 0; ahead && byte < bytes; byte += 64)
+            __builtin_prefetch((const void *)((uintptr_t)ahead + (uintptr_t)(first / ORDER_LANES * bytes + byte)));
         for (int i = 0; i < RANGE_VECTORS; i++) {
             const reals a = load_reals(z + first + i * REALS);
             const reals b = load_reals(z + first + (RANGE_VECTORS + i) * REALS);
@@ -70,6 +73,7 @@ static tile_range range_of(const real *z, int64_t count) {
             largest[i] = _mm512_max_ps(b, _mm512_max_ps(a, largest[i]));
             smallest[i] = _mm512_min_ps(b, _mm512_min_ps(a, smallest[i]));
         }
+    }
     for (; first < count; first += REALS) {
         const int64_t left = count - first;
         const __mmask16 own = left < REALS ? (__mmask16)((1u << left) - 1) : 0xffff;
@@ -86,6 +90,10 @@ static tile_range range_of(const real *z, int64_t count) {
         }
     return (tile_range){ordered[0] == 0xffff ? _mm512_reduce_max_ps(largest[0]) + 0 : REAL_NAN,
                         _mm512_reduce_min_ps(smallest[0])};
+}
+
+static tile_range range_of(const real *z, int64_t count) {
+    return range_while_asking(z, count, NULL, 0);
 }
 
 #else

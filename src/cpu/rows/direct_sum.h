@@ -51,7 +51,8 @@ static bool can_sum_down(const tile *tile) {
 }
 
 ALWAYS_INLINE void ask_for_lines(const tile *tile, int64_t element, bool leads) {
-    prefetch_logits(tile, element, ORDER_LINES * REALS);
+    if (element >= ORDER_TILE / 4 || tile->parameter[ASKED] == 0)
+        prefetch_logits(tile, element, ORDER_LINES * REALS);
     if (leads && tile->prefetch_operands)
         prefetch_here(tile->operand[2], sizeof(real), element, ORDER_LINES * REALS);
 }

@@ -104,7 +104,7 @@ static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buf
         return recall_tile(rows, row, index);
     const int count = tile_size(rows, index);
     const real *z = logits_of(rows, row->first[0], index, buffers);
-    const tile_range range = range_of(z, count);
+    const tile_range range = range_of_logits(rows, row->first, index, z, count);
     const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, range.largest);
     tile tile = tile_of_logits(&rows->softmax, &shift, range.smallest, z);
     *smallest = range.smallest;
