@@ -51,10 +51,25 @@ enum {
 
 #define RANGE_VECTORS 4 /* that do not wait for each other */
 
+/* Some logits, where they lie or, of bf16, once they are in the buffer. */
+ALWAYS_INLINE reals seen_logits(const real *z, const uint16_t *halves, real *buffer, int64_t i, __mmask16 own) {
+    if (!halves)
+        return own == 0xffff ? load_reals(z + i) : _mm512_maskz_loadu_ps(own, z + i);
+    const __m256i x =
+        own == 0xffff ? _mm256_loadu_si256((const void *)(halves + i)) : _mm256_maskz_loadu_epi16(own, halves + i);
+    const reals wide = REALS_OF_BITS(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+    if (own == 0xffff)
+        store_reals(buffer + i, wide);
+    else
+        _mm512_mask_storeu_ps(buffer + i, own, wide);
+    return wide;
+}
+
 /* Whether there is a NaN is left in mask registers, for half an operation a vector, and the last vectors are folded
  * without a detour through memory, which took longer than all the others. Meanwhile memory is asked for that will be
  * needed, if there is any: so many bytes with each line of logits. */
-ALWAYS_INLINE tile_range range_while_asking(const real *z, int64_t count, const char *ahead, int64_t bytes) {
+ALWAYS_INLINE tile_range range_while_asking(const real *z, const uint16_t *halves, real *buffer, int64_t count,
+                                            const char *ahead, int64_t bytes) {
     reals largest[RANGE_VECTORS], smallest[RANGE_VECTORS];
     __mmask16 ordered[RANGE_VECTORS];
     int64_t first = 0;
@@ -67,8 +82,8 @@ ALWAYS_INLINE tile_range range_while_asking(const real *z, int64_t count, const 
         for (int64_t byte = 0; ahead && byte < bytes; byte += 64)
             __builtin_prefetch((const void *)((uintptr_t)ahead + (uintptr_t)(first / ORDER_LANES * bytes + byte)));
         for (int i = 0; i < RANGE_VECTORS; i++) {
-            const reals a = load_reals(z + first + i * REALS);
-            const reals b = load_reals(z + first + (RANGE_VECTORS + i) * REALS);
+            const reals a = seen_logits(z, halves, buffer, first + i * REALS, 0xffff);
+            const reals b = seen_logits(z, halves, buffer, first + (RANGE_VECTORS + i) * REALS, 0xffff);
             ordered[i] = _mm512_mask_cmp_ps_mask(ordered[i], a, b, _CMP_ORD_Q);
             largest[i] = _mm512_max_ps(b, _mm512_max_ps(a, largest[i]));
             smallest[i] = _mm512_min_ps(b, _mm512_min_ps(a, smallest[i]));
@@ -77,7 +92,7 @@ ALWAYS_INLINE tile_range range_while_asking(const real *z, int64_t count, const 
     for (; first < count; first += REALS) {
         const int64_t left = count - first;
         const __mmask16 own = left < REALS ? (__mmask16)((1u << left) - 1) : 0xffff;
-        const reals a = _mm512_maskz_loadu_ps(own, z + first);
+        const reals a = seen_logits(z, halves, buffer, first, own);
         ordered[0] = _mm512_mask_cmp_ps_mask(ordered[0], a, a, _CMP_ORD_Q);
         largest[0] = _mm512_mask_max_ps(largest[0], own, a, largest[0]);
         smallest[0] = _mm512_mask_min_ps(smallest[0], own, a, smallest[0]);
@@ -93,7 +108,7 @@ ALWAYS_INLINE tile_range range_while_asking(const real *z, int64_t count, const 
 }
 
 static tile_range range_of(const real *z, int64_t count) {
-    return range_while_asking(z, count, NULL, 0);
+    return range_while_asking(z, NULL, NULL, count, NULL, 0);
 }
 
 #else

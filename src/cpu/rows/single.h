@@ -103,8 +103,8 @@ static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buf
     if (rows->of->shard.step == SHARD_VALUE)
         return recall_tile(rows, row, index);
     const int count = tile_size(rows, index);
-    const real *z = logits_of(rows, row->first[0], index, buffers);
-    const tile_range range = range_of_logits(rows, row->first, index, z, count);
+    tile_range range;
+    const real *z = see_logits(rows, row->first, index, buffers, &range);
     const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, range.largest);
     tile tile = tile_of_logits(&rows->softmax, &shift, range.smallest, z);
     *smallest = range.smallest;

@@ -106,16 +106,27 @@ static bool asks_early(const rows *rows, int count) {
     return looks_further(rows) && rows->of->class_stride[0] == 1 && count == ORDER_TILE;
 }
 
-static tile_range range_of_logits(const rows *rows, const char *const *first, int64_t index, const real *z, int count) {
+/* The logits of a tile, as logits_of() has them, and their range. With AVX-512 those of bf16 become floats while they
+ * are looked at. */
+static const real *see_logits(const rows *rows, const char *const *first, int64_t index, tile_buffers *buffers,
+                              tile_range *range) {
+    const int count = tile_size(rows, index);
 #if ONEPASS_HAS_REALS && !defined(__aarch64__)
+    const int64_t size = (int64_t)dtype_size(rows->job->operand[0].dtype), bytes = ORDER_LANES / 4 * size;
     const char *next = (const char *)behind_tile(rows, first, index);
-    const int64_t size = (int64_t)dtype_size(rows->job->operand[0].dtype);
-    if (asks_early(rows, count))
-        return range_while_asking(z, count, next + ORDER_TILE * size, ORDER_LANES / 4 * size);
+    const char *ahead = asks_early(rows, count) ? next + ORDER_TILE * size : NULL;
+    if (rows->job->operand[0].dtype == ONEPASS_BF16 && rows->of->class_stride[0] == 1 && rows->softmax.softcap == 0) {
+        const uint16_t *halves = (const uint16_t *)(const void *)first[0] + index * ORDER_TILE;
+        *range = range_while_asking(NULL, halves, buffers->z, count, ahead, bytes);
+        return buffers->z;
+    }
+    const real *z = logits_of(rows, first[0], index, buffers);
+    *range = ahead ? range_while_asking(z, NULL, NULL, count, ahead, bytes) : range_of(z, count);
 #else
-    (void)rows, (void)first, (void)index;
+    const real *z = logits_of(rows, first[0], index, buffers);
+    *range = range_of(z, count);
 #endif
-    return range_of(z, count);
+    return z;
 }
 
 static void let_prefetch(const rows *rows, const char *const *first, int64_t index, tile *tile) {
