@@ -112,14 +112,16 @@ can_build() {
 
 # ---------------------------------------------------------------- the steps
 
-# Sets that this machine does not have are only run emulated, in part, by the cross step, and are compiled for that.
+# Sets that this machine does not have are only run emulated, in part, by the cross step, and are compiled for that. So is
+# SSE2 where there is better, which takes 40 CPU seconds less.
 step_release() {
-    emulated=
+    slow=
     for pair in avx2:avx2 avx512:avx512f sve:sve; do
-        grep -qw "${pair#*:}" /proc/cpuinfo 2>/dev/null || emulated="$emulated;${pair%:*}"
+        grep -qw "${pair#*:}" /proc/cpuinfo 2>/dev/null || slow="$slow;${pair%:*}"
     done
-    [ "${TEST:-}" != full ] || emulated=
-    build $work/release all "-DONEPASS_BITS_ONLY=$emulated" || return
+    ! grep -qw avx2 /proc/cpuinfo 2>/dev/null || slow="$slow;sse2"
+    [ "${TEST:-}" != full ] || slow=
+    build $work/release all "-DONEPASS_BITS_ONLY=$slow" || return
     sed -n 's/^-- onepass: \(no .*\)/\1/p' $work/release/configure.log | tee -a "$NOTES"
     # The longest first, so that no core waits for them at the end. What the library chooses by itself is the golden
     # file of one of the sets that have tests of their own.
