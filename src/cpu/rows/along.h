@@ -206,36 +206,30 @@ ALWAYS_INLINE double sum_lanes_along(const along *along, const real *e, int line
 }
 
 ALWAYS_INLINE double sum_along(const along *along, const real *e) {
-    if (along->lines == 1)
-        switch ((along->classes + REALS - 1) / REALS) {
-        case 3:
-            return sum_lanes_along(along, e, 1, 3);
-        case 4:
-            return sum_lanes_along(along, e, 1, 4);
-        case 5:
-            return sum_lanes_along(along, e, 1, 5);
-        case 6:
-            return sum_lanes_along(along, e, 1, 6);
-        case 7:
-            return sum_lanes_along(along, e, 1, 7);
-        default:
-            return sum_lanes_along(along, e, 1, 8);
-        }
-    switch (along->lines) {
-    case 2:
-        return sum_lanes_along(along, e, 2, LINE_VECTORS);
-    case 3:
-        return sum_lanes_along(along, e, 3, LINE_VECTORS);
-    case 4:
-        return sum_lanes_along(along, e, 4, LINE_VECTORS);
-    case 5:
-        return sum_lanes_along(along, e, 5, LINE_VECTORS);
-    case 6:
-        return sum_lanes_along(along, e, 6, LINE_VECTORS);
-    case 7:
-        return sum_lanes_along(along, e, 7, LINE_VECTORS);
+    /* Of a single line, then of several. */
+    switch (along->lines == 1 ? (int)((along->classes + REALS - 1) / REALS) : along->lines * ORDER_LANES) {
+#define VECTORS_OF_LINE(count)                                                                                         \
+    case count:                                                                                                        \
+        return sum_lanes_along(along, e, 1, count);
+#define LINES_OF_ROW(count)                                                                                            \
+    case count *ORDER_LANES:                                                                                           \
+        return sum_lanes_along(along, e, count, LINE_VECTORS);
+        VECTORS_OF_LINE(3)
+        VECTORS_OF_LINE(4)
+        VECTORS_OF_LINE(5)
+        VECTORS_OF_LINE(6)
+        VECTORS_OF_LINE(7)
+        VECTORS_OF_LINE(8)
+        LINES_OF_ROW(2)
+        LINES_OF_ROW(3)
+        LINES_OF_ROW(4)
+        LINES_OF_ROW(5)
+        LINES_OF_ROW(6)
+        LINES_OF_ROW(7)
     default:
-        return sum_lanes_along(along, e, 8, LINE_VECTORS);
+        return sum_lanes_along(along, e, ORDER_LINES, LINE_VECTORS);
+#undef VECTORS_OF_LINE
+#undef LINES_OF_ROW
     }
 }
 
