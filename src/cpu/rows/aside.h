@@ -298,11 +298,11 @@ static bool has_unusual(const group *group, bool has_slopes) {
 
 /* Rows that take no part: what they add is 0, whatever stands there. */
 static void hide_absent(bool has_slopes, group *group) {
-    EACH_ROW_ASIDE(group->value[r] = wide_choose(group->takes_part[r], group->value[r], 0))
+    EACH_ROW_ASIDE(group->value[r] = wide_choose(group->takes_part[r] != 0, group->value[r], 0))
     if (has_slopes)
-        EACH_ROW_ASIDE(group->f[r] = choose(group->takes_part[r], group->f[r], 0);
-                       group->b[r] = choose(group->takes_part[r], group->b[r], 0);
-                       group->own_slope[r] = choose(group->takes_part[r], group->own_slope[r], 0))
+        EACH_ROW_ASIDE(group->f[r] = choose(group->takes_part[r] != 0, group->f[r], 0);
+                       group->b[r] = choose(group->takes_part[r] != 0, group->b[r], 0);
+                       group->own_slope[r] = choose(group->takes_part[r] != 0, group->own_slope[r], 0))
 }
 
 /* ------------------------------------------------------------------ slopes -- */

@@ -274,9 +274,11 @@ static void read_labels(const view *view, int64_t first, int count, int64_t *lab
 
 /* Rows that take no part have the label 0, which nobody looks at. */
 static __attribute__((noinline)) void mark_absent(int64_t ignored, group *group) {
-    for (int r = 0; r < ROWS_ASIDE; r++) {
-        group->takes_part[r] = group->label[r] != ignored;
-        group->label[r] = group->takes_part[r] ? group->label[r] : 0;
+#pragma omp simd
+    for (int64_t r = 0; r < ROWS_ASIDE; r++) {
+        const int64_t label = group->label[r], part = label != ignored;
+        group->takes_part[r] = part;
+        group->label[r] = label & -part;
     }
 }
 

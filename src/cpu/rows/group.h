@@ -32,6 +32,7 @@ typedef struct group {
     bool is_calm;      /* of all rows, if somebody looked: softmax_is_calm() */
 
     _Alignas(64) int64_t label[ROWS_ASIDE];
+    int64_t takes_part[ROWS_ASIDE];                      /* 1 or 0, as wide as what it chooses */
     double class_weight[ROWS_ASIDE], weight[ROWS_ASIDE]; /* of the label; of the row */
 
     /* The state but for the largest logit, ... */
@@ -53,7 +54,6 @@ typedef struct group {
     real f[ROWS_ASIDE], b[ROWS_ASIDE], own_slope[ROWS_ASIDE], upstream[ROWS_ASIDE];
 
     _Alignas(64) int32_t own_place[ROWS_ASIDE]; /* of the label in z */
-    bool takes_part[ROWS_ASIDE];
 } group;
 
 #endif

@@ -44,12 +44,76 @@ ALWAYS_INLINE int64_t rows_of_squares(int64_t classes, int64_t count) {
     return classes < 4 ? 0 : count / ROWS_A_SQUARE * ROWS_A_SQUARE;
 }
 
+#if ONEPASS_HAS_REALS && !defined(__aarch64__)
+
+/* With AVX-512 four squares at once, below each other: with one at a time values of 10 classes took a tenth longer. */
+#define ROWS_OF_FOUR ((int64_t)16)
+
+typedef struct four_squares {
+    reals line[4]; /* of each square */
+} four_squares;
+
+ALWAYS_INLINE four_squares turned_squares(four_squares of) {
+    const __m512d ab_low = _mm512_castps_pd(_mm512_unpacklo_ps(of.line[0], of.line[1]));
+    const __m512d ab_high = _mm512_castps_pd(_mm512_unpackhi_ps(of.line[0], of.line[1]));
+    const __m512d cd_low = _mm512_castps_pd(_mm512_unpacklo_ps(of.line[2], of.line[3]));
+    const __m512d cd_high = _mm512_castps_pd(_mm512_unpackhi_ps(of.line[2], of.line[3]));
+    return (four_squares){{_mm512_castpd_ps(_mm512_unpacklo_pd(ab_low, cd_low)),
+                           _mm512_castpd_ps(_mm512_unpackhi_pd(ab_low, cd_low)),
+                           _mm512_castpd_ps(_mm512_unpacklo_pd(ab_high, cd_high)),
+                           _mm512_castpd_ps(_mm512_unpackhi_pd(ab_high, cd_high))}};
+}
+
+ALWAYS_INLINE void turn_four_squares(const real *rows, int64_t classes, real *z) {
+    four_squares of;
+    for (int64_t i = 0; i < 4; i++) {
+        of.line[i] = _mm512_castps128_ps512(_mm_loadu_ps(rows + i * classes));
+        of.line[i] = _mm512_insertf32x4(of.line[i], _mm_loadu_ps(rows + (i + 4) * classes), 1);
+        of.line[i] = _mm512_insertf32x4(of.line[i], _mm_loadu_ps(rows + (i + 8) * classes), 2);
+        of.line[i] = _mm512_insertf32x4(of.line[i], _mm_loadu_ps(rows + (i + 12) * classes), 3);
+    }
+    of = turned_squares(of);
+    for (int64_t i = 0; i < 4; i++)
+        store_reals(z + i * ROWS_ASIDE, of.line[i]);
+}
+
+ALWAYS_INLINE void turn_four_back(const real *z, int64_t classes, real *rows) {
+    four_squares of;
+    for (int64_t i = 0; i < 4; i++)
+        of.line[i] = load_reals(z + i * ROWS_ASIDE);
+    of = turned_squares(of);
+    for (int64_t i = 0; i < 4; i++) {
+        _mm_storeu_ps(rows + i * classes, _mm512_castps512_ps128(of.line[i]));
+        _mm_storeu_ps(rows + (i + 4) * classes, _mm512_extractf32x4_ps(of.line[i], 1));
+        _mm_storeu_ps(rows + (i + 8) * classes, _mm512_extractf32x4_ps(of.line[i], 2));
+        _mm_storeu_ps(rows + (i + 12) * classes, _mm512_extractf32x4_ps(of.line[i], 3));
+    }
+}
+
+#else
+
+#define ROWS_OF_FOUR INT64_MAX
+
+ALWAYS_INLINE void turn_four_squares(const real *rows, int64_t classes, real *z) {
+    (void)rows, (void)classes, (void)z;
+}
+
+ALWAYS_INLINE void turn_four_back(const real *z, int64_t classes, real *rows) {
+    (void)z, (void)classes, (void)rows;
+}
+
+#endif
+
 /* Some rows of a group, one behind the other, `count` of them. */
 static void turn_rows_aside(const real *rows, int64_t classes, int64_t count, real *z) {
     const int64_t turned = rows_of_squares(classes, count);
-    for (int64_t class = 0; class < classes && turned > 0; class = next_square(class, classes))
-        for (int64_t r = 0; r < turned; r += ROWS_A_SQUARE)
+    for (int64_t class = 0; class < classes && turned > 0; class = next_square(class, classes)) {
+        int64_t r = 0;
+        for (; turned - r >= ROWS_OF_FOUR; r += ROWS_OF_FOUR)
+            turn_four_squares(rows + r * classes + class, classes, z + class * ROWS_ASIDE + r);
+        for (; r < turned; r += ROWS_A_SQUARE)
             turn_square(rows + r * classes + class, classes, z + class * ROWS_ASIDE + r, ROWS_ASIDE);
+    }
     for (int64_t r = turned; r < count; r++)
         for (int64_t class = 0; class < classes; class ++)
             z[class * ROWS_ASIDE + r] = rows[r * classes + class];
@@ -57,10 +121,14 @@ static void turn_rows_aside(const real *rows, int64_t classes, int64_t count, re
 
 static void turn_rows_back(const real *z, int64_t classes, int64_t count, real *rows) {
     const int64_t turned = rows_of_squares(classes, count);
-    for (int64_t r = 0; r < turned; r += ROWS_A_SQUARE)
+    int64_t r = 0;
+    for (; turned - r >= ROWS_OF_FOUR; r += ROWS_OF_FOUR)
+        for (int64_t class = 0; class < classes; class = next_square(class, classes))
+            turn_four_back(z + class * ROWS_ASIDE + r, classes, rows + r * classes + class);
+    for (; r < turned; r += ROWS_A_SQUARE)
         for (int64_t class = 0; class < classes; class = next_square(class, classes))
             turn_square(z + class * ROWS_ASIDE + r, ROWS_ASIDE, rows + r * classes + class, classes);
-    for (int64_t r = turned; r < count; r++)
+    for (; r < count; r++)
         for (int64_t class = 0; class < classes; class ++)
             rows[r * classes + class] = z[class * ROWS_ASIDE + r];
 }
