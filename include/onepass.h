@@ -309,7 +309,9 @@ ONEPASS_API onepass_status onepass_mean_f32(const char *loss, int64_t count, con
 /* Multiplies gradients that were computed without an upstream gradient by one, in
  * place: afterwards they are bit-identical to what they would have been if it had
  * been known before. For f32 gradients that were computed in float, and for f64 gradients
- * that were computed in double. The call needs `upstream` (one element), at least one
+ * that were computed in double. Nobody knows here which elements a mask hid or whose row
+ * took no part: their 0 is multiplied like any number, and a negative upstream gradient
+ * makes it -0, a NaN or an infinite one NaN. The call needs `upstream` (one element), at least one
  * `gradient`, and where: device, device_index, stream, threads. Where the upstream
  * gradient is 1 nothing is read or written. */
 ONEPASS_API onepass_status onepass_scale(const onepass_call *call);

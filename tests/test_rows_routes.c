@@ -22,10 +22,11 @@ typedef enum way {
 
 /* What is asked for beside a value and a gradient. */
 typedef enum asked {
-    A_MEAN,       /* of some rows, with an upstream gradient */
-    EACH_ROW,     /* values, each with an upstream gradient, weights and a mask */
-    WITH_OUTPUTS, /* class weights, and all that comes with a row */
-    A_VALUE,      /* and no gradient */
+    A_MEAN,        /* of some rows, with an upstream gradient */
+    EACH_ROW,      /* values, each with an upstream gradient, weights and a mask */
+    WITH_OUTPUTS,  /* class weights, and all that comes with a row */
+    OUTPUTS_ALONE, /* the same without a gradient */
+    A_VALUE,       /* and no gradient */
     ASKED
 } asked;
 
@@ -33,6 +34,7 @@ typedef enum logits_kind {
     NEAR,      /* each other */
     FAR,       /* below the largest, some at -inf */
     HUGE_ONES, /* beyond whole numbers that are exact */
+    INFINITE,  /* one in some rows, the others near */
     BROKEN,    /* NaN, inf, or nothing but -inf, in some rows */
     KINDS
 } logits_kind;
@@ -58,6 +60,8 @@ static float logit_of(logits_kind kind, int64_t row, int64_t class, int64_t clas
         return i * 31 % 61 == 0 ? -INFINITY : i * 17 % 53 == 0 ? -95 : i * 19 % 47 == 0 ? near - 87 : near;
     case HUGE_ONES:
         return row % 3 == 0 ? 1e8f + 8 * near : row % 3 == 1 ? near * 1e36f : near;
+    case INFINITE:
+        return row % 5 == 2 && class == (row * 11) % classes ? INFINITY : near;
     default:
         return row % 5 == 1 && class == (row * 7) % classes    ? NAN
                : row % 5 == 2 && class == (row * 11) % classes ? INFINITY
@@ -111,7 +115,7 @@ static void ask_this_way(way way, asked asked, const char *loss, int64_t rows, i
     call.loss = loss;
     call.operand[0] = &logits;
     call.operand[1] = &labels;
-    call.gradient[0] = asked == A_VALUE ? NULL : &slopes;
+    call.gradient[0] = asked >= OUTPUTS_ALONE ? NULL : &slopes;
     call.reduction = asked == EACH_ROW ? ONEPASS_NONE : ONEPASS_MEAN;
     call.value = asked == EACH_ROW ? &values : &mean;
     call.upstream = asked == A_MEAN ? &one : asked == EACH_ROW ? &each : NULL;
@@ -119,7 +123,7 @@ static void ask_this_way(way way, asked asked, const char *loss, int64_t rows, i
     if (asked == EACH_ROW) {
         call.weight = &weights;
         call.mask = &masks;
-    } else if (asked == WITH_OUTPUTS) {
+    } else if (asked == WITH_OUTPUTS || asked == OUTPUTS_ALONE) {
         call.operand[ONEPASS_CLASS_WEIGHT] = &by_class;
         call.log_sum_exp = &sums;
         call.row_state = &state;
@@ -149,7 +153,8 @@ static void test_rows(const char *loss, logits_kind kind, asked asked, int64_t r
     for (int w = 0; w < WAYS; w++) {
         const way way = (enum way)w;
         ask_this_way(way, asked, loss, rows, classes);
-        CHECK(are_alike(&answer[0], &answer[w]) && (asked == A_VALUE || has_gradient_of_first(way, rows, classes)),
+        CHECK(are_alike(&answer[0], &answer[w]) &&
+                  (asked >= OUTPUTS_ALONE || has_gradient_of_first(way, rows, classes)),
               "%s of %d rows of %d classes, logits of kind %d, asked for %d: expected way %d to be bit-identical to 0",
               loss, (int)rows, (int)classes, kind, asked, w);
     }

@@ -162,6 +162,37 @@ static void test_rows_on_stack(const row_case *c, unsigned char *painted, unsign
     row_case_free(prepared);
 }
 
+/* Rows that are taken side by side, one after the other or by tiles, by one thread, with all that a mean can have. */
+static void test_row_ways_on_stack(unsigned char *painted, unsigned char *exact, size_t *deepest) {
+    static const int64_t classes[] = {2, 10, 100, 134, 200, 256, 300, 1000, 1024, 4096};
+    for (size_t i = 0; i < 2 * sizeof classes / sizeof *classes; i++) {
+        const int32_t dtype = i % 2 ? ONEPASS_F64 : ONEPASS_F32;
+        const row_case c = {.group = "stack",
+                            .loss = "cross_entropy",
+                            .input = dtype,
+                            .target = ONEPASS_I64,
+                            .class_weight = dtype,
+                            .weight = dtype,
+                            .upstream = dtype,
+                            .value = dtype,
+                            .gradient = dtype,
+                            .mask = true,
+                            .reduction = ONEPASS_MEAN,
+                            .ignored = true,
+                            .parameter_count = 2,
+                            .parameter = {-100, 0.1},
+                            .batch = 40,
+                            .classes = classes[i / 2],
+                            .seed = i};
+        prepared_rows *prepared = row_case_prepare(&c);
+        char text[512];
+        row_case_describe(&c, text, sizeof text);
+        prepared->call.threads = 1;
+        test_call_on_stack(&prepared->call, text, make_call, painted, exact, deepest);
+        row_case_free(prepared);
+    }
+}
+
 static void test_vectors_on_stack(const vector_case *c, unsigned char *painted, unsigned char *exact, size_t *deepest) {
     prepared_vectors *prepared = vector_case_prepare(c);
     char text[512];
@@ -199,6 +230,7 @@ int main(void) {
             test_rows_on_stack(&cases[i], painted, exact, &deepest);
         }
     }
+    test_row_ways_on_stack(painted, exact, &deepest);
     const vector_case *vectors = vector_case_list(&count);
     for (size_t i = 0; i < count; i++) {
         if (check_takes(i, step)) {

@@ -133,8 +133,9 @@ static void sum_lanes_aside(const real *lane, int64_t lanes, double *sum) {
     EACH_ROW_ASIDE(sum[r] = part[0][r] + part[1][r])
 }
 
-/* Exponentials are never -0: where they are lanes as they lie, nothing is to be added. */
-static void sum_exponentials_aside(group *group) {
+/* Exponentials are never -0: where they are lanes as they lie, nothing is to be added. Lanes take much of a stack, which
+ * is to have those of one sum at a time. */
+static __attribute__((noinline)) void sum_exponentials_aside(group *group) {
     aside_lanes lanes;
     if (group->classes <= ORDER_LANES) {
         sum_lanes_aside(group->z, group->classes, group->others);
@@ -145,7 +146,7 @@ static void sum_exponentials_aside(group *group) {
 }
 
 /* The sum of u (largest - z), and of u. */
-static void sum_weighted_aside(group *group, const real *u, double weights) {
+static __attribute__((noinline)) void sum_weighted_aside(group *group, const real *u, double weights) {
     aside_lanes lanes;
     double sum[ROWS_ASIDE];
     sum_lines_aside(weighted_aside, group, u, lanes);

@@ -135,7 +135,8 @@ static void find_largest(const softmax *softmax, group *group) {
     }
 }
 
-/* Whether all rows are as nearly all are, whose exponentials take fewer steps: see softmax_is_calm(). */
+/* Whether all rows are as nearly all are, whose exponentials take fewer steps: see softmax_is_calm(). An infinite
+ * logit, of which the shift says nothing, is not. */
 static bool is_calm_aside(const softmax *softmax, const group *group) {
     __mmask16 calm = 0xffff;
     for (int64_t i = 0; i < ROWS_ASIDE; i += REALS) {
@@ -143,6 +144,7 @@ static bool is_calm_aside(const softmax *softmax, const group *group) {
         const reals least = reals_times(reals_less(n, each_real(SOFTMAX_RANGE - 3)), each_real(softmax->per_factor));
         calm = _mm512_mask_cmp_ps_mask(calm, load_reals(group->anchor + i), each_real(0), _CMP_EQ_OQ);
         calm = _mm512_mask_cmp_ps_mask(calm, load_reals(group->smallest + i), least, _CMP_GT_OQ);
+        calm = _mm512_mask_cmp_ps_mask(calm, load_reals(group->largest + i), each_real(REAL_INFINITY), _CMP_LT_OQ);
     }
     return calm == 0xffff;
 }

@@ -537,9 +537,8 @@ static void prepare_block(const rows *rows, aside_function *apply, block_buffers
     buffers->needs_lse = rows->weighs || gives_states(rows) || looks_at_lse(rows->job);
     if (!rows->weighs)
         return;
-    real terms[ORDER_TILE];
     gather_class_weights(rows, 0, classes, buffers->u);
-    buffers->weights = sum_of_weights(buffers->u, classes, terms);
+    buffers->weights = sum_of_weights(buffers->u, classes, buffers->z);
 }
 
 /* Up to a block of rows, as many as lie in one row of the views; returns how many. */
