@@ -133,8 +133,8 @@ static void sum_lanes_aside(const real *lane, int64_t lanes, double *sum) {
     EACH_ROW_ASIDE(sum[r] = part[0][r] + part[1][r])
 }
 
-/* Exponentials are never -0: where they are lanes as they lie, nothing is to be added. Lanes take much of a stack, which
- * is to have those of one sum at a time. */
+/* Exponentials are never -0: where they are lanes as they lie, nothing is to be added. Lanes take much of a stack,
+ * which is to have those of one sum at a time. */
 static __attribute__((noinline)) void sum_exponentials_aside(group *group) {
     aside_lanes lanes;
     if (group->classes <= ORDER_LANES) {
