@@ -345,7 +345,7 @@ static bool has_kernel(cuda_module module, const char *name) {
     const size_t unit = strcspn(module->image, " ");
     if (strncmp(module->image, "every_loss ", 11) == 0)
         return strncmp(name, "onepass_weights_", 16) == 0 || strncmp(name, "onepass_gradient_", 17) == 0 ||
-               strncmp(name, "onepass_rows_", 13) == 0;
+               strncmp(name, "onepass_rows_", 13) == 0 || strcmp(name, CUDA_ANY_CLUSTER_NAME) == 0;
     return strncmp(name, "onepass_", 8) == 0 && strncmp(name + 8, module->image, unit) == 0;
 }
 
@@ -357,7 +357,7 @@ EXPORT cuda_result cuModuleGetFunction(cuda_function *kernel, cuda_module module
     NEED_NO_CAPTURE;
     NEED(module->kernels < MOST_KERNELS, NOT_FOUND);
     NEED(has_kernel(module, name), NOT_FOUND);
-    the_fake.lookups++;
+    the_fake.lookups += strcmp(name, CUDA_ANY_CLUSTER_NAME) != 0;
     cuda_function made = &module->kernel[module->kernels++];
     made->module = module;
     made->most_shared_memory = 0;
@@ -373,6 +373,17 @@ EXPORT cuda_result cuFuncSetAttribute(cuda_function kernel, int attribute, int n
     NEED(attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && number > 0 && number <= FAKE_SHARED_MEMORY,
          ILLEGAL);
     kernel->most_shared_memory = (uint32_t)number;
+    return leave(CUDA_SUCCESS);
+}
+
+EXPORT cuda_result cuOccupancyMaxActiveClusters(int *clusters, cuda_function kernel, const cuda_config *config);
+EXPORT cuda_result cuOccupancyMaxActiveClusters(int *clusters, cuda_function kernel, const cuda_config *config) {
+    ENTER;
+    NEED(kernel && kernel->module->alive && kernel->module->context == current(), INVALID_HANDLE);
+    NEED(strcmp(kernel->name, CUDA_ANY_CLUSTER_NAME) == 0 && config->blocks[0] % CUDA_CLUSTER == 0 &&
+             config->shared_memory <= kernel->most_shared_memory && !config->attribute_count,
+         ILLEGAL);
+    *clusters = FAKE_CLUSTERS;
     return leave(CUDA_SUCCESS);
 }
 

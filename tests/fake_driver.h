@@ -14,10 +14,11 @@ enum {
     FAKE_VERSION = 13000,
     FAKE_MULTIPROCESSORS = 132,
     FAKE_SHARED_MEMORY = 227 * 1024,
+    FAKE_CLUSTERS = 15,
     FAKE_MOST_LAUNCHES = 4096
 };
 
-static const cuda_limits fake_limits = {FAKE_MULTIPROCESSORS, FAKE_SHARED_MEMORY};
+static const cuda_limits fake_limits = {FAKE_MULTIPROCESSORS, FAKE_SHARED_MEMORY, FAKE_CLUSTERS};
 
 /* What exists. The test's own memory, streams and contexts are not counted. */
 typedef struct fake_counts {

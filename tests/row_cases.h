@@ -399,6 +399,41 @@ static inline row_case row_long_case(int i) {
     return c;
 }
 
+/* Rows of bf16 that clusters of blocks of a GPU have, value and gradient of them: of each loss, of numbers of tiles
+ * that leave warps with one tile or none, of every kind of data, and, unless `few`, more rows than all clusters are
+ * told of at a time. Some take no part, and what comes back is multiplied. */
+static const int64_t row_cluster_size[][2] = {{33032, 3}, {36872, 40}, {40968, 13}, {33288, 70},
+                                              {65536, 3}, {65544, 9},  {34824, 5},  {131072, 2}};
+static const int64_t row_cluster_large[][2] = {{128256, 400}, {33032, 3000}, {65544, 1100}, {131072, 70}};
+
+static inline int row_cluster_cases(bool few) {
+    const int sizes = (int)(sizeof row_cluster_size / sizeof *row_cluster_size);
+    const int large = (int)(sizeof row_cluster_large / sizeof *row_cluster_large);
+    return sizes + label_loss_count() - 1 + (few ? 0 : large);
+}
+
+static inline row_case row_cluster_case(int i) {
+    const int sizes = (int)(sizeof row_cluster_size / sizeof *row_cluster_size);
+    const int other = i - sizes, large = other - (label_loss_count() - 1);
+    const int64_t *size = large >= 0 ? row_cluster_large[large] : row_cluster_size[other < 0 ? i : 0];
+    const row_case c = {.loss = label_loss_at(other < 0 || large >= 0 ? 0 : 1 + other),
+                        .dtype = ONEPASS_BF16,
+                        .target = i % 3 ? ONEPASS_I64 : ONEPASS_I32,
+                        .gradient = ONEPASS_BF16,
+                        .rows = size[1],
+                        .classes = size[0],
+                        .reduction = i % 4 == 3 ? ONEPASS_NONE : ONEPASS_MEAN,
+                        .layout = i % 6 == 4   ? ROW_IN_PLACE
+                                  : i % 6 == 5 ? ROW_PADDED
+                                               : ROW_DENSE,
+                        .data = i % 5 ? i % (ROW_TILES + 1) : ROW_NORMAL,
+                        .wanted = ROW_VALUE | ROW_GRADIENT,
+                        .some_ignored = i % 2 == 1,
+                        .upstream = i % 3 == 1 && i % 4 != 3,
+                        .seed = (uint64_t)i};
+    return c;
+}
+
 /* A case drawn from a seed: everything with everything. */
 static inline row_case row_draw(uint64_t seed, bool in_double) {
     static const int32_t targets[] = {ONEPASS_I64, ONEPASS_I32, ONEPASS_U8};

@@ -44,6 +44,7 @@ static const section sections[] = {
     {"large", test_cuda_large, false, 180, "2^30 elements"},
     {"beyond_32_bits", test_cuda_beyond_32_bits, false, 180, "more than 2^32 elements"},
     {"rows", test_cuda_rows, true, 180, "losses over rows, drawn from seeds"},
+    {"rows_clusters", test_cuda_rows_clusters, true, 120, "long rows that clusters of blocks have"},
     {"rows_graphs", test_cuda_rows_graphs, true, 60, "the same, captured"},
     {"rows_threads", test_cuda_rows_threads, true, 60, "the same, by threads that share a stream"},
     {"rows_edges", test_cuda_rows_edges, true, 60, "no rows, one class, no labels, divisors that are tensors"},

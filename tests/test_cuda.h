@@ -48,6 +48,7 @@ int test_cuda_workspace(bool reduced);
 
 /* test_cuda_rows.c */
 int test_cuda_rows(bool reduced);
+int test_cuda_rows_clusters(bool reduced);
 int test_cuda_rows_graphs(bool reduced);
 int test_cuda_rows_threads(bool reduced);
 int test_cuda_rows_beyond(bool reduced);

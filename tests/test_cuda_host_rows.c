@@ -432,7 +432,7 @@ static void test_failed_launches(void *unused) {
  * that has less goes through its longest rows in several launches. */
 static void test_shared_memory(void *unused) {
     (void)unused;
-    static const cuda_limits less = {FAKE_MULTIPROCESSORS, 64 * 1024};
+    static const cuda_limits less = {FAKE_MULTIPROCESSORS, 64 * 1024, 0};
     static cuda_launch plan;
     static job job;
     fake *fake = find_fake();
@@ -458,6 +458,37 @@ static void test_shared_memory(void *unused) {
     expect_call(fake, &s, "cosine_similarity_vectors_short|weights_", "the next attempt");
 }
 
+/* Long rows of bf16 go through one launch where a GPU has clusters with so much shared memory, and else through two. */
+static void test_clusters(void *unused) {
+    (void)unused;
+    static const cuda_limits none = {FAKE_MULTIPROCESSORS, FAKE_SHARED_MEMORY, 0},
+                             less = {FAKE_MULTIPROCESSORS, 64 * 1024, FAKE_CLUSTERS};
+    static const struct {
+        int64_t classes;
+        uint32_t clusters, warps; /* of a GPU with FAKE_CLUSTERS, three, two or one on the same multiprocessors */
+    } cases[] = {{32768, 0, 0}, {32776, 3, 6},   {40961, 0, 0}, {49152, 2, 7},
+                 {65536, 2, 9}, {131072, 1, 17}, {131080, 0, 0}};
+    static cuda_launch plan;
+    static job job;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        row_scene s;
+        make_rows(find_fake(), 100, cases[i].classes, &s);
+        s.input.dtype = s.gradient.dtype = ONEPASS_BF16;
+        s.call.divisor = 7; /* the first step has the rows */
+        HOLDS(onepass_plan(&s.call, &job) == ONEPASS_OK);
+        HOLDS(onepass_cuda_plan_step(&job, 0, &fake_limits, &plan));
+        const uint32_t blocks = CUDA_CLUSTER * cases[i].clusters * FAKE_CLUSTERS;
+        const bool in_cluster = plan.variant == variant_rows_cluster;
+        CHECK(in_cluster == (blocks > 0), "%lld classes: planned %s", (long long)cases[i].classes,
+              onepass_cuda_variant[plan.variant].name);
+        CHECK(!in_cluster || (plan.blocks == blocks && plan.threads == 32 * cases[i].warps),
+              "%lld classes: got %u blocks of %u threads; expected %u of %u", (long long)cases[i].classes, plan.blocks,
+              plan.threads, blocks, 32 * cases[i].warps);
+        HOLDS(onepass_cuda_plan_step(&job, 0, &none, &plan) && plan.variant != variant_rows_cluster);
+        HOLDS(onepass_cuda_plan_step(&job, 0, &less, &plan) && plan.variant != variant_rows_cluster);
+    }
+}
+
 static const host_test tests[] = {
     {"sequences", test_sequences},
     {"far classes", test_far_classes},
@@ -471,6 +502,7 @@ static const host_test tests[] = {
     {"a divisor of elements", test_divisor_of_elements},
     {"launches that fail", test_failed_launches},
     {"shared memory", test_shared_memory},
+    {"clusters", test_clusters},
 };
 
 int main(void) {

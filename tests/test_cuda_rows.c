@@ -95,6 +95,20 @@ int test_cuda_rows(bool reduced) {
     return section_finish();
 }
 
+int test_cuda_rows_clusters(bool reduced) {
+    void *stream = gpu_stream_begin();
+    for (int i = 0; i < row_cluster_cases(reduced); i++) {
+        const row_case c = row_cluster_case(i);
+        row_work work = work_begin(&c);
+        if (CHECK(work.good, "%s: expected that it is not refused", work.text))
+            for (int again = 0; again < (reduced ? 1 : 5); again++)
+                run_work(&work, stream, "by a cluster");
+        work_end(&work);
+    }
+    gpu_stream_end(stream);
+    return section_finish();
+}
+
 /* ------------------------------------------------------------------ graphs -- */
 
 int test_cuda_rows_graphs(bool reduced) {

@@ -167,6 +167,19 @@ static void test_teams(void) {
             }
 }
 
+/* Long rows that clusters of blocks have, one cluster or several. */
+static void test_clusters(void) {
+    for (int i = 0; i < row_cluster_cases(true); i++) {
+        char text[600];
+        const row_case c = row_cluster_case(i);
+        prepared_row_case *expected = row_prepare(&c);
+        row_describe(&c, text, sizeof text);
+        if (CHECK_OK(onepass_run(&expected->call), text))
+            run_shape(&c, expected, (cuda_shape){.tiles_per_block = i % 4 == 2 ? 0 : 1 + i % 4 / 3}, text);
+        row_free(expected);
+    }
+}
+
 /* Rows of up to eight tiles with nothing but labels: warps and blocks that have none, one or more than 32 of them, and
  * labels that are ignored, in each of a row's tiles. */
 static void test_simple_rows(void) {
@@ -412,6 +425,7 @@ int main(int argc, char **argv) {
             test_plain_rows();
             test_teams();
             test_simple_rows();
+            test_clusters();
             test_rows_by_one_shift(quick);
         }
         for (uint64_t seed = 0; seed < cases; seed++) {

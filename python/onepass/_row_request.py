@@ -26,7 +26,8 @@ MOST_IGNORED = 2**53  # whole numbers up to which a double has every one
 FOR_INPUT, FOR_TARGET, FOR_THIRD, STATE, LSE, PREDICTED, DIVIDED_BY = 1, 2, 4, 8, 16, 32, 64
 STATE_SIZE = 5  # doubles a row
 LONGEST_AT_ONCE = 8192  # classes up to which a GPU keeps a row in its registers, ...
-LONGEST_OF_LABELS = 32768  # ... or with labels that are not smoothed, but for float64
+LONGEST_OF_LABELS = 32768  # ... or with labels that are not smoothed, but for float64, ...
+LONGEST_OF_CLUSTERS = 131072  # ... or, of bfloat16, several of its multiprocessors together
 LONG_ROWS = 1024  # classes up to which a row is summed again sooner than its state is written and read
 
 WITH_PROBABILITIES = "cross_entropy_with_probabilities"
@@ -89,7 +90,9 @@ def is_quicker_apart(request, input, classes):
     if classes <= LONGEST_AT_ONCE or not input.is_cuda:
         return False
     parameters = named(request)
-    kept = input.element_size() <= 4 and classes <= LONGEST_OF_LABELS and classes % 4 == 0 and has_labels(request) and \
+    in_cluster = input.dtype == torch.bfloat16 and classes % 8 == 0
+    longest = LONGEST_OF_CLUSTERS if in_cluster else LONGEST_OF_LABELS
+    kept = input.element_size() <= 4 and classes <= longest and classes % 4 == 0 and has_labels(request) and \
         not parameters.get("label_smoothing")
     return not kept and not parameters.get("softcap")
 

@@ -1,5 +1,6 @@
 /* The choice of a context, its preparation, and the kernels in it, each looked up when a call first needs it. */
 #include "cuda/context.h"
+#include "cuda/arithmetic.h"
 #include "cuda/image.h"
 
 #include <stdio.h>
@@ -150,6 +151,28 @@ static onepass_status ask_gpu(const cuda_scope *scope, int attribute, const char
     return ONEPASS_OK;
 }
 
+/* Blocks of a cluster are neighbours on the chip, so that some multiprocessors may have none. */
+static onepass_status ask_clusters(const cuda_driver *driver, cuda_module module, cuda_limits *limits) {
+    const cuda_config config = {.blocks = {CUDA_CLUSTER * (unsigned)limits->multiprocessors, 1, 1},
+                                .threads = {(CUDA_CLUSTER_WARPS + 1) * WARP, 1, 1},
+                                .shared_memory = (unsigned)limits->shared_memory};
+    cuda_function kernel;
+    int clusters = 0;
+    limits->clusters = 0;
+    const cuda_result found = driver->cuModuleGetFunction(&kernel, module, CUDA_ANY_CLUSTER_NAME);
+    if (found == CUDA_ERROR_NOT_FOUND)
+        return ONEPASS_OK;
+    OK(onepass_cuda_check(driver, found, "finding the kernel %s", CUDA_ANY_CLUSTER_NAME));
+    OK(onepass_cuda_check(
+        driver,
+        driver->cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, limits->shared_memory),
+        "giving a cluster's blocks %d bytes of shared memory", limits->shared_memory));
+    OK(onepass_cuda_check(driver, driver->cuOccupancyMaxActiveClusters(&clusters, kernel, &config),
+                          "asking how many clusters of blocks there can be"));
+    limits->clusters = clusters;
+    return ONEPASS_OK;
+}
+
 /* The module that serves every loss tells whether the kernels suit this GPU and this driver. */
 static onepass_status fill_state(const cuda_scope *scope, cuda_state *state) {
     const cuda_driver *driver = scope->driver;
@@ -162,8 +185,9 @@ static onepass_status fill_state(const cuda_scope *scope, cuda_state *state) {
     OK(onepass_cuda_make_workspaces(driver, first, &state->workspaces));
     OK(ask_gpu(scope, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, "how many multiprocessors",
                &state->limits.multiprocessors));
-    return ask_gpu(scope, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, "how much shared memory",
-                   &state->limits.shared_memory);
+    OK(ask_gpu(scope, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, "how much shared memory",
+               &state->limits.shared_memory));
+    return ask_clusters(driver, module, &state->limits);
 }
 
 static void drop_state(const cuda_driver *driver, cuda_state *state, bool context_is_gone) {

@@ -24,6 +24,7 @@ enum {
     CUDA_ERROR_NO_DEVICE = 100,
     CUDA_ERROR_INVALID_DEVICE = 101,
     CUDA_ERROR_INVALID_CONTEXT = 201,
+    CUDA_ERROR_NOT_FOUND = 500,
     CUDA_ERROR_NOT_READY = 600,
     CUDA_ERROR_CONTEXT_IS_DESTROYED = 709 /* or a primary context that was reset */
 };
@@ -43,6 +44,14 @@ enum {
     CU_STREAM_CAPTURE_MODE_RELAXED = 2,
     CU_EVENT_DISABLE_TIMING = 2
 };
+
+/* How a kernel would be launched; no attributes are given. */
+typedef struct cuda_config {
+    unsigned blocks[3], threads[3], shared_memory;
+    cuda_stream stream;
+    void *attributes;
+    unsigned attribute_count;
+} cuda_config;
 
 /* The driver's functions, a line each: name, symbol (cuda.h maps some names to a later
  * version), parameters. */
@@ -66,6 +75,8 @@ enum {
     FUNCTION(cuModuleGetFunction, "cuModuleGetFunction",                                                               \
              (cuda_function * kernel, cuda_module module, const char *name))                                           \
     FUNCTION(cuFuncSetAttribute, "cuFuncSetAttribute", (cuda_function kernel, int attribute, int number))              \
+    FUNCTION(cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters",                                             \
+             (int *clusters, cuda_function kernel, const cuda_config *config))                                         \
     FUNCTION(cuModuleGetGlobal, "cuModuleGetGlobal_v2",                                                                \
              (cuda_pointer * memory, size_t * size, cuda_module module, const char *name))                             \
     FUNCTION(cuMemAlloc, "cuMemAlloc_v2", (cuda_pointer * memory, size_t size))                                        \

@@ -31,5 +31,12 @@ CUDA_ROW_KERNELS_NO_LOSS(MAKE_EXTRA_KERNEL, rows)
 #if !defined(ONEPASS_REAL_F64) && defined(__CUDACC__)
 extern "C" {
 __device__ __align__(256) unsigned char CUDA_FIRST_WORKSPACE[ONEPASS_WORKSPACE_SIZE];
+
+/* Never launched: the host asks how many such clusters there can be at a time. Where it is not found, the kernels were
+ * compiled for GPUs that have none. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+__global__ void __cluster_dims__(CUDA_CLUSTER) __launch_bounds__((CUDA_CLUSTER_WARPS + 1) * ORDER_WARP)
+    CUDA_ANY_CLUSTER(void) {}
+#endif
 }
 #endif

@@ -104,7 +104,8 @@ endmacro()
 # onepass_compile_kernels(UNIT REAL OUTPUT): the commands that make one fat binary. The source becomes PTX once, for the
 # lowest architecture, which is more than half of the work; that becomes machine code for each, all at the same time.
 # Softmaxes in float ask for instructions that GPUs have from sm_80 on, and vectors for copies to shared memory that GPUs
-# have from sm_80 and from sm_90 on: of these losses there is PTX of compute_80 and compute_90, too.
+# have from sm_80 and from sm_90 on: of these losses there is PTX of compute_80 and compute_90, too. What serves every loss
+# tells whether there are clusters, so it is of compute_90 wherever losses are.
 function(onepass_compile_kernels unit real output)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/cuda)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/cuda/unit.cu)
@@ -118,10 +119,10 @@ function(onepass_compile_kernels unit real output)
     set(definitions)
   endif()
   set(own_ptx)
-  if(unit IN_LIST softmax_units)
-    set(own_ptx 80)
-  elseif(unit IN_LIST vector_units)
+  if(unit IN_LIST softmax_units OR unit IN_LIST vector_units)
     set(own_ptx 80 90)
+  elseif(unit STREQUAL "every_loss")
+    set(own_ptx 90)
   endif()
   string(TOUPPER ${real} REAL)
   set(ptx ${folder}/${unit}_${real}.ptx)

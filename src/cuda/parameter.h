@@ -32,6 +32,10 @@
 #define CUDA_FIRST_WORKSPACE      onepass_first_workspace
 #define CUDA_FIRST_WORKSPACE_NAME "onepass_first_workspace"
 
+/* A kernel of clusters that does nothing. */
+#define CUDA_ANY_CLUSTER      onepass_any_cluster
+#define CUDA_ANY_CLUSTER_NAME "onepass_any_cluster"
+
 /* Warps of a block, but in the kernels for a few tiles. */
 #define CUDA_MOST_WARPS 8
 
@@ -348,6 +352,16 @@ enum {
  * gradients. More of either, with fewer registers each, took longer on an H200, and so did fewer warps. */
 #define CUDA_SIMPLE_BLOCKS     7
 #define CUDA_SIMPLE_WARPS_BOTH 20
+
+/* Long rows that a cluster of blocks has: its blocks; warps of a block that have tiles, two each; tiles of a row, at
+ * most, and more than which it has at least; bytes of shared memory that a warp has for its tiles, and that a block has
+ * of its own, at most. */
+#define CUDA_CLUSTER       4
+#define CUDA_CLUSTER_WARPS 16
+#define CUDA_CLUSTER_TILES (CUDA_CLUSTER * CUDA_CLUSTER_WARPS * 2)
+#define CUDA_CLUSTER_LEAST 32
+#define CUDA_CLUSTER_ROOM  (2 * 1024 * (4 + 2))
+#define CUDA_CLUSTER_OWN   (14 * 1024)
 
 /* With gradients there are so many times as many blocks as there can be at a time, so that multiprocessors which are
  * quicker have more of them: 1 to 3 % on an H200. */

@@ -83,6 +83,7 @@ static inline bool is_mean(direction direction) {
 typedef struct cuda_limits {
     int32_t multiprocessors;
     int32_t shared_memory; /* that a block can have, in bytes */
+    int32_t clusters;      /* of CUDA_CLUSTER multiprocessors that there can be at a time; 0: none */
 } cuda_limits;
 
 /* Which kernel, how large, with what. The kernel reads as much of the parameter as it knows. */

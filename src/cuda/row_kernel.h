@@ -10,6 +10,7 @@
 #include "cuda/kernels.def"
 #include "cuda/rows/any.h"
 #include "cuda/rows/aside.h"
+#include "cuda/rows/cluster.h"
 #include "cuda/rows/picked.h"
 #include "cuda/rows/plain.h"
 #include "cuda/rows/simple_both.h"
@@ -64,6 +65,9 @@ template <typename loss> ALWAYS_INLINE void run_rows_simple_single(const cuda_ro
 }
 template <typename loss> ALWAYS_INLINE void run_rows_simple_wide(const cuda_row *job) {
     run_simple_both<loss, CUDA_WIDE_WARPS, false, false>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_cluster(const cuda_row *job) {
+    run_cluster<loss>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_backward(const cuda_row *job) {
     run_backward<loss, WEIGHS_NOTHING, ROW_VECTORS, false>(job);
@@ -157,7 +161,18 @@ template <typename loss> ALWAYS_INLINE void run_rows_picked(const cuda_row *job)
         run_##variant<loss##_rows>(&job);                                                                              \
     }
 
+/* Blocks that make up a cluster are launched as one. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && !defined(ONEPASS_REAL_F64)
+#define CLUSTERED_LABEL(loss)                                                                                          \
+    extern "C" __global__ void __cluster_dims__(CUDA_CLUSTER)                                                          \
+        onepass_##loss##_rows_cluster(const __grid_constant__ cuda_row job);
+#else
+#define CLUSTERED_LABEL(loss)
+#endif
+#define CLUSTERED_PROBABILITIES(loss)
+#define CLUSTERED_PICKED(loss)
+
 /* All those of a loss that looks at rows in such a way. */
-#define MAKE_ROW_KERNELS(loss, target) ROW_KERNELS_OF(target)(MAKE_ROW_KERNEL, loss)
+#define MAKE_ROW_KERNELS(loss, target) CLUSTERED_##target(loss) ROW_KERNELS_OF(target)(MAKE_ROW_KERNEL, loss)
 
 #endif

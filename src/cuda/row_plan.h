@@ -46,7 +46,8 @@ static inline bool keeps_rows(cuda_variant variant) {
 /* Whether there is nothing to know of rows but labels. */
 static inline bool is_simple_variant(cuda_variant variant) {
     return variant == variant_rows_simple_forward || variant == variant_rows_simple_both ||
-           variant == variant_rows_simple_single || variant == variant_rows_simple_wide;
+           variant == variant_rows_simple_single || variant == variant_rows_simple_wide ||
+           variant == variant_rows_cluster;
 }
 
 /* Whether values alone come of it. */
@@ -58,10 +59,13 @@ static inline bool is_forward(cuda_variant variant) {
 }
 
 /* src/cuda/row_variant.c: the kernel that has a job's rows, and whether these, of few classes, lie in one piece. */
-ONEPASS_INTERNAL cuda_variant onepass_cuda_row_variant(const job *job, bool *in_one_piece);
+ONEPASS_INTERNAL cuda_variant onepass_cuda_row_variant(const job *job, const cuda_limits *limits, bool *in_one_piece);
 
 /* Whether slopes are made of the logarithm of the sum, which takes long and is else left for later. */
 ONEPASS_INTERNAL bool onepass_cuda_needs_lse(const job *job);
+
+/* src/cuda/row_shape.c: shared memory of a block where a cluster has rows of so many tiles. */
+ONEPASS_INTERNAL int32_t onepass_cuda_cluster_shared_memory(int64_t tiles);
 
 /* What a kernel that keeps its rows is told about them. */
 ONEPASS_INTERNAL void onepass_cuda_plan_kept_rows(const job *job, bool in_one_piece, cuda_row *row);
@@ -75,6 +79,6 @@ ONEPASS_INTERNAL int32_t onepass_cuda_lines_of_block(const job *job, int32_t mul
 ONEPASS_INTERNAL int32_t onepass_cuda_lines_aside(const job *job, int32_t multiprocessors);
 ONEPASS_INTERNAL int32_t onepass_cuda_lines_of_teams(const job *job, int32_t multiprocessors);
 ONEPASS_INTERNAL int32_t onepass_cuda_log2_of_row(const job *job, cuda_variant variant);
-ONEPASS_INTERNAL void onepass_cuda_plan_row_shape(const job *job, int32_t multiprocessors, cuda_launch *launch);
+ONEPASS_INTERNAL void onepass_cuda_plan_row_shape(const job *job, const cuda_limits *limits, cuda_launch *launch);
 
 #endif

@@ -175,6 +175,27 @@ static void plan_simple_shape(const job *job, int32_t multiprocessors, cuda_laun
         plan_room(job, warps, launch);
 }
 
+/* Those that have tiles; another one joins them. */
+static int64_t cluster_warps(int64_t tiles) {
+    return (tiles + 2 * CUDA_CLUSTER - 1) / (2 * CUDA_CLUSTER);
+}
+
+int32_t onepass_cuda_cluster_shared_memory(int64_t tiles) {
+    return (int32_t)cluster_warps(tiles) * CUDA_CLUSTER_ROOM + CUDA_CLUSTER_OWN;
+}
+
+/* Clusters stay for all rows, and are as many as there can be at a time. What a block can have of shared memory is all
+ * but a KiB of what a multiprocessor has, and each block takes as much beside its own. */
+static void plan_cluster(const job *job, const cuda_limits *limits, cuda_launch *launch) {
+    const int64_t tiles = launch->parameter.row.tiles, warps = cluster_warps(tiles), beside = 1024;
+    const int64_t room = (limits->shared_memory + beside) / (onepass_cuda_cluster_shared_memory(tiles) + beside);
+    const int64_t resident = least(room, CUDA_CLUSTER_WARPS / warps) * limits->clusters;
+    const int64_t forced = onepass_cuda_shape.tiles_per_block;
+    launch->blocks = CUDA_CLUSTER * (uint32_t)least(job->count, forced ? forced : resident);
+    launch->threads = (uint32_t)((warps + 1) * WARP);
+    launch->shared_memory = (uint32_t)(warps * CUDA_CLUSTER_ROOM);
+}
+
 /* Numbers of the rows that teams have next, and slopes of those that they have. */
 static void plan_teams(const job *job, int32_t multiprocessors, cuda_launch *launch) {
     cuda_row *row = &launch->parameter.row;
@@ -187,8 +208,13 @@ static void plan_teams(const job *job, int32_t multiprocessors, cuda_launch *lau
     launch->blocks = (uint32_t)(forced ? (needed + forced - 1) / forced : least(needed, blocks));
 }
 
-void onepass_cuda_plan_row_shape(const job *job, int32_t multiprocessors, cuda_launch *launch) {
+void onepass_cuda_plan_row_shape(const job *job, const cuda_limits *limits, cuda_launch *launch) {
+    const int32_t multiprocessors = limits->multiprocessors;
     cuda_row *row = &launch->parameter.row;
+    if (launch->variant == variant_rows_cluster) {
+        plan_cluster(job, limits, launch);
+        return;
+    }
     if (is_simple_variant(launch->variant)) {
         plan_simple_shape(job, multiprocessors, launch);
         return;

@@ -173,6 +173,14 @@ static cuda_variant simple_variant(const job *job, int64_t tiles) {
                                      : variant_rows_simple_both;
 }
 
+/* Long rows that a cluster of blocks has: bf16 that comes to shared memory by copies of 16 bytes. */
+static bool fits_cluster(const job *job, int64_t tiles, const cuda_limits *limits) {
+    const view *input = &job->operand[0];
+    return limits->clusters > 0 && tiles > CUDA_CLUSTER_LEAST && tiles <= CUDA_CLUSTER_TILES &&
+           input->dtype == ONEPASS_BF16 && is_aligned(input, 16) && job->rows.classes % 8 == 0 &&
+           input->stride[0] % 8 == 0 && onepass_cuda_cluster_shared_memory(tiles) <= limits->shared_memory;
+}
+
 /* Neighbouring rows are neighbours in memory. */
 static bool lies_aside(const job *job) {
     const view *input = &job->operand[0];
@@ -190,7 +198,7 @@ static bool is_long_bf16(const job *job, int64_t tiles) {
     return job->operand[0].dtype == ONEPASS_BF16 && tiles >= CUDA_LONG_TILES && (bits & 7) != 0;
 }
 
-cuda_variant onepass_cuda_row_variant(const job *job, bool *in_one_piece) {
+cuda_variant onepass_cuda_row_variant(const job *job, const cuda_limits *limits, bool *in_one_piece) {
     const row_job *rows = &job->rows;
     const bool gradient = job->gradient[0].data, weighs = job->loss->kind == ROW_PROBABILITIES || rows->smoothing != 0;
     const int64_t tiles = tiles_of(rows->classes);
@@ -218,6 +226,8 @@ cuda_variant onepass_cuda_row_variant(const job *job, bool *in_one_piece) {
         return !vectors ? variant_rows_loose_shared : weighs ? variant_rows_weighed_shared : variant_rows_shared;
     if (backward)
         return !vectors ? variant_rows_loose_backward : weighs ? variant_rows_weighed_backward : variant_rows_backward;
+    if (whole && vectors && !weighs && gradient && is_bare(job) && fits_cluster(job, tiles, limits))
+        return variant_rows_cluster;
     if (whole && vectors && !weighs && tiles <= (gradient ? CUDA_WIDE_WARPS : 1) && is_bare(job))
         return simple_variant(job, tiles);
     if (gradient && tiles <= CUDA_MOST_WARPS)

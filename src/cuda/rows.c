@@ -141,20 +141,20 @@ static void plan_row(const job *job, cuda_row *row) {
 /* -------------------------------------------------------------------- steps -- */
 
 /* A block of few classes adds up its rows if they are a tile. */
-static bool adds_up(const job *job, int32_t multiprocessors) {
+static bool adds_up(const job *job, const cuda_limits *limits) {
     bool in_one_piece;
     return job->family == FAMILY_ROWS && wants_sum(job) && !job->terms && tiles_of(job->count) <= CUDA_MOST_BLOCKS &&
-           is_few_variant(onepass_cuda_row_variant(job, &in_one_piece)) &&
-           onepass_cuda_lines_of_block(job, multiprocessors) == ORDER_LINES;
+           is_few_variant(onepass_cuda_row_variant(job, limits, &in_one_piece)) &&
+           onepass_cuda_lines_of_block(job, limits->multiprocessors) == ORDER_LINES;
 }
 
 /* Rows that are longer, or not moved as vectors, are gone through twice: forward, which leaves their states, and
  * backward. */
-static bool goes_twice(const job *job) {
+static bool goes_twice(const job *job, const cuda_limits *limits) {
     bool in_one_piece;
     if (!job->gradient[0].data || job->family != FAMILY_ROWS)
         return false;
-    return is_forward(onepass_cuda_row_variant(job, &in_one_piece));
+    return is_forward(onepass_cuda_row_variant(job, limits, &in_one_piece));
 }
 
 static void begin_launch(const job *job, const loss *loss, cuda_variant variant, cuda_launch *launch) {
@@ -173,13 +173,13 @@ static bool counts_rows(const job *job) {
 }
 
 /* Rows may be counted by the launch that has them, if nothing in it is divided by their number. */
-static bool counts_itself(const job *job, int32_t multiprocessors) {
+static bool counts_itself(const job *job, const cuda_limits *limits) {
     bool in_one_piece;
     if (!job->over_weights || job->family != FAMILY_ROWS || job->divisor_tensor.data || !counts_rows(job) ||
         job->loss->kind == ROW_PROBABILITIES)
         return false;
-    return is_forward(onepass_cuda_row_variant(job, &in_one_piece)) ||
-           (adds_up(job, multiprocessors) && !job->gradient[0].data);
+    return is_forward(onepass_cuda_row_variant(job, limits, &in_one_piece)) ||
+           (adds_up(job, limits) && !job->gradient[0].data);
 }
 
 /* What becomes of a sum that needs no launch of its own. */
@@ -191,21 +191,22 @@ static void plan_row_total(const job *job, cuda_total *total) {
     total->dtype = (uint8_t)job->value.dtype;
 }
 
-static void plan_rows(const job *given, int32_t multiprocessors, cuda_launch *launch) {
+static void plan_rows(const job *given, const cuda_limits *limits, cuda_launch *launch) {
     bool in_one_piece = false;
     struct job forward = *given;
-    const bool twice = goes_twice(given);
+    const bool twice = goes_twice(given, limits);
     const job *job = twice ? &forward : given;
     forward.gradient[0].data = NULL;
-    begin_launch(job, job->loss, onepass_cuda_row_variant(job, &in_one_piece), launch);
+    begin_launch(job, job->loss, onepass_cuda_row_variant(job, limits, &in_one_piece), launch);
     cuda_row *row = &launch->parameter.row;
     plan_row(job, row);
     if (keeps_rows(launch->variant)) {
         row->group = is_few_variant(launch->variant) ? in_one_piece : onepass_cuda_log2_of_row(job, launch->variant);
         onepass_cuda_plan_kept_rows(job, in_one_piece, row);
-        row->lines = (uint8_t)(is_few_variant(launch->variant)    ? onepass_cuda_lines_of_block(job, multiprocessors)
-                               : is_team_variant(launch->variant) ? onepass_cuda_lines_of_teams(job, multiprocessors)
-                                                                  : onepass_cuda_lines_aside(job, multiprocessors));
+        row->lines =
+            (uint8_t)(is_few_variant(launch->variant)    ? onepass_cuda_lines_of_block(job, limits->multiprocessors)
+                      : is_team_variant(launch->variant) ? onepass_cuda_lines_of_teams(job, limits->multiprocessors)
+                                                         : onepass_cuda_lines_aside(job, limits->multiprocessors));
         if (job->rows.reads_state) /* the row is at hand: what it comes to is computed anew, with the same bits */
             row->state = NULL;
     }
@@ -215,12 +216,12 @@ static void plan_rows(const job *given, int32_t multiprocessors, cuda_launch *la
         row->state_at = state_at(job);
         row->completes = row->finishes = 1;
     }
-    row->counts = counts_itself(job, multiprocessors);
-    row->sums = adds_up(job, multiprocessors);
+    row->counts = counts_itself(job, limits);
+    row->sums = adds_up(job, limits);
     if (row->sums)
         plan_row_total(job, &row->total);
     launch->variant = onepass_cuda_plain_variant(job, launch, in_one_piece);
-    onepass_cuda_plan_row_shape(job, multiprocessors, launch);
+    onepass_cuda_plan_row_shape(job, limits, launch);
     launch->workspace = row->sums           ? CUDA_WORKSPACE_HEAD + 8 * (size_t)tiles_of(job->count)
                         : row->state_at     ? workspace_with_states(job)
                         : row->terms_at     ? onepass_cuda_terms_size(job)
@@ -229,14 +230,14 @@ static void plan_rows(const job *given, int32_t multiprocessors, cuda_launch *la
 }
 
 /* The gradients of rows that have been gone through. */
-static void plan_second_pass(const job *job, int32_t multiprocessors, cuda_launch *launch) {
+static void plan_second_pass(const job *job, const cuda_limits *limits, cuda_launch *launch) {
     struct job backward = *job;
     double in_workspace; /* nobody looks at it, but it chooses the kernel */
     backward.value.data = backward.rows.log_sum_exp.data = NULL;
     backward.rows.reads_state = true;
     if (!job->rows.state)
         backward.rows.state = &in_workspace;
-    plan_rows(&backward, multiprocessors, launch);
+    plan_rows(&backward, limits, launch);
     if (!job->rows.state) {
         launch->parameter.row.state = NULL;
         launch->parameter.row.state_at = state_at(job);
@@ -319,8 +320,8 @@ static bool plan_before(const job *job, int step, int32_t multiprocessors, cuda_
     return true;
 }
 
-static int steps_before(const job *job, int32_t multiprocessors) {
-    if (!job->over_weights || counts_itself(job, multiprocessors) || onepass_cuda_finds_divisor(job) ||
+static int steps_before(const job *job, const cuda_limits *limits) {
+    if (!job->over_weights || counts_itself(job, limits) || onepass_cuda_finds_divisor(job) ||
         onepass_cuda_weighs_itself(job))
         return 0;
     const bool by_rows =
@@ -331,7 +332,7 @@ static int steps_before(const job *job, int32_t multiprocessors) {
 bool onepass_cuda_plan_step(const job *job, int step, const cuda_limits *limits, cuda_launch *launch) {
     const int32_t multiprocessors = limits->multiprocessors;
     const bool rows = job->family == FAMILY_ROWS;
-    const int before = steps_before(job, multiprocessors), predicts = rows && job->rows.predicted.data ? 1 : 0;
+    const int before = steps_before(job, limits), predicts = rows && job->rows.predicted.data ? 1 : 0;
     if (predicts && step == 0) {
         plan_row_predicted(job, launch);
         return true;
@@ -341,16 +342,16 @@ bool onepass_cuda_plan_step(const job *job, int step, const cuda_limits *limits,
         return plan_before(job, step, multiprocessors, launch);
     step -= before;
     const bool vectors = job->family == FAMILY_VECTORS;
-    const bool sums = (rows || vectors) && wants_sum(job) && !job->terms && !adds_up(job, multiprocessors);
-    const int own = vectors ? onepass_cuda_vector_steps(job, limits) : goes_twice(job) ? 2 : 1;
+    const bool sums = (rows || vectors) && wants_sum(job) && !job->terms && !adds_up(job, limits);
+    const int own = vectors ? onepass_cuda_vector_steps(job, limits) : goes_twice(job, limits) ? 2 : 1;
     if (step < own && vectors)
         onepass_cuda_plan_vectors(job, step, limits, launch);
     else if (step == 0 && rows)
-        plan_rows(job, multiprocessors, launch);
+        plan_rows(job, limits, launch);
     else if (step == 0)
         onepass_cuda_plan(job, multiprocessors, launch);
     else if (step < own)
-        plan_second_pass(job, multiprocessors, launch);
+        plan_second_pass(job, limits, launch);
     else if (step == own && sums)
         onepass_cuda_plan_terms(job, false, multiprocessors, launch);
     else if (step == own + sums && job->divided_by.data && !onepass_cuda_weighs_itself(job))

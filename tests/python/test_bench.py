@@ -262,6 +262,17 @@ def test_every_section_runs():
     assert "0 ulp" in out and "left out" not in out
 
 
+def test_rows_of_a_type():
+    """Which shapes there are does not change with it."""
+    pytest.importorskip("torch")
+    found = {}
+    for types in ([], ["--types", "bf16"]):
+        _, out, _ = run("--quick", "--device", "cpu", "--threads", "1", "--cases", "rows", "--modes", "forward", "--peers",
+                        "torch eager", *types)
+        found[len(types)] = set(re.findall(r"^rows +(\S+ forward \S+ \S+ \S+(?: x \d+)+)", out, re.MULTILINE))
+    assert found[2] and found[2] == {text for text in found[0] if " bf16 " in text} and found[2] < found[0], found
+
+
 def test_every_loss_is_compared():
     """PyTorch and NumPy compute what we do, with data that suit each loss."""
     pytest.importorskip("torch")

@@ -141,6 +141,7 @@ bool simt_run_plan(const cuda_launch *launch, uint64_t seed, uint32_t first_bloc
                             .blocks = launch->blocks,
                             .threads = launch->threads,
                             .shared_memory = launch->shared_memory,
+                            .cluster = launch->variant == variant_rows_cluster ? CUDA_CLUSTER : 0,
                             .first_block = first_block,
                             .block_count = block_count,
                             .seed = seed});

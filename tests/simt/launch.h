@@ -16,7 +16,7 @@ enum {
 };
 
 /* Of an H200, too. */
-static const cuda_limits simt_limits = {MULTIPROCESSORS, 227 * 1024};
+static const cuda_limits simt_limits = {MULTIPROCESSORS, 227 * 1024, 15};
 
 typedef struct kernel_name {
     char text[64];

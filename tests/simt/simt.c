@@ -21,7 +21,8 @@
 enum {
     LANES = 32,
     MOST_WARPS = SIMT_MOST_THREADS / LANES,
-    MOST_RESIDENT = 3,
+    MOST_RESIDENT = 3, /* but of clusters */
+    MOST_CLUSTER = 8,
     STACK_SIZE = 65536,  /* kernels need some hundred bytes, printing a failure a few thousand */
     SHARED_POISON = 0xff /* NaN as float and as double, -1 as an integer */
 };
@@ -66,6 +67,7 @@ typedef struct block {
     unsigned index;
     unsigned ready_warps; /* those with a lane that can go on */
     int alive, waiting;   /* threads that have not returned; of these, at the barrier */
+    int in_vain;          /* looks for what another block of the cluster is to bring, since the last that found it */
     place barrier;
     warp *last_warp;
     unsigned slow_warp, slow_lane; /* bits of those that go on only if nobody else can */
@@ -79,7 +81,7 @@ typedef struct block {
 simt_index threadIdx, blockIdx, blockDim, gridDim;
 int simt_accesses_left = 1;
 
-static block resident[MOST_RESIDENT];
+static block resident[MOST_CLUSTER];
 static block *loaded; /* whose shared memory is in place */
 static thread *current;
 static fiber launcher;
@@ -459,6 +461,49 @@ uint64_t simt_warp(simt_operation operation, unsigned mask, uint64_t value, int 
     return self->result;
 }
 
+/* -------------------------------------------------------------- the cluster -- */
+
+static unsigned cluster_waiting, cluster_met; /* threads, and how often all have met */
+
+void simt_meet_cluster(void) {
+    const unsigned met = cluster_met;
+    wait_at("the barrier of the cluster", 0, (place){"a cluster", 0});
+    if (++cluster_waiting == launch->cluster * launch->threads) {
+        cluster_waiting = 0;
+        cluster_met++;
+    }
+    while (!simt_found(cluster_met != met)) {}
+}
+
+enum {
+    MOST_IN_VAIN = 10000 /* turns of blocks */
+};
+
+/* To change blocks costs copies of the shared memory, so others go on only when nobody here has found anything. */
+bool simt_found(bool is_there) {
+    static int turns;
+    block *block = current->block;
+    block->in_vain = is_there ? 0 : block->in_vain + 1;
+    turns = is_there ? 0 : turns;
+    if (block->in_vain > block->alive) { /* it may be those that others overtake who bring it */
+        block->slow_warp = block->slow_lane = 0;
+        block->last_warp = &block->warp[any_bit(block->ready_warps, draw() & 255)];
+    }
+    if (block->in_vain > 2 * block->alive) {
+        if (++turns > MOST_IN_VAIN) {
+            tell("nobody in the cluster finds what it waits for; of block %u:", block->index);
+            tell_who_waits(block);
+            give_up();
+        }
+        block->in_vain = 0;
+        draw_slow(block);
+        fiber_switch(&current->fiber, &launcher);
+    } else if (!is_there) {
+        go_on();
+    }
+    return is_there;
+}
+
 /* -------------------------------------------------------------- the threads -- */
 
 static void thread_returned(void) {
@@ -601,6 +646,22 @@ static void load_shared(block *block) {
     loaded = block;
 }
 
+void *simt_in_block(int rank, void *address) {
+    const unsigned index = current->block->index / launch->cluster * launch->cluster + (unsigned)rank;
+    size_t offset = 0;
+    for (int i = 0; i < 2; i++) {
+        const size_t place = (size_t)((char *)address - shared.part[i]);
+        if (place < shared.size[i])
+            offset = place + (i ? shared.size[0] : 0);
+    }
+    for (int i = 0; i < MOST_CLUSTER; i++) {
+        if (resident[i].under_way && resident[i].index == index) {
+            return &resident[i] == loaded ? address : resident[i].saved_shared + offset;
+        }
+    }
+    FAIL("block %u of the cluster is not there any more", index);
+}
+
 /* -------------------------------------------------------------- the blocks -- */
 
 static void begin_block(block *block, unsigned index) {
@@ -614,7 +675,7 @@ static void begin_block(block *block, unsigned index) {
     block->slow = false;
     block->index = index;
     block->alive = threads;
-    block->waiting = 0;
+    block->waiting = block->in_vain = 0;
     block->ready_warps = 0;
     for (int i = 0; i * LANES < threads; i++) {
         const int lanes = threads - i * LANES < LANES ? threads - i * LANES : LANES;
@@ -639,17 +700,21 @@ static void run_block(block *block) {
     }
 }
 
+/* The blocks of a cluster stay together. */
 static unsigned *shuffled_blocks(unsigned first, unsigned count) {
     unsigned *order = malloc(count * sizeof *order);
+    const unsigned together = launch->cluster ? launch->cluster : 1;
     if (!order) {
         FAIL("no memory for the order of %u blocks", count);
     }
-    for (unsigned i = 0; i < count; i++) {
-        const unsigned j = (unsigned)(draw() % (i + 1));
-        if (j != i) {
-            order[i] = order[j];
+    for (unsigned i = 0; i < count; i += together) {
+        const unsigned j = (unsigned)(draw() % (i / together + 1)) * together;
+        for (unsigned k = 0; k < together; k++) {
+            if (j != i) {
+                order[i + k] = order[j + k];
+            }
+            order[j + k] = first + i + k;
         }
-        order[j] = first + i;
     }
     return order;
 }
@@ -667,10 +732,19 @@ static block *next_block(int most_resident) {
     return &resident[any_bit(without(under_way, slow), draw() & 255)];
 }
 
+static bool is_any_under_way(void) {
+    bool is_any = false;
+    for (int i = 0; i < MOST_CLUSTER; i++) {
+        is_any |= resident[i].under_way;
+    }
+    return is_any;
+}
+
 static void run_blocks(const unsigned *order, unsigned count, int most_resident) {
     unsigned begun = 0;
     for (;;) {
-        for (int i = 0; i < most_resident && begun < count; i++) {
+        const bool waits = launch->cluster && is_any_under_way(); /* clusters come one after the other */
+        for (int i = 0; i < most_resident && begun < count && !waits; i++) {
             if (!resident[i].under_way) {
                 begin_block(&resident[i], order[begun++]);
             }
@@ -690,6 +764,11 @@ static void check_launch(void) {
     if (launch->blocks < 1 || launch->blocks > 0x7fffffffu) {
         FAIL("%u blocks; expected 1 to 2^31 - 1", launch->blocks);
     }
+    if (launch->cluster && (launch->cluster > MOST_CLUSTER || launch->blocks % launch->cluster != 0 ||
+                            launch->first_block % launch->cluster != 0 || launch->block_count % launch->cluster != 0)) {
+        FAIL("%u blocks, %u of them from block %u on, in clusters of %u; expected whole clusters of up to %d",
+             launch->blocks, launch->block_count, launch->first_block, launch->cluster, MOST_CLUSTER);
+    }
     if (launch->first_block >= launch->blocks || launch->block_count > launch->blocks - launch->first_block) {
         FAIL("a sample of %u blocks from block %u on; there are %u", launch->block_count, launch->first_block,
              launch->blocks);
@@ -701,9 +780,9 @@ static int draw_schedule(void) {
     static const unsigned chances[] = {256, 16, 2, 0};
     chance_of_other_warp = chances[draw() % 4];
     some_are_slow = draw() % 2 == 0;
-    const bool several = draw() % 2 == 0;
+    const bool several = draw() % 2 == 0 || launch->cluster;
     chance_of_other_block = several ? 128 : 0;
-    return several ? MOST_RESIDENT : 1;
+    return launch->cluster ? (int)launch->cluster : several ? MOST_RESIDENT : 1;
 }
 
 void simt_run(const simt_launch *given) {

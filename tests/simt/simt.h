@@ -7,7 +7,7 @@
  * on then (which block, which warp, which lane) is drawn from a seed, so what a
  * kernel takes for granted and no barrier ensures goes wrong soon. Shared
  * memory is all NaN before each block, and one to three blocks are under way at a
- * time.
+ * time, or all those of a cluster.
  *
  * A mistake of the kernel (threads that wait for each other for ever, lanes that
  * meet at different operations, a misaligned access, a stack or an address out of
@@ -18,6 +18,7 @@
 #ifndef ONEPASS_TESTS_SIMT_H
 #define ONEPASS_TESTS_SIMT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,6 +47,7 @@ typedef struct simt_launch {
     uint32_t blocks;
     uint32_t threads;       /* of a block */
     uint32_t shared_memory; /* bytes of the dynamic array */
+    uint32_t cluster;       /* blocks that can reach each other's shared memory; 0: none can */
     uint64_t seed;
     /* If set, only these blocks run: a sample of a grid that would take too long. */
     uint32_t first_block, block_count;
@@ -84,6 +86,16 @@ void simt_yield(void);
 
 /* An atomic operation has happened: other blocks may go first. */
 void simt_atomic(void);
+
+/* Returns whether it is there; if not others go first, who may bring it. */
+bool simt_found(bool is_there);
+
+/* All threads of a cluster meet. */
+void simt_meet_cluster(void);
+
+/* Where what is at `address` in the shared memory of the block that calls is in that of the `rank`-th of its cluster,
+ * until the thread next waits. */
+void *simt_in_block(int rank, void *address);
 
 /* Loads and stores until the next one at which simt_yield is due. */
 extern int simt_accesses_left;

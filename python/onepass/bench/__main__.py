@@ -77,8 +77,9 @@ def parse(words):
     add("--losses", type=all_or(CATALOG), metavar="NAME,...",
         help=f"{', '.join(cases.USUAL)} unless said otherwise (all where every loss has its case); all, or some")
     add("--sizes", type=listed(count_of), metavar="N,...", help="numbers of elements, such as 2^10,2^20,1000000")
-    add("--types", type=among(SIZES), default=["f32"], metavar="TYPE,...",
-        help="of f16, bf16, f32 and f64; f32 unless said otherwise")
+    add("--types", type=among(SIZES), metavar="TYPE,...",
+        help="of f16, bf16, f32 and f64; f32 for sizes, and whatever rows, vectors and distributions have, unless said "
+        "otherwise")
     add("--modes", type=among(("forward", "step")), default=["forward", "step"], metavar="MODE,...",
         help="forward: the value; step: value and gradient as a training step has them. Both unless said otherwise")
     add("--peers", type=among((*PEERS, "limit")), default=[*PEERS, "limit"], metavar="NAME,...",
@@ -92,6 +93,8 @@ def parse(words):
     add("--plain", metavar="LIBRARY", help="the plain C loops; else those of the build that has this package")
     options = parser.parse_args(words)
     options.all_losses = options.losses is not None
+    options.all_types = options.types is None
+    options.types = options.types or ["f32"]
     options.losses = options.losses or list(CATALOG)
     return options
 

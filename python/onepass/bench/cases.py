@@ -245,9 +245,14 @@ class Cases:
 
     # -------------------------------------------------------------------------- rows --
 
+    def works(self, module):
+        """Those of a section that are of a wanted type."""
+        return [work for work in module.works(self.on_gpu, self.options.quick)
+                if self.options.all_types or work.type in self.options.types]
+
     def rows(self):
         """On a GPU also what a step has allocated at its peak."""
-        for work in rows.works(self.on_gpu, self.options.quick):
+        for work in self.works(rows):
             type = getattr(self.torch, NAMES[work.type])
             operands = lambda work=work, type=type: rows.operands_of(self.torch, self.stage.device, work, type)
             ours, theirs = rows.ours(work), rows.theirs(self.torch, work)
@@ -274,7 +279,7 @@ class Cases:
 
     def of_vectors(self, section, module):
         """With the gradient for the first operand."""
-        for work in module.works(self.on_gpu, self.options.quick):
+        for work in self.works(module):
             type = getattr(self.torch, NAMES[work.type])
             for mode in self.options.modes:
                 yield Case(section, work.loss, mode, math.prod(work.shape),

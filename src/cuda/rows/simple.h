@@ -124,12 +124,17 @@ template <typename number> ALWAYS_INLINE own_range read_simple(const tile *tile,
     return unpack_numbers(tile, read, x);
 }
 
+/* Whether the shift has no anchor, as nearly always. */
+ALWAYS_INLINE bool is_usual_largest(const softmax *softmax, real largest) {
+    return magnitude((largest + 0) * softmax->factor) < SOFTMAX_LARGEST;
+}
+
 /* As shift_of(), with the usual case first. */
 ALWAYS_INLINE softmax_shift usual_shift_of(const cuda_row *job, real largest) {
     const softmax softmax = softmax_of_job(job);
     const real product = (largest + 0) * softmax.factor;
     softmax_shift shift;
-    if (!(magnitude(product) < SOFTMAX_LARGEST))
+    if (!is_usual_largest(&softmax, largest))
         return shift_of(job, largest);
     shift.anchor = 0;
     shift.largest = largest + 0;

@@ -157,6 +157,16 @@ ALWAYS_INLINE simple_join join_single(const cuda_row *job, real largest, const s
     return joined;
 }
 
+/* The label's own slope stands by itself: whoever has written its place does so again. */
+template <typename number>
+ALWAYS_INLINE void put_simple_label(const simple_factor *factor, real slope, int label_place, const tile *tile,
+                                    number *to) {
+    if ((unsigned)label_place < ORDER_TILE && label_place % ORDER_LANES / ORDER_OWN_LANES == tile->thread) {
+        const real own = canonical(slope);
+        store_number(to + label_place, factor->upstream != 1 ? canonical(own * factor->upstream) : own);
+    }
+}
+
 template <typename loss, typename number>
 ALWAYS_INLINE void write_simple_gradient(const cuda_row *job, const simple_factor *factor, const simple_join *joined,
                                          int label_place, const tile *tile, number *to, own_numbers x) {
@@ -170,11 +180,7 @@ ALWAYS_INLINE void write_simple_gradient(const cuda_row *job, const simple_facto
     EACH_NUMBER x[line][own] = x[line][own] * f;
     scale_gradient(factor->upstream, calm, x);
     write_simple(tile, to, calm, x);
-    /* The label's own slope stands by itself: whoever has written its place does so again. */
-    if ((unsigned)label_place < ORDER_TILE && label_place % ORDER_LANES / ORDER_OWN_LANES == tile->thread) {
-        const real own = canonical(factors.own);
-        store_number(to + label_place, factor->upstream != 1 ? canonical(own * factor->upstream) : own);
-    }
+    put_simple_label(factor, factors.own, label_place, tile, to);
 }
 
 /* Rows that take no part, or whose label is no class. */
