@@ -269,7 +269,7 @@ def test_rows_of_a_type():
     for types in ([], ["--types", "bf16"]):
         _, out, _ = run("--quick", "--device", "cpu", "--threads", "1", "--cases", "rows", "--modes", "forward", "--peers",
                         "torch eager", *types)
-        found[len(types)] = set(re.findall(r"^rows +(\S+ forward \S+ \S+ \S+(?: x \d+)+)", out, re.MULTILINE))
+        found[len(types)] = set(re.findall(r"^(\w+ forward \w+ .*?)  +\d", out, re.MULTILINE))
     assert found[2] and found[2] == {text for text in found[0] if " bf16 " in text} and found[2] < found[0], found
 
 

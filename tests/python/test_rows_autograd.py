@@ -157,13 +157,15 @@ def test_long_rows_leave_their_state(monkeypatch):
 
 
 def test_what_a_gpu_computes_at_once():
-    """Rows that its registers have room for; longer ones are read again in any case."""
+    """Rows that its registers have room for, or of bfloat16 some multiprocessors' memory; longer ones are read again in
+    any case."""
     def is_apart(classes, dtype, name="cross_entropy", **given):
-        input = SimpleNamespace(is_cuda=True, element_size=lambda: dtype.itemsize)
+        input = SimpleNamespace(is_cuda=True, dtype=dtype, element_size=lambda: dtype.itemsize)
         request = _row_request.Request(name, None, _row_request.parameters_of(name, **given), 2, None, None)
         return _row_request.is_quicker_apart(request, input, classes)
 
     assert [is_apart(classes, torch.float64) for classes in (8192, 8196)] == [False, True]
+    assert [is_apart(classes, torch.bfloat16) for classes in (32776, 65532, 131072, 131080)] == [False, True, False, True]
     for dtype in (torch.bfloat16, torch.float32):
         assert [is_apart(classes, dtype) for classes in (32768, 32766, 32772)] == [False, True, True]
         assert is_apart(8196, dtype, label_smoothing=0.1) and not is_apart(8192, dtype, label_smoothing=0.1)

@@ -6,6 +6,7 @@
 #ifndef ONEPASS_CPU_ROWS_BLOCK_H
 #define ONEPASS_CPU_ROWS_BLOCK_H
 
+#include "cpu/rows/coming.h"
 #include "cpu/rows/stream.h"
 #include "cpu/rows/tile.h"
 #include "cpu/rows/transpose.h"
@@ -36,6 +37,8 @@ typedef struct block_buffers {
     double weights;                              /* their sum */
     bool needs_lse;                              /* of every row */
     aside_function *apply;                       /* the loss, or null: row by row */
+    coming coming;                               /* the next block, if it has rows */
+    int half;                                    /* of z, where the next block is then */
     group group;
 } block_buffers;
 _Static_assert(sizeof(block_buffers) <= 53248, "a call's other frames take up to 48 KiB of ONEPASS_STACK_SIZE");
@@ -492,15 +495,21 @@ static void finish_rows(const rows *rows, aside_function *apply, group *group, r
         EACH_ROW_ASIDE(group->lse[r] = group->weights[r] = 0)
 }
 
-static void run_group(const rows *rows, const block_buffers *buffers, bool is_turned, group *group, real *terms) {
+/* `coming_end`: classes of the next block that come meanwhile, up to this one. */
+static void run_group(const rows *rows, block_buffers *buffers, bool is_turned, int64_t coming_end, group *group,
+                      real *terms) {
+    ask_for_coming(&buffers->coming, coming_end, 1);
     read_rows(rows, group);
     read_factors(rows, group);
     for (int r = 0; rows->of->predicted.data && r < group->count; r++)
         write_predicted(rows, group->first + r, group->takes_part[r] ? predict_aside(group, r) : -1);
     if (!is_turned)
         find_largest(&rows->softmax, group);
+    ask_for_coming(&buffers->coming, coming_end, 2);
     sum_group(rows, buffers, group);
+    ask_for_coming(&buffers->coming, coming_end, 3);
     finish_rows(rows, buffers->apply, group, terms);
+    ask_for_coming(&buffers->coming, coming_end, 4);
     if (rows->has_gradient)
         write_slopes_aside(group, rows->weighs ? buffers->u : NULL);
 }
@@ -532,6 +541,8 @@ static bool looks_at_lse(const job *job) {
 static void prepare_block(const rows *rows, aside_function *apply, block_buffers *buffers) {
     const int classes = (int)rows->of->classes;
     begin_groups(&buffers->group);
+    memset(&buffers->coming, 0, sizeof buffers->coming);
+    buffers->half = 0;
     buffers->apply = apply;
     buffers->weights = 0;
     buffers->needs_lse = rows->weighs || gives_states(rows) || looks_at_lse(rows->job);
@@ -541,12 +552,72 @@ static void prepare_block(const rows *rows, aside_function *apply, block_buffers
     buffers->weights = sum_of_weights(buffers->u, classes, buffers->z);
 }
 
+/* Rows from `index` on that lie in one row of the views. */
+static int64_t rows_together(const job *job, int64_t index, int64_t most) {
+    return block_length(&job->gradient[0], index, block_length(&job->operand[0], index, most));
+}
+
+/* ------------------------------------------------------------------- ahead -- */
+
+/* Blocks of large images come ahead: each has half of the buffer, but for the first of some, which nobody has brought.
+ */
+#define HALF_NUMBERS (BLOCK_NUMBERS / 2 / ROWS_ASIDE * ROWS_ASIDE)
+#define FIRST_GROUPS 2
+
+/* Of how many groups; 0 if an image's blocks do not. Of fewer classes all are asked for ahead in any case; blocks of
+ * more would be too small; images of a few hundred rows came no sooner; and beside gradients that a cache may keep,
+ * what comes is in the way. */
+#define LEAST_GROUPS     4
+#define LEAST_IMAGE_ROWS 4096
+
+static int64_t groups_that_come(const rows *rows) {
+    const view *logits = &rows->job->operand[0];
+    const int64_t classes = rows->of->classes, groups = least(HALF_NUMBERS / (classes * ROWS_ASIDE), MOST_GROUPS / 2);
+    const bool is_image = inner_stride(logits) == 1 && rows->of->class_stride[0] != 1;
+    return BRINGS_AHEAD && is_image && logits->dtype == REAL_DTYPE && classes > MOST_PREFETCHED &&
+                   groups >= LEAST_GROUPS && row_length(logits, 0) >= LEAST_IMAGE_ROWS &&
+                   (!rows->has_gradient || has_large_gradient(rows->job))
+               ? groups
+               : 0;
+}
+
+/* The block's half, with its logits in it. Those of the next rows, if they make whole groups, will be in the other. */
+static real *begin_coming(const rows *rows, const block_memory *logits, int64_t index, int64_t most,
+                          block_buffers *buffers) {
+    const int64_t count = logits->rows;
+    const int own = buffers->coming.rows ? !buffers->half : 0;
+    real *z = buffers->z + own * HALF_NUMBERS;
+    if (!buffers->coming.rows)
+        bring(logits, z, buffers->dense);
+    buffers->half = own;
+    buffers->coming = (coming){0};
+    const int64_t next =
+        most > count ? rows_together(rows->job, index + count, least(most - count, groups_that_come(rows) * ROWS_ASIDE))
+                     : 0;
+    if (next % ROWS_ASIDE == 0)
+        buffers->coming =
+            (coming){.from = (const real *)(const void *)address_of(&rows->job->operand[0], index + count),
+                     .apart = logits->class,
+                     .rows = next,
+                     .classes = logits->classes,
+                     .into = buffers->z + !own * HALF_NUMBERS};
+    return z;
+}
+
+/* -------------------------------------------------------------------- blocks -- */
+
+static int64_t groups_of_block(const rows *rows, const block_buffers *buffers) {
+    const int64_t coming = groups_that_come(rows);
+    if (coming)
+        return buffers->coming.rows ? coming : FIRST_GROUPS;
+    return least(BLOCK_NUMBERS / (rows->of->classes * ROWS_ASIDE), MOST_GROUPS);
+}
+
 /* Up to a block of rows, as many as lie in one row of the views; returns how many. */
 static int64_t run_block(const rows *rows, int64_t index, int64_t most, block_buffers *buffers, real *terms) {
     const job *job = rows->job;
-    const int64_t classes = rows->of->classes, groups = least(BLOCK_NUMBERS / (classes * ROWS_ASIDE), MOST_GROUPS);
-    const int64_t some = block_length(&job->operand[0], index, least(most, groups * ROWS_ASIDE));
-    const int64_t count = block_length(&job->gradient[0], index, some);
+    const int64_t classes = rows->of->classes;
+    const int64_t count = rows_together(job, index, least(most, groups_of_block(rows, buffers) * ROWS_ASIDE));
     const block_memory logits = memory_of(rows, &job->operand[0], rows->of->class_stride[0], index, count);
     block_memory slopes = {0};
     if (rows->has_gradient)
@@ -554,37 +625,45 @@ static int64_t run_block(const rows *rows, int64_t index, int64_t most, block_bu
     if (count % ROWS_ASIDE)
         memset(group_of(buffers->z, &logits, count), 0, (size_t)(classes * ROWS_ASIDE) * sizeof(real));
     const bool turns = turns_groups(&logits), ahead = turns && TURNS_AHEAD;
-    const bool streams = !turns && is_streamed(job) && can_stream(&slopes);
-    if (!turns)
-        bring(&logits, buffers->z, buffers->dense);
+    const bool streams = !turns && is_streamed(job) && can_stream(&slopes), comes = groups_that_come(rows) > 0;
+    real *z = buffers->z;
+    if (comes)
+        z = begin_coming(rows, &logits, index, most, buffers);
+    else if (!turns)
+        bring(&logits, z, buffers->dense);
     if (ahead)
-        turn_ahead(&logits, 0, buffers->z);
+        turn_ahead(&logits, 0, z);
+    const int64_t each = buffers->coming.rows ? (classes * ROWS_ASIDE + count - 1) / count : 0; /* classes that come */
+    int64_t come = 0;
     for (int64_t row = 0; row < count; row += ROWS_ASIDE) {
         group *group = &buffers->group;
         /* Values alone are all computed in one place, which a first-level cache keeps. */
-        group->z = turns && !rows->has_gradient ? buffers->z : group_of(buffers->z, &logits, row);
+        group->z = turns && !rows->has_gradient ? z : group_of(z, &logits, row);
         if (ahead)
-            group->z = place_ahead(&logits, row, buffers->z);
+            group->z = place_ahead(&logits, row, z);
         group->classes = classes;
         group->first = index + row;
         group->count = (int)least(count - row, ROWS_ASIDE);
         if (ahead && row + ROWS_ASIDE < count)
-            turn_ahead(&logits, row + ROWS_ASIDE, buffers->z);
+            turn_ahead(&logits, row + ROWS_ASIDE, z);
         else if (turns && !ahead)
             turn_group(&rows->softmax, (const real *)(const void *)logits.first + row * classes, group);
-        prefetch_group(&logits, count + row, false); /* of the next block */
+        if (!comes)
+            prefetch_group(&logits, count + row, false); /* of the next block */
         if (rows->has_gradient && !streams)
             prefetch_group(&slopes, row, true);
-        run_group(rows, buffers, turns && !ahead, group, terms + row);
+        come = least(come + each, classes);
+        run_group(rows, buffers, turns && !ahead, come, group, terms + row);
+        copy_coming(&buffers->coming, come);
         if (ahead && rows->has_gradient) {
             const block_memory own = memory_of_group(&slopes, row);
             take(&own, group->z, buffers->dense);
         }
     }
     if (streams)
-        stream_block(&slopes, buffers->z);
+        stream_block(&slopes, z);
     else if (rows->has_gradient && !ahead)
-        take(&slopes, buffers->z, buffers->dense);
+        take(&slopes, z, buffers->dense);
     return count;
 }
 

@@ -10,14 +10,18 @@
 
 #include "cpu/rows/group.h"
 
-#if ONEPASS_HAS_REALS && !defined(__aarch64__)
-
-/* Of a gradient. A smaller one may be in a cache until somebody reads it. */
+/* A smaller gradient may be in a cache until somebody reads it. */
 #define LEAST_STREAMED_BYTES ((double)(64 << 20))
 
-static bool is_streamed(const job *job) {
+static bool has_large_gradient(const job *job) {
     const double numbers = (double)job->count * (double)job->rows.classes;
-    return job->gradient[0].data && !job->in_place[0] && numbers * (double)sizeof(real) >= LEAST_STREAMED_BYTES;
+    return job->gradient[0].data && numbers * (double)sizeof(real) >= LEAST_STREAMED_BYTES;
+}
+
+#if ONEPASS_HAS_REALS && !defined(__aarch64__)
+
+static bool is_streamed(const job *job) {
+    return has_large_gradient(job) && !job->in_place[0];
 }
 
 /* A group's rows of one class, which are whole cache lines. */
