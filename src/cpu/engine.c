@@ -49,6 +49,7 @@ typedef struct cpu_functions {
     cpu_run_function *run, *run_rows;
     cpu_rows_function *rows;
     cpu_terms_function *terms;
+    cpu_labels_function *labels;
     cpu_share_function *share;
     cpu_vector_largest_function *vector_largest;
     cpu_vector_softmaxes_function *vector_softmaxes;
@@ -70,6 +71,7 @@ typedef struct instruction_set {
     ONEPASS_INTERNAL cpu_run_function onepass_cpu_run_##set_real, onepass_cpu_run_rows_##set_real;                     \
     ONEPASS_INTERNAL cpu_rows_function onepass_cpu_rows_##set_real;                                                    \
     ONEPASS_INTERNAL cpu_terms_function onepass_cpu_terms_##set_real;                                                  \
+    ONEPASS_INTERNAL cpu_labels_function onepass_cpu_labels_##set_real;                                                \
     ONEPASS_INTERNAL cpu_share_function onepass_cpu_share_##set_real;                                                  \
     ONEPASS_INTERNAL cpu_vector_largest_function onepass_cpu_vector_largest_##set_real;                                \
     ONEPASS_INTERNAL cpu_vector_softmaxes_function onepass_cpu_vector_softmaxes_##set_real;                            \
@@ -80,10 +82,11 @@ typedef struct instruction_set {
 #define FUNCTIONS(set_real)                                                                                            \
     {                                                                                                                  \
         onepass_cpu_begin_##set_real, onepass_cpu_run_##set_real, onepass_cpu_run_rows_##set_real,                     \
-            onepass_cpu_rows_##set_real, onepass_cpu_terms_##set_real, onepass_cpu_share_##set_real,                   \
-            onepass_cpu_vector_largest_##set_real, onepass_cpu_vector_softmaxes_##set_real,                            \
-            onepass_cpu_vector_know_##set_real, onepass_cpu_vector_sums_##set_real,                                    \
-            onepass_cpu_vector_finish_##set_real, onepass_cpu_vector_slopes_##set_real                                 \
+            onepass_cpu_rows_##set_real, onepass_cpu_terms_##set_real, onepass_cpu_labels_##set_real,                  \
+            onepass_cpu_share_##set_real, onepass_cpu_vector_largest_##set_real,                                       \
+            onepass_cpu_vector_softmaxes_##set_real, onepass_cpu_vector_know_##set_real,                               \
+            onepass_cpu_vector_sums_##set_real, onepass_cpu_vector_finish_##set_real,                                  \
+            onepass_cpu_vector_slopes_##set_real                                                                       \
     }
 #define DECLARE(unused, set, automatic)                                                                                \
     DECLARE_FUNCTIONS(set##_f32)                                                                                       \
@@ -419,8 +422,10 @@ static void compute_over_weights(const instruction_set *set, const job *job, int
 /* ------------------------------------------------------------------- entry -- */
 
 onepass_status onepass_check_labels(const job *job, int64_t rows_before) {
+    const instruction_set *set;
     int64_t counted;
-    return check_labels(job, rows_before, threads_for_labels(job), &counted);
+    OK(choose_instruction_set(&set));
+    return check_labels(job, functions_for(set, job)->labels, rows_before, threads_for_labels(job), &counted);
 }
 
 /* In the compute type, as the gradient is multiplied by it. */
@@ -433,7 +438,7 @@ static onepass_status cpu_run(const job *job) {
     const instruction_set *set;
     int64_t counted = 0;
     OK(choose_instruction_set(&set));
-    OK(check_labels(job, 0, threads_for_labels(job), &counted));
+    OK(check_labels(job, functions_for(set, job)->labels, 0, threads_for_labels(job), &counted));
     const bool done_before = job->skip_if_one && upstream_is_expected(job);
     if (done_before)
         return ONEPASS_OK;

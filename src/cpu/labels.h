@@ -6,6 +6,7 @@
 #define ONEPASS_CPU_LABELS_H
 
 #include "cpu/cursor.h"
+#include "cpu/rows.h"
 #include "dtype.h"
 #include "engine.h"
 #include "message.h"
@@ -15,28 +16,10 @@ static int64_t labels_a_row(const job *job) {
     return job->family == FAMILY_VECTORS && job->loss->has_label_lists ? job->vectors.length : 1;
 }
 
-/* What a scan of all class indices finds. */
-typedef struct label_scan {
-    int64_t good;    /* labels of a class */
-    int64_t ignored; /* rows; they may have that of a class */
-} label_scan;
-
-typedef struct label_range {
-    uint64_t classes;
-    int64_t ignore_index;
-    bool ignores; /* rows with that index */
-} label_range;
-
 static label_range label_range_of(const job *job) {
     if (job->family == FAMILY_VECTORS)
         return (label_range){(uint64_t)job->vectors.length, -1, job->loss->has_label_lists};
     return (label_range){(uint64_t)job->rows.shard.all_classes, job->rows.ignore_index, true};
-}
-
-/* Two comparisons a label, each of which is added as it is: whether one is wrong is asked for all of them together. */
-ALWAYS_INLINE void scan_label(int64_t label, const label_range *range, label_scan *scan) {
-    scan->ignored += label == range->ignore_index;
-    scan->good += (uint64_t)label < range->classes;
 }
 
 /* Whether there is a label that is neither a class nor ignored, hidden ones included. */
@@ -45,22 +28,24 @@ static bool has_wrong(const label_scan *scan, const label_range *range, int64_t 
     return scan->good + (ignores_others ? scan->ignored : 0) < labels;
 }
 
-/* Neighbouring labels of one type; `stride` elements apart. */
-static void scan_labels(const void *data, int32_t dtype, int64_t stride, int64_t count, const label_range *given,
-                        label_scan *scan) {
-    const label_range range = *given;
-    label_scan found = *scan;
-    if (dtype == ONEPASS_I64 && stride == 1)
-        for (int64_t i = 0; i < count; i++)
-            scan_label(((const int64_t *)data)[i], &range, &found);
-    else
-        for (int64_t i = 0; i < count; i++)
-            scan_label(load_index(data, dtype, i * stride), &range, &found);
-    *scan = found;
+/* Labels of one type that lie `stride` elements apart: those that PyTorch has are scanned by vectors. */
+static void scan_labels(cpu_labels_function *function, const void *data, int32_t dtype, int64_t stride, int64_t count,
+                        const label_range *range, label_scan *scan) {
+    int64_t some[64];
+    if (dtype == ONEPASS_I64 && stride == 1) {
+        function(data, count, range, scan);
+        return;
+    }
+    for (int64_t i = 0; i < count;) {
+        int64_t taken = 0;
+        for (; taken < 64 && i < count; taken++, i++)
+            some[taken] = load_index(data, dtype, i * stride);
+        function(some, taken, range, scan);
+    }
 }
 
 /* Those from `first` to `end` of the job's own. */
-static label_scan scan_some_labels(const job *job, int64_t first, int64_t end) {
+static label_scan scan_some_labels(const job *job, cpu_labels_function *function, int64_t first, int64_t end) {
     const view *labels = &job->operand[1];
     const label_range range = label_range_of(job);
     label_scan scan = {0, 0};
@@ -68,7 +53,7 @@ static label_scan scan_some_labels(const job *job, int64_t first, int64_t end) {
     for (int64_t done = first; done < end;) {
         const int64_t count = least(at.left, end - done);
         const char *data = (const char *)labels->data + at.offset * (int64_t)dtype_size(labels->dtype);
-        scan_labels(data, labels->dtype, inner_stride(labels), count, &range, &scan);
+        scan_labels(function, data, labels->dtype, inner_stride(labels), count, &range, &scan);
         done += count;
         cursor_next_row(&at, labels);
     }
@@ -78,17 +63,17 @@ static label_scan scan_some_labels(const job *job, int64_t first, int64_t end) {
 /* A thread is woken for no less than this many labels: about 40 microseconds. */
 #define LABELS_WORTH_A_THREAD 65536
 
-static label_scan scan_all_labels(const job *job, int64_t most_threads) {
+static label_scan scan_all_labels(const job *job, cpu_labels_function *function, int64_t most_threads) {
     const int64_t count = job->count * labels_a_row(job);
     const int64_t threads = least(most_threads, count / LABELS_WORTH_A_THREAD + 1);
     int64_t good = 0, ignored = 0;
     if (threads == 1) /* even a team of one costs a microsecond */
-        return scan_some_labels(job, 0, count);
+        return scan_some_labels(job, function, 0, count);
 #if defined(_OPENMP)
 #pragma omp parallel for num_threads((int)threads) reduction(+ : good, ignored)
 #endif
     for (int64_t thread = 0; thread < threads; thread++) {
-        const label_scan scan = scan_some_labels(job, count / threads * thread,
+        const label_scan scan = scan_some_labels(job, function, count / threads * thread,
                                                  thread == threads - 1 ? count : count / threads * (thread + 1));
         good += scan.good;
         ignored += scan.ignored;
@@ -143,10 +128,11 @@ static bool has_class_indices(const job *job) {
 
 /* Every class index that will be looked at is that of a class. `counted` rows take part, if nothing but the index says
  * whether they do. */
-static onepass_status check_labels(const job *job, int64_t rows_before, int64_t threads, int64_t *counted) {
+static onepass_status check_labels(const job *job, cpu_labels_function *function, int64_t rows_before, int64_t threads,
+                                   int64_t *counted) {
     if (!has_class_indices(job) || job->count == 0)
         return ONEPASS_OK;
-    const label_scan scan = scan_all_labels(job, threads);
+    const label_scan scan = scan_all_labels(job, function, threads);
     const label_range range = label_range_of(job);
     *counted = job->count - (range.ignores ? scan.ignored : 0);
     return has_wrong(&scan, &range, job->count * labels_a_row(job)) ? find_wrong_label(job, rows_before) : ONEPASS_OK;

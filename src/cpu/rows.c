@@ -13,11 +13,13 @@
 #define ROWS    PASTE(onepass_cpu_rows_, ONEPASS_VARIANT)
 #define VECTORS PASTE(onepass_cpu_vectors_, ONEPASS_VARIANT)
 #define TERMS   PASTE(onepass_cpu_terms_, ONEPASS_VARIANT)
+#define LABELS  PASTE(onepass_cpu_labels_, ONEPASS_VARIANT)
 #define ENTRY   PASTE(onepass_cpu_run_rows_, ONEPASS_VARIANT)
 #define SHARE   PASTE(onepass_cpu_share_, ONEPASS_VARIANT)
 ONEPASS_INTERNAL cpu_rows_function ROWS;
 ONEPASS_INTERNAL cpu_vectors_function VECTORS;
 ONEPASS_INTERNAL cpu_terms_function TERMS;
+ONEPASS_INTERNAL cpu_labels_function LABELS;
 ONEPASS_INTERNAL cpu_run_function ENTRY;
 ONEPASS_INTERNAL cpu_share_function SHARE;
 
@@ -129,6 +131,20 @@ double TERMS(void *terms, int64_t count) {
     double sum;
     stored_sum(terms, (int)count, &sum);
     return sum;
+}
+
+/* Two comparisons a label, each of which is added as it is: whether one is wrong is asked for all of them together. */
+void LABELS(const int64_t *label, int64_t count, const label_range *range, label_scan *scan) {
+    const uint64_t classes = range->classes;
+    const int64_t ignore_index = range->ignore_index;
+    int64_t good = 0, ignored = 0;
+#pragma omp simd reduction(+ : good, ignored)
+    for (int64_t i = 0; i < count; i++) {
+        ignored += label[i] == ignore_index;
+        good += (uint64_t)label[i] < classes;
+    }
+    scan->good += good;
+    scan->ignored += ignored;
 }
 
 /* Tiles of rows, as run.c has tiles of elements. */

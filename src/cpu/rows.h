@@ -31,6 +31,21 @@ typedef void cpu_share_function(const job *job, int64_t row, share_step step, in
 /* Rows of more tiles are not shared. */
 #define MOST_SHARED_TILES 384
 
+/* What a scan of class indices looks for, and what it finds. */
+typedef struct label_range {
+    uint64_t classes;
+    int64_t ignore_index;
+    bool ignores; /* rows with that index */
+} label_range;
+
+typedef struct label_scan {
+    int64_t good;    /* labels of a class */
+    int64_t ignored; /* rows; they may have that of a class */
+} label_scan;
+
+/* Adds what neighbouring indices come to. */
+typedef void cpu_labels_function(const int64_t *label, int64_t count, const label_range *range, label_scan *scan);
+
 /* The sum of up to a tile of terms; what lies behind them is overwritten. */
 typedef double cpu_terms_function(void *terms, int64_t count);
 
