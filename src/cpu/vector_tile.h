@@ -11,11 +11,15 @@ typedef struct vector_tile {
     const real *operand[MOST_OPERANDS]; /* those that the loss does not have are another's */
     int64_t rows, count;                /* so many elements of each row */
     bool is_followed;                   /* the operands are where the caller has them, and more of them lie behind */
+    const char *source[MOST_OPERANDS];  /* where the caller has those that were converted from 16 bits, ... */
+    bool has_source;                    /* ... if all were, and more of them lie behind */
     bool has_slopes;                    /* else sums that are for slopes alone may be left out, as 0 */
     int64_t own;                        /* element of a loss with labels, if it is one of these, ... */
     real own_score;                     /* ... which stands beside each of them */
     double parameter[ONEPASS_MAX_PARAMETERS];
 } vector_tile;
+
+#define SOURCE_SIZE 2 /* bytes of such a number */
 
 /* Whether losses have elements' numbers kept. */
 #if defined(__ARM_NEON) && !defined(__ARM_FEATURE_SVE)

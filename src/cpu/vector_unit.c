@@ -136,6 +136,8 @@ ALWAYS_INLINE void leave_own_out(vector_terms *terms, int sums, const vector_til
 ALWAYS_INLINE void prefetch_next(int vectors, const vector_tile *tile, int64_t element, int64_t count) {
     for (int k = 0; tile->is_followed && k < vectors; k++)
         prefetch(tile->operand[k], sizeof(real), element, count, false);
+    for (int k = 0; CAN_PREFETCH && tile->has_source && k < vectors; k++)
+        prefetch(tile->source[k], SOURCE_SIZE, element, count, false);
 }
 
 /* The lanes of 2, 4, 6 or 8 lines from element `first` on. */
@@ -258,6 +260,8 @@ ALWAYS_INLINE void sum_terms(vector_terms *terms, vector_wide_terms *wide, int v
 ALWAYS_INLINE void go_to_next_row(vector_tile *tile) {
     for (int k = 0; k < MOST_OPERANDS; k++)
         tile->operand[k] += tile->count;
+    for (int k = 0; k < MOST_OPERANDS && tile->has_source && tile->source[k]; k++)
+        tile->source[k] += SOURCE_SIZE * tile->count;
 }
 
 ALWAYS_INLINE void sum_rows(vector_terms *terms, vector_wide_terms *wide, vector_usual *usual, int vectors, int sums,

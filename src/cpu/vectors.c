@@ -68,6 +68,7 @@ static int gradient_count(const job *job) {
 static void begin_tiles(const job *job, vector_tile *tile, vector_buffers *buffers) {
     memcpy(tile->parameter, job->parameter, sizeof tile->parameter);
     tile->has_slopes = gradient_count(job) > 0;
+    tile->has_source = false;
     for (int k = 0; k < MOST_OPERANDS; k++)
         buffers->constant[k] = NULL;
 }
@@ -79,15 +80,21 @@ static void gather_tile(const job *job, int64_t element, int64_t count, bool mus
     tile->rows = 1;
     tile->count = count;
     tile->is_followed = element + count < (job->first + job->count) * job->vectors.length;
+    tile->has_source = CAN_PREFETCH && tile->is_followed;
     for (int k = 0; k < vectors; k++) {
         tile->operand[k] =
             must_copy && job->in_place[k]
                 ? gather_copy(&job->operand[k], element, (int)count, buffers->operand[k])
                 : gather(&job->operand[k], element, (int)count, buffers->operand[k], &buffers->constant[k]);
         tile->is_followed &= tile->operand[k] != buffers->operand[k];
+        tile->has_source &=
+            dtype_size(job->operand[k].dtype) == SOURCE_SIZE && dense_length(&job->operand[k], element) > 0;
+        tile->source[k] = tile->has_source ? address_of(&job->operand[k], element) : NULL;
     }
-    for (int k = vectors; k < MOST_OPERANDS; k++)
+    for (int k = vectors; k < MOST_OPERANDS; k++) {
         tile->operand[k] = tile->operand[0];
+        tile->source[k] = NULL;
+    }
 }
 
 /* The elements of a share: how many there are before its end, and the number of the row's first. */
