@@ -257,6 +257,17 @@ static void prefetch_group(const block_memory *memory, int64_t row, bool to_writ
     }
 }
 
+/* Of rows that are turned a group ahead, as many lines as a group has, some behind the next one: hardware asks for what
+ * follows, but too late. */
+#define BYTES_BEHIND 4096
+
+static void ask_for_rows(const block_memory *memory, int64_t row) {
+    const int64_t bytes = ROWS_ASIDE * memory->classes * (int64_t)sizeof(real);
+    const uintptr_t from = (uintptr_t)memory->first + (uintptr_t)(row / ROWS_ASIDE * bytes + bytes + BYTES_BEHIND);
+    for (int64_t byte = 0; byte < bytes; byte += CACHE_LINE)
+        __builtin_prefetch((const void *)(from + (uintptr_t)byte));
+}
+
 /* ----------------------------------------------------------------- a group -- */
 
 /* Class indices of neighbouring rows. */
@@ -648,6 +659,8 @@ static int64_t run_block(const rows *rows, int64_t index, int64_t most, block_bu
             turn_ahead(&logits, row + ROWS_ASIDE, z);
         else if (turns && !ahead)
             turn_group(&rows->softmax, (const real *)(const void *)logits.first + row * classes, group);
+        if (ahead)
+            ask_for_rows(&logits, row);
         if (!comes)
             prefetch_group(&logits, count + row, false); /* of the next block */
         if (rows->has_gradient && !streams)
