@@ -11,8 +11,8 @@ CMAKE_FLAGS ?=
 DEMO   ?= build-demo
 CHECK  ?= build-check
 CHECK_TESTS = test_losses test_known_results test_weights test_conversions test_order test_rows test_rows_edges \
-	test_rows_sizes test_rows_routes test_rows_images test_rows_arguments test_rows_order_float test_rows_order_double \
-	test_accuracy test_accumulator test_scale test_arguments test_tensors test_asking golden
+	test_rows_sizes test_rows_routes test_rows_images test_rows_halves test_rows_arguments test_rows_order_float \
+	test_rows_order_double test_accuracy test_accumulator test_scale test_arguments test_tensors test_asking golden
 space := $(subst ,, )
 
 # The package in the tree and the plain loops, for the benchmark; and whose PyTorch it is compared with.

@@ -5,6 +5,7 @@
 #ifndef ONEPASS_CPU_ROWS_SINGLE_H
 #define ONEPASS_CPU_ROWS_SINGLE_H
 
+#include "cpu/rows/straight.h"
 #include "cpu/rows/tile.h"
 
 /* Tiles of a row whose sums wait to be joined. Rows of more tiles have a pass of their own for the maximum. */
@@ -366,6 +367,36 @@ static void probability_gradient(const rows *rows, const row *row, int64_t tile,
     finish_tile(&output, row->upstream);
 }
 
+/* Whether a tile's slopes were written straight from where its logits are: if they are calm bf16, and no factor is inf
+ * or NaN. */
+static bool gradient_straight(const rows *rows, const single_row *single, const row_factors *factors, int64_t index) {
+    const job *job = rows->job;
+    const row *row = &single->row;
+    const softmax_tile *tile = &single->waiting[index % MOST_WAITING];
+    const int64_t label = row->label - index * ORDER_TILE;
+    if (!GOES_STRAIGHT || job->operand[0].dtype != ONEPASS_BF16 || job->gradient[0].dtype != ONEPASS_BF16 ||
+        !job->gradient[0].data || job->gradient[1].data || rows->weighs || rows->softmax.softcap != 0 ||
+        !row->needs_sums || rows->of->shard.tile_sums || rows->of->class_stride[0] != 1 ||
+        rows->of->gradient_stride[0] != 1 || tile_size(rows, index) < ORDER_TILE || tile->exponent == -WIDE_INFINITY)
+        return false;
+    const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, tile->largest);
+    const straight_tile own = {
+        .from = (const uint16_t *)(const void *)row->first[0] + index * ORDER_TILE,
+        .to = (uint16_t *)address_of(&job->gradient[0], row->index) + index * ORDER_TILE,
+        .f = row_tile_factor(factors, shift.exponent, row->facts.exponent),
+        .upstream = row->upstream,
+    };
+    if (!softmax_is_calm(&rows->softmax, &shift, single->smallest[index % MOST_WAITING]) || own.f - own.f != 0 ||
+        own.upstream - own.upstream != 0)
+        return false;
+    write_straight(&rows->softmax, &shift, &own);
+    if (label >= 0 && label < ORDER_TILE) {
+        const real slope = canonical(factors->own);
+        store_bf16(own.to, label, own.upstream != 1 ? canonical(slope * own.upstream) : slope);
+    }
+    return true;
+}
+
 /* Of some tiles. The target's gradient first: the other may lie over the logits. */
 static void write_gradients(const rows *rows, const single_row *single, int64_t first, int64_t end,
                             tile_buffers *buffers) {
@@ -378,6 +409,8 @@ static void write_gradients(const rows *rows, const single_row *single, int64_t 
             kept_gradient(rows, row, &factors, index, tile->exponent, buffers);
             continue;
         }
+        if (gradient_straight(rows, single, &factors, index))
+            continue;
         const real *z = logits_of(rows, row->first[0], index, buffers);
         tile_range range = {tile->exponent == -WIDE_INFINITY ? -REAL_INFINITY : tile->largest,
                             single->smallest[index % MOST_WAITING]};
