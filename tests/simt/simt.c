@@ -92,6 +92,8 @@ static uint64_t random_state;
 static unsigned chance_of_other_warp;  /* in 256, each time a thread waits */
 static unsigned chance_of_other_block; /* in 65536 */
 static bool some_are_slow;
+static unsigned
+    slow_lane_of_all; /* in clusters the same for ever, or 0: who waits for others meets its own warp rarely */
 
 /* splitmix64, as in cases.c. */
 static uint64_t draw(void) {
@@ -231,7 +233,7 @@ static unsigned without(unsigned bits, unsigned left_out) {
 static void draw_slow(block *block) {
     const uint64_t random = draw();
     block->slow_warp = some_are_slow ? 1u << random % MOST_WARPS % ((launch->threads + LANES - 1) / LANES) : 0;
-    block->slow_lane = some_are_slow ? 1u << (random >> 32) % LANES : 0;
+    block->slow_lane = slow_lane_of_all ? slow_lane_of_all : some_are_slow ? 1u << (random >> 32) % LANES : 0;
 }
 
 /* Staying with a warp lets it run ahead of the others, changing often keeps them abreast: both find mistakes. */
@@ -485,8 +487,10 @@ bool simt_found(bool is_there) {
     block *block = current->block;
     block->in_vain = is_there ? 0 : block->in_vain + 1;
     turns = is_there ? 0 : turns;
-    if (block->in_vain > block->alive) { /* it may be those that others overtake who bring it */
-        block->slow_warp = block->slow_lane = 0;
+    if (block->in_vain > block->alive) { /* it may be those that others overtake who bring it, lanes hardly ever */
+        block->slow_warp = 0;
+        if (!slow_lane_of_all || turns > MOST_IN_VAIN / 32)
+            block->slow_lane = 0;
         block->last_warp = &block->warp[any_bit(block->ready_warps, draw() & 255)];
     }
     if (block->in_vain > 2 * block->alive) {
@@ -780,6 +784,7 @@ static int draw_schedule(void) {
     static const unsigned chances[] = {256, 16, 2, 0};
     chance_of_other_warp = chances[draw() % 4];
     some_are_slow = draw() % 2 == 0;
+    slow_lane_of_all = launch->cluster && draw() % 2 == 0 ? 1u << draw() % LANES : 0;
     const bool several = draw() % 2 == 0 || launch->cluster;
     chance_of_other_block = several ? 128 : 0;
     return launch->cluster ? (int)launch->cluster : several ? MOST_RESIDENT : 1;

@@ -338,12 +338,15 @@ ALWAYS_INLINE void run_cluster_tiles(const cuda_row *job, const place_in_block *
         come += counts;
         if (!is_there)
             return;
+        if (!counts) /* nothing else keeps the first threads, which send, from going on alone */
+            __syncwarp();
     }
 }
 
 template <typename loss> ALWAYS_INLINE void run_cluster(const cuda_row *job) {
     extern __shared__ __align__(16) unsigned char shared_memory[];
-    __shared__ cluster_block block;
+    __shared__ __align__(16) cluster_block block;
+    static_assert(offsetof(cluster_block, sum) % sizeof(cluster_sum) == 0, "sums come by 16 bytes");
     if (is_done_before(job))
         return;
     const place_in_block at = here_in_block();
@@ -359,6 +362,7 @@ template <typename loss> ALWAYS_INLINE void run_cluster(const cuda_row *job) {
             begin_barrier(&block.are_there[at.thread], 1);
             begin_barrier(&block.is_joined[at.thread], 1);
         }
+        __syncwarp();
     } else {
         EACH_TILE prepare_to_wait(&block.has_come[at.warp][i], at.thread);
     }
