@@ -57,7 +57,7 @@ ALWAYS_INLINE reals seen_logits(const real *z, const uint16_t *halves, real *buf
         return own == 0xffff ? load_reals(z + i) : _mm512_maskz_loadu_ps(own, z + i);
     const __m256i x =
         own == 0xffff ? _mm256_loadu_si256((const void *)(halves + i)) : _mm256_maskz_loadu_epi16(own, halves + i);
-    const reals wide = REALS_OF_BITS(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+    const reals wide = reals_of_bf16(x);
     if (own == 0xffff)
         store_reals(buffer + i, wide);
     else

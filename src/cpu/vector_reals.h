@@ -124,6 +124,9 @@ ALWAYS_INLINE reals_bits sum_of_bits(reals_bits a, reals_bits b) {
 ALWAYS_INLINE reals brought(const reals *from) {
     return *from;
 }
+ALWAYS_INLINE reals reals_of_bf16(__m256i halves) {
+    return REALS_OF_BITS(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
 
 /* As many of their numbers as a vector has room for in double. */
 typedef __attribute__((vector_size(64))) double doubles;

@@ -6,7 +6,7 @@
 #ifndef ONEPASS_CPU_ROWS_BLOCK_H
 #define ONEPASS_CPU_ROWS_BLOCK_H
 
-#include "cpu/rows/coming.h"
+#include "cpu/rows/next_block.h"
 #include "cpu/rows/stream.h"
 #include "cpu/rows/tile.h"
 #include "cpu/rows/transpose.h"
@@ -37,7 +37,7 @@ typedef struct block_buffers {
     double weights;                              /* their sum */
     bool needs_lse;                              /* of every row */
     aside_function *apply;                       /* the loss, or null: row by row */
-    coming coming;                               /* the next block, if it has rows */
+    next_block next;                             /* the next block, if it has rows */
     int half;                                    /* of z, where the next block is then */
     group group;
 } block_buffers;
@@ -261,7 +261,7 @@ static void prefetch_group(const block_memory *memory, int64_t row, bool to_writ
  * follows, but too late. */
 #define BYTES_BEHIND 4096
 
-static void ask_for_rows(const block_memory *memory, int64_t row) {
+static void prefetch_rows(const block_memory *memory, int64_t row) {
     const int64_t bytes = ROWS_ASIDE * memory->classes * (int64_t)sizeof(real);
     const uintptr_t from = (uintptr_t)memory->first + (uintptr_t)(row / ROWS_ASIDE * bytes + bytes + BYTES_BEHIND);
     for (int64_t byte = 0; byte < bytes; byte += CACHE_LINE)
@@ -506,21 +506,21 @@ static void finish_rows(const rows *rows, aside_function *apply, group *group, r
         EACH_ROW_ASIDE(group->lse[r] = group->weights[r] = 0)
 }
 
-/* `coming_end`: classes of the next block that come meanwhile, up to this one. */
-static void run_group(const rows *rows, block_buffers *buffers, bool is_turned, int64_t coming_end, group *group,
+/* Meanwhile classes of the next block are prefetched, up to `end_of_next`. */
+static void run_group(const rows *rows, block_buffers *buffers, bool is_turned, int64_t end_of_next, group *group,
                       real *terms) {
-    ask_for_coming(&buffers->coming, coming_end, 1);
+    prefetch_next_block(&buffers->next, end_of_next, 1);
     read_rows(rows, group);
     read_factors(rows, group);
     for (int r = 0; rows->of->predicted.data && r < group->count; r++)
         write_predicted(rows, group->first + r, group->takes_part[r] ? predict_aside(group, r) : -1);
     if (!is_turned)
         find_largest(&rows->softmax, group);
-    ask_for_coming(&buffers->coming, coming_end, 2);
+    prefetch_next_block(&buffers->next, end_of_next, 2);
     sum_group(rows, buffers, group);
-    ask_for_coming(&buffers->coming, coming_end, 3);
+    prefetch_next_block(&buffers->next, end_of_next, 3);
     finish_rows(rows, buffers->apply, group, terms);
-    ask_for_coming(&buffers->coming, coming_end, 4);
+    prefetch_next_block(&buffers->next, end_of_next, 4);
     if (rows->has_gradient)
         write_slopes_aside(group, rows->weighs ? buffers->u : NULL);
 }
@@ -552,7 +552,7 @@ static bool looks_at_lse(const job *job) {
 static void prepare_block(const rows *rows, aside_function *apply, block_buffers *buffers) {
     const int classes = (int)rows->of->classes;
     begin_groups(&buffers->group);
-    memset(&buffers->coming, 0, sizeof buffers->coming);
+    memset(&buffers->next, 0, sizeof buffers->next);
     buffers->half = 0;
     buffers->apply = apply;
     buffers->weights = 0;
@@ -568,24 +568,23 @@ static int64_t rows_together(const job *job, int64_t index, int64_t most) {
     return block_length(&job->gradient[0], index, block_length(&job->operand[0], index, most));
 }
 
-/* ------------------------------------------------------------------- ahead -- */
+/* ----------------------------------------------------------- double buffer -- */
 
-/* Blocks of large images come ahead: each has half of the buffer, but for the first of some, which nobody has brought.
- */
+/* Each block of a large image has half of the buffer, but for the first of some, which nobody has prefetched. */
 #define HALF_NUMBERS (BLOCK_NUMBERS / 2 / ROWS_ASIDE * ROWS_ASIDE)
 #define FIRST_GROUPS 2
 
-/* Of how many groups; 0 if an image's blocks do not. Of fewer classes all are asked for ahead in any case; blocks of
- * more would be too small; images of a few hundred rows came no sooner; and beside gradients that a cache may keep,
- * what comes is in the way. */
+/* How many groups such a block has; 0 without a double buffer. Lines of fewer classes are prefetched in any case;
+ * blocks of more would be too small; images of a few hundred rows were no quicker, nor gradients that a cache may keep.
+ */
 #define LEAST_GROUPS     4
 #define LEAST_IMAGE_ROWS 4096
 
-static int64_t groups_that_come(const rows *rows) {
+static int64_t double_buffered_groups(const rows *rows) {
     const view *logits = &rows->job->operand[0];
     const int64_t classes = rows->of->classes, groups = least(HALF_NUMBERS / (classes * ROWS_ASIDE), MOST_GROUPS / 2);
     const bool is_image = inner_stride(logits) == 1 && rows->of->class_stride[0] != 1;
-    return BRINGS_AHEAD && is_image && logits->dtype == REAL_DTYPE && classes > MOST_PREFETCHED &&
+    return HAS_DOUBLE_BUFFER && is_image && logits->dtype == REAL_DTYPE && classes > MOST_PREFETCHED &&
                    groups >= LEAST_GROUPS && row_length(logits, 0) >= LEAST_IMAGE_ROWS &&
                    (!rows->has_gradient || has_large_gradient(rows->job))
                ? groups
@@ -593,34 +592,35 @@ static int64_t groups_that_come(const rows *rows) {
 }
 
 /* The block's half, with its logits in it. Those of the next rows, if they make whole groups, will be in the other. */
-static real *begin_coming(const rows *rows, const block_memory *logits, int64_t index, int64_t most,
-                          block_buffers *buffers) {
+static real *begin_double_buffer(const rows *rows, const block_memory *logits, int64_t index, int64_t most,
+                                 block_buffers *buffers) {
     const int64_t count = logits->rows;
-    const int own = buffers->coming.rows ? !buffers->half : 0;
+    const int own = buffers->next.rows ? !buffers->half : 0;
     real *z = buffers->z + own * HALF_NUMBERS;
-    if (!buffers->coming.rows)
+    if (!buffers->next.rows)
         bring(logits, z, buffers->dense);
     buffers->half = own;
-    buffers->coming = (coming){0};
-    const int64_t next =
-        most > count ? rows_together(rows->job, index + count, least(most - count, groups_that_come(rows) * ROWS_ASIDE))
-                     : 0;
-    if (next % ROWS_ASIDE == 0)
-        buffers->coming =
-            (coming){.from = (const real *)(const void *)address_of(&rows->job->operand[0], index + count),
-                     .apart = logits->class,
-                     .rows = next,
-                     .classes = logits->classes,
-                     .into = buffers->z + !own * HALF_NUMBERS};
+    buffers->next = (next_block){0};
+    const int64_t count_of_next =
+        most > count
+            ? rows_together(rows->job, index + count, least(most - count, double_buffered_groups(rows) * ROWS_ASIDE))
+            : 0;
+    if (count_of_next > 0 && count_of_next % ROWS_ASIDE == 0)
+        buffers->next =
+            (next_block){.from = (const real *)(const void *)address_of(&rows->job->operand[0], index + count),
+                         .apart = logits->class,
+                         .rows = count_of_next,
+                         .classes = logits->classes,
+                         .into = buffers->z + !own * HALF_NUMBERS};
     return z;
 }
 
 /* -------------------------------------------------------------------- blocks -- */
 
 static int64_t groups_of_block(const rows *rows, const block_buffers *buffers) {
-    const int64_t coming = groups_that_come(rows);
-    if (coming)
-        return buffers->coming.rows ? coming : FIRST_GROUPS;
+    const int64_t groups = double_buffered_groups(rows);
+    if (groups > 0)
+        return buffers->next.rows ? groups : FIRST_GROUPS;
     return least(BLOCK_NUMBERS / (rows->of->classes * ROWS_ASIDE), MOST_GROUPS);
 }
 
@@ -636,16 +636,18 @@ static int64_t run_block(const rows *rows, int64_t index, int64_t most, block_bu
     if (count % ROWS_ASIDE)
         memset(group_of(buffers->z, &logits, count), 0, (size_t)(classes * ROWS_ASIDE) * sizeof(real));
     const bool turns = turns_groups(&logits), ahead = turns && TURNS_AHEAD;
-    const bool streams = !turns && is_streamed(job) && can_stream(&slopes), comes = groups_that_come(rows) > 0;
+    const bool streams = !turns && is_streamed(job) && can_stream(&slopes),
+               is_double = double_buffered_groups(rows) > 0;
     real *z = buffers->z;
-    if (comes)
-        z = begin_coming(rows, &logits, index, most, buffers);
+    if (is_double)
+        z = begin_double_buffer(rows, &logits, index, most, buffers);
     else if (!turns)
         bring(&logits, z, buffers->dense);
     if (ahead)
         turn_ahead(&logits, 0, z);
-    const int64_t each = buffers->coming.rows ? (classes * ROWS_ASIDE + count - 1) / count : 0; /* classes that come */
-    int64_t come = 0;
+    const int64_t each =
+        buffers->next.rows ? (classes * ROWS_ASIDE + count - 1) / count : 0; /* classes of it that each group copies */
+    int64_t end_of_next = 0;
     for (int64_t row = 0; row < count; row += ROWS_ASIDE) {
         group *group = &buffers->group;
         /* Values alone are all computed in one place, which a first-level cache keeps. */
@@ -660,14 +662,14 @@ static int64_t run_block(const rows *rows, int64_t index, int64_t most, block_bu
         else if (turns && !ahead)
             turn_group(&rows->softmax, (const real *)(const void *)logits.first + row * classes, group);
         if (ahead)
-            ask_for_rows(&logits, row);
-        if (!comes)
+            prefetch_rows(&logits, row);
+        if (!is_double)
             prefetch_group(&logits, count + row, false); /* of the next block */
         if (rows->has_gradient && !streams)
             prefetch_group(&slopes, row, true);
-        come = least(come + each, classes);
-        run_group(rows, buffers, turns && !ahead, come, group, terms + row);
-        copy_coming(&buffers->coming, come);
+        end_of_next = least(end_of_next + each, classes);
+        run_group(rows, buffers, turns && !ahead, end_of_next, group, terms + row);
+        copy_next_block(&buffers->next, end_of_next);
         if (ahead && rows->has_gradient) {
             const block_memory own = memory_of_group(&slopes, row);
             take(&own, group->z, buffers->dense);

@@ -5,7 +5,7 @@
 #ifndef ONEPASS_CPU_ROWS_SINGLE_H
 #define ONEPASS_CPU_ROWS_SINGLE_H
 
-#include "cpu/rows/straight.h"
+#include "cpu/rows/bf16_slopes.h"
 #include "cpu/rows/tile.h"
 
 /* Tiles of a row whose sums wait to be joined. Rows of more tiles have a pass of their own for the maximum. */
@@ -369,18 +369,18 @@ static void probability_gradient(const rows *rows, const row *row, int64_t tile,
 
 /* Whether a tile's slopes were written straight from where its logits are: if they are calm bf16, and no factor is inf
  * or NaN. */
-static bool gradient_straight(const rows *rows, const single_row *single, const row_factors *factors, int64_t index) {
+static bool bf16_gradient(const rows *rows, const single_row *single, const row_factors *factors, int64_t index) {
     const job *job = rows->job;
     const row *row = &single->row;
     const softmax_tile *tile = &single->waiting[index % MOST_WAITING];
     const int64_t label = row->label - index * ORDER_TILE;
-    if (!GOES_STRAIGHT || job->operand[0].dtype != ONEPASS_BF16 || job->gradient[0].dtype != ONEPASS_BF16 ||
+    if (!HAS_BF16_SLOPES || job->operand[0].dtype != ONEPASS_BF16 || job->gradient[0].dtype != ONEPASS_BF16 ||
         !job->gradient[0].data || job->gradient[1].data || rows->weighs || rows->softmax.softcap != 0 ||
         !row->needs_sums || rows->of->shard.tile_sums || rows->of->class_stride[0] != 1 ||
         rows->of->gradient_stride[0] != 1 || tile_size(rows, index) < ORDER_TILE || tile->exponent == -WIDE_INFINITY)
         return false;
     const softmax_shift shift = softmax_shift_of(&rows->softmax, &rows->of->scale, tile->largest);
-    const straight_tile own = {
+    const bf16_slopes own = {
         .from = (const uint16_t *)(const void *)row->first[0] + index * ORDER_TILE,
         .to = (uint16_t *)address_of(&job->gradient[0], row->index) + index * ORDER_TILE,
         .f = row_tile_factor(factors, shift.exponent, row->facts.exponent),
@@ -389,7 +389,7 @@ static bool gradient_straight(const rows *rows, const single_row *single, const 
     if (!softmax_is_calm(&rows->softmax, &shift, single->smallest[index % MOST_WAITING]) || own.f - own.f != 0 ||
         own.upstream - own.upstream != 0)
         return false;
-    write_straight(&rows->softmax, &shift, &own);
+    write_bf16_slopes(&rows->softmax, &shift, &own);
     if (label >= 0 && label < ORDER_TILE) {
         const real slope = canonical(factors->own);
         store_bf16(own.to, label, own.upstream != 1 ? canonical(slope * own.upstream) : slope);
@@ -409,7 +409,7 @@ static void write_gradients(const rows *rows, const single_row *single, int64_t 
             kept_gradient(rows, row, &factors, index, tile->exponent, buffers);
             continue;
         }
-        if (gradient_straight(rows, single, &factors, index))
+        if (bf16_gradient(rows, single, &factors, index))
             continue;
         const real *z = logits_of(rows, row->first[0], index, buffers);
         tile_range range = {tile->exponent == -WIDE_INFINITY ? -REAL_INFINITY : tile->largest,

@@ -22,8 +22,8 @@
 #define CLUSTER_KNOWN 8
 #define CLUSTER_AHEAD 3
 
-#define CLUSTER_OWN 2 /* tiles of a warp */
-#define EACH_TILE   _Pragma("unroll") for (int i = 0; i < CLUSTER_OWN; i++)
+#define TILES_OF_WARP 2 /* tiles of a warp */
+#define EACH_TILE     _Pragma("unroll") for (int i = 0; i < TILES_OF_WARP; i++)
 
 /* The sums of a tile, as they travel: 16 bytes. */
 typedef struct cluster_sum {
@@ -47,8 +47,8 @@ typedef struct cluster_slopes {
 
 /* A warp's exponentials that wait for their row, and logits that are on their way. */
 typedef struct cluster_room {
-    real kept[CLUSTER_OWN][ORDER_TILE];
-    uint16_t sent[CLUSTER_OWN][ORDER_TILE];
+    real kept[TILES_OF_WARP][ORDER_TILE];
+    uint16_t sent[TILES_OF_WARP][ORDER_TILE];
 } cluster_room;
 
 /* The rows of a cluster, one after the other. */
@@ -65,14 +65,14 @@ typedef struct cluster_block {
     cluster_slopes slopes[CLUSTER_ROWS];
     cluster_row row[CLUSTER_KNOWN];
     cluster_barrier are_there[CLUSTER_ROWS], is_joined[CLUSTER_ROWS];
-    uint64_t has_come[CUDA_CLUSTER_WARPS][CLUSTER_OWN];
+    uint64_t has_come[CUDA_CLUSTER_WARPS][TILES_OF_WARP];
 } cluster_block;
 
 /* A warp's i-th tile; if it has none, `count` is 0 or less. (Where it was made 0 then, ptxas of CUDA 13.0 took whole
  * tiles for torn ones, and torn ones for whole.) Neighbouring tiles are in different blocks, so that a thread which
  * joins four neighbours has one of its own block. */
 ALWAYS_INLINE tile cluster_tile(const cuda_row *job, const place_in_block *at, int i) {
-    const int rank = (int)blockIdx.x % CUDA_CLUSTER, t = (at->warp * CLUSTER_OWN + i) * CUDA_CLUSTER + rank;
+    const int rank = (int)blockIdx.x % CUDA_CLUSTER, t = (at->warp * TILES_OF_WARP + i) * CUDA_CLUSTER + rank;
     return dense_tile_at<ROW_VECTORS>(t, (int)job->classes, 0, at->thread);
 }
 
@@ -310,7 +310,7 @@ ALWAYS_INLINE void run_cluster_tiles(const cuda_row *job, const place_in_block *
         const cluster_row *row = &block->row[k % CLUSTER_KNOWN], *next = &block->row[(k + 1) % CLUSTER_KNOWN];
         const bool is_there = row->index >= 0, counts = is_there && row->label >= 0;
 #pragma unroll 1
-        for (int i = 0; i < CLUSTER_OWN; i++) {
+        for (int i = 0; i < TILES_OF_WARP; i++) {
             const tile tile = cluster_tile(job, at, i);
             own_numbers x;
             cluster_sum sum = {};
@@ -329,8 +329,9 @@ ALWAYS_INLINE void run_cluster_tiles(const cuda_row *job, const place_in_block *
             if (k > 0) {
                 if (i == 0)
                     wait_at_barrier(&block->is_joined[before % CLUSTER_ROWS], before / CLUSTER_ROWS);
-                write_cluster_gradient(job, &factor, &block->slopes[before % CLUSTER_ROWS], at->warp * CLUSTER_OWN + i,
-                                       &block->row[before % CLUSTER_KNOWN], &tile, room->kept[i]);
+                write_cluster_gradient(job, &factor, &block->slopes[before % CLUSTER_ROWS],
+                                       at->warp * TILES_OF_WARP + i, &block->row[before % CLUSTER_KNOWN], &tile,
+                                       room->kept[i]);
             }
             if (counts)
                 EACH_LINE *(vector *)own_place(&tile, room->kept[i], line, 0) = pack_vector(x[line]);
@@ -347,6 +348,8 @@ template <typename loss> ALWAYS_INLINE void run_cluster(const cuda_row *job) {
     extern __shared__ __align__(16) unsigned char shared_memory[];
     __shared__ __align__(16) cluster_block block;
     static_assert(offsetof(cluster_block, sum) % sizeof(cluster_sum) == 0, "sums come by 16 bytes");
+    static_assert(sizeof(cluster_block) <= CUDA_CLUSTER_OWN && sizeof(cluster_room) == CUDA_CLUSTER_ROOM,
+                  "shared memory");
     if (is_done_before(job))
         return;
     const place_in_block at = here_in_block();

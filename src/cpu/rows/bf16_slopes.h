@@ -2,23 +2,23 @@
  * Slopes of rows of bf16 with AVX-512, straight from the logits in memory to the gradient in memory: by steps of their
  * own, which leave a tile's numbers in a buffer each time, a step of 128256 classes took a third longer.
  */
-#ifndef ONEPASS_CPU_ROWS_STRAIGHT_H
-#define ONEPASS_CPU_ROWS_STRAIGHT_H
+#ifndef ONEPASS_CPU_ROWS_BF16_SLOPES_H
+#define ONEPASS_CPU_ROWS_BF16_SLOPES_H
 
 #include "cpu/exponentials.h"
 #include "cpu/rows/job.h"
 
 /* What a whole tile's slopes are made of: e f, times the upstream gradient. */
-typedef struct straight_tile {
+typedef struct bf16_slopes {
     const uint16_t *from;
     uint16_t *to;
     real f, upstream;
-} straight_tile;
+} bf16_slopes;
 
 #if ONEPASS_HAS_REALS && !defined(__aarch64__)
 
-#define GOES_STRAIGHT true
-#define STRAIGHT      (MOST_VECTORS * REALS) /* numbers at a time */
+#define HAS_BF16_SLOPES     true
+#define BF16_SLOPES_AT_ONCE (MOST_VECTORS * REALS) /* numbers at a time */
 
 /* Rounded to nearest, of numbers that are finite. */
 ALWAYS_INLINE __m256i bf16_of_reals(reals x) {
@@ -27,25 +27,20 @@ ALWAYS_INLINE __m256i bf16_of_reals(reals x) {
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
 }
 
-ALWAYS_INLINE reals reals_of_bf16(const uint16_t *from) {
-    const __m256i halves = _mm256_loadu_si256((const __m256i *)(const void *)from);
-    return REALS_OF_BITS(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
-}
-
 /* Of calm logits, and factors that are finite. */
-static __attribute__((noinline)) void write_straight(const softmax *given, const softmax_shift *shift_of_tile,
-                                                     const straight_tile *tile) {
+static __attribute__((noinline)) void write_bf16_slopes(const softmax *given, const softmax_shift *shift_of_tile,
+                                                        const bf16_slopes *tile) {
     const softmax softmax = *given;
     const reals rounder = each_real(SOFTMAX_ROUNDER - shift_of_tile->n), none = each_real(0);
     const vector_shift shift = {&none, &none, &rounder, 1};
     const reals f = each_real(tile->f), upstream = each_real(tile->upstream);
     const bool is_scaled = tile->upstream != 1;
-    for (int64_t first = 0; first < ORDER_TILE; first += STRAIGHT) {
-        real z[STRAIGHT];
+    for (int64_t first = 0; first < ORDER_TILE; first += BF16_SLOPES_AT_ONCE) {
+        real z[BF16_SLOPES_AT_ONCE];
         reals shifted[MOST_VECTORS], e[MOST_VECTORS];
-        for (int64_t i = 0; i < STRAIGHT; i += REALS)
-            store_reals(z + i, reals_of_bf16(tile->from + first + i));
-        prefetch(tile->to, sizeof *tile->to, first, STRAIGHT, true);
+        for (int64_t i = 0; i < BF16_SLOPES_AT_ONCE; i += REALS)
+            store_reals(z + i, reals_of_bf16(_mm256_loadu_si256((const void *)(tile->from + first + i))));
+        prefetch(tile->to, sizeof *tile->to, first, BF16_SLOPES_AT_ONCE, true);
         begin_exponentials(&softmax, &shift, LOGITS_CALM, z, REALS, MOST_VECTORS, shifted, e);
         for (int i = 0; i < MOST_VECTORS; i++) {
             e[i] = reals_times(end_exponential(LOGITS_CALM, shifted[i], e[i]), f);
@@ -57,9 +52,9 @@ static __attribute__((noinline)) void write_straight(const softmax *given, const
 
 #else
 
-#define GOES_STRAIGHT false
+#define HAS_BF16_SLOPES false
 
-static void write_straight(const softmax *softmax, const softmax_shift *shift, const straight_tile *tile) {
+static void write_bf16_slopes(const softmax *softmax, const softmax_shift *shift, const bf16_slopes *tile) {
     (void)softmax, (void)shift, (void)tile;
 }
 
