@@ -20,14 +20,15 @@ class Case:
         self.backward = bool(self.with_gradient) and maker.chance(80)
         self.inplace = self.inplace and self.backward
         # What the package decides by what it has seen, or by the machine.
-        self.expects_one, self.apart, self.state = (maker.chance(50) for _ in range(3))
+        self.expected = maker.rng.choice((None, 1.0, 1.0, 0.5, 1.7, 1024.0))
+        self.apart, self.state = maker.chance(50), maker.chance(50)
 
     def __str__(self):
         options = {key: value for key, value in self.options.items() if not isinstance(value, Operand)}
         return f"{self.family} {options} " + "; ".join(f"{name} {one}" for name, one in self.operands.items()) + \
             (f"; backward of {self.with_gradient} with {self.upstream}" if self.backward else "; forward") + \
             (" in place" if self.inplace else "") + \
-            f"; one {self.expects_one:d} apart {self.apart:d} state {self.state:d}"
+            f"; expects {self.expected} apart {self.apart:d} state {self.state:d}"
 
     def draw_option(self, percent, name, *values):
         if self.maker.chance(percent):

@@ -3,13 +3,26 @@
 #include "launch.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    MOST_LAUNCHED = 2048 /* kernels; there are more than a thousand */
+    MOST_LAUNCHED = 2048, /* kernels; there are more than a thousand */
+    STACK_SIZE = 64 << 20 /* of a thread of the CPU engine */
 };
+
+/* A C library takes each thread's thread-local storage from its stack, and the kernels' shared memory is 20 MiB of it:
+ * a usual stack would have next to nothing left. */
+__attribute__((constructor)) static void enlarge_stacks(void) {
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) || pthread_attr_setstacksize(&attributes, STACK_SIZE) ||
+        pthread_setattr_default_np(&attributes))
+        abort();
+    pthread_attr_destroy(&attributes);
+}
+
 static kernel_name launched[MOST_LAUNCHED];
 
 kernel_name simt_name(const char *loss, cuda_variant variant) {
