@@ -7,7 +7,7 @@ SCRIPT = pathlib.Path(__file__).parents[1] / "fuzz_gpu.py"
 
 
 def fuzz(*options):
-    return subprocess.run([sys.executable, SCRIPT, "--device", "cpu", "--seed", "7", "--seconds", "2", *options],
+    return subprocess.run([sys.executable, SCRIPT, "--device", "cpu", "--seed", "7", "--seconds", "1", *options],
                           capture_output=True, text=True, check=False)
 
 

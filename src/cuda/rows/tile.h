@@ -294,7 +294,9 @@ ALWAYS_INLINE void sum_weights(const tile *tile, const softmax_shift *shift, wei
     own_numbers term;
     if (weighs == WEIGHS_ONES) {
         sums->weights = (double)tile->count;
-        EACH_NUMBER term[line][own] = is_in(tile, line, own) ? x[line][own] - shift->largest : 0;
+        EACH_NUMBER term[line][own] = x[line][own] - shift->largest;
+        if (tile->count < ORDER_TILE) /* not asked for each number: that was a sixth of the instructions */
+            EACH_NUMBER term[line][own] = is_in(tile, line, own) ? term[line][own] : 0;
     } else {
         sums->weights = sum_of_tile(tile->thread, u);
         EACH_NUMBER term[line][own] = u[line][own] == 0 ? 0 : u[line][own] * (x[line][own] - shift->largest);
