@@ -32,11 +32,16 @@ def record_paths():
 
 
 @functools.lru_cache(maxsize=None)
-def rows_of(machine):
-    """All rows of a machine's records, the newest first; a quick look is no record."""
+def records_of(machine):
+    """The rows of each of a machine's records, the newest first; a quick look is no record."""
     paths = [path for path in record_paths() if re.fullmatch(rf"{machine}(-[a-z-]+)?\.json", os.path.basename(path))]
     records = sorted(map(record.read, paths), key=lambda found: found["date"], reverse=True)
-    return [row for found in records if not found.get("quick") for row in found["results"]]
+    return [found["results"] for found in records if not found.get("quick")]
+
+
+@functools.lru_cache(maxsize=None)
+def rows_of(machine):
+    return [row for rows in records_of(machine) for row in rows]
 
 
 def find(machine, peer, ours="onepass", type="f32", variant="", **wanted):
@@ -191,8 +196,11 @@ def gpu_layouts():
 
 
 def row_works(machine, section):
-    return list(dict.fromkeys((row["loss"], row["type"], row["variant"]) for row in rows_of(machine)
-                              if row["section"] == section and not row["variant"].endswith("memory")))
+    """In the order of the record that has most of them."""
+    records = [[row for row in rows if row["section"] == section and not row["variant"].endswith("memory")]
+               for rows in records_of(machine)]
+    return list(dict.fromkeys((row["loss"], row["type"], row["variant"])
+                              for rows in sorted(records, key=len, reverse=True) for row in rows))
 
 
 def over_rows(machine, section, modes, columns):

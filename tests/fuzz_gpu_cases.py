@@ -153,12 +153,18 @@ def vocabulary(case, maker):
     return None
 
 
+#: A class is compared with each of a list of classes, which takes a while.
+MOST_PAIRS = 2**26
+
+
 def vectors(function, operands, reduces=True, **parameters):
     """A loss of vectors: a letter for each operand, v for one with a gradient, s for signs, l for labels, m for many."""
     def make(case, maker):
         shape, axis = maker.shape(last=True)
         shape = shape if len(shape) > 1 else (1, *shape)
         shape, axis, dtype = (shape[0] * shape[1] if len(shape) > 2 else shape[0], shape[-1]), 1, maker.dtype()
+        while "m" in operands.values() and shape[0] * shape[1] ** 2 > MOST_PAIRS:
+            shape = (shape[0] // 2, shape[1]) if shape[0] > 1 else (1, shape[1] // 2)
         scale = maker.rng.choice((0.1, 1, 3.0, 1e3))
         for name, kind in operands.items():
             if kind == "v":

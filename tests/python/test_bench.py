@@ -274,6 +274,36 @@ def test_rows_of_a_type():
     assert found[2] and found[2] == {text for text in found[0] if " bf16 " in text} and found[2] < found[0], found
 
 
+def test_only_some_lines():
+    pytest.importorskip("torch")
+    options = ["--quick", "--device", "cpu", "--threads", "1", "--cases", "rows", "--peers", "torch eager", "--only"]
+    status, out, _ = run(*options, "label smoothing")
+    lines = re.findall(r"^(\w+) (forward|step|scaled) .*? 4096( label smoothing)?  +\d", out, re.MULTILINE)
+    assert status == 0 and lines == [("cross_entropy", mode, " label smoothing")
+                                     for mode in ("forward", "step", "scaled")], out
+    status, _, err = run(*options, "no such line")
+    assert status == 2 and "--only: no case of rows has 'no such line' in its line" in err
+
+
+def test_what_was_measured_before_an_interrupt_is_kept(monkeypatch, tmp_path):
+    pytest.importorskip("torch")
+    from onepass.bench.stage import Stage
+    measure, rows = Stage.measure, []
+
+    def measure_twice(stage, case):
+        if len(rows) == 2:
+            raise KeyboardInterrupt
+        rows.append(measure(stage, case))
+        return rows[-1]
+
+    monkeypatch.setattr(Stage, "measure", measure_twice)
+    path = tmp_path / "some.json"
+    status, out, _ = run("--quick", "--device", "cpu", "--threads", "1", "--cases", "rows", "--peers", "torch eager",
+                         "--json", str(path))
+    assert status == 1 and "what was measured until now is kept" in out
+    assert len(json.loads(path.read_text())["results"]) == len(rows) == 2
+
+
 def test_every_loss_is_compared():
     """PyTorch and NumPy compute what we do, with data that suit each loss."""
     pytest.importorskip("torch")

@@ -84,6 +84,7 @@ def parse(words):
         help="forward: the value; step: value and gradient as a training step has them. Both unless said otherwise")
     add("--peers", type=among((*PEERS, "limit")), default=[*PEERS, "limit"], metavar="NAME,...",
         help=f"whom to compare with, of {', '.join((*PEERS, 'limit'))}; all unless said otherwise")
+    add("--only", default="", metavar="TEXT", help="the cases whose lines have this, such as 'label smoothing'")
     add("--threads", type=positive, metavar="N",
         help="of the CPU, for onepass and PyTorch; PyTorch's own number unless said otherwise")
     add("--quick", action="store_true", help="small arrays and few turns: to see that it runs, not to quote")
@@ -138,11 +139,12 @@ def measure(options, command):
     for device in chosen:
         stage = Stage(device, options)
         listed_cases = cases.Cases(stage, options)
-        by_section = {section: listed_cases.of(section) for section in options.cases}
+        by_section = {section: [case for case in listed_cases.of(section) if options.only in case.words()]
+                      for section in options.cases}
         progress = report.Progress(sum(map(len, by_section.values())))
         try:
             for section, chosen_cases in by_section.items():
-                found["results"] += section_rows(stage, section, chosen_cases, progress, len(chosen) > 1)
+                measure_section(stage, section, chosen_cases, progress, len(chosen) > 1, found["results"])
                 keep(options, found)  # should the rest take longer than there is time
         except KeyboardInterrupt:
             progress.wipe()
@@ -153,23 +155,24 @@ def measure(options, command):
             print(f"{said}{name}: {reason}" + ("" if times > 3 else f" ({times} cases)"))
         if "interrupted" in found:
             break
+    if options.only and not found["results"] and "interrupted" not in found:
+        raise Wrong(f"--only: no case of {', '.join(options.cases)} has {options.only!r} in its line")
     return found
 
 
-def section_rows(stage, section, chosen, progress, name_device):
+def measure_section(stage, section, chosen, progress, name_device, results):
+    """Each case's row goes to the results, and is shown, when it is there."""
     if not chosen:
-        return []
+        return
     peers = lambda case: (*(name for name in case.peers if name in stage.options.peers), *extra(stage, case))
     table = report.Table(f"{section}{', ' + stage.device if name_device else ''}", chosen, peers,
                          lambda text: print(text, flush=True))
-    rows = []
     for case in chosen:
         progress.show(case.words())
         row = stage.measure(case)
         progress.wipe()
         table.add(row)
-        rows.append(row)
-    return rows
+        results.append(row)
 
 
 def extra(stage, case):
@@ -197,7 +200,7 @@ def keep(options, found):
     """Returns the path of what was written, if anything was."""
     path = options.json
     if path and (path.endswith("/") or os.path.isdir(path)):
-        whole = options.cases == list(cases.SECTIONS) and not (options.quick or options.all_losses)
+        whole = options.cases == list(cases.SECTIONS) and not (options.quick or options.all_losses or options.only)
         some = [] if whole else ["quick"] if options.quick else options.cases
         path = os.path.join(path, machine.file_name(found, some))
     if path:
