@@ -256,7 +256,11 @@ static int complain_of_unknown(const onepass_loss_info *loss, const char *given)
     for (int i = AXIS; i <= PREDICTED_FILE; i++)
         if (!has_classes(loss) && is_called(given, options_list[i].name))
             return complain(WRONG, "%s: is for losses over rows, such as %s%s; %s is none of them", given,
-                            onepass_row_loss_at(0)->name, i == AXIS ? ", and of vectors" : "", loss->name);
+                            onepass_row_loss_at(0)->name,
+                            i == AXIS                ? ", and of vectors"
+                            : i == CLASS_WEIGHT_FILE ? ", and of vectors with labels"
+                                                     : "",
+                            loss->name);
     for (int32_t i = 0; (other = any_loss_at(i)) != NULL; i++)
         for (int32_t k = 0; k < other->parameter_count; k++)
             if (is_called(given, other->parameter[k].name))

@@ -179,9 +179,13 @@ def check_range(name, known, value, function=None):
     low, high = known["minimum"], known["maximum"]
     if not (low <= value <= high) or (known["minimum_excluded"] and value == low) or \
             (known["maximum_excluded"] and value == high):
-        finite = "a finite number, " if value == high == float("inf") else ""
-        raise ValueError(f"{known['name']} of {function or function_of(name)} is {value:g}; expected "
-                         f"{finite}{range_of(known)}")
+        expected = range_of(known)
+        if value in (low, high) and abs(value) == float("inf"):
+            expected = "a finite number" if expected == ANY_NUMBER else f"a finite number, {expected}"
+        raise ValueError(f"{known['name']} of {function or function_of(name)} is {value:g}; expected {expected}")
+
+
+ANY_NUMBER = "any number"
 
 
 def range_of(parameter):
@@ -189,4 +193,4 @@ def range_of(parameter):
     low = f"{'above' if parameter['minimum_excluded'] else 'at least'} {parameter['minimum']:g}"
     high = f"{'below' if parameter['maximum_excluded'] else 'at most'} {parameter['maximum']:g}"
     ends = [words for words, end in ((low, "minimum"), (high, "maximum")) if abs(parameter[end]) != float("inf")]
-    return " and ".join(ends) or "any number"
+    return " and ".join(ends) or ANY_NUMBER

@@ -32,6 +32,13 @@ RowGiven = namedtuple("RowGiven", "z_loss softcap temperature row_weight mask di
 NOTHING_OVER_ROWS = RowGiven()
 
 
+def checked_flag(called, flag):
+    """True or False; PyTorch's functions take nothing else, so that "no" is not yes. NumPy has bools of its own."""
+    if not isinstance(flag, bool) and type(flag).__module__ != "numpy":
+        raise TypeError(f"{called} is {flag!r}; expected True or False")
+    return bool(flag)
+
+
 def row_code(reduction, given):
     """The extension's number of a reduction over rows."""
     of_rows = given.counts_rows and reduction == "mean" and given.divisor is None

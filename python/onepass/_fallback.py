@@ -31,6 +31,8 @@ _BY_FORMULA = {"soft_margin", "bce_with_logits_pos_weight", "gaussian_nll"}
 _formulas = {name: _formula.translate(loss["value"], [parameter["name"] for parameter in loss["parameters"]])
              for name, loss in CATALOG.items()}
 
+_NARROW = torch.float16, torch.bfloat16
+
 # What stands in for operands that a mask leaves out: no loss is infinite here, or has a kink.
 _HARMLESS = 0.5, 0.25, 1.0
 
@@ -48,6 +50,7 @@ def loss(name, input, target, third, parameters, reduction, weight=None, mask=No
     by_own = by_pytorch if name in TORCH_NAMES and (as_they_are or name not in _BY_FORMULA) else None
     if name == "mse" and weight is not None and not torch.promote_types(input.dtype, target.dtype).is_floating_point:
         by_own = None  # beside weights PyTorch squares by itself, integers too
+    input, target, third, weight = in_single(input, target, third, weight)
     operands = input, target, third
     if not as_they_are:
         operands = of_one_type(*operands, across_devices=by_own is not None)
@@ -60,6 +63,14 @@ def loss(name, input, target, third, parameters, reduction, weight=None, mask=No
     each = by_own(name, *operands, parameters, "none") if by_own else by_formula(name, *operands, parameters)
     batch = input.shape[:1] if name.startswith("kl_div") else each.shape[:1]
     return reduced(each, reduction, weight, mask, contract_of(name), math.prod(batch), weights_once)
+
+
+def in_single(*tensors):
+    """In float32 if autocast asks for it, which knows nothing of the catalogue's formulas, and forgets PyTorch's own
+    functions within some transforms."""
+    if not is_in_single(tensors[0].device.type):
+        return tensors
+    return [x.float() if x is not None and x.dtype in _NARROW else x for x in tensors]
 
 
 def typed_loss(name, tensors, parameters, code, flags):
@@ -145,7 +156,7 @@ def answer(name, input, target, parameters, reduction, given):
         reduction = _reduction.legacy_get_string(given.size_average, given.reduce)
     third = torch.full_like(input, given.third) if isinstance(given.third, (int, float)) else given.third
     if not has_weight and given.mask is None:
-        each = by_formula(name, input, target, third, parameters)
+        each = by_formula(name, *in_single(input, target, third), parameters)
         return reduced(each, reduction, None, None, contract_of(name), each.shape[0] if reduction == "batchmean" else 1,
                        False)
     return loss(name, input, target, third, parameters, reduction, given.weight, given.mask)

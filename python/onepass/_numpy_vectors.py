@@ -6,7 +6,7 @@ import numpy
 
 from . import _contract, _native
 from ._catalog import VECTOR_CATALOG, WITH_LISTS, WITH_NUMBERS, as_number, check_range, plain_number, vector_count
-from ._contract import ALL_CODES
+from ._contract import ALL_CODES, checked_flag
 from ._numpy import FLOATS, LABELS, aligned, check_floats, check_mask, check_reach, check_type, summed_to
 from ._numpy_rows import divisor_number, reduction_of
 
@@ -51,7 +51,7 @@ def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, size_a
                            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
                            f"{negative.ndim}D inputs")
     reduction = reduction_of(size_average, reduce, reduction)
-    parameters = parameters_of("triplet_margin", (margin, checked_norm(p), eps, 1.0 if swap else 0.0))
+    parameters = parameters_of("triplet_margin", (margin, checked_norm(p), eps, 1.0 if checked_flag("swap", swap) else 0.0))
     if parameters[0] <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     return loss("triplet_margin", (anchor, positive, negative, weight, mask), parameters, -1, reduction, divisor)

@@ -18,6 +18,7 @@ assert _torch  # which has told the extension of PyTorch
 
 Tensor = torch.Tensor
 _torch_rows, _is_grad_enabled = _native.torch_rows, torch.is_grad_enabled
+_LEAF = "torch::autograd::AccumulateGrad"  #: the node of a leaf
 _IN_SINGLE = -1
 
 
@@ -88,6 +89,8 @@ def loss(function, input, target, whole, given):
 
 
 def log_prob(logits, labels, temperature, softcap, ignore_index, return_entropy, dtype, inplace):
+    inplace = _contract.checked_flag("inplace", inplace)
+    return_entropy = _contract.checked_flag("return_entropy", return_entropy)
     given = _contract.RowGiven(softcap=softcap, temperature=temperature, dtype=dtype, inplace=inplace)
     check_kinds(logits, labels, None, given, ("logits", "labels"))
     if logits.dim() == 0 or labels.shape != logits.shape[:-1]:
@@ -261,13 +264,21 @@ def is_open(size):
     return hasattr(symbolic_shapes, "has_static_value") and not symbolic_shapes.has_static_value(size)
 
 
+def is_view_of_leaf(input):
+    """Whether the memory is that of a leaf that requires grad, which may be a view of another tensor itself."""
+    node = input.grad_fn if input._is_view() else None
+    while node is not None and node.name() != _LEAF and len(node.next_functions) == 1:  # as views have it
+        node = node.next_functions[0][0]
+    return node is not None and node.name() == _LEAF and \
+        node.variable.untyped_storage().data_ptr() == input.untyped_storage().data_ptr()
+
+
 def check_inplace(input):
     """What autograd says to a change in place, and that the memory is the input's own."""
     if not (_is_grad_enabled() and input.requires_grad):
         return False
-    base = input._base if input._is_view() else None
-    if input.is_leaf or (base is not None and base.is_leaf and base.requires_grad):
-        what = "a leaf Variable" if base is None else "a view of a leaf Variable"
+    if input.is_leaf or is_view_of_leaf(input):
+        what = "a leaf Variable" if input.is_leaf else "a view of a leaf Variable"
         raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
     if any(stride == 0 and size > 1 for stride, size in zip(input.stride(), input.shape)):
         raise RuntimeError("inplace is set, but the logits have elements that share their memory; expected a tensor "

@@ -163,7 +163,7 @@ def extras(request, tensors, outputs):
     input, target, weight, row_weight, mask, divisor = tensors
     with torch.no_grad():
         axis, dtype = class_axis(input, request.axis), torch.promote_types(input.dtype, torch.float32)
-        logits = capped(input.to(dtype), named(request))
+        logits = capped(input.detach().to(dtype), named(request))  # nor do they flow forward
         lse = torch.logsumexp(logits, axis)
         takes_part = torch.ones_like(lse, dtype=torch.bool) if mask is None else (mask != 0).expand(lse.shape)
         if has_labels(request):

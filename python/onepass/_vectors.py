@@ -12,7 +12,7 @@ from torch.nn import _reduction
 
 from . import _native, _rows, _torch, _upstream_habit, _vectors_fallback, _vectors_operators
 from ._catalog import VECTOR_CATALOG, WITH_LABELS, WITH_LISTS, WITH_NUMBERS, vector_count
-from ._contract import ALL_CODES, NONE, check_axis, code_of, common_shape
+from ._contract import ALL_CODES, NONE, check_axis, checked_flag, code_of, common_shape
 from ._row_request import (FLOATS, FOR_INPUT, FOR_TARGET, FOR_THIRD, LABELS, Request, are_plain, check_row_tensors,
                            is_known)
 from ._rows import ask
@@ -90,7 +90,7 @@ def cosine_embedding_loss(input1, input2, target, margin, size_average, reduce, 
 
 def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, size_average, reduce, reduction, weight, mask,
                         divisor):
-    code = code_of(reduction)
+    code, swap = code_of(reduction), checked_flag("swap", swap)
     if weight is None and mask is None and divisor is None and size_average is None and reduce is None and \
             code is not None and are_finite(margin, p, eps) and margin > 0 and p in _NORMS:
         value = compute_plain("triplet_margin", code, (margin, p, eps, 1.0 if swap else 0.0), anchor, positive,

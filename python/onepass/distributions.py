@@ -4,6 +4,7 @@ import inspect
 
 from . import functional
 from ._catalog import is_number
+from ._contract import checked_flag
 from .functional import _enabled, _overridden, _override
 
 __all__ = ["js_div_with_logits", "kl_div_with_logits", "tv_distance_with_logits"]
@@ -34,7 +35,7 @@ def kl_div_with_logits(input, target, temperature=1.0, reverse=False, reduction=
     """
     if _overridden(input, target, weight, mask, divisor) and _enabled():
         return _override(kl_div_with_logits, input, target, temperature, reverse, reduction, dim, weight, mask, divisor)
-    operands = (target, input) if reverse else (input, target)
+    operands = (target, input) if checked_flag("reverse", reverse) else (input, target)
     return _side(input, target).loss("kl_div_with_logits", operands, (temperature,), reduction, dim, weight, mask,
                                      divisor)
 
@@ -56,6 +57,8 @@ def js_div_with_logits(input, target, beta=0.5, temperature=1.0, reduction="mean
     if _overridden(input, target, weight, mask, divisor) and _enabled():
         return _override(js_div_with_logits, input, target, beta, temperature, reduction, dim, weight, mask, divisor)
     side = _side(input, target)
+    if is_number(beta) and not 0 <= beta <= 1:
+        raise ValueError(f"beta of js_div_with_logits is {beta:g}; expected at least 0 and at most 1")
     if is_number(beta) and (beta == 0 or beta == 1):
         operands = (target, input) if beta else (input, target)
         return side.loss("kl_div_with_logits", operands, (temperature,), reduction, dim, weight, mask, divisor)

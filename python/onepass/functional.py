@@ -7,7 +7,7 @@ import sys
 
 from ._catalog import (CATALOG, GENERATED, ROW_CATALOG, ROWS, ROWS_GENERATED, VECTOR_CATALOG, WRITTEN, default_of,
                        generated_name, losses_of, needed_operands)
-from ._contract import Given, RowGiven, checked_dim
+from ._contract import Given, RowGiven, checked_dim, checked_flag
 from ._documentation import documentation_of
 from ._generated import FUNCTION, ROW_FUNCTION, made
 
@@ -144,7 +144,8 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
 
 
 def _poisson_nll_name(log_input=True, full=False):
-    return ("poisson_nll" if log_input else "poisson_nll_rate") + ("_full" if full else "")
+    name = "poisson_nll" if checked_flag("log_input", log_input) else "poisson_nll_rate"
+    return name + ("_full" if checked_flag("full", full) else "")
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean", *, weight=None, mask=None):
@@ -170,7 +171,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 
 def _kl_div_name(log_target=False):
-    return "kl_div_log_target" if log_target else "kl_div"
+    return "kl_div_log_target" if checked_flag("log_target", log_target) else "kl_div"
 
 
 # --------------------------------------------------------------- losses over rows --
@@ -193,16 +194,18 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
                          label_smoothing, z_loss, softcap, temperature, row_weight, mask, divisor, dtype, inplace,
                          return_lse, return_z_loss, return_accuracy)
     plain = row_weight is None and mask is None and divisor is None and dtype is None and softcap is None and \
-        not (inplace or return_lse or return_z_loss or return_accuracy) and type(z_loss) in _NUMBERS and \
+        inplace is return_lse is return_z_loss is return_accuracy is False and type(z_loss) in _NUMBERS and \
         type(temperature) in _NUMBERS and z_loss == 0 and temperature == 1
-    given = None if plain else RowGiven(z_loss, softcap, temperature, row_weight, mask, divisor, dtype, inplace,
+    given = None if plain else RowGiven(z_loss, softcap, temperature, row_weight, mask, divisor, dtype,
+                                        checked_flag("inplace", inplace),
                                         _returns(return_lse, return_z_loss, return_accuracy))
     return _row_side(input, target).cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction,
                                                   label_smoothing, given)
 
 
 def _returns(lse, z_loss, accuracy):
-    return tuple([name for name, wanted in (("lse", lse), ("z_loss", z_loss), ("accuracy", accuracy)) if wanted])
+    wanted = ("lse", lse), ("z_loss", z_loss), ("accuracy", accuracy)
+    return tuple([name for name, flag in wanted if checked_flag(f"return_{name}", flag)])
 
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", *,

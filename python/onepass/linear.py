@@ -143,7 +143,10 @@ def causal_lm_loss(logits, labels, vocab_size, num_items_in_batch=None, ignore_i
     given = dict(_known(kwargs), ignore_index=ignore_index, dtype=_single(logits))
     if _is_none_at_all(num_items_in_batch):  # a quotient that is no number, as theirs is
         return functional.cross_entropy(logits, shift_labels, reduction="sum", **given) / 0
-    return functional.cross_entropy(logits, shift_labels, divisor=num_items_in_batch, **given)
+    try:
+        return functional.cross_entropy(logits, shift_labels, divisor=num_items_in_batch, **given)
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("divisor", "num_items_in_batch", 1)) from None
 
 
 def _check_causal(logits, labels, vocab_size, shift_labels):

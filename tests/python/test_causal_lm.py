@@ -120,6 +120,11 @@ def models(transformers):
     yield transformers.GPT2Config(vocab_size=VOCABULARY, n_embd=32, n_layer=2, n_head=2, n_positions=64)
 
 
+def test_a_number_of_items_that_is_none():
+    with pytest.raises(ValueError, match="num_items_in_batch is -3"):
+        onepass.causal_lm_loss(torch.rand(2, 4, 5), torch.zeros(2, 4, dtype=torch.long), 5, num_items_in_batch=-3)
+
+
 @pytest.mark.parametrize("which", range(3))
 @pytest.mark.parametrize("items", [None, 31])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)

@@ -69,6 +69,12 @@ def test_kullback_and_leibler_are_pytorchs(dtype, temperature, device):
             check(lambda z, t: onepass.kl_div_with_logits(z, t, temperature, reverse, reduction), theirs, operands)
 
 
+@pytest.mark.parametrize("beta", [-0.5, 2, math.inf])
+def test_a_share_of_the_mixture_that_is_none(beta):
+    with pytest.raises(ValueError, match="beta of js_div_with_logits is .*; expected at least 0 and at most 1"):
+        onepass.js_div_with_logits(torch.rand(2, 3), torch.rand(2, 3), beta)
+
+
 @pytest.mark.parametrize("beta", [0, 0.0, 0.1, 0.5, 0.9, 1, np.float64(1)])
 def test_the_generalised_divergence_is_trls(beta, device):
     operands = logits_of(device=device)
@@ -205,7 +211,7 @@ def test_errors():
     z = torch.randn(3, 4)
     with pytest.raises(ValueError, match="temperature of kl_div_with_logits is 0; expected at least 1e-30"):
         onepass.kl_div_with_logits(z, z, 0)
-    with pytest.raises(ValueError, match="beta of js_div_with_logits is 1.5; expected above 0 and below 1"):
+    with pytest.raises(ValueError, match="beta of js_div_with_logits is 1.5; expected at least 0 and at most 1"):
         onepass.js_div_with_logits(z, z, 1.5)
     with pytest.raises(TypeError, match="temperature of tv_distance_with_logits is str; expected a real number"):
         onepass.tv_distance_with_logits(z, z, "warm")

@@ -190,6 +190,23 @@ def test_autocast(loss, device):
             assert all(gradient.dtype == torch.bfloat16 for gradient in found)
 
 
+@ONE_BY_ONE
+def test_autocast_of_what_pytorch_computes(loss, device):
+    """Weights that learn, transforms and parameters that are tensors: float32 as well."""
+    if loss == "bce" and device == "cuda":
+        return  # PyTorch refuses it there
+    p, t, v = operands_of(loss, (5, 7), torch.bfloat16, device)
+    weight = dyadic((5, 7), torch.bfloat16, device).requires_grad_()
+    of = lambda p, t, v=None: ours(loss, p, t, "none", third=v)
+    operands = (p, t) if v is None else (p, t, v)
+    with torch.autocast(device, dtype=torch.bfloat16):
+        assert ours(loss, p, t, "mean", third=v, weight=weight).dtype is torch.float32
+        if loss != "gaussian_nll":  # which looks at its variances
+            assert torch.vmap(of)(*operands).dtype is torch.float32
+            gradient, value = torch.func.grad_and_value(lambda p: of(p, *operands[1:]).sum())(p)
+            assert value.dtype is torch.float32 and gradient.dtype is torch.bfloat16
+
+
 SPECIALS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, math.inf, -math.inf, math.nan, 1e-40, 1e30, -1e30, 88.0, -104.0]
 
 

@@ -130,6 +130,26 @@ def test_an_integer_beyond_every_float_is_refused(number):
             onepass.hinge_loss(p, t, margin=number)
 
 
+@pytest.mark.parametrize("value", ["no", None, 1])
+def test_a_flag_is_a_bool(value):
+    rows, labels, triplet = torch.rand(4, 5), torch.arange(4), torch.rand(3, 4, 5)
+    calls = {"swap": [lambda **flag: onepass.triplet_margin_loss(*triplet, **flag),
+                      lambda **flag: onepass.triplet_margin_loss(*triplet.numpy(), **flag)],
+             "log_input": [lambda **flag: onepass.poisson_nll_loss(rows, rows, **flag)],
+             "full": [lambda **flag: onepass.poisson_nll_loss(rows.numpy(), rows.numpy(), **flag)],
+             "log_target": [lambda **flag: onepass.kl_div(rows, rows, reduction="sum", **flag)],
+             "reverse": [lambda **flag: onepass.kl_div_with_logits(rows, rows, **flag)],
+             "inplace": [lambda **flag: onepass.cross_entropy(rows, labels, **flag),
+                         lambda **flag: onepass.log_prob(rows, labels, **flag)],
+             "return_lse": [lambda **flag: onepass.cross_entropy(rows, labels, **flag)],
+             "return_entropy": [lambda **flag: onepass.log_prob(rows, labels, **flag)]}
+    for name, functions in calls.items():
+        for function in functions:
+            with pytest.raises(TypeError, match=f"{name} is {value!r}; expected True or False"):
+                function(**{name: value})
+            function(**{name: np.bool_(False)})
+
+
 def test_every_element_of_a_tensor_is_looked_at():
     p, t, _ = operands_of("quantile", (4, 3))
     tau = torch.tensor([0.1, 0.5, 0.9])

@@ -239,6 +239,13 @@ def test_inplace_refuses_leaves_and_shared_memory(device):
         onepass.cross_entropy(leaf, target, inplace=True)
     with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
         onepass.cross_entropy(leaf[:, :4], target.clamp(max=3), inplace=True)
+    for view in (leaf.detach().chunk(2)[0], leaf.detach()[:, :]):  # a leaf may be a view itself
+        before, rows = view.requires_grad_().detach().clone(), len(view)
+        for logits in (view, view.view(-1, 5), view[1:].view(-1, 5)):
+            with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+                onepass.cross_entropy(logits, target[:len(logits)], inplace=True)
+        onepass.cross_entropy((view * 1).view(-1, 5), target[:rows], inplace=True).backward()
+        assert view.grad.any() and torch.equal(view.detach(), before)
     with pytest.raises(RuntimeError, match="share their memory"):
         onepass.cross_entropy((leaf * 1)[:1].expand(6, 5), target, inplace=True)
     with torch.no_grad():
@@ -317,6 +324,13 @@ def test_transforms_of_all_that_is_ours():
     for own, peer in zip(found, zip(*wanted)):
         torch.testing.assert_close(own, torch.stack(peer), check_dtype=False)
     torch.testing.assert_close(torch.vmap(onepass.log_prob)(input, target), onepass.log_prob(input, target))
+
+
+def test_nothing_flows_from_what_is_told_beside_the_loss():
+    input, target = logits_of((3, 5), torch.float64), labels_of((3, 5))
+    for told in (1, 2):
+        of_told = lambda x: onepass.cross_entropy(x, target, z_loss=0.1, return_lse=True, return_z_loss=True)[told].sum()
+        assert not torch.func.jacrev(of_told)(input).any() and not torch.func.jacfwd(of_told)(input).any()
 
 
 def test_many_upstream_gradients_at_once():
