@@ -65,6 +65,8 @@ int main(int argc, char **argv) {
             print_help();
             return close_output();
         }
+        if (argc > 3)
+            return complain(WRONG, "%s: onepass %s takes a loss or a command, and nothing else", argv[3], argv[1]);
         static char help[] = "--help"; /* of what it stands before, as if it stood behind it */
         argv[1] = argv[2];
         argv[2] = help;

@@ -312,6 +312,19 @@ def test_a_version_takes_nothing_else(pair):
         pair.refuse(option, "x", says=f"onepass: x: onepass {option} takes nothing else")
 
 
+def test_whose_options_they_are(pair):
+    for option, whose in (("--class-weight", ", and of vectors with labels"), ("--axis", ", and of vectors"),
+                          ("--lse", "")):
+        pair.refuse("mse", "p.npy", "t.npy", option, "1",
+                    says=f"onepass: {option}: is for losses over rows, such as cross_entropy{whose}; mse is none of them")
+
+
+def test_help_takes_one_word(pair):
+    for word in ("help", "--help", "-h"):
+        assert pair.run(word, "mse").status == 0
+        pair.refuse(word, "mse", "x", says=f"onepass: x: onepass {word} takes a loss or a command, and nothing else")
+
+
 # ------------------------------------------------------------ safetensors --
 
 
