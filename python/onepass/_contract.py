@@ -32,9 +32,12 @@ RowGiven = namedtuple("RowGiven", "z_loss softcap temperature row_weight mask di
 NOTHING_OVER_ROWS = RowGiven()
 
 
+_NUMPY_BOOLS = ("numpy", "bool_"), ("numpy", "bool")  # before NumPy 2, and since
+
+
 def checked_flag(called, flag):
     """True or False; PyTorch's functions take nothing else, so that "no" is not yes. NumPy has bools of its own."""
-    if not isinstance(flag, bool) and type(flag).__module__ != "numpy":
+    if not isinstance(flag, bool) and (type(flag).__module__, type(flag).__name__) not in _NUMPY_BOOLS:
         raise TypeError(f"{called} is {flag!r}; expected True or False")
     return bool(flag)
 

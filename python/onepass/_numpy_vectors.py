@@ -51,7 +51,8 @@ def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, size_a
                            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
                            f"{negative.ndim}D inputs")
     reduction = reduction_of(size_average, reduce, reduction)
-    parameters = parameters_of("triplet_margin", (margin, checked_norm(p), eps, 1.0 if checked_flag("swap", swap) else 0.0))
+    swap = checked_flag("swap", swap)
+    parameters = parameters_of("triplet_margin", (margin, checked_norm(p), eps, 1.0 if swap else 0.0))
     if parameters[0] <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     return loss("triplet_margin", (anchor, positive, negative, weight, mask), parameters, -1, reduction, divisor)

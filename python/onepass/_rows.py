@@ -267,9 +267,9 @@ def is_open(size):
 def is_view_of_leaf(input):
     """Whether the memory is that of a leaf that requires grad, which may be a view of another tensor itself."""
     node = input.grad_fn if input._is_view() else None
-    while node is not None and node.name() != _LEAF and len(node.next_functions) == 1:  # as views have it
-        node = node.next_functions[0][0]
-    return node is not None and node.name() == _LEAF and \
+    while node is not None and node.name() != _LEAF:
+        node = node.next_functions[0][0] if len(node.next_functions) == 1 else None  # a view is of one tensor
+    return node is not None and \
         node.variable.untyped_storage().data_ptr() == input.untyped_storage().data_ptr()
 
 
