@@ -125,6 +125,41 @@ static void test_whole_tiles(void) {
     }
 }
 
+/* Gradients that are there already if the upstream gradient is 1. Blocks take several turns then, and there are few. */
+static void test_skipped(const char *loss, int64_t rows, int64_t length, float upstream) {
+    vector_case c = {.loss = loss,
+                     .reduction = ONEPASS_MEAN,
+                     .upstream = ONEPASS_F32,
+                     .flags = ONEPASS_SKIP_IF_UPSTREAM_IS_ONE,
+                     .batch = rows,
+                     .elements = length,
+                     .seed = 7};
+    char text[600], kernel[96] = "", difference[200];
+    job job;
+    cuda_launch launch;
+    for (int k = 0; k < ORACLE_OPERANDS; k++) {
+        c.operand[k] = ONEPASS_F32;
+        c.gradient[k] = k < oracle_vector_operands(loss) ? ONEPASS_F32 : 0;
+    }
+    prepared_vectors *expected = vector_case_prepare(&c), *got = vector_case_prepare(&c);
+    vector_case_describe(&c, text, sizeof text);
+    memcpy(vector_address(expected, &expected->upstream, 0, 0), &upstream, sizeof upstream);
+    memcpy(vector_address(got, &got->upstream, 0, 0), &upstream, sizeof upstream);
+    if (CHECK_OK(onepass_run(&expected->call), text) && CHECK_OK(onepass_plan(&got->call, &job), text)) {
+        for (int i = 0; onepass_cuda_plan_step(&job, i, &simt_limits, &launch); i++)
+            CHECK(launch.blocks <= 8 * (uint32_t)simt_limits.multiprocessors, "%s: %u blocks, most often to do nothing",
+                  text, launch.blocks);
+        if (run_steps(&job, c.seed, text, kernel, sizeof kernel))
+            for (int i = 0; vector_case_tensor(expected, i); i++) {
+                const bool equal = case_tensor_equal(vector_case_tensor(expected, i),
+                                                     vector_case_tensor(got, i)->memory, difference, sizeof difference);
+                CHECK(equal, "upstream %g, %s; %s: %s", upstream, text, kernel, difference);
+            }
+    }
+    vector_case_free(expected);
+    vector_case_free(got);
+}
+
 /* Which a GPU cannot refuse: value and gradient of their rows, and of no others, are NaN. */
 static void test_labels_that_are_no_classes(const char *loss, int32_t dtype) {
     static const int64_t lengths[] = {12, 1000, 2048, 9001};
@@ -191,6 +226,15 @@ int main(int argc, char **argv) {
             if (!quick && i % 3 == 0)
                 test_long_vectors(onepass_vector_loss_at(i)->name, in_double ? ONEPASS_F64 : ONEPASS_BF16);
         }
+        simt_limits.multiprocessors = 2;
+        for (int wanted = 0; wanted < 2 && !in_double; wanted++) {
+            const float upstream = wanted ? 0.3F : 1;
+            test_skipped("cosine_embedding", 1100, 128, upstream);
+            test_skipped("triplet_margin", 70, 1024, upstream);
+            test_skipped("kl_div_with_logits", 20, 3072, upstream);
+            test_skipped("tversky", 2, 150 * 1024, upstream);
+        }
+        simt_limits.multiprocessors = MULTIPROCESSORS;
         if (!in_double)
             test_whole_tiles();
         test_labels_that_are_no_classes("multi_margin", in_double ? ONEPASS_F64 : ONEPASS_F32);

@@ -48,23 +48,18 @@ typedef struct dlpack_version {
     uint32_t minor;
 } dlpack_version;
 
+/* A tensor with whoever is to be told that it is not needed any more: as a capsule holds it, without a version. */
 typedef struct dlpack_managed {
-    dlpack_version version;
+    dlpack_tensor tensor;
     void *context;
     void (*deleter)(struct dlpack_managed *self);
-    uint64_t flags;
-    dlpack_tensor tensor;
 } dlpack_managed;
-
-typedef void dlpack_set_error(void *context, const char *kind, const char *message);
 
 typedef struct dlpack_exchange {
     dlpack_version version;
     struct dlpack_exchange *previous;
-    int (*allocate)(dlpack_tensor *prototype, dlpack_managed **made, void *context, dlpack_set_error *set_error);
-    int (*from_object)(void *object, dlpack_managed **made);
-    int (*to_object)(dlpack_managed *tensor, void **object);
-    int (*borrow)(void *object, dlpack_tensor *tensor); /* may be null */
+    void (*allocate)(void), (*from_object)(void), (*to_object)(void); /* not called here */
+    int (*borrow)(void *object, dlpack_tensor *tensor);               /* may be null */
     int (*current_stream)(int32_t device_type, int32_t device_index, void **stream);
 } dlpack_exchange;
 

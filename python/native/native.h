@@ -71,6 +71,15 @@ outcome torch_stream(const borrowed *tensor, void **stream);
 /* How many threads PyTorch would use. */
 int32_t torch_threads(void);
 
+/* --------------------------------------------------------------- memory.c -- */
+
+/* Whether the memory of such a tensor on the CPU is made here. */
+bool memory_is_large(const dlpack_tensor *tensor);
+
+/* A capsule with a tensor of that shape, those strides and that type, for PyTorch to take; OTHERWISE where there is no
+ * memory. */
+outcome memory_lend(const dlpack_tensor *wanted, PyObject **capsule);
+
 /* ---------------------------------------------------------------- numpy.c -- */
 
 /* An ndarray of floats, or whatever has an __array_interface__. */

@@ -2,10 +2,6 @@
 #include "native.h"
 
 #include <string.h>
-#if defined(__linux__)
-#include <sys/mman.h>
-#include <unistd.h>
-#endif
 
 enum {
     MOST_DEVICES = 64 /* with a number of their own to be made like */
@@ -15,7 +11,7 @@ enum {
 static struct {
     PyObject *tensor, *parameter; /* the two types whose objects are plain tensors */
     PyObject *dtype[ONEPASS_U8 + 1];
-    PyObject *empty, *empty_like, *strided;
+    PyObject *empty, *empty_like, *from_dlpack, *strided;
     PyObject *raw_stream; /* null: no CUDA in this build */
     PyObject *get_num_threads;
     PyObject *is_neg; /* the method, unbound */
@@ -62,12 +58,13 @@ outcome torch_learn(PyObject *module) {
     Py_XDECREF(nn);
     torch.empty = PyObject_GetAttrString(module, "empty");
     torch.empty_like = PyObject_GetAttrString(module, "empty_like");
+    torch.from_dlpack = PyObject_GetAttrString(module, "from_dlpack");
     torch.strided = PyObject_GetAttrString(module, "strided");
     PyObject *tensor = PyObject_GetAttrString(module, "Tensor");
     torch.get_num_threads = PyObject_GetAttrString(module, "get_num_threads");
     torch.is_neg = tensor ? PyObject_GetAttrString(tensor, "is_neg") : NULL;
     if (!torch.get_num_threads || !torch.is_neg || !torch.parameter || !torch.empty || !torch.empty_like ||
-        !torch.strided || !tensor)
+        !torch.from_dlpack || !torch.strided || !tensor)
         return FAILED;
     torch.raw_stream = find(module, "_C", "_cuda_getCurrentRawStream");
     torch.exchange = find_exchange(tensor);
@@ -304,33 +301,11 @@ static PyObject *device_text(const borrowed *like) {
                                         : PyUnicode_FromString("cpu");
 }
 
-/* The system gives large tensors their memory anew each time, page by page, which takes far longer than to fill it:
- * huge pages, which NumPy asks for too, from so many bytes on, took 64 MiB from 27 ms to 11 on a Xeon. */
-#define LEAST_HUGE ((int64_t)4 << 20)
-
-static void ask_for_huge_pages(const borrowed *made) {
-#if defined(MADV_HUGEPAGE)
-    int64_t bytes = made->device == ONEPASS_CPU ? (int64_t)onepass_dtype_size(made->tensor.dtype) : 0;
-    for (int32_t d = 0; d < made->tensor.ndim; d++)
-        bytes *= made->shape[d];
-    if (bytes < LEAST_HUGE)
-        return;
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), data = (uintptr_t)made->tensor.data;
-    const uintptr_t first = (data + page - 1) & ~(page - 1), end = (data + (uintptr_t)bytes) & ~(page - 1);
-    /* Only a wish: where it is not granted, nothing is lost. */
-    (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
-#else
-    (void)made;
-#endif
-}
-
 /* Gives the reference back if that is not possible. */
 static bool borrow_made(PyObject *made, borrowed *into) {
     const outcome result = torch_borrow_made(made, "a new tensor", into);
-    if (result == DONE) {
-        ask_for_huge_pages(into);
+    if (result == DONE)
         return true;
-    }
     if (result == OTHERWISE)
         PyErr_SetString(PyExc_RuntimeError, "PyTorch made a tensor that is not a plain one");
     Py_DECREF(made);
@@ -345,9 +320,56 @@ static PyObject *made_by(PyObject *function, PyObject *arguments, PyObject *opti
     return made && borrow_made(made, into) ? made : NULL;
 }
 
+static dlpack_type type_of(int32_t dtype) {
+    const uint8_t code = dtype == ONEPASS_BF16 ? DLPACK_BFLOAT : dtype <= ONEPASS_F64 ? DLPACK_FLOAT : DLPACK_INT;
+    return (dlpack_type){code, (uint8_t)(8 * onepass_dtype_size(dtype)), 1};
+}
+
+/* As torch.empty_like lays one out; without `like`, dense. */
+static outcome find_strides(PyObject *like, const dlpack_tensor *tensor) {
+    int64_t gap = 1;
+    for (int32_t d = tensor->ndim - 1; d >= 0; gap *= tensor->shape[d--])
+        tensor->strides[d] = gap;
+    if (!like)
+        return DONE;
+    PyObject *arguments = Py_BuildValue("(O)", like), *options = Py_BuildValue("{s:s}", "device", "meta");
+    PyObject *made = arguments && options ? PyObject_Call(torch.empty_like, arguments, options) : NULL;
+    Py_XDECREF(arguments);
+    Py_XDECREF(options);
+    int32_t count;
+    const outcome result =
+        made ? read_numbers(PyObject_CallMethod(made, "stride", NULL), tensor->strides, &count) : FAILED;
+    Py_XDECREF(made);
+    return result;
+}
+
+/* A tensor so large that its memory is ours; OTHERWISE for any other. Without `object` it is dense. */
+static outcome make_large(const borrowed *like, PyObject *object, int32_t dtype, int32_t ndim, const int64_t *shape,
+                          borrowed *into, PyObject **made) {
+    *made = NULL;
+    memcpy(into->shape, shape, (size_t)ndim * sizeof *shape);
+    dlpack_tensor wanted = {NULL, {DLPACK_CPU, 0}, ndim, type_of(dtype), into->shape, into->strides, 0};
+    if (like->device != ONEPASS_CPU || !memory_is_large(&wanted))
+        return OTHERWISE;
+    PyObject *capsule = NULL;
+    outcome result = find_strides(object, &wanted);
+    if (result == DONE)
+        result = memory_lend(&wanted, &capsule);
+    if (result != DONE)
+        return result;
+    *made = PyObject_CallFunctionObjArgs(torch.from_dlpack, capsule, NULL);
+    Py_DECREF(capsule);
+    if (*made && !borrow_made(*made, into))
+        *made = NULL;
+    return *made ? DONE : FAILED;
+}
+
 /* Not by the exchange API: what that makes does not belong to PyTorch's allocator, which would not know of a use on
  * another stream. */
 PyObject *torch_make(const borrowed *like, int32_t dtype, int32_t ndim, const int64_t *shape, borrowed *into) {
+    PyObject *made;
+    if (make_large(like, NULL, dtype, ndim, shape, into, &made) != OTHERWISE)
+        return made;
     PyObject *extents = shape_tuple(ndim, shape);
     PyObject *device = device_text(like);
     PyObject *arguments = extents ? Py_BuildValue("(N)", extents) : NULL;
@@ -372,6 +394,9 @@ PyObject *torch_make_scalar(const borrowed *like, int32_t dtype, borrowed *into)
 }
 
 PyObject *torch_make_like(const borrowed *like, PyObject *object, int32_t dtype, borrowed *into) {
+    PyObject *made;
+    if (make_large(like, object, dtype, like->tensor.ndim, like->shape, into, &made) != OTHERWISE)
+        return made;
     if (dtype == like->tensor.dtype)
         return empty_like(object, into);
     return made_by(torch.empty_like, Py_BuildValue("(O)", object), Py_BuildValue("{s:O}", "dtype", torch.dtype[dtype]),

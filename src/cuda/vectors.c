@@ -13,6 +13,9 @@
 /* Beyond, blocks take several turns. */
 #define MOST_BLOCKS (INT64_C(1) << 30)
 
+/* The same for each multiprocessor, where most often there is nothing to do: to begin a block takes time, too. */
+#define SKIPPING_WAVES INT64_C(8)
+
 /* ---------------------------------------------------------------- variant -- */
 
 /* How vectors and gradients lie, as vectors/tile.h knows it. */
@@ -339,7 +342,7 @@ static void plan_launch(const job *job, way way, const cuda_limits *limits, cuda
     launch->compute = job->compute;
     launch->sums_terms = false;
     launch->threads = (uint32_t)(warps * WARP);
-    launch->blocks = (uint32_t)blocks;
+    launch->blocks = (uint32_t)(job->skip_if_one ? least(blocks, SKIPPING_WAVES * limits->multiprocessors) : blocks);
     launch->shared_memory = goes_through ? (uint32_t)(warps * buffers * ORDER_TILE) * (uint32_t)dtype_size(job->compute)
                             : has_tiles  ? (uint32_t)short_bytes(job, warps)
                             : way == VALUES ? (uint32_t)value_bytes(job)

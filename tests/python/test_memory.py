@@ -1,9 +1,6 @@
 # Thousands of calls: neither the process, nor PyTorch's memory, nor Python's objects grow.
-import ctypes
 import gc
-import mmap
 import os
-import re
 import tracemalloc
 
 import pytest
@@ -120,36 +117,3 @@ def test_operands_are_not_kept():
     onepass.value_and_grad("gaussian_nll", array, array, array, mask=flags)
     gc.collect()
     assert [sys.getrefcount(thing) for thing in things] == before
-
-
-def flags_of_memory(address):
-    """What the kernel notes of the pages that stand there, such as hg: huge ones are wanted."""
-    here = False
-    with open("/proc/self/smaps") as maps:
-        for line in maps:
-            span = re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line)
-            if span:
-                here = int(span[1], 16) <= address < int(span[2], 16)
-            elif here and line.startswith("VmFlags:"):
-                return line.split()[1:]
-    return None
-
-
-def tells_of_huge_pages():
-    """Whether this system notes that somebody asked for them."""
-    with mmap.mmap(-1, 1 << 22) as asked:
-        try:
-            asked.madvise(mmap.MADV_HUGEPAGE)
-        except OSError:
-            return False
-        first = ctypes.c_char.from_buffer(asked)
-        flags = flags_of_memory(ctypes.addressof(first))
-        del first
-        return bool(flags) and "hg" in flags
-
-
-@pytest.mark.skipif(not tells_of_huge_pages(), reason="this system has no huge pages, or does not tell who asked for them")
-def test_large_gradients_ask_for_huge_pages():
-    input = torch.zeros(1 << 12, 1 << 12, requires_grad=True)
-    onepass.mse_loss(input, torch.ones_like(input)).backward()
-    assert "hg" in flags_of_memory(input.grad.data_ptr() + input.grad.nbytes // 2)  # its first page may be others', too

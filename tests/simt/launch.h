@@ -15,8 +15,8 @@ enum {
     MARGIN = 256           /* bytes of poison behind the part of the workspace that a launch asks for */
 };
 
-/* Of an H200, too. */
-static const cuda_limits simt_limits = {MULTIPROCESSORS, 227 * 1024, 15};
+/* Of an H200, too, unless a test wants a smaller GPU. */
+static cuda_limits simt_limits = {MULTIPROCESSORS, 227 * 1024, 15};
 
 typedef struct kernel_name {
     char text[64];
