@@ -38,6 +38,7 @@ typedef struct block_buffers {
     bool needs_lse;                              /* of every row */
     aside_function *apply;                       /* the loss, or null: row by row */
     next_block next;                             /* the next block, if it has rows */
+    int64_t groups;                              /* of a double-buffered block; 0: there are none */
     int half;                                    /* of z, where the next block is then */
     group group;
 } block_buffers;
@@ -549,27 +550,6 @@ static bool looks_at_lse(const job *job) {
     return memcmp(&slopes[0], &slopes[1], sizeof slopes[0]) != 0;
 }
 
-static void prepare_block(const rows *rows, aside_function *apply, block_buffers *buffers) {
-    const int classes = (int)rows->of->classes;
-    begin_groups(&buffers->group);
-    memset(&buffers->next, 0, sizeof buffers->next);
-    buffers->half = 0;
-    buffers->apply = apply;
-    buffers->weights = 0;
-    buffers->needs_lse = rows->weighs || gives_states(rows) || looks_at_lse(rows->job);
-    if (!rows->weighs)
-        return;
-    gather_class_weights(rows, 0, classes, buffers->u);
-    buffers->weights = sum_of_weights(buffers->u, classes, buffers->z);
-}
-
-/* Rows from `index` on that lie in one row of the views. */
-static int64_t rows_together(const job *job, int64_t index, int64_t most) {
-    return block_length(&job->gradient[0], index, block_length(&job->operand[0], index, most));
-}
-
-/* ----------------------------------------------------------- double buffer -- */
-
 /* Each block of a large image has half of the buffer, but for the first of some, which nobody has prefetched. */
 #define HALF_NUMBERS (BLOCK_NUMBERS / 2 / ROWS_ASIDE * ROWS_ASIDE)
 #define FIRST_GROUPS 2
@@ -591,6 +571,28 @@ static int64_t double_buffered_groups(const rows *rows) {
                : 0;
 }
 
+static void prepare_block(const rows *rows, aside_function *apply, block_buffers *buffers) {
+    const int classes = (int)rows->of->classes;
+    begin_groups(&buffers->group);
+    memset(&buffers->next, 0, sizeof buffers->next);
+    buffers->groups = double_buffered_groups(rows);
+    buffers->half = 0;
+    buffers->apply = apply;
+    buffers->weights = 0;
+    buffers->needs_lse = rows->weighs || gives_states(rows) || looks_at_lse(rows->job);
+    if (!rows->weighs)
+        return;
+    gather_class_weights(rows, 0, classes, buffers->u);
+    buffers->weights = sum_of_weights(buffers->u, classes, buffers->z);
+}
+
+/* Rows from `index` on that lie in one row of the views. */
+static int64_t rows_together(const job *job, int64_t index, int64_t most) {
+    return block_length(&job->gradient[0], index, block_length(&job->operand[0], index, most));
+}
+
+/* ----------------------------------------------------------- double buffer -- */
+
 /* The block's half, with its logits in it. Those of the next rows, if they make whole groups, will be in the other. */
 static real *begin_double_buffer(const rows *rows, const block_memory *logits, int64_t index, int64_t most,
                                  block_buffers *buffers) {
@@ -602,9 +604,7 @@ static real *begin_double_buffer(const rows *rows, const block_memory *logits, i
     buffers->half = own;
     buffers->next = (next_block){0};
     const int64_t count_of_next =
-        most > count
-            ? rows_together(rows->job, index + count, least(most - count, double_buffered_groups(rows) * ROWS_ASIDE))
-            : 0;
+        most > count ? rows_together(rows->job, index + count, least(most - count, buffers->groups * ROWS_ASIDE)) : 0;
     if (count_of_next > 0 && count_of_next % ROWS_ASIDE == 0)
         buffers->next =
             (next_block){.from = (const real *)(const void *)address_of(&rows->job->operand[0], index + count),
@@ -618,9 +618,8 @@ static real *begin_double_buffer(const rows *rows, const block_memory *logits, i
 /* -------------------------------------------------------------------- blocks -- */
 
 static int64_t groups_of_block(const rows *rows, const block_buffers *buffers) {
-    const int64_t groups = double_buffered_groups(rows);
-    if (groups > 0)
-        return buffers->next.rows ? groups : FIRST_GROUPS;
+    if (buffers->groups > 0)
+        return buffers->next.rows ? buffers->groups : FIRST_GROUPS;
     return least(BLOCK_NUMBERS / (rows->of->classes * ROWS_ASIDE), MOST_GROUPS);
 }
 
@@ -636,8 +635,7 @@ static int64_t run_block(const rows *rows, int64_t index, int64_t most, block_bu
     if (count % ROWS_ASIDE)
         memset(group_of(buffers->z, &logits, count), 0, (size_t)(classes * ROWS_ASIDE) * sizeof(real));
     const bool turns = turns_groups(&logits), ahead = turns && TURNS_AHEAD;
-    const bool streams = !turns && is_streamed(job) && can_stream(&slopes),
-               is_double = double_buffered_groups(rows) > 0;
+    const bool streams = !turns && is_streamed(job) && can_stream(&slopes), is_double = buffers->groups > 0;
     real *z = buffers->z;
     if (is_double)
         z = begin_double_buffer(rows, &logits, index, most, buffers);
