@@ -23,6 +23,8 @@ __attribute__((constructor)) static void enlarge_stacks(void) {
     pthread_attr_destroy(&attributes);
 }
 
+cuda_limits simt_limits = {MULTIPROCESSORS, 227 * 1024, 15};
+
 static kernel_name launched[MOST_LAUNCHED];
 
 kernel_name simt_name(const char *loss, cuda_variant variant) {

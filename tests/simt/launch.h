@@ -16,7 +16,7 @@ enum {
 };
 
 /* Of an H200, too, unless a test wants a smaller GPU. */
-static cuda_limits simt_limits = {MULTIPROCESSORS, 227 * 1024, 15};
+extern cuda_limits simt_limits;
 
 typedef struct kernel_name {
     char text[64];
