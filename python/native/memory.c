@@ -19,9 +19,11 @@ enum {
     MOST_KEPT = 4,   /* as many as a loss has gradients, and one more */
     PAGE = 64 << 10, /* a multiple of the size of pages anywhere */
     HUGE_PAGE = 2 << 20,
-    LEAST = 4 << 20, /* so that what it costs to lend it does not count */
-    BEGINNING = 2048 /* other large tensors begin with a page; to read and write half a page apart is quicker */
+    LEAST = 32 << 20, /* of less glibc's allocator keeps what it had */
+    BEGINNING = 2048  /* other large tensors begin with a page; to read and write half a page apart is quicker */
 };
+
+#define MOST (SIZE_MAX / 4) /* with what is added to it, this is still a size */
 
 typedef struct block {
     dlpack_managed lent;
@@ -38,15 +40,21 @@ static void unmap(block *it) {
     free(it);
 }
 
-static bool is_address_space_limited(void) {
+/* What is kept counts, although it is free to be taken. */
+static bool is_limited(int resource) {
     struct rlimit limit;
-    return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+    return getrlimit(resource, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* On whatever thread lets go of a tensor, with the GIL or without. */
+static bool may_keep(void) {
+    return !is_limited(RLIMIT_AS) && !is_limited(RLIMIT_DATA);
+}
+
+/* On whatever thread lets go of a tensor, with the GIL or without. To write anew to small pages that are free to be
+ * taken costs more than to huge ones, so that those behind the last huge one are not. */
 static void keep(dlpack_managed *lent) {
     block *it = lent->context;
-    if (is_address_space_limited() || madvise(it->first, it->bytes, MADV_FREE) != 0) {
+    if (!may_keep() || madvise(it->first, it->bytes / HUGE_PAGE * HUGE_PAGE, MADV_FREE) != 0) {
         unmap(it);
         return;
     }
@@ -65,6 +73,14 @@ static block *take(size_t bytes) {
             unmap(it); /* another has filled the place meanwhile */
     }
     return NULL;
+}
+
+static void drop_all(void) {
+    for (int i = 0; i < MOST_KEPT; i++) {
+        block *it = atomic_exchange(&kept[i], NULL);
+        if (it)
+            unmap(it);
+    }
 }
 
 static char *map(size_t bytes) {
@@ -90,16 +106,24 @@ static block *make(size_t bytes) {
     return it;
 }
 
+/* Of an expanded operand the gradient may have more than can be counted. */
 static size_t bytes_of(const dlpack_tensor *tensor) {
     size_t bytes = tensor->type.bits / 8;
     for (int32_t d = 0; d < tensor->ndim; d++)
-        bytes *= (size_t)tensor->shape[d]; /* fits: what it is made for has as many elements */
+        if (__builtin_mul_overflow(bytes, (size_t)tensor->shape[d], &bytes))
+            return SIZE_MAX;
     return bytes;
 }
 
 bool memory_is_large(const dlpack_tensor *tensor) {
-    const char *wish = bytes_of(tensor) < LEAST ? "0" : getenv("ONEPASS_KEEP_MEMORY");
-    return !wish || strcmp(wish, "0") != 0;
+    const size_t bytes = bytes_of(tensor);
+    if (bytes < LEAST || bytes > MOST)
+        return false;
+    const char *wish = getenv("ONEPASS_KEEP_MEMORY");
+    const bool keeps = may_keep() && !(wish && strcmp(wish, "0") == 0);
+    if (!keeps) /* any more */
+        drop_all();
+    return keeps;
 }
 
 static void drop_capsule(PyObject *capsule) {
@@ -110,8 +134,10 @@ static void drop_capsule(PyObject *capsule) {
 outcome memory_lend(const dlpack_tensor *wanted, PyObject **capsule) {
     const size_t bytes = (BEGINNING + bytes_of(wanted) + PAGE - 1) / PAGE * PAGE;
     block *it = take(bytes);
-    if (!it && !(it = make(bytes)))
+    if (!it && !(it = make(bytes))) {
+        drop_all(); /* so that there is more for others */
         return OTHERWISE;
+    }
     it->lent = (dlpack_managed){*wanted, it, keep};
     it->lent.tensor.data = it->first + BEGINNING;
     it->lent.tensor.shape = memcpy(it->shape, wanted->shape, (size_t)wanted->ndim * sizeof *it->shape);

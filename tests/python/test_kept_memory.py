@@ -18,7 +18,7 @@ import onepass
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is kept on Linux alone")
 
-ROWS, CLASSES = 2048, 1024  # 8 MiB of floats
+ROWS, CLASSES = 10240, 1024  # 40 MiB of floats
 
 
 def mapping_at(address):
@@ -113,10 +113,27 @@ def test_what_the_system_takes_comes_back():
     assert gradient.data_ptr() == address and is_right(gradient, 2)
 
 
-def test_small_gradients_are_pytorchs():
-    gradient = gradient_of(1, 64)
-    gradient.resize_(2 * gradient.numel())
-    assert is_right(gradient[: 64 * CLASSES], 1)
+@pytest.mark.parametrize("rows, is_pytorchs", [(64, True), (8191, True), (8192, False)])
+def test_gradients_of_less_than_32_mib_are_pytorchs(rows, is_pytorchs):
+    gradient = gradient_of(1, rows)
+    assert gradient.untyped_storage().resizable() == is_pytorchs and is_right(gradient, 1)
+
+
+@pytest.mark.filterwarnings("ignore:Using a target size")
+@pytest.mark.parametrize(
+    "shape, dtype",
+    [
+        (((1 << 61) + (1 << 20),), torch.float64),
+        (((1 << 62) - 1,), torch.float32),
+        (((1 << 63) - 1,), torch.float16),
+        ((1 << 31, (1 << 31) + 1), torch.float32),
+        ((1 << 60,), torch.float32),
+    ],
+)
+def test_what_no_memory_has_room_for_is_refused(shape, dtype):
+    input = torch.zeros(1, dtype=dtype).expand(shape)
+    with pytest.raises(RuntimeError, match="overflow|can't allocate|not enough memory"):
+        onepass.mse_loss(input, torch.zeros(1, dtype=dtype), reduction="none")
 
 
 def tells_of_huge_pages():
@@ -138,30 +155,38 @@ def test_huge_pages_are_asked_for():
     assert "hg" in mapping_at(gradient.data_ptr())["VmFlags"]
 
 
-LAYOUTS = {  # of 2^21 elements: at least 4 MiB in each type
-    "dense": lambda dtype: torch.randn(2048, 1024, dtype=dtype),
-    "transposed": lambda dtype: torch.randn(1024, 2048, dtype=dtype).t(),
-    "channels last": lambda dtype: torch.randn(8, 64, 64, 64, dtype=dtype).to(memory_format=torch.channels_last),
-    "with gaps": lambda dtype: torch.randn(2048, 2048, dtype=dtype)[:, ::2],
-    "transposed with gaps": lambda dtype: torch.randn(2048, 2048, dtype=dtype)[::2].t(),
-    "shifted": lambda dtype: torch.randn(4, 513, 1024, dtype=dtype)[:, 1:],
-    "an extent of 1": lambda dtype: torch.randn(1, 2048, 1, 1024, dtype=dtype),
+LAYOUTS = {  # of 2^23 elements, 32 MiB of floats
+    "dense": lambda: torch.randn(8192, 1024),
+    "transposed": lambda: torch.randn(1024, 8192).t(),
+    "channels last": lambda: torch.randn(32, 64, 64, 64).to(memory_format=torch.channels_last),
+    "with gaps": lambda: torch.randn(8192, 2048)[:, ::2],
+    "transposed with gaps": lambda: torch.randn(2048, 8192)[::2].t(),
+    "shifted": lambda: torch.randn(16, 513, 1024)[:, 1:],
+    "an extent of 1": lambda: torch.randn(1, 8192, 1, 1024),
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
-def test_layouts_and_types_are_those_of_empty_like(layout, dtype):
-    input = LAYOUTS[layout](dtype)
+def check_layout_and_type(input):
     input.requires_grad_()
     loss = onepass.mse_loss(input, torch.zeros_like(input), reduction="none")
     (gradient,) = torch.autograd.grad(loss, input, torch.ones_like(loss))
     like = torch.empty_like(input)
     for made in (loss.detach(), gradient):
-        assert made.shape == like.shape and made.stride() == like.stride() and made.dtype == dtype
+        assert not made.untyped_storage().resizable()  # it is no memory of PyTorch's
+        assert made.shape == like.shape and made.stride() == like.stride() and made.dtype == input.dtype
     double = input.detach().double()
-    assert torch.equal(gradient, (2 * double).to(dtype))
-    torch.testing.assert_close(loss.detach(), (double * double).to(dtype), rtol=0, atol=0)
+    assert torch.equal(gradient, (2 * double).to(input.dtype))
+    torch.testing.assert_close(loss.detach(), (double * double).to(input.dtype), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_are_those_of_empty_like(layout):
+    check_layout_and_type(LAYOUTS[layout]())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_types_are_those_of_empty_like(dtype):
+    check_layout_and_type(torch.randn(16384, 1024).to(dtype).t())
 
 
 def test_they_are_tensors_like_others():
@@ -204,7 +229,7 @@ def test_threads_share_what_is_kept():
 
     def work(mine):
         held = []
-        for turn in range(30):
+        for turn in range(12):
             held.append((gradient_of(mine + turn), mine + turn))
             if len(held) == 3:
                 wrong.extend(factor for gradient, factor in held if not is_right(gradient, factor))
@@ -222,19 +247,23 @@ def test_threads_share_what_is_kept():
 SETTINGS = {
     "told not to": "import os; os.environ['ONEPASS_KEEP_MEMORY'] = '0'",
     "a limit on address space": "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 36, 1 << 36))",
+    "a limit on data": "import resource; resource.setrlimit(resource.RLIMIT_DATA, (1 << 36, 1 << 36))",
 }
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_nothing_is_kept_where_that_would_hurt(setting):
-    """The memory is the system's again: nothing stands at its address."""
+    """The memory is the system's again: nothing stands at its address. Nor of what was kept before."""
     code = f"""
 import sys
 sys.path.insert(0, {os.path.dirname(__file__)!r})
 import test_kept_memory as here
+before = here.fill(2 * here.ROWS)
+assert len(before) == 4
 {SETTINGS[setting]}
-gradient = here.gradient_of(3, 32 * here.ROWS)
+gradient = here.gradient_of(3)
 assert here.is_right(gradient, 3)
+assert not [address for address in before if here.mapping_at(address)]
 address = gradient.data_ptr() + gradient.nbytes // 2
 assert here.mapping_at(address)
 del gradient
