@@ -17,7 +17,7 @@
 /* Terms of elements that are double, added to the sums `before` them if there are any. */
 typedef void vector_wide_terms(const double *x, const double *parameter, const double *before, double *term);
 
-#if HAS_WIDE_ELEMENTS
+#if HAS_WIDE_ELEMENTS && defined(__ARM_NEON)
 #include <arm_neon.h>
 
 typedef float64x2_t lane_pair;

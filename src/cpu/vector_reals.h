@@ -128,16 +128,6 @@ ALWAYS_INLINE reals reals_of_bf16(__m256i halves) {
     return REALS_OF_BITS(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
 }
 
-/* As many of their numbers as a vector has room for in double. */
-typedef __attribute__((vector_size(64))) double doubles;
-#define DOUBLES                8
-ALWAYS_INLINE doubles load_as_doubles(const real *from) {
-    return (doubles)_mm512_cvtps_pd(_mm256_loadu_ps(from));
-}
-ALWAYS_INLINE void store_doubles(double *to, doubles x) {
-    _mm512_storeu_pd(to, (__m512d)x);
-}
-
 #else
 #define ONEPASS_HAS_REALS 0
 #endif
@@ -145,6 +135,28 @@ ALWAYS_INLINE void store_doubles(double *to, doubles x) {
 #if ONEPASS_HAS_REALS
 #define REALS        ((int64_t)(sizeof(reals) / sizeof(real))) /* of a vector */
 #define MOST_VECTORS 8                                         /* that do not wait for each other */
+#endif
+
+/* Floats as doubles, as many as a vector of x86 has room for. */
+#if defined(__AVX512F__) && !defined(ONEPASS_REAL_F64)
+typedef __attribute__((vector_size(64))) double doubles;
+#define DOUBLES 8
+ALWAYS_INLINE doubles load_as_doubles(const real *from) {
+    return (doubles)_mm512_cvtps_pd(_mm256_loadu_ps(from));
+}
+ALWAYS_INLINE void store_doubles(double *to, doubles x) {
+    _mm512_storeu_pd(to, (__m512d)x);
+}
+#elif defined(__AVX2__) && !defined(ONEPASS_REAL_F64)
+#include <immintrin.h>
+typedef __attribute__((vector_size(32))) double doubles;
+#define DOUBLES 4
+ALWAYS_INLINE doubles load_as_doubles(const real *from) {
+    return (doubles)_mm256_cvtps_pd(_mm_loadu_ps(from));
+}
+ALWAYS_INLINE void store_doubles(double *to, doubles x) {
+    _mm256_storeu_pd(to, (__m256d)x);
+}
 #endif
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include "cpu/lines.h"
 #include "cpu/vector_columns.h"
+#include "cpu/vector_reals.h"
 #include "cpu/vector_tile.h"
 #include "math/vector.h"
 
@@ -57,12 +58,34 @@ typedef enum own_score {
     OWN_LEFT_OUT
 } own_score;
 
-ALWAYS_INLINE double term_at(vector_terms *terms, own_score own, int which, const vector_tile *tile, int64_t i,
-                             const double *before) {
+/* The same of elements that are double already. */
+ALWAYS_INLINE double wide_term_of(vector_wide_terms *terms, int which, double a, double b, double c,
+                                  const double *parameter, const double *before) {
+    const double x[MOST_OPERANDS] = {a, b, c};
+    const double sums[VECTOR_MOST_SUMS] = {before ? *before : 0, before ? *before : 0, before ? *before : 0};
+    double own[VECTOR_MOST_SUMS] = {0, 0, 0};
+    terms(x, parameter, before ? sums : NULL, own);
+    return own[which];
+}
+
+/* What terms are made of: a tile's elements, or those of some lanes, which are double already. */
+typedef struct elements {
+    const vector_tile *tile;
+    vector_terms *terms;
+    own_score own;
+    vector_wide_terms *wide; /* or null */
+    const double *lanes[MOST_OPERANDS];
+} elements;
+
+ALWAYS_INLINE double term_at(const elements *of, int which, int64_t i, const double *before) {
+    const vector_tile *tile = of->tile;
+    if (of->wide)
+        return wide_term_of(of->wide, which, of->lanes[0][i], of->lanes[1][i], of->lanes[2][i], tile->parameter,
+                            before);
     const real *a = tile->operand[0], *b = tile->operand[1], *c = tile->operand[2];
-    const real x = own == OWN_LEFT_OUT && i == tile->own ? -REAL_INFINITY : a[i];
-    return term_of(terms, which, x, own ? tile->own_score : b[i], own == OWN_LEFT_OUT ? x : c[i], tile->parameter,
-                   before);
+    const real x = of->own == OWN_LEFT_OUT && i == tile->own ? -REAL_INFINITY : a[i];
+    return term_of(of->terms, which, x, of->own ? tile->own_score : b[i], of->own == OWN_LEFT_OUT ? x : c[i],
+                   tile->parameter, before);
 }
 
 /* How far apart the elements are whose terms are added, then the sums of two, then those of four. */
@@ -74,24 +97,22 @@ static const distances lines_apart = {ORDER_LANES, 2 * ORDER_LANES, 4 * ORDER_LA
 static const distances halves_apart = {ORDER_LANES / 2, ORDER_LANES / 4, ORDER_LANES / 8}; /* of a line */
 
 /* The sum of 2, 4, 6 or 8 terms from element i on, by the tree. */
-ALWAYS_INLINE double sum_of_two(vector_terms *terms, own_score own, int which, const vector_tile *tile, int64_t i,
-                                distances apart) {
-    const double one = term_at(terms, own, which, tile, i, NULL);
-    return term_at(terms, own, which, tile, i + apart.one, &one);
+ALWAYS_INLINE double sum_of_two(const elements *of, int which, int64_t i, distances apart) {
+    const double one = term_at(of, which, i, NULL);
+    return term_at(of, which, i + apart.one, &one);
 }
 
-ALWAYS_INLINE double sum_of_some(vector_terms *terms, own_score own, int which, const vector_tile *tile, int64_t i,
-                                 distances apart, int count) {
-    const double two = sum_of_two(terms, own, which, tile, i, apart);
+ALWAYS_INLINE double sum_of_some(const elements *of, int which, int64_t i, distances apart, int count) {
+    const double two = sum_of_two(of, which, i, apart);
     if (count == 2)
         return two;
-    const double four = two + sum_of_two(terms, own, which, tile, i + apart.two, apart);
+    const double four = two + sum_of_two(of, which, i + apart.two, apart);
     if (count == 4)
         return four;
     if (count == 6)
-        return four + sum_of_two(terms, own, which, tile, i + apart.four, apart);
-    return four + (sum_of_two(terms, own, which, tile, i + apart.four, apart) +
-                   sum_of_two(terms, own, which, tile, i + apart.four + apart.two, apart));
+        return four + sum_of_two(of, which, i + apart.four, apart);
+    return four +
+           (sum_of_two(of, which, i + apart.four, apart) + sum_of_two(of, which, i + apart.four + apart.two, apart));
 }
 
 typedef double wide_lane_sums[VECTOR_MOST_SUMS][ORDER_LANES];
@@ -108,26 +129,59 @@ typedef double wide_lane_sums[VECTOR_MOST_SUMS][ORDER_LANES];
 #define LANES_OF_LABELLED   LANES_A_BLOCK
 #define LANES_OF_MULTILABEL LANES_A_BLOCK
 
-/* The sums of `count` terms each, from the elements of so many lanes on: those of each sum of the row have so much
- * room. */
-ALWAYS_INLINE void sum_block(vector_terms *terms, int sums, bool has_own, const vector_tile *tile, int64_t first,
-                             distances apart, int count, int lanes, double *sum, int64_t room) {
-    const own_score beside = has_own ? OWN_BESIDE : NO_OWN;
+/* The sums of `count` terms each, from element i on, of so many lanes: those of each sum of the row have so much room.
+ */
+ALWAYS_INLINE void sum_some_lanes(const elements *of, int sums, int64_t i, distances apart, int count, int lanes,
+                                  double *sum, int64_t room) {
 #pragma omp simd
     for (int64_t lane = 0; lane < lanes; lane++) {
-        sum[lane] = sum_of_some(terms, beside, 0, tile, first + lane, apart, count);
+        sum[lane] = sum_of_some(of, 0, i + lane, apart, count);
         if (sums > 1)
-            sum[room + lane] = sum_of_some(terms, beside, 1, tile, first + lane, apart, count);
+            sum[room + lane] = sum_of_some(of, 1, i + lane, apart, count);
         if (sums > 2)
-            sum[2 * room + lane] = sum_of_some(terms, beside, 2, tile, first + lane, apart, count);
+            sum[2 * room + lane] = sum_of_some(of, 2, i + lane, apart, count);
     }
 }
 
+#if defined(DOUBLES)
+/* The same of as many lanes as a vector of doubles has. Elements are made double as they come from memory: of more
+ * lanes a compiler makes vectors of floats, and takes these apart. In a first-level cache the sums of cosines took 1.2
+ * times as long with AVX-512, and 1.1 with AVX2. */
+ALWAYS_INLINE void sum_double_lanes(vector_wide_terms *wide, int vectors, int sums, const vector_tile *tile, int64_t i,
+                                    distances apart, int count, double *sum, int64_t room) {
+    _Alignas(64) double x[MOST_OPERANDS][ORDER_LINES][DOUBLES];
+    const elements of = {.tile = tile, .wide = wide, .lanes = {x[0][0], x[1][0], x[vectors - 1][0]}};
+    for (int k = 0; k < vectors; k++)
+        for (int n = 0; n < count; n++) {
+            const real *from = tile->operand[k] + i;
+            from += n % 2 * apart.one + n / 2 % 2 * apart.two + n / 4 * apart.four;
+            store_doubles(x[k][n], load_as_doubles(from));
+        }
+    sum_some_lanes(&of, sums, 0, (distances){DOUBLES, 2 * DOUBLES, 4 * DOUBLES}, count, DOUBLES, sum, room);
+}
+#endif
+
+ALWAYS_INLINE void sum_block(vector_terms *terms, vector_wide_terms *wide, int vectors, int sums, bool has_own,
+                             const vector_tile *tile, int64_t i, distances apart, int count, int lanes, double *sum,
+                             int64_t room) {
+    const elements of = {.tile = tile, .terms = terms, .own = has_own ? OWN_BESIDE : NO_OWN};
+#if defined(DOUBLES)
+    for (int64_t lane = 0; wide && lane < lanes; lane += DOUBLES)
+        sum_double_lanes(wide, vectors, sums, tile, i + lane, apart, count, sum + lane, room);
+    if (wide)
+        return;
+#else
+    (void)wide, (void)vectors; /* those of Arm are for whole lines */
+#endif
+    sum_some_lanes(&of, sums, i, apart, count, lanes, sum, room);
+}
+
 /* The lane, or the column of lanes, that has the own score is added up once more, without it. */
-ALWAYS_INLINE void leave_own_out(vector_terms *terms, int sums, const vector_tile *tile, int64_t first, int64_t lane,
-                                 distances apart, int count, double *sum, int64_t room) {
+ALWAYS_INLINE void leave_own_out(vector_terms *terms, int sums, const vector_tile *tile, int64_t i, distances apart,
+                                 int count, double *sum, int64_t room) {
+    const elements of = {.tile = tile, .terms = terms, .own = OWN_LEFT_OUT};
     for (int k = 0; k < sums; k++)
-        sum[k * room + lane] = sum_of_some(terms, OWN_LEFT_OUT, k, tile, first + lane, apart, count);
+        sum[k * room] = sum_of_some(&of, k, i, apart, count);
 }
 
 /* The memory of what comes a tile later is on its way meanwhile: hardware does not see so many streams. Behind a buffer
@@ -141,28 +195,30 @@ ALWAYS_INLINE void prefetch_next(int vectors, const vector_tile *tile, int64_t e
 }
 
 /* The lanes of 2, 4, 6 or 8 lines from element `first` on. */
-ALWAYS_INLINE void sum_lines(vector_terms *terms, int vectors, int sums, bool has_own, const vector_tile *tile,
-                             int64_t first, int lines, int lanes, wide_lane_sums sum) {
+ALWAYS_INLINE void sum_lines(vector_terms *terms, vector_wide_terms *wide, int vectors, int sums, bool has_own,
+                             const vector_tile *tile, int64_t first, int lines, int lanes, wide_lane_sums sum) {
     for (int64_t lane = 0; lane < ORDER_LANES; lane += lanes) {
         prefetch_next(vectors, tile, first + lines * lane, (int64_t)lines * lanes);
-        sum_block(terms, sums, has_own, tile, first + lane, lines_apart, lines, lanes, sum[0] + lane, ORDER_LANES);
+        sum_block(terms, wide, vectors, sums, has_own, tile, first + lane, lines_apart, lines, lanes, sum[0] + lane,
+                  ORDER_LANES);
     }
-    const int64_t own = tile->own - first;
+    const int64_t own = tile->own - first, lane = own % ORDER_LANES;
     if (has_own && own >= 0 && own < lines * ORDER_LANES)
-        leave_own_out(terms, sums, tile, first, own % ORDER_LANES, lines_apart, lines, sum[0], ORDER_LANES);
+        leave_own_out(terms, sums, tile, first + lane, lines_apart, lines, sum[0] + lane, ORDER_LANES);
 }
 
 /* A tile that is one line, without room for its terms: adding by halves comes to columns of as many lanes as a block
  * has. */
-ALWAYS_INLINE void sum_line(vector_terms *terms, int vectors, int sums, bool has_own, int lanes,
-                            const vector_tile *tile, double *sum) {
+ALWAYS_INLINE void sum_line(vector_terms *terms, vector_wide_terms *wide, int vectors, int sums, bool has_own,
+                            int lanes, const vector_tile *tile, double *sum) {
     double column[VECTOR_MOST_SUMS][ORDER_COLUMNS];
     for (int64_t i = 0; i < ORDER_COLUMNS; i += lanes) {
         prefetch_next(vectors, tile, 8 * i, 8 * lanes);
-        sum_block(terms, sums, has_own, tile, i, halves_apart, 8, lanes, column[0] + i, ORDER_COLUMNS);
+        sum_block(terms, wide, vectors, sums, has_own, tile, i, halves_apart, 8, lanes, column[0] + i, ORDER_COLUMNS);
     }
+    const int64_t own = tile->own % ORDER_COLUMNS;
     if (has_own && tile->own >= 0 && tile->own < ORDER_LANES)
-        leave_own_out(terms, sums, tile, 0, tile->own % ORDER_COLUMNS, halves_apart, 8, column[0], ORDER_COLUMNS);
+        leave_own_out(terms, sums, tile, own, halves_apart, 8, column[0] + own, ORDER_COLUMNS);
     for (int k = 0; k < sums; k++)
         sum[k] = order_columns(column[k]) + 0;
 }
@@ -172,17 +228,18 @@ ALWAYS_INLINE void sum_line(vector_terms *terms, int vectors, int sums, bool has
 ALWAYS_INLINE void store_terms(vector_terms *terms, int sums, bool has_own, const vector_tile *tile, int64_t first,
                                double *term) {
     const int64_t count = tile->count - first, own = tile->own - first;
-    const own_score beside = has_own ? OWN_BESIDE : NO_OWN;
+    const elements of = {.tile = tile, .terms = terms, .own = has_own ? OWN_BESIDE : NO_OWN};
+    const elements without_own = {.tile = tile, .terms = terms, .own = OWN_LEFT_OUT};
 #pragma omp simd
     for (int64_t i = 0; i < count; i++) {
-        term[i] = term_at(terms, beside, 0, tile, first + i, NULL);
+        term[i] = term_at(&of, 0, first + i, NULL);
         if (sums > 1)
-            term[PAIR + i] = term_at(terms, beside, 1, tile, first + i, NULL);
+            term[PAIR + i] = term_at(&of, 1, first + i, NULL);
         if (sums > 2)
-            term[2 * PAIR + i] = term_at(terms, beside, 2, tile, first + i, NULL);
+            term[2 * PAIR + i] = term_at(&of, 2, first + i, NULL);
     }
     for (int k = 0; has_own && own >= 0 && own < count && k < sums; k++)
-        term[k * PAIR + own] = term_at(terms, OWN_LEFT_OUT, k, tile, tile->own, NULL);
+        term[k * PAIR + own] = term_at(&without_own, k, tile->own, NULL);
 }
 
 /* Lanes of two halves of a tile. */
@@ -194,18 +251,18 @@ ALWAYS_INLINE double load_halves(const void *halves, int lane) {
 /* Tiles of some whole pairs of lines: terms stay in registers until four are added up. Those of the elements behind
  * them, which are less than a pair, are in `rest`, and +0 behind these. Other terms that are missing are not added: as
  * in order_wide_lines() one +0 at the end is as good, and where none is missing, -0 leaves a sum as it is. */
-ALWAYS_INLINE void sum_pairs(vector_terms *terms, int vectors, int sums, bool has_own, int lanes,
-                             const vector_tile *tile, const double *rest, double *sum) {
+ALWAYS_INLINE void sum_pairs(vector_terms *terms, vector_wide_terms *wide, int vectors, int sums, bool has_own,
+                             int lanes, const vector_tile *tile, const double *rest, double *sum) {
     _Alignas(64) wide_lane_sums half[2];
     const bool has_second = tile->count > ORDER_TILE / 2;
     for (int h = 0; h < 1 + has_second; h++) {
         const int64_t first = h * ORDER_TILE / 2, left = tile->count - first;
         if (left >= ORDER_TILE / 2) {
-            sum_lines(terms, vectors, sums, has_own, tile, first, 4, lanes, half[h]);
+            sum_lines(terms, wide, vectors, sums, has_own, tile, first, 4, lanes, half[h]);
             continue;
         }
         if (left >= PAIR)
-            sum_lines(terms, vectors, sums, has_own, tile, first, 2, LANES_A_BLOCK, half[h]);
+            sum_lines(terms, wide, vectors, sums, has_own, tile, first, 2, LANES_A_BLOCK, half[h]);
         for (int k = 0; k < sums && left != PAIR; k++) {
             double *own = half[h][k];
             const double *last = rest + k * PAIR;
@@ -221,11 +278,11 @@ ALWAYS_INLINE void sum_pairs(vector_terms *terms, int vectors, int sums, bool ha
                  missing;
 }
 
-/* How many sums there are but for the last, if the compiler knows that it is 0. */
-ALWAYS_INLINE int sums_of(vector_terms *terms, int sums, const vector_tile *tile) {
+/* Whether the compiler knows that the last sum is 0. */
+ALWAYS_INLINE bool lacks_last(vector_terms *terms, int sums, const vector_tile *tile) {
     const real any = (real)tile->count;
     const double last = term_of(terms, sums - 1, any, any, any, tile->parameter, NULL);
-    return __builtin_constant_p(last) && last == 0 ? sums - 1 : sums;
+    return __builtin_constant_p(last) && last == 0;
 }
 
 /* Terms beyond the end are +0. */
@@ -237,7 +294,7 @@ ALWAYS_INLINE void sum_terms(vector_terms *terms, vector_wide_terms *wide, int v
     if (sum_whole_lines(wide, vectors, sums, tile, sum))
         return;
     if (tile->count == ORDER_LANES) {
-        sum_line(terms, vectors, sums, has_own, lanes, tile, sum);
+        sum_line(terms, wide, vectors, sums, has_own, lanes, tile, sum);
         return;
     }
     int64_t places = is_few ? 16 : whole ? PAIR : ORDER_LANES;
@@ -248,7 +305,7 @@ ALWAYS_INLINE void sum_terms(vector_terms *terms, vector_wide_terms *wide, int v
     for (int k = 0; k < sums && (count > 0 || !whole); k++)
         memset(term + k * PAIR + count, 0, (size_t)(places - count) * sizeof *term);
     if (whole) {
-        sum_pairs(terms, vectors, sums, has_own, lanes, tile, term, sum);
+        sum_pairs(terms, wide, vectors, sums, has_own, lanes, tile, term, sum);
         return;
     }
     for (int k = 0; k < sums; k++)
@@ -264,16 +321,16 @@ ALWAYS_INLINE void go_to_next_row(vector_tile *tile) {
         tile->source[k] += SOURCE_SIZE * tile->count;
 }
 
-ALWAYS_INLINE void sum_rows(vector_terms *terms, vector_wide_terms *wide, vector_usual *usual, int vectors, int sums,
-                            bool has_own, int lanes, const vector_tile *given, tile_sums *sum) {
+ALWAYS_INLINE void sum_rows(vector_terms *terms, vector_wide_terms *wide, int vectors, int sums, bool has_own,
+                            int lanes, vector_usual *usual, const vector_tile *given, tile_sums *sum) {
     vector_tile tile = *given;
     set_parameters(usual, has_own, tile.parameter);
     /* Of a loss with labels the last sum is for the own slope. */
-    const bool lacks_last = (has_own && !tile.has_slopes) || (usual && sums > 2 && sums_of(terms, sums, &tile) < sums);
+    const bool is_less = (has_own && !tile.has_slopes) || (usual && sums > 2 && lacks_last(terms, sums, &tile));
     for (int64_t row = 0; row < tile.rows; row++, go_to_next_row(&tile)) {
-        for (int k = lacks_last ? sums - 1 : sums; k < VECTOR_MOST_SUMS; k++)
+        for (int k = sums - is_less; k < VECTOR_MOST_SUMS; k++)
             sum[row][k] = 0;
-        if (lacks_last)
+        if (is_less)
             sum_terms(terms, wide, vectors, sums - 1, has_own, lanes, &tile, sum[row]);
         else
             sum_terms(terms, wide, vectors, sums, has_own, lanes, &tile, sum[row]);
@@ -411,7 +468,7 @@ ALWAYS_INLINE void keep_elements(real (*kept_of)(real), const real *x, int64_t c
         add_terms(before, term);                                                                                       \
     }                                                                                                                  \
     static __attribute__((noinline)) void name##_kept_sums(const vector_tile *tile, tile_sums *sum) {                  \
-        sum_rows(name##_kept_terms_of, NULL, NULL, vectors, sums, false, LANES_OF_LONG, tile, sum);                    \
+        sum_rows(name##_kept_terms_of, NULL, vectors, sums, false, LANES_OF_LONG, NULL, tile, sum);                    \
     }
 
 /* What a loss has where numbers are kept, or else. */
@@ -455,6 +512,9 @@ ALWAYS_INLINE void keep_elements(real (*kept_of)(real), const real *x, int64_t c
 #define WIDE_LABELLED              WIDE_LONG
 #define WIDE_MULTILABEL            WIDE_LONG
 
+#define SUMMED(name, vectors, sums, length)                                                                            \
+    name##_terms_of, WIDE_##length(name##_wide_terms, NULL), vectors, sums, HAS_LABELS_##length, LANES_OF_##length
+
 /* src/descriptor.c refers to the table. Nobody calls the function for sums of a loss that has none. */
 #define VECTOR_LOSS(name, operands, vector_count, sum_count, length, ...)                                              \
     VECTOR_FUNCTION name##_terms_of(const real *x, const double *parameter, const double *before, double *term) {      \
@@ -467,12 +527,10 @@ ALWAYS_INLINE void keep_elements(real (*kept_of)(real), const real *x, int64_t c
         return KEPT_##length(name##_kept_slope, name##_slope)(which, given, parameter, factor);                        \
     }                                                                                                                  \
     static __attribute__((noinline)) void name##_unusual_sums(const vector_tile *tile, tile_sums *sum) {               \
-        sum_rows(name##_terms_of, WIDE_##length(name##_wide_terms, NULL), NULL, vector_count, sum_count,               \
-                 HAS_LABELS_##length, LANES_OF_##length, tile, sum);                                                   \
+        sum_rows(SUMMED(name, vector_count, sum_count, length), NULL, tile, sum);                                      \
     }                                                                                                                  \
     static __attribute__((noinline)) void name##_usual_sums(const vector_tile *tile, tile_sums *sum) {                 \
-        sum_rows(name##_terms_of, WIDE_##length(name##_wide_terms, NULL), name##_usual, vector_count, sum_count,       \
-                 HAS_LABELS_##length, LANES_OF_##length, tile, sum);                                                   \
+        sum_rows(SUMMED(name, vector_count, sum_count, length), name##_usual, tile, sum);                              \
     }                                                                                                                  \
     static void name##_sums(const vector_tile *tile, tile_sums *sum) {                                                 \
         void (*kept_sums)(const vector_tile *, tile_sums *) = KEPT_##length(name##_kept_sums, NULL);                   \

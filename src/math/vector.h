@@ -55,9 +55,10 @@
 #define VECTOR_SLOPE    ALWAYS_INLINE double
 #define VECTOR_KEPT     ALWAYS_INLINE real
 
-/* An element as functions of SHORT losses and of PRODUCTS are given it: on Arm the CPU engine makes it double before
- * (cpu/vector_columns.h). */
-#if defined(__ARM_NEON) && !defined(__ARM_FEATURE_SVE) && !defined(__cplusplus)
+/* An element as functions of SHORT losses and of PRODUCTS are given it: the CPU engine makes it double before on Arm
+ * (cpu/vector_columns.h), and floats with AVX2 and AVX-512. */
+#if !defined(__cplusplus) &&                                                                                           \
+    ((defined(__ARM_NEON) && !defined(__ARM_FEATURE_SVE)) || (defined(__AVX2__) && !defined(ONEPASS_REAL_F64)))
 #define HAS_WIDE_ELEMENTS 1
 typedef double vector_element;
 #else

@@ -53,7 +53,7 @@ ALWAYS_INLINE void sum_lines_aside(aside_term *term, const group *group, const r
 /* Step 4, the lanes that there are, by halves: a lane without a partner stands alone. Up to 16 of them are added in
  * registers, for which their number must be known to the compiler; lanes by halves with sums in memory took three times
  * as long on a Neoverse N1. `apart` is the distance of lanes, in numbers. */
-#if defined(DOUBLES)
+#if ONEPASS_HAS_REALS && defined(DOUBLES)
 typedef doubles aside_sums;
 #define ROWS_OF_SUMS     DOUBLES
 #define LANE_ASIDE(lane) load_as_doubles(from + (lane)*apart + r)
