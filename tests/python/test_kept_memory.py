@@ -1,4 +1,5 @@
 # Large gradients on the CPU: their memory serves the next one, and belongs to nobody else meanwhile.
+import contextlib
 import copy
 import ctypes
 import io
@@ -6,6 +7,7 @@ import mmap
 import os
 import pickle
 import re
+import resource
 import subprocess
 import sys
 import threading
@@ -37,10 +39,19 @@ def mapping_at(address):
     return found
 
 
-def gradient_of(factor, rows=ROWS, dtype=torch.float32):
-    """The gradient of the mean of (factor - 0)^2 over rows x CLASSES elements, which is 2 * factor / count each."""
-    input = torch.full((rows, CLASSES), float(factor), dtype=dtype, requires_grad=True)
-    onepass.mse_loss(input, torch.zeros(rows, CLASSES, dtype=dtype), reduction="sum").backward()
+inputs = threading.local()  # one of each size, since the system takes long to hand out its memory
+
+
+def input_of(factor, rows):
+    if rows not in vars(inputs):
+        vars(inputs)[rows] = torch.empty(rows, CLASSES)
+    return vars(inputs)[rows].fill_(factor)
+
+
+def gradient_of(factor, rows=ROWS):
+    """The gradient of the sum of (factor - 0)^2 over rows x CLASSES elements, which is 2 * factor each."""
+    input = input_of(factor, rows).detach().requires_grad_()
+    onepass.mse_loss(input, torch.zeros(()).expand(rows, CLASSES), reduction="sum").backward()
     return input.grad
 
 
@@ -50,7 +61,7 @@ def is_right(gradient, factor):
 
 def fill(rows):
     """Fills the places where memory is kept with gradients of so many rows; the addresses of those that are kept."""
-    addresses = {gradient.data_ptr() for gradient in [gradient_of(1, rows) for _ in range(8)]}
+    addresses = {gradient.data_ptr() for gradient in [gradient_of(1, rows) for _ in range(5)]}
     return {address for address in addresses if mapping_at(address)}
 
 
@@ -244,33 +255,39 @@ def test_threads_share_what_is_kept():
     assert not wrong
 
 
-SETTINGS = {
-    "told not to": "import os; os.environ['ONEPASS_KEEP_MEMORY'] = '0'",
-    "a limit on address space": "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 36, 1 << 36))",
-    "a limit on data": "import resource; resource.setrlimit(resource.RLIMIT_DATA, (1 << 36, 1 << 36))",
-}
+@contextlib.contextmanager
+def limited(name):
+    """A limit that nobody reaches."""
+    number = getattr(resource, name)
+    before = resource.getrlimit(number)
+    resource.setrlimit(number, (1 << 46, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(number, before)
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@contextlib.contextmanager
+def told_not_to():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ONEPASS_KEEP_MEMORY", "0")
+        yield
+
+
+@pytest.mark.parametrize("setting", ["RLIMIT_AS", "RLIMIT_DATA", "told not to"])
 def test_nothing_is_kept_where_that_would_hurt(setting):
-    """The memory is the system's again: nothing stands at its address. Nor of what was kept before."""
-    code = f"""
-import sys
-sys.path.insert(0, {os.path.dirname(__file__)!r})
-import test_kept_memory as here
-before = here.fill(2 * here.ROWS)
-assert len(before) == 4
-{SETTINGS[setting]}
-gradient = here.gradient_of(3)
-assert here.is_right(gradient, 3)
-assert not [address for address in before if here.mapping_at(address)]
-address = gradient.data_ptr() + gradient.nbytes // 2
-assert here.mapping_at(address)
-del gradient
-assert not here.mapping_at(address)
-"""
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    """The memory is the system's again, and so is what was kept before: nothing stands at its address."""
+    before = fill(ROWS)
+    assert len(before) == 4
+    with told_not_to() if setting == "told not to" else limited(setting):
+        gradient = gradient_of(3, ROWS + 100)
+        assert is_right(gradient, 3)
+        assert not any(mapping_at(address) for address in before)
+        address = gradient.data_ptr() + gradient.nbytes // 2
+        assert mapping_at(address)
+        del gradient
+        assert not mapping_at(address)
+    assert len(fill(ROWS)) == 4
 
 
 def test_a_process_and_its_fork_have_their_own():
@@ -283,7 +300,7 @@ import onepass
 import test_kept_memory as here
 
 def gradient_of(factor):  # not by autograd, with which some builds of PyTorch allow no fork
-    input = torch.full((here.ROWS, here.CLASSES), float(factor))
+    input = here.input_of(factor, here.ROWS)
     return onepass.value_and_grad("mse", input, torch.zeros_like(input), reduction="sum")[1]
 
 held, kept = gradient_of(5), gradient_of(6)
