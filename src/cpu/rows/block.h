@@ -554,18 +554,19 @@ static bool looks_at_lse(const job *job) {
 #define HALF_NUMBERS (BLOCK_NUMBERS / 2 / ROWS_ASIDE * ROWS_ASIDE)
 #define FIRST_GROUPS 2
 
-/* How many groups such a block has; 0 without a double buffer. Lines of fewer classes are prefetched in any case;
- * blocks of more would be too small; images of a few hundred rows were no quicker, nor gradients that a cache may keep.
- */
-#define LEAST_GROUPS     4
-#define LEAST_IMAGE_ROWS 4096
+/* How many groups such a block has; 0 without a double buffer. A first-level cache has two blocks of few groups; blocks
+ * of fewer would be too small. Lines of fewer classes are prefetched in any case; images of a few hundred rows were no
+ * quicker, nor gradients that a cache may keep. */
+#define LEAST_GROUPS_AHEAD 3
+#define MOST_GROUPS_AHEAD  4
+#define LEAST_IMAGE_ROWS   4096
 
 static int64_t double_buffered_groups(const rows *rows) {
     const view *logits = &rows->job->operand[0];
-    const int64_t classes = rows->of->classes, groups = least(HALF_NUMBERS / (classes * ROWS_ASIDE), MOST_GROUPS / 2);
+    const int64_t classes = rows->of->classes, groups = least(HALF_NUMBERS / (classes * ROWS_ASIDE), MOST_GROUPS_AHEAD);
     const bool is_image = inner_stride(logits) == 1 && rows->of->class_stride[0] != 1;
     return HAS_DOUBLE_BUFFER && is_image && logits->dtype == REAL_DTYPE && classes > MOST_PREFETCHED &&
-                   groups >= LEAST_GROUPS && row_length(logits, 0) >= LEAST_IMAGE_ROWS &&
+                   groups >= LEAST_GROUPS_AHEAD && row_length(logits, 0) >= LEAST_IMAGE_ROWS &&
                    (!rows->has_gradient || has_large_gradient(rows->job))
                ? groups
                : 0;
