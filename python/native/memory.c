@@ -1,7 +1,8 @@
 /*
  * The memory of large tensors on the CPU. An allocator gives such memory back to the system and asks for it anew, and
- * the system clears it page by page, which took longer than to compute a gradient. Here the memory of a tensor that is
- * no longer used is kept for the next one. The system may take what is kept whenever it needs memory (MADV_FREE).
+ * the system clears it page by page, which took nearly as long as a loss and its gradient. Here the memory of a tensor
+ * that is no longer used is kept for the next one. The system may take what is kept whenever it needs memory
+ * (MADV_FREE).
  */
 #include "native.h"
 
