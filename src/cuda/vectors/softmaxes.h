@@ -26,6 +26,17 @@ typedef struct exponentials {
 
 /* ------------------------------------------------------------ exponentials -- */
 
+/* Whether a number is there at all, of a tile that may end in its last line alone. */
+ALWAYS_INLINE bool is_in_last_line(const tile *tile, int line, int own) {
+    return line < ORDER_LINES - 1 || is_in(tile, line, own);
+}
+
+/* Exponentials of what stands in for logits beyond the end. */
+ALWAYS_INLINE void drop_last_line(const tile *tile, own_numbers x) {
+    const int last = ORDER_LINES - 1;
+    EACH_OWN x[last][own] = is_in(tile, last, own) ? x[last][own] : 0;
+}
+
 /* Logits of the second vector become exponentials. The lanes' sums of what these carry are left. */
 template <bool CALM>
 ALWAYS_INLINE void exponentiate_and_carry(const softmax *of, const softmax_shift *given, const real *largest,
@@ -39,10 +50,21 @@ ALWAYS_INLINE void exponentiate_and_carry(const softmax *of, const softmax_shift
             const bool is_there = CALM || shift.anchor == 0 || is_in(tile, line, own);
             const real e = CALM ? softmax_exponential_above(&softmax, &shift, z)
                                 : softmax_exponential(&softmax, &shift, is_there ? z - shift.anchor : -REAL_INFINITY);
-            second[line][own] = e;
-            order_line(line, CALM ? e * apart : softmaxes_carried(e, apart), &lane[own], &two, &four);
+            const real carried = CALM ? e * apart : softmaxes_carried(e, apart);
+            const bool is_counted = is_in_last_line(tile, line, own);
+            second[line][own] = is_counted ? e : 0;
+            order_line(line, is_counted ? carried : 0, &lane[own], &two, &four);
         }
     }
+}
+
+/* Of a tile that is not whole: what stands beyond its end. Where only the last line ends, which costs least, it is a
+ * logit of the tile, so that the tile may be calm, and else -inf. */
+ALWAYS_INLINE void stand_in(const tile *tile, own_numbers x) {
+    if (tile->count > ORDER_TILE - ORDER_LANES)
+        EACH_OWN x[ORDER_LINES - 1][own] = is_in(tile, ORDER_LINES - 1, own) ? x[ORDER_LINES - 1][own] : x[0][own];
+    else
+        EACH_NUMBER x[line][own] = is_in(tile, line, own) ? x[line][own] : ROW_NO_LOGIT;
 }
 
 /* Logits of a tile in the place of its exponentials. */
@@ -54,7 +76,7 @@ ALWAYS_INLINE void read_logits(const cuda_vector *job, const vector_tile *own_ti
 #pragma unroll
     for (int k = 0; k < 2; k++) {
         if (tile->count < ORDER_TILE)
-            EACH_NUMBER e->of[k][line][own] = is_in(tile, line, own) ? e->of[k][line][own] : ROW_NO_LOGIT;
+            stand_in(tile, e->of[k]);
         const own_range range = range_of(tile, e->of[k]);
         e->largest[k] = warp_largest_or_nan(range.largest) + 0; /* -0 is 0 */
         e->shift[k] = softmax_shift_of(&softmax, &job->softmax.scale, e->largest[k]);
@@ -66,6 +88,7 @@ ALWAYS_INLINE void read_logits(const cuda_vector *job, const vector_tile *own_ti
 ALWAYS_INLINE void exponentiate_vector(const cuda_vector *job, const tile *tile, int k, exponentials *e) {
     const softmax softmax = softmax_as_told(&job->softmax);
     exponentiate(&softmax, &e->shift[k], tile, e->calm[k], e->of[k]);
+    drop_last_line(tile, e->of[k]);
 }
 
 /* Those of the second, while the first's are logits: the lanes' sums of what is carried are left. */
