@@ -18,7 +18,7 @@ enum {
     FAKE_MOST_LAUNCHES = 4096
 };
 
-static const cuda_limits fake_limits = {FAKE_MULTIPROCESSORS, FAKE_SHARED_MEMORY, FAKE_CLUSTERS};
+static const cuda_limits fake_limits = {FAKE_MULTIPROCESSORS, FAKE_SHARED_MEMORY, FAKE_CLUSTERS, true};
 
 /* What exists. The test's own memory, streams and contexts are not counted. */
 typedef struct fake_counts {
@@ -30,7 +30,7 @@ typedef struct fake_launch {
     const char *kernel, *image; /* its name, and where it comes from: "mse f32" */
     uint32_t blocks, threads, shared_memory;
     unsigned long long stream, context; /* identities */
-    bool captured;
+    bool captured, overlaps;
     union { /* the kernel's parameter, or its beginning */
         cuda_head head;
         cuda_general general;
@@ -40,6 +40,7 @@ typedef struct fake_launch {
         cuda_whole whole;
         cuda_tiny tiny;
         cuda_row row;
+        cuda_terms terms;
         cuda_divided_by divided_by;
     };
 } fake_launch;

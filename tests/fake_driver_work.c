@@ -271,6 +271,19 @@ static void sum_terms(const fake_launch *launch, int32_t over_weights) {
         find_weights(&head->total, counted);
 }
 
+static void use_total(const fake_launch *launch) {
+    const cuda_terms *terms = &launch->terms;
+    const char *from = (const char *)terms->total.workspace + terms->terms_at;
+    const void *counted;
+    if ((size_t)terms->count * real_size(launch) < sizeof counted)
+        return;
+    memcpy(&counted, from, sizeof counted);
+    if (!terms->total.value)
+        memcpy((char *)terms->total.workspace + CUDA_WEIGHTS_AT, &counted, sizeof counted);
+    else if (terms->over_weights)
+        find_weights(&terms->total, counted);
+}
+
 static void use_weights(const fake_launch *launch) {
     const cuda_head *head = &launch->head;
     const cuda_general *general = strstr(launch->kernel, "general") ? &launch->general : NULL;
@@ -281,7 +294,9 @@ static void use_weights(const fake_launch *launch) {
         strstr(launch->kernel, "ed_mean") ||   /* which finds its weights itself */
         strstr(launch->kernel, "ed_backward")) /* which has been told */
         return;
-    if (strstr(launch->kernel, "_row"))
+    if (strstr(launch->kernel, "rows_total"))
+        use_total(launch);
+    else if (strstr(launch->kernel, "_row"))
         use_rows(launch, &launch->row);
     else if (strstr(launch->kernel, "weights") && is_in_workspace(&head->total, head->data[CUDA_PREDICTION]))
         sum_terms(launch, over_weights);
@@ -293,29 +308,32 @@ static void use_weights(const fake_launch *launch) {
         find_weights(&head->total, weighted->weight ? weighted->weight : weighted->mask);
 }
 
-EXPORT cuda_result cuLaunchKernel(cuda_function kernel, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
-                                  unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared_memory,
-                                  cuda_stream stream, void **parameters, void **extra);
-EXPORT cuda_result cuLaunchKernel(cuda_function kernel, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
-                                  unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared_memory,
-                                  cuda_stream stream, void **parameters, void **extra) {
+EXPORT cuda_result cuLaunchKernelEx(const cuda_config *config, cuda_function kernel, void **parameters, void **extra);
+EXPORT cuda_result cuLaunchKernelEx(const cuda_config *config, cuda_function kernel, void **parameters, void **extra) {
     take_time();
     ENTER;
     NEED_CONTEXT;
-    stream = stream_of(stream);
+    const cuda_stream stream = stream_of(config->stream);
+    const unsigned *blocks = config->blocks, *threads = config->threads, shared_memory = config->shared_memory;
     NEED(kernel && kernel->module->alive && kernel->module->context == current(), INVALID_HANDLE);
     NEED(stream->alive && stream->context == current(), INVALID_HANDLE);
     NEED(stream->capture != CU_STREAM_CAPTURE_STATUS_INVALIDATED, CAPTURE_INVALIDATED);
-    NEED(blocks_x > 0 && blocks_y == 1 && blocks_z == 1 && threads_x > 0 && threads_x <= 1024 && threads_y == 1 &&
-             threads_z == 1 && shared_memory <= (kernel->most_shared_memory ? kernel->most_shared_memory : 48 * 1024) &&
-             !extra,
+    NEED(blocks[0] > 0 && blocks[1] == 1 && blocks[2] == 1 && threads[0] > 0 && threads[0] <= 1024 && threads[1] == 1 &&
+             threads[2] == 1 &&
+             shared_memory <= (kernel->most_shared_memory ? kernel->most_shared_memory : 48 * 1024) && !extra,
+         ILLEGAL);
+    NEED(config->attribute_count <= 1, ILLEGAL);
+    NEED(config->attribute_count == 0 ||
+             (config->attributes->which == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+              config->attributes->value.number == 1),
          ILLEGAL);
     fake_launch *launch = &the_fake.launch[the_fake.launches++ % FAKE_MOST_LAUNCHES];
     *launch = (fake_launch){.kernel = kernel->name,
                             .image = kernel->module->image,
-                            .blocks = blocks_x,
-                            .threads = threads_x,
+                            .blocks = blocks[0],
+                            .threads = threads[0],
                             .shared_memory = shared_memory,
+                            .overlaps = config->attribute_count > 0,
                             .stream = stream->identity,
                             .context = current()->identity,
                             .captured = stream->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE};

@@ -65,8 +65,8 @@ static void check_restored(failure *failure) {
     /* But for the earlier steps of a call whose later step could not be launched. */
     for (int32_t i = failure->launches; i < fake->launches; i++) {
         const char *kernel = fake->launch[i % FAKE_MOST_LAUNCHES].kernel;
-        CHECK(strcmp(fake->failed, "cuLaunchKernel") == 0 &&
-                  (strstr(kernel, "onepass_weights_") || strstr(kernel, "_row")),
+        CHECK(strcmp(fake->failed, "cuLaunchKernelEx") == 0 &&
+                  (strstr(kernel, "onepass_weights_") || strstr(kernel, "row")),
               "%s failed, and %s was launched", fake->failed, kernel);
     }
 }

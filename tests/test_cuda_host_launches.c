@@ -453,7 +453,7 @@ static void test_sticky(void *unused) {
     scene s;
     make_scene(fake, 0, MANY, &s);
     for (int i = 0; i < 2; i++) {
-        fake->fail_in = "cuLaunchKernel";
+        fake->fail_in = "cuLaunchKernelEx";
         fake->fail_at = 1;
         fake->fail_with = sticky[i];
         expect_refusal(onepass_run(&s.call), ONEPASS_DEVICE_FAILED,

@@ -11,12 +11,6 @@ static const fake_launch *launch_number(const fake *fake, int32_t number) {
     return &fake->launch[number % FAKE_MOST_LAUNCHES];
 }
 
-static bool is_over_weights(const fake_launch *launch) {
-    return strstr(launch->kernel, "general")    ? launch->general.over_weights
-           : strstr(launch->kernel, "weighted") ? launch->weighted.over_weights
-                                                : false;
-}
-
 /* `names` stand apart by '|': what the kernels of the launches from `first` on have in their names. */
 static void expect_launches(const fake *fake, int32_t first, const char *names, const char *what) {
     char list[256], got[512] = "", *rest = list;
@@ -31,7 +25,8 @@ static void expect_launches(const fake *fake, int32_t first, const char *names, 
     CHECK(as_expected && number == fake->launches, "%s: launched %s; expected %s", what, got, names);
 }
 
-/* All launches of a call are as planned, on one stream, and those that have a workspace have the same. */
+/* All launches of a call are as planned, on one stream, and those that have a workspace have the same. Those over rows
+ * in float begin while the one before them in their call ends. */
 static void check_steps(const fake *fake, const onepass_call *call, int32_t first, const char *what) {
     static cuda_launch plan;
     static job job;
@@ -50,6 +45,10 @@ static void check_steps(const fake *fake, const onepass_call *call, int32_t firs
               launch->threads, kernel, plan.blocks, plan.threads);
         HOLDS(launch->threads % 32 == 0 && launch->threads <= 32 * CUDA_WIDE_WARPS);
         HOLDS(launch->stream == last_launch(fake)->stream && launch->context == last_launch(fake)->context);
+        const bool is_over_rows = strstr(launch->kernel, "rows_") || strstr(launch->kernel, "vectors_");
+        CHECK(launch->overlaps == (step > 0 && is_over_rows && strstr(launch->image, " f32")),
+              "%s: launch %d, %s, %s the one before it", what, step, launch->kernel,
+              launch->overlaps ? "overlaps" : "does not overlap");
         HOLDS((launch->head.total.workspace != NULL) == (plan.workspace > 0));
         HOLDS(!workspace || !launch->head.total.workspace || launch->head.total.workspace == workspace);
         workspace = launch->head.total.workspace ? launch->head.total.workspace : workspace;
@@ -112,7 +111,7 @@ static void test_sequences(void *unused) {
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
         const bool is_long = classes[i] == 200000, twice = is_long || classes[i] == 20001;
         const char *const rows = "cross_entropy_rows_", *const count = twice ? "" : "rows_row_count|";
-        const char *const sum = "|onepass_weights_";
+        const char *const sum = "|rows_total";
         row_scene s;
         make_rows(fake, 3, classes[i], &s);
         expect_call(fake, &s, sequence(count, rows, twice, sum), "mean and gradient");
@@ -120,7 +119,7 @@ static void test_sequences(void *unused) {
         expect_call(fake, &s, sequence(count, rows, twice, ""), "the gradient of a mean");
         s.call.value = &s.value;
         s.call.operand[2] = &s.class_weight;
-        expect_call(fake, &s, sequence("rows_row_weights|onepass_weights_|", rows, twice, sum), "with class weights");
+        expect_call(fake, &s, sequence("rows_row_weights|rows_total|", rows, twice, sum), "with class weights");
         s.call.flags = ONEPASS_OVER_ELEMENTS;
         expect_call(fake, &s, sequence(count, rows, twice, sum), "over elements");
         s.call.flags = 0;
@@ -145,7 +144,7 @@ static void test_sequences(void *unused) {
         s.call.weight = NULL;
         s.call.operand[1] = &s.labels;
         s.call.loss = "nll";
-        expect_call(fake, &s, "rows_row_count|nll_rows_picked|onepass_weights_", "nll");
+        expect_call(fake, &s, "rows_row_count|nll_rows_picked|rows_total", "nll");
     }
 }
 
@@ -158,12 +157,12 @@ static void test_counting(void *unused) {
     s.call.gradient[0] = NULL;
     CHECK_OK(onepass_run(&s.call), "a mean");
     const fake_launch *rows = launch_number(fake, fake->launches - 2), *sum = last_launch(fake);
-    HOLDS(strstr(rows->kernel, "cross_entropy_rows_") && strstr(sum->kernel, "onepass_weights_"));
+    HOLDS(strstr(rows->kernel, "cross_entropy_rows_") && strstr(sum->kernel, "rows_total"));
     HOLDS((fake->launches == 2) == rows->row.counts && (fake->launches == 3) == !rows->row.counts);
-    HOLDS(sum->head.total.value == s.value.data && sum->head.count == 3000);
-    HOLDS(is_over_weights(sum) && sum->head.total.number == 1);
-    HOLDS(sum->head.data[CUDA_PREDICTION] == (char *)rows->row.total.workspace + rows->row.terms_at);
-    HOLDS(rows->row.terms_at >= CUDA_WORKSPACE_HEAD && rows->row.total.workspace == sum->head.total.workspace);
+    HOLDS(sum->terms.total.value == s.value.data && sum->terms.count == 3000);
+    HOLDS(sum->terms.over_weights && sum->terms.total.number == 1 && !sum->terms.total.divides);
+    HOLDS(sum->terms.terms_at == rows->row.terms_at && rows->row.terms_at >= CUDA_WORKSPACE_HEAD);
+    HOLDS(rows->row.total.workspace == sum->terms.total.workspace);
     check_steps(fake, &s.call, 0, "a mean");
 }
 
@@ -206,7 +205,8 @@ static void test_row_pointers(void *unused) {
     const cuda_row *weights = &launch_number(fake, 1)->row;
     HOLDS(weights->data[CUDA_ROW_TARGET] == s.labels.data && weights->data[CUDA_ROW_WEIGHT] == s.weight.data);
     HOLDS(weights->data[CUDA_ROW_MASK] == s.mask.data && weights->class_weight == s.class_weight.data);
-    HOLDS(launch_number(fake, 2)->head.total.value == (char *)weights->total.workspace + CUDA_WEIGHTS_AT);
+    const cuda_terms *sum = &launch_number(fake, 2)->terms;
+    HOLDS(!sum->total.value && sum->total.workspace == weights->total.workspace && !sum->over_weights);
 
     /* What is predicted is found out first of all, by a warp for each row. */
     const fake_launch *predicted = launch_number(fake, 0);
@@ -303,8 +303,7 @@ static void test_callers_workspace(void *unused) {
                    "workspace_size is 50000|bytes|48 bytes a row more for a loss over rows", "a workspace too small");
     HOLDS(fake->launches == 0);
     s.call.workspace_size = enough;
-    expect_call(fake, &s, "row_weights|onepass_weights_|cross_entropy_rows_|onepass_weights_|divided_by",
-                "the caller's own");
+    expect_call(fake, &s, "row_weights|rows_total|cross_entropy_rows_|rows_total|divided_by", "the caller's own");
     HOLDS(last_launch(fake)->divided_by.total.workspace == s.call.workspace && fake->counts.memory == 0);
 }
 
@@ -323,12 +322,12 @@ static void test_no_rows(void *unused) {
         s.call.operand[1] = i == 2 ? &s.probabilities : &s.labels;
         s.input.data = s.gradient.data = plain; /* a tensor without elements may point anywhere */
         int32_t before = fake->launches;
-        expect_call(fake, &s, "onepass_weights_", "the mean of no rows");
+        expect_call(fake, &s, "rows_total", "the mean of no rows");
         const cuda_total *total = &last_launch(fake)->head.total;
         HOLDS(fake->launches == before + 1 && last_launch(fake)->blocks == 1 && total->value == s.value.data);
-        HOLDS(total->divides && total->number == 0 && last_launch(fake)->head.count == 0);
+        HOLDS(total->divides && total->number == 0 && last_launch(fake)->terms.count == 0);
         s.call.reduction = ONEPASS_SUM;
-        expect_call(fake, &s, "onepass_weights_", "the sum of no rows");
+        expect_call(fake, &s, "rows_total", "the sum of no rows");
         HOLDS(last_launch(fake)->head.total.number == 1);
         before = fake->launches;
         s.call.reduction = ONEPASS_NONE;
@@ -341,7 +340,7 @@ static void test_no_rows(void *unused) {
         s.call.value = &s.value;
         s.call.divisor_tensor = &s.divisor;
         s.call.divided_by = &s.divided_by;
-        expect_call(fake, &s, "onepass_weights_|onepass_weights_|divided_by", "no rows, and a divisor");
+        expect_call(fake, &s, "onepass_weights_|rows_total|divided_by", "no rows, and a divisor");
     }
 }
 
@@ -353,22 +352,21 @@ static void test_divisor_of_rows(void *unused) {
     row_scene s;
     make_rows(fake, 300, 1000, &s);
     s.call.divisor_tensor = &s.divisor;
-    expect_call(fake, &s, "onepass_weights_|cross_entropy_rows_|onepass_weights_", "a divisor tensor");
+    expect_call(fake, &s, "onepass_weights_|cross_entropy_rows_|rows_total", "a divisor tensor");
     const fake_launch *read = launch_number(fake, 0), *rows = launch_number(fake, 1);
     HOLDS(read->head.data[CUDA_PREDICTION] == s.divisor.data && read->head.count == 1 && read->blocks == 1);
     HOLDS(read->head.total.value == (char *)rows->row.total.workspace + CUDA_WEIGHTS_AT);
     HOLDS(rows->row.over_weights && !rows->row.counts);
     s.call.divided_by = &s.divided_by;
-    expect_call(fake, &s, "onepass_weights_|cross_entropy_rows_|onepass_weights_|rows_divided_by", "and what it was");
+    expect_call(fake, &s, "onepass_weights_|cross_entropy_rows_|rows_total|rows_divided_by", "and what it was");
     HOLDS(last_launch(fake)->divided_by.over_weights && last_launch(fake)->divided_by.total.value == s.divided_by.data);
     HOLDS(last_launch(fake)->divided_by.total.dtype == ONEPASS_F64 && last_launch(fake)->threads == 32);
     s.call.divisor_tensor = NULL;
     s.call.divisor = 7;
-    expect_call(fake, &s, "cross_entropy_rows_|onepass_weights_|rows_divided_by", "what a number was");
+    expect_call(fake, &s, "cross_entropy_rows_|rows_total|rows_divided_by", "what a number was");
     HOLDS(!last_launch(fake)->divided_by.over_weights && last_launch(fake)->divided_by.total.number == 7);
     s.call.divisor = 0;
-    expect_call(fake, &s, "rows_row_count|cross_entropy_rows_|onepass_weights_|rows_divided_by",
-                "what their number was");
+    expect_call(fake, &s, "rows_row_count|cross_entropy_rows_|rows_total|rows_divided_by", "what their number was");
     HOLDS(last_launch(fake)->divided_by.over_weights);
 }
 
@@ -406,8 +404,8 @@ static void test_divisor_of_elements(void *unused) {
  * earlier ones left in the workspace is in nobody's way. */
 static void test_failed_launches(void *unused) {
     (void)unused;
-    static const char *const kernels[] = {"rows_row_weights", "onepass_weights_", "cross_entropy_rows_",
-                                          "onepass_weights_", "rows_divided_by"};
+    static const char *const kernels[] = {"rows_row_weights", "rows_total", "cross_entropy_rows_", "rows_total",
+                                          "rows_divided_by"};
     fake *fake = find_fake();
     row_scene s;
     make_longest(fake, 300, &s);
@@ -415,15 +413,14 @@ static void test_failed_launches(void *unused) {
         const int32_t before = fake->launches;
         char words[96];
         snprintf(words, sizeof words, "launching the kernel|%s|CUDA_ERROR_OUT_OF_MEMORY", kernels[i]);
-        fake->fail_in = "cuLaunchKernel";
+        fake->fail_in = "cuLaunchKernelEx";
         fake->fail_at = 1 + i;
         fake->fail_with = CUDA_ERROR_OUT_OF_MEMORY;
         expect_refusal(onepass_run(&s.call), ONEPASS_OUT_OF_MEMORY, words, "a launch that fails");
         HOLDS(fake->launches == before + i);
         for (int32_t k = before; k < fake->launches; k++) /* the value comes last but one */
             HOLDS(launch_number(fake, k)->head.total.value != s.value.data || i == 4);
-        expect_call(fake, &s, "row_weights|onepass_weights_|cross_entropy_rows_|onepass_weights_|divided_by",
-                    "the next call");
+        expect_call(fake, &s, "row_weights|rows_total|cross_entropy_rows_|rows_total|divided_by", "the next call");
     }
     HOLDS(fake->depth() == 0 && fake->counts.memory == 0);
 }
@@ -432,7 +429,7 @@ static void test_failed_launches(void *unused) {
  * that has less goes through its longest rows in several launches. */
 static void test_shared_memory(void *unused) {
     (void)unused;
-    static const cuda_limits less = {FAKE_MULTIPROCESSORS, 64 * 1024, 0};
+    static const cuda_limits less = {FAKE_MULTIPROCESSORS, 64 * 1024, 0, false};
     static cuda_launch plan;
     static job job;
     fake *fake = find_fake();
@@ -440,7 +437,7 @@ static void test_shared_memory(void *unused) {
     make_rows(fake, 3, 8192, &s);
     s.call.loss = "triplet_margin";
     s.call.operand[1] = s.call.operand[2] = &s.probabilities;
-    expect_call(fake, &s, "triplet_margin_vectors_short|weights_", "three vectors of 8192 elements");
+    expect_call(fake, &s, "triplet_margin_vectors_short|rows_total", "three vectors of 8192 elements");
     HOLDS(launch_number(fake, fake->launches - 2)->shared_memory == 3 * 8192 * sizeof(float));
     HOLDS(onepass_plan(&s.call, &job) == ONEPASS_OK);
     HOLDS(onepass_cuda_plan_step(&job, 0, &less, &plan) && plan.variant == variant_vectors_sums);
@@ -455,14 +452,14 @@ static void test_shared_memory(void *unused) {
     expect_refusal(onepass_run(&s.call), ONEPASS_DEVICE_FAILED,
                    "giving the kernel onepass_cosine_similarity_vectors_short 65536 bytes of shared memory failed",
                    "cuFuncSetAttribute");
-    expect_call(fake, &s, "cosine_similarity_vectors_short|weights_", "the next attempt");
+    expect_call(fake, &s, "cosine_similarity_vectors_short|rows_total", "the next attempt");
 }
 
 /* Long rows of bf16 go through one launch where a GPU has clusters with so much shared memory, and else through two. */
 static void test_clusters(void *unused) {
     (void)unused;
-    static const cuda_limits none = {FAKE_MULTIPROCESSORS, FAKE_SHARED_MEMORY, 0},
-                             less = {FAKE_MULTIPROCESSORS, 64 * 1024, FAKE_CLUSTERS};
+    static const cuda_limits none = {FAKE_MULTIPROCESSORS, FAKE_SHARED_MEMORY, 0, false},
+                             less = {FAKE_MULTIPROCESSORS, 64 * 1024, FAKE_CLUSTERS, true};
     static const struct {
         int64_t classes;
         uint32_t clusters, warps; /* of a GPU with FAKE_CLUSTERS, three, two or one on the same multiprocessors */

@@ -232,6 +232,58 @@ static void test_simple_rows(void) {
     }
 }
 
+/* A GPU of one multiprocessor has several waves of blocks that have as many rows each, and those that remain have
+ * fewer: values of labels, aligned and not, with smoothing, and of probabilities. */
+static void test_waves(void) {
+    static const int64_t sizes[][2] = {{2100, 83}, {2101, 41}, {1028, 170}, {9300, 19}, {2048, 3}};
+    uint64_t seed = 0;
+    simt_limits.multiprocessors = 1;
+    for (int i = 0; i < COUNT(sizes); i++)
+        for (int kind = 0; kind < 4; kind++, seed++) {
+            const int32_t dtype = kind == 1 ? ONEPASS_BF16 : ONEPASS_F32;
+            const row_case c = {.loss = kind == 3   ? "cross_entropy_with_probabilities"
+                                        : kind == 2 ? "cross_entropy"
+                                                    : label_loss_in_turn(seed),
+                                .dtype = dtype,
+                                .target = kind == 3 ? dtype : ONEPASS_I64,
+                                .gradient = dtype,
+                                .rows = sizes[i][1],
+                                .classes = sizes[i][0],
+                                .wanted = i == 1 ? ROW_VALUE | ROW_GRADIENT : ROW_VALUE | (seed % 2 ? ROW_STATE : 0),
+                                .smoothing = kind == 2 ? 0.1 : 0,
+                                .some_ignored = kind < 2,
+                                .seed = seed};
+            run_case(&c);
+        }
+    simt_limits.multiprocessors = MULTIPROCESSORS;
+}
+
+/* More terms than one block adds up, and what they count for. */
+static void test_totals(int32_t dtype) {
+    for (int i = 0; i < 6; i++) {
+        char text[600];
+        const row_case c = {.loss = "nll",
+                            .dtype = dtype,
+                            .target = ONEPASS_I64,
+                            .gradient = dtype,
+                            .rows = i < 3 ? 40000 : 33792,
+                            .classes = 2,
+                            .class_weight = i % 3,
+                            .weight = i % 3 == 2,
+                            .reduction = i == 5 ? ONEPASS_SUM : ONEPASS_MEAN,
+                            .wanted = ROW_VALUE,
+                            .some_ignored = true,
+                            .seed = (uint64_t)i};
+        prepared_row_case *expected = row_prepare(&c);
+        row_describe(&c, text, sizeof text);
+        if (CHECK_OK(onepass_run(&expected->call), text)) {
+            run_shape(&c, expected, (cuda_shape){0}, text);
+            run_shape(&c, expected, (cuda_shape){.tiles_per_block = i % 2 ? 4 : 1}, text);
+        }
+        row_free(expected);
+    }
+}
+
 /* Of rows whose tiles share a shift a quick run takes one loss of each kind of data, and each loss once. */
 static void test_rows_by_one_shift(bool quick) {
     for (int i = 0; i < row_long_cases(); i++) {
@@ -433,6 +485,7 @@ int main(int argc, char **argv) {
             test_plain_rows();
             test_teams();
             test_simple_rows();
+            test_waves();
             test_clusters();
             test_rows_by_one_shift(quick);
         }
@@ -441,6 +494,7 @@ int main(int argc, char **argv) {
             run_case(&c);
         }
         test_lost_labels(dtype);
+        test_totals(dtype);
         test_bad_labels(dtype);
         test_skip_if_one(dtype);
         test_long_rows(dtype, quick);

@@ -159,6 +159,7 @@ static onepass_status ask_clusters(const cuda_driver *driver, cuda_module module
     cuda_function kernel;
     int clusters = 0;
     limits->clusters = 0;
+    limits->overlaps = false;
     const cuda_result found = driver->cuModuleGetFunction(&kernel, module, CUDA_ANY_CLUSTER_NAME);
     if (found == CUDA_ERROR_NOT_FOUND)
         return ONEPASS_OK;
@@ -170,6 +171,7 @@ static onepass_status ask_clusters(const cuda_driver *driver, cuda_module module
     OK(onepass_cuda_check(driver, driver->cuOccupancyMaxActiveClusters(&clusters, kernel, &config),
                           "asking how many clusters of blocks there can be"));
     limits->clusters = clusters;
+    limits->overlaps = driver->version >= 12030; /* from which on that can be captured, too; older GPUs never do it */
     return ONEPASS_OK;
 }
 

@@ -42,14 +42,25 @@ enum {
     CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
     CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2,
     CU_STREAM_CAPTURE_MODE_RELAXED = 2,
-    CU_EVENT_DISABLE_TIMING = 2
+    CU_EVENT_DISABLE_TIMING = 2,
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
 };
 
-/* How a kernel would be launched; no attributes are given. */
+/* What is special about a launch. */
+typedef struct cuda_attribute {
+    int which;
+    char unused[4];
+    union {
+        int number;
+        char size[64];
+    } value;
+} cuda_attribute;
+
+/* How a kernel is launched, or would be. */
 typedef struct cuda_config {
     unsigned blocks[3], threads[3], shared_memory;
     cuda_stream stream;
-    void *attributes;
+    const cuda_attribute *attributes;
     unsigned attribute_count;
 } cuda_config;
 
@@ -100,10 +111,8 @@ typedef struct cuda_config {
     FUNCTION(cuEventSynchronize, "cuEventSynchronize", (cuda_event event))                                             \
     FUNCTION(cuPointerGetAttributes, "cuPointerGetAttributes",                                                         \
              (unsigned count, int *attributes, void **data, cuda_pointer pointer))                                     \
-    FUNCTION(cuLaunchKernel, "cuLaunchKernel",                                                                         \
-             (cuda_function kernel, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z, unsigned threads_x,       \
-              unsigned threads_y, unsigned threads_z, unsigned shared_memory, cuda_stream stream, void **parameters,   \
-              void **extra))
+    FUNCTION(cuLaunchKernelEx, "cuLaunchKernelEx",                                                                     \
+             (const cuda_config *config, cuda_function kernel, void **parameters, void **extra))
 
 #define CUDA_MOST_GPUS 64
 

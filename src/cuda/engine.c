@@ -132,15 +132,27 @@ static onepass_status plan_steps(const job *job, const cuda_scope *scope, cuda_s
 }
 
 onepass_status onepass_cuda_take_step(const cuda_driver *driver, cuda_launch *launch, cuda_function kernel,
-                                      cuda_pointer workspace, cuda_stream stream) {
+                                      cuda_pointer workspace, cuda_stream stream, bool overlaps) {
+    const cuda_attribute overlap = {.which = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.number = 1};
+    const cuda_config config = {.blocks = {launch->blocks, 1, 1},
+                                .threads = {launch->threads, 1, 1},
+                                .shared_memory = launch->shared_memory,
+                                .stream = stream,
+                                .attributes = overlaps ? &overlap : NULL,
+                                .attribute_count = overlaps};
     if (launch->blocks == 0)
         return ONEPASS_OK;
     onepass_cuda_give_workspace(launch, (void *)workspace);
-    return onepass_cuda_check(
-        driver,
-        driver->cuLaunchKernel(kernel, launch->blocks, 1, 1, launch->threads, 1, 1, launch->shared_memory, stream,
-                               (void *[]){&launch->parameter}, NULL),
-        "launching the kernel onepass_%s_%s", launch->loss->info.name, onepass_cuda_variant[launch->variant].name);
+    return onepass_cuda_check(driver, driver->cuLaunchKernelEx(&config, kernel, (void *[]){&launch->parameter}, NULL),
+                              "launching the kernel onepass_%s_%s", launch->loss->info.name,
+                              onepass_cuda_variant[launch->variant].name);
+}
+
+/* Whether a launch may begin while the one before it ends: its kernel waits for that by itself. Of those in double
+ * there may be nothing but code for older GPUs, which have no such instruction. */
+static bool may_overlap(const cuda_launch *launch, const cuda_limits *limits) {
+    return limits->overlaps && launch->compute == ONEPASS_F32 &&
+           onepass_cuda_variant[launch->variant].kind >= FIRST_KIND_THAT_WAITS;
 }
 
 /* Whatever can be refused is so before the first launch. If then a later one fails, those before have written to the
@@ -158,7 +170,8 @@ static onepass_status run_here(const job *job, const cuda_scope *scope) {
     for (int i = 0; i < steps.count && status == ONEPASS_OK; i++) {
         if (steps.count > 1)
             onepass_cuda_plan_step(job, i, &state->limits, &launch);
-        status = onepass_cuda_take_step(scope->driver, &launch, steps.kernel[i], loan.memory, job->stream);
+        status = onepass_cuda_take_step(scope->driver, &launch, steps.kernel[i], loan.memory, job->stream,
+                                        i > 0 && may_overlap(&launch, &state->limits));
     }
     onepass_cuda_return(scope->driver, &state->workspaces, job->stream, &loan);
     return status;

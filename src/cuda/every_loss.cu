@@ -24,6 +24,7 @@ MAKE_KERNELS(gradient, 0)
 #define MAKE_EXTRA_KERNEL(loss, variant, parameter, warps, blocks)                                                     \
     extern "C" __global__ void __launch_bounds__((warps)*ORDER_WARP, blocks)                                           \
         onepass_##loss##_##variant(const __grid_constant__ cuda_##parameter job) {                                     \
+        await_launch_before();                                                                                         \
         run_##variant(&job);                                                                                           \
     }
 CUDA_ROW_KERNELS_NO_LOSS(MAKE_EXTRA_KERNEL, rows)

@@ -11,9 +11,9 @@ ONEPASS_INTERNAL onepass_status onepass_cuda_check_pointers(const cuda_scope *sc
 ONEPASS_INTERNAL onepass_status onepass_cuda_find_workspace(const job *job, const cuda_scope *scope, cuda_state *state,
                                                             size_t size, bool alone, cuda_loan *loan);
 
-/* Launches what was planned. */
+/* Launches what was planned; if it `overlaps`, as soon as the launch before it in the stream begins to end. */
 ONEPASS_INTERNAL onepass_status onepass_cuda_take_step(const cuda_driver *driver, cuda_launch *launch,
-                                                       cuda_function kernel, cuda_pointer workspace,
-                                                       cuda_stream stream);
+                                                       cuda_function kernel, cuda_pointer workspace, cuda_stream stream,
+                                                       bool overlaps);
 
 #endif

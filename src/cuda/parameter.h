@@ -367,6 +367,10 @@ enum {
  * quicker have more of them: 1 to 3 % on an H200. */
 #define CUDA_SIMPLE_WAVES 8
 
+/* A block that adds up terms has so many tiles of them at most, and as many warps, or half of that in double. */
+#define CUDA_TERMS_TILES       32
+#define CUDA_TERMS_WARPS(size) (CUDA_TERMS_TILES * 4 / (size))
+
 /* Warps of a block that goes through shared memory: each has a tile of it. */
 #define CUDA_ANY_WARPS(size) ((size) == 8 ? 2 : 4)
 
@@ -413,6 +417,8 @@ typedef struct cuda_row {
     uint8_t lines;          /* the same: of as many rows as it has threads, or as a warp has, which a block has */
     int32_t group;       /* rows of a block; where threads have rows, 1: of those that lie as the kernel likes it; where
                             warps share them out, log2 of how many do */
+    int32_t long_group;  /* the same of the first blocks, */
+    int32_t long_groups; /* of so many */
     int32_t room;        /* bytes of a warp's prefetched tiles in shared memory */
     int32_t target_room; /* where those of probabilities begin there; 0: they are not prefetched */
     cuda_softmax softmax;
@@ -492,6 +498,15 @@ typedef struct cuda_vector {
     double parameter[ONEPASS_MAX_PARAMETERS];
     cuda_view view[CUDA_VECTOR_TENSORS];
 } cuda_vector;
+
+/* The sum of the terms that rows have left in the workspace, or of what they count for, which stays there. */
+typedef struct cuda_terms {
+    cuda_total total; /* of the latter without a value */
+    int64_t terms_at; /* in the workspace */
+    int64_t count;
+    int32_t tiles;        /* of a block, a power of two */
+    uint8_t over_weights; /* a mean is divided by what is in the workspace */
+} cuda_terms;
 
 /* Where to say what a mean was divided by. */
 typedef struct cuda_divided_by {

@@ -199,7 +199,7 @@ static onepass_status launch_it(cuda_visitor *visitor, cuda_launch *launch) {
     launcher *own = (launcher *)visitor;
     cuda_function kernel;
     OK(onepass_cuda_kernel(own->scope, own->state, launch, &kernel));
-    OK(onepass_cuda_take_step(own->scope->driver, launch, kernel, visitor->workspace, own->stream));
+    OK(onepass_cuda_take_step(own->scope->driver, launch, kernel, visitor->workspace, own->stream, false));
     own->launched = true;
     return ONEPASS_OK;
 }

@@ -25,8 +25,12 @@ typedef enum cuda_kind {
     kind_general,
     kind_row,
     kind_vector,
+    kind_terms,
     kind_divided_by
 } cuda_kind;
+
+/* Kernels of this kind and those behind it wait for the launch before theirs by themselves: see gpu.h. */
+#define FIRST_KIND_THAT_WAITS kind_row
 
 /* Every kernel that there may be: those of a loss, those that scale, and those of losses over rows. */
 #define CUDA_EVERY_ROW_KERNEL(KERNEL)                                                                                  \
@@ -84,6 +88,7 @@ typedef struct cuda_limits {
     int32_t multiprocessors;
     int32_t shared_memory; /* that a block can have, in bytes */
     int32_t clusters;      /* of CUDA_CLUSTER multiprocessors that there can be at a time; 0: none */
+    bool overlaps;         /* a launch of a call may begin while the one before it ends */
 } cuda_limits;
 
 /* Which kernel, how large, with what. The kernel reads as much of the parameter as it knows. */
@@ -105,6 +110,7 @@ typedef struct cuda_launch {
         cuda_general general;
         cuda_row row;
         cuda_vector vector;
+        cuda_terms terms;
         cuda_divided_by divided_by;
     } parameter;
     const loss *loss;

@@ -158,6 +158,7 @@ template <typename loss> ALWAYS_INLINE void run_rows_picked(const cuda_row *job)
 #define MAKE_ROW_KERNEL(loss, variant, parameter, warps, blocks)                                                       \
     extern "C" __global__ void __launch_bounds__((warps)*ORDER_WARP, blocks)                                           \
         onepass_##loss##_##variant(const __grid_constant__ cuda_##parameter job) {                                     \
+        await_launch_before();                                                                                         \
         run_##variant<loss##_rows>(&job);                                                                              \
     }
 

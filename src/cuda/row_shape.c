@@ -104,10 +104,13 @@ static row_block row_block_of(const job *job, cuda_variant variant, int64_t tile
     }
 }
 
+static bool is_weighed_forward(cuda_variant variant) {
+    return variant == variant_rows_weighed_forward || variant == variant_rows_weighed_shared;
+}
+
 /* Kernels that prefetch tiles of rows. */
 static bool prefetches(cuda_variant variant) {
-    return variant == variant_rows_both || variant == variant_rows_both_single ||
-           variant == variant_rows_weighed_forward || variant == variant_rows_weighed_shared ||
+    return variant == variant_rows_both || variant == variant_rows_both_single || is_weighed_forward(variant) ||
            variant == variant_rows_weighed_both;
 }
 
@@ -130,6 +133,23 @@ static int64_t rows_for_all(const job *job, row_block block, int64_t tiles, int3
     while (rows > 1 && rows * tiles > block.warps && job->count / rows < blocks * multiprocessors)
         rows /= 2;
     return rows;
+}
+
+/* Values of many rows come by as many blocks as there can be at a time, or a multiple of that, each with as many rows,
+ * and what remains by blocks of a tile for each warp, which go where others have ended. On an H200 32768 rows of 5000
+ * classes took 1.2 times as long by 1.2 waves of blocks, and such of 4096, where some multiprocessors had seven blocks
+ * and some eight, 1.4 % longer. Returns the most rows that a block has. */
+static int64_t share_out_rows(const job *job, int64_t rows, int32_t multiprocessors, cuda_launch *launch) {
+    cuda_row *row = &launch->parameter.row;
+    const int64_t at_a_time = (is_weighed_forward(launch->variant) ? 4 : 8) * (int64_t)multiprocessors;
+    const int64_t needed = (job->count + rows - 1) / rows, blocks = (needed + at_a_time - 1) / at_a_time * at_a_time;
+    if (blocks == 0 || job->count < blocks)
+        return rows;
+    row->group = (int32_t)most(1, CUDA_VALUES_WARPS / row->tiles);
+    row->long_group = (int32_t)(job->count / blocks);
+    row->long_groups = (int32_t)blocks;
+    launch->blocks = (uint32_t)(blocks + (job->count % blocks + row->group - 1) / row->group);
+    return most(row->group, row->long_group);
 }
 
 /* Shared memory for a tile of logits for each warp, and one of probabilities if there is so much. */
@@ -241,12 +261,14 @@ void onepass_cuda_plan_row_shape(const job *job, const cuda_limits *limits, cuda
         block.rows = most(1, least(least(block.rows, CUDA_MOST_GROUP), waiting / row->tiles));
     launch->blocks = (uint32_t)((job->count + block.rows - 1) / block.rows);
     launch->threads = (uint32_t)(block.warps * WARP);
+    if (!fixed)
+        row->group = (int32_t)block.rows;
+    if (has_four_warps(launch->variant) && !job->gradient[0].data && !onepass_cuda_shape.tiles_per_block)
+        block.rows = share_out_rows(job, block.rows, multiprocessors, launch);
     if (is_plain_variant(launch->variant))
         launch->blocks = (uint32_t)plain_blocks(launch->variant, launch->blocks, multiprocessors);
     if (fixed && job->skip_if_one) /* the same */
         launch->blocks = (uint32_t)least(launch->blocks, SKIPPING_BLOCKS);
-    if (!fixed)
-        row->group = (int32_t)block.rows;
     if (is_few_variant(launch->variant)) { /* of one line, or of this and the next; of terms in any case */
         const size_t size = is_sized_variant(launch->variant) ? dtype_size(job->operand[0].dtype) : sizeof(float);
         const int64_t numbers = (row->lines > 1 ? 2 : 1) * CUDA_FEW_PITCH(row->classes);
@@ -254,7 +276,7 @@ void onepass_cuda_plan_row_shape(const job *job, const cuda_limits *limits, cuda
     }
     if (is_team_variant(launch->variant))
         plan_teams(job, multiprocessors, launch);
-    if (launch->variant == variant_rows_weighed_forward || launch->variant == variant_rows_weighed_shared)
+    if (is_weighed_forward(launch->variant))
         launch->shared_memory = (uint32_t)(block.rows * row->tiles * CUDA_WAITING_SIZE);
     if (prefetches(launch->variant))
         plan_room(job, block.warps, launch);

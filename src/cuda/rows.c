@@ -265,6 +265,29 @@ static void plan_row_predicted(const job *job, cuda_launch *launch) {
     launch->blocks = (uint32_t)((job->count * (thread_a_row ? 1 : WARP) + 255) / 256);
 }
 
+/* Whether the sum of the terms is that of as many blocks as leave room for it. */
+static bool has_total_kernel(const job *job) {
+    return tiles_of(job->count) <= (int64_t)CUDA_TERMS_TILES * CUDA_MOST_BLOCKS;
+}
+
+static void plan_total(const job *job, bool of_weights, cuda_launch *launch) {
+    cuda_terms *terms = &launch->parameter.terms;
+    const int64_t tiles = most(tiles_of(job->count), 1), forced = onepass_cuda_shape.tiles_per_block;
+    const int64_t span = least(tiles, forced ? least(forced, CUDA_TERMS_TILES) : CUDA_TERMS_TILES);
+    begin_launch(job, &onepass_cuda_rows, variant_total, launch);
+    *terms = (cuda_terms){.terms_at = onepass_cuda_terms_at(job),
+                          .count = job->count,
+                          .tiles = 1,
+                          .over_weights = !of_weights && job->over_weights};
+    while (terms->tiles < span)
+        terms->tiles *= 2;
+    if (!of_weights)
+        plan_row_total(job, &terms->total);
+    launch->blocks = (uint32_t)((tiles + terms->tiles - 1) / terms->tiles);
+    launch->threads = (uint32_t)least(terms->tiles, CUDA_TERMS_WARPS((int)dtype_size(job->compute))) * WARP;
+    launch->workspace = onepass_cuda_terms_size(job);
+}
+
 /* The sum of the terms, or of the weights, that lie in the workspace. */
 void onepass_cuda_plan_terms(const job *job, bool of_weights, int32_t multiprocessors, cuda_launch *launch) {
     struct job sum = {.family = of_weights ? FAMILY_WEIGHTS : FAMILY_PAIRWISE,
@@ -313,6 +336,8 @@ static bool plan_before(const job *job, int step, int32_t multiprocessors, cuda_
     weights.skip_if_one = job->skip_if_one;
     if (step == 0)
         onepass_cuda_plan_row_weights(&weights, launch);
+    else if (step == 1 && !counts_rows(&weights) && has_total_kernel(&weights))
+        plan_total(&weights, true, launch);
     else if (step == 1 && !counts_rows(&weights))
         onepass_cuda_plan_terms(&weights, true, multiprocessors, launch);
     else
@@ -352,6 +377,8 @@ bool onepass_cuda_plan_step(const job *job, int step, const cuda_limits *limits,
         onepass_cuda_plan(job, multiprocessors, launch);
     else if (step < own)
         plan_second_pass(job, limits, launch);
+    else if (step == own && sums && has_total_kernel(job))
+        plan_total(job, false, launch);
     else if (step == own && sums)
         onepass_cuda_plan_terms(job, false, multiprocessors, launch);
     else if (step == own + sums && job->divided_by.data && !onepass_cuda_weighs_itself(job))

@@ -175,6 +175,7 @@ template <typename loss> ALWAYS_INLINE void run_vectors_finish(const cuda_vector
 #define MAKE_VECTOR_KERNEL(loss, variant, parameter, warps, blocks)                                                    \
     extern "C" __global__ void __launch_bounds__((warps)*ORDER_WARP, (blocks) + loss##_vectors::MORE_BLOCKS)           \
         onepass_##loss##_##variant(const __grid_constant__ cuda_##parameter job) {                                     \
+        await_launch_before();                                                                                         \
         run_##variant<loss##_vectors>(&job);                                                                           \
     }
 

@@ -23,7 +23,7 @@ __attribute__((constructor)) static void enlarge_stacks(void) {
     pthread_attr_destroy(&attributes);
 }
 
-cuda_limits simt_limits = {MULTIPROCESSORS, 227 * 1024, 15};
+cuda_limits simt_limits = {MULTIPROCESSORS, 227 * 1024, 15, true};
 
 static kernel_name launched[MOST_LAUNCHED];
 
@@ -68,6 +68,7 @@ typedef struct kernel_call {
         void (*general)(cuda_general parameter);
         void (*row)(cuda_row parameter);
         void (*vector)(cuda_vector parameter);
+        void (*terms)(cuda_terms parameter);
         void (*divided_by)(cuda_divided_by parameter);
     } kernel;
     const cuda_launch *launch;
@@ -132,6 +133,9 @@ static void call_kernel(void *argument) {
         break;
     case kind_vector:
         call->kernel.vector(call->launch->parameter.vector);
+        break;
+    case kind_terms:
+        call->kernel.terms(call->launch->parameter.terms);
         break;
     case kind_divided_by:
         call->kernel.divided_by(call->launch->parameter.divided_by);

@@ -8,17 +8,19 @@
 #include "cuda/rows/one_shift.h"
 #include "cuda/rows/prefetch.h"
 
-/* The rows of a block: a group of neighbours, of which its first warp finds out what is known. */
+/* The rows of a block: a group of neighbours, of which its first warp finds out what is known. The first blocks may
+ * have longer groups than others. */
 typedef struct row_group {
     int64_t first;
     int count;
 } row_group;
 
 ALWAYS_INLINE row_group group_of_block(const cuda_row *job) {
+    const int beyond = (int)blockIdx.x - job->long_groups, rows = beyond < 0 ? job->long_group : job->group;
     row_group group;
-    group.first = (int64_t)blockIdx.x * job->group;
+    group.first = (int64_t)job->long_groups * job->long_group + (int64_t)beyond * rows;
     const int64_t left = job->rows - group.first;
-    group.count = left < job->group ? (int)left : job->group;
+    group.count = left < rows ? (int)left : rows;
     return group;
 }
 
@@ -104,7 +106,7 @@ typedef struct joined_row {
 
 /* Places for the sums of all tiles of a group, behind what is prefetched. */
 ALWAYS_INLINE waiting waiting_of_group(const cuda_row *job, int warps) {
-    const int tiles = job->group * (int)job->tiles;
+    const int rows = job->long_group > job->group ? job->long_group : job->group, tiles = rows * (int)job->tiles;
     double *others = (double *)room_of_warp(job, warps);
     const waiting waiting = {(real *)(others + 4 * tiles), others, others + tiles, others + 2 * tiles,
                              others + 3 * tiles};

@@ -149,15 +149,17 @@ ALWAYS_INLINE void end_count(const cuda_row *job) {
     *count_of(job) = 0;
 }
 
-/* Rows that count as 1 are counted, in any order. The last block leaves the number to the next launch. By one thread of
- * each. */
+/* Rows that count as 1 are counted, in any order, and with them the blocks, below. The last block leaves the number to
+ * the next launch. By one thread of each. */
+#define BLOCK_BITS 28
+
 ALWAYS_INLINE void leave_count(const cuda_row *job, unsigned rows) {
-    unsigned *counter = (unsigned *)job->total.workspace;
-    atomicAdd(count_of(job), (unsigned long long)rows);
-    if (take_ticket(counter) != gridDim.x - 1)
+    const unsigned long long own = (unsigned long long)rows << BLOCK_BITS;
+    const unsigned long long before = atomicAdd(count_of(job), own + 1);
+    if ((before & ((1u << BLOCK_BITS) - 1)) != gridDim.x - 1)
         return;
-    end_count(job);
-    *counter = 0;
+    *weights_of(job) = (double)((before + own) >> BLOCK_BITS);
+    *count_of(job) = 0;
 }
 
 /* ---------------------------------------------------------- what becomes of it -- */

@@ -76,6 +76,42 @@ ALWAYS_INLINE void run_row_count(const cuda_row *job) {
     leave_count(job, sum);
 }
 
+/* The terms of rows become a total: a warp adds up a tile. */
+ALWAYS_INLINE void run_total(const cuda_terms *job) {
+    __shared__ double node[CUDA_MOST_NODES];
+    const place_in_block at = here_in_block();
+    const char *workspace = (const char *)job->total.workspace;
+    const real *terms = (const real *)(workspace + job->terms_at);
+    const int64_t first = (int64_t)blockIdx.x * job->tiles;
+    const double weights = job->over_weights ? *(const double *)(workspace + CUDA_WEIGHTS_AT) + 0. : 1; /* no -0 */
+    double sum = ORDER_NOTHING;
+#pragma unroll 1
+    for (int i = at.warp; i < job->tiles; i += at.warps) {
+        const int64_t left = job->count - (first + i) * ORDER_TILE;
+        if (left > 0) {
+            const tile tile = tile_at(first + i, left < ORDER_TILE ? (int)left : ORDER_TILE, at.thread, NULL);
+            const real *from = terms + tile.index * ORDER_TILE;
+            own_numbers x = {};
+            if (tile.count == ORDER_TILE)
+                EACH_LINE read_line(&tile, from, line, x[line]);
+            else
+                EACH_NUMBER if (is_in(&tile, line, own)) x[line][own] = from[own_element(&tile, line, own)];
+            sum = sum_of_tile(at.thread, x);
+        }
+        if (at.thread == 0)
+            node[i] = left > 0 ? sum : ORDER_NOTHING;
+    }
+    __syncthreads();
+    if (at.warp == 0)
+        sum = job->count > 0 ? tree_of(at.thread, node, job->tiles) : 0;
+    if (!has_total(&job->total, node, &sum))
+        return;
+    if (job->total.value)
+        write_small_value(&job->total, job->over_weights ? sum / weights : sum);
+    else
+        *(double *)((char *)job->total.workspace + CUDA_WEIGHTS_AT) = sum;
+}
+
 /* What a mean was divided by, for the caller. */
 ALWAYS_INLINE void run_divided_by(const cuda_divided_by *job) {
     if (job->skip_if_one) {
