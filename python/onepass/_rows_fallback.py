@@ -73,12 +73,18 @@ def count(request, each, target, weight, row_weight, takes_part):
     if request.code == MEAN_OF_ALL:
         weight = row_weight = None
     if has_labels(request) and weight is not None:
-        counted = weight.double()[target]
+        counted = weight_of_each(target, weight.double())
     if row_weight is not None:
         counted = row_weight.expand(each.shape).double() if counted is None else counted * row_weight
     if counted is None:
         return each.numel() if takes_part is None else takes_part.sum()
     return (counted if takes_part is None else torch.where(takes_part, counted, 0)).sum()
+
+
+def weight_of_each(target, weight):
+    """The class weights of labels. A label without dimensions would be read as a number, which old versions of vmap
+    refuse."""
+    return weight[target.unsqueeze(-1)].squeeze(-1)
 
 
 def capped(logits, given):

@@ -11,7 +11,7 @@ from ._catalog import WITH_LISTS
 from ._contract import MEAN, MEAN_OF_ALL
 from ._fallback import differentiated
 from ._row_request import casts
-from ._rows_fallback import reduced
+from ._rows_fallback import reduced, weight_of_each
 from ._vector_request import Tensors, class_weight_of, first_dimension, result_type, target_of, vectors_of
 
 FUNCTIONS = {name: getattr(F, name) for name in (
@@ -40,7 +40,7 @@ def loss(request, tensors):
     each = each_row(request, *vectors, *([] if target is None else [target]))
     of_classes = class_weight_of(request, tensors)
     if of_classes is not None:
-        each = each * of_classes.to(wide)[target.long()]
+        each = each * weight_of_each(target.long(), of_classes.to(wide))
     return reduced_rows(each, request.code, tensors.weight, tensors.mask,
                         request.divisor if tensors.divisor is None else tensors.divisor).to(dtype)
 

@@ -326,6 +326,14 @@ def test_transforms_of_all_that_is_ours():
     torch.testing.assert_close(torch.vmap(onepass.log_prob)(input, target), onepass.log_prob(input, target))
 
 
+def test_class_weights_of_a_single_row_under_vmap():
+    """Whose label has no dimensions."""
+    input, target = logits_of((3, 4), torch.float64), torch.tensor([0, 3, 1])
+    weight = torch.rand(4, dtype=torch.float64) + 0.5
+    each = lambda x, y: onepass.cross_entropy(x, y, weight, z_loss=0.1)
+    torch.testing.assert_close(torch.vmap(each)(input, target), torch.stack([each(*one) for one in zip(input, target)]))
+
+
 def test_nothing_flows_from_what_is_told_beside_the_loss():
     input, target = logits_of((3, 5), torch.float64), labels_of((3, 5))
     for told in (1, 2):
