@@ -82,6 +82,7 @@ def vector_count(name):
     return len(needed_operands(VECTOR_CATALOG[name])) - (name in WITH_NUMBERS)
 
 
+_LARGEST = sys.float_info.max
 _FUNCTIONS = {name: function for function, losses in (WRITTEN | ROWS | VECTORS).items() for name in losses}
 
 
@@ -130,7 +131,7 @@ def checked_divisor(value, otherwise=""):
         value = value.item() if count == 1 else value
     if not is_number(value):
         raise TypeError(f"divisor is {value!r}; expected a number{otherwise}")
-    if value != value or not 0 < value <= sys.float_info.max:
+    if value != value or not 0 < value <= _LARGEST:
         raise ValueError(f"divisor is {value}; expected a positive number")
     return float(value)
 

@@ -5,7 +5,6 @@ import torch
 from ._contract import check_axis, checked_dim, code_of, common_shape
 from ._row_request import FLOATS, is_known
 from ._torch_checks import are_numbers
-from ._vector_request import Tensors
 from ._vectors import check_kinds, checked_parameters, compute_plain, expanded, finished
 
 Tensor = torch.Tensor
@@ -23,7 +22,7 @@ def loss(name, operands, parameters, reduction, dim, weight, mask, divisor):
     check_kinds(input=first, target=second, weight=weight, mask=mask)
     if not is_known(reduction):
         raise ValueError(f"{reduction} is not a valid value for reduction")
-    return finished(name, Tensors(*rows_of(first, second, dim), None, weight, mask), parameters, -1, reduction, divisor)
+    return finished(name, (*rows_of(first, second, dim), None, weight, mask), parameters, -1, reduction, divisor)
 
 
 def rows_of(first, second, dim):

@@ -47,20 +47,20 @@ def loss(name, input, target, third, parameters, reduction, weight=None, mask=No
     if contract_of(name).sizes != WARN and not (input.is_floating_point() and target.is_floating_point()) or \
             name == "l1" and torch.bool in (input.dtype, target.dtype):  # which PyTorch does not subtract
         as_they_are = True
-    by_own = by_pytorch if name in TORCH_NAMES and (as_they_are or name not in _BY_FORMULA) else None
+    by_own = name in TORCH_NAMES and (as_they_are or name not in _BY_FORMULA)
     if name == "mse" and weight is not None and not torch.promote_types(input.dtype, target.dtype).is_floating_point:
-        by_own = None  # beside weights PyTorch squares by itself, integers too
+        by_own = False  # beside weights PyTorch squares by itself, integers too
     input, target, third, weight = in_single(input, target, third, weight)
     operands = input, target, third
     if not as_they_are:
-        operands = of_one_type(*operands, across_devices=by_own is not None)
+        operands = of_one_type(*operands, across_devices=by_own)
     if mask is not None:
         mask = mask != 0
         operands = [operand if operand is None else torch.where(mask, operand, harmless)
                     for operand, harmless in zip(operands, _HARMLESS)]
     if by_own and weight is None and mask is None and reduction != "batchmean":
-        return by_own(name, *operands, parameters, reduction)
-    each = by_own(name, *operands, parameters, "none") if by_own else by_formula(name, *operands, parameters)
+        return by_pytorch(name, *operands, parameters, reduction)
+    each = by_pytorch(name, *operands, parameters, "none") if by_own else by_formula(name, *operands, parameters)
     batch = input.shape[:1] if name.startswith("kl_div") else each.shape[:1]
     return reduced(each, reduction, weight, mask, contract_of(name), math.prod(batch), weights_once)
 
@@ -170,7 +170,7 @@ def can_weigh(name, function, given):
 def is_own_weight(name, given):
     """Whether the weight is complex or sparse: PyTorch's function, if it takes one, computes that or refuses it."""
     weight = given.weight
-    return weight is not None and (weight.is_complex() or weight.layout is not torch.strided) and \
+    return weight is not None and (torch.is_complex(weight) or weight.layout is not torch.strided) and \
         name in TORCH_NAMES and can_weigh(name, TORCH_NAMES[name].function, given)
 
 

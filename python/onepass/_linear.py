@@ -86,7 +86,7 @@ def supcon_loss(input, labels, temperature, reduction, normalize, dtype, chunk_r
     if input.dim() != 2 or labels.shape != input.shape[:1]:
         raise ValueError(f"input has size {tuple(input.shape)}, labels {tuple(labels.shape)}; expected rows of "
                          "features, and a label for each")
-    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
+    if labels.is_floating_point() or torch.is_complex(labels) or labels.dtype == torch.bool:
         raise TypeError(f"labels are of {labels.dtype}; expected integers")
     parameters = parameters_of(WITH_PROBABILITIES, "supcon_loss", temperature=temperature)
     return contrasted(WITH_PROBABILITIES, SAME_LABEL, input, labels, parameters, reduction, normalize, dtype,
@@ -206,7 +206,8 @@ def checked_ignored(number):
 
 def checked_chunk(*given):
     """The first that is there."""
-    rows = next((rows for rows in given if rows is not None), None)
+    there = [rows for rows in given if rows is not None]
+    rows = there[0] if there else None
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
         raise ValueError(f"chunk_rows is {rows!r}; expected a number of rows, at least 1")
     return rows
@@ -252,12 +253,12 @@ def divided(question, operands):
     temperature = named(question.request).get("temperature")
     if not isinstance(temperature, torch.Tensor):
         return question, operands
-    names = list(named(question.request))
-    numbers = tuple([1.0 if name == "temperature" else value
-                     for name, value in zip(names, question.request.parameters)])
-    bias = None if operands.bias is None else operands.bias / temperature
-    return question._replace(request=question.request._replace(parameters=numbers)), \
-        operands._replace(input=operands.input / temperature, bias=bias)
+    request, *how = question
+    name, code, parameters, *rest = request
+    numbers = tuple([1.0 if known == "temperature" else value for known, value in zip(list(named(request)), parameters)])
+    input, weight, bias, *others = operands
+    bias = None if bias is None else bias / temperature
+    return Question(Request(name, code, numbers, *rest), *how), Operands(input / temperature, weight, bias, *others)
 
 
 def are_ours(question, operands):

@@ -12,6 +12,7 @@ from ._torch_checks import TYPES
 from ._torch_state import is_in_single
 from ._vector_request import Tensors, plain_parameters
 
+Tensor = torch.Tensor
 _multi_margin, _multilabel_margin = F.multi_margin_loss, F.multilabel_margin_loss
 _multilabel_soft_margin = F.multilabel_soft_margin_loss
 _NARROW = (torch.float16, torch.bfloat16)
@@ -130,7 +131,7 @@ def multilabel_soft_margin_loss(input, target, weight, size_average, reduce, red
 
 def are_binary(input, target, weight):
     """Whether it is a binary cross-entropy as the library has it; PyTorch broadcasts and promotes more."""
-    if not are_plain((input, target, weight)) or input.dtype not in FLOATS or target.is_complex() or \
+    if not are_plain((input, target, weight)) or input.dtype not in FLOATS or torch.is_complex(target) or \
             input.is_nested or input.dim() == 0 or input.numel() == 0 or target.shape != input.shape or \
             (target.is_floating_point() and target.dtype not in FLOATS):
         return False

@@ -38,7 +38,7 @@ def check_types(input, target, mode):
     if mode == "multiclass" and target.dtype not in LABELS:
         raise TypeError(f"target is of {target.dtype}; expected class indices of torch.int64, torch.int32 or "
                         "torch.uint8")
-    if target.is_complex() or (target.is_floating_point() and target.dtype not in FLOATS):
+    if torch.is_complex(target) or (target.is_floating_point() and target.dtype not in FLOATS):
         raise TypeError(f"target is of {target.dtype}; expected a floating point type, bool or integers")
 
 

@@ -33,7 +33,7 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
         if value is not None:
             return value
     whole = weight, size_average, ignore_index, reduce, reduction, label_smoothing
-    return loss("cross_entropy", input, target, whole, given or NOTHING_OVER_ROWS)
+    return loss("cross_entropy", input, target, whole, given)
 
 
 def nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction, given):
@@ -42,7 +42,7 @@ def nll_loss(input, target, weight, size_average, ignore_index, reduce, reductio
         if value is not None:
             return value
     whole = weight, size_average, ignore_index, reduce, reduction
-    return loss("nll_loss", input, target, whole, given or NOTHING_OVER_ROWS)
+    return loss("nll_loss", input, target, whole, given)
 
 
 def compute_plain(name, parameters, input, target, weight, reduction):
@@ -62,21 +62,23 @@ def compute_plain(name, parameters, input, target, weight, reduction):
 
 
 def loss(function, input, target, whole, given):
-    """One of PyTorch's functions; `whole` are its further arguments, `given` those that only ours has."""
+    """One of PyTorch's functions; `whole` are its further arguments, `given` those that only ours has, if any are."""
+    has_own = given is not None
+    given = given or NOTHING_OVER_ROWS
     check_kinds(input, target, whole[0], given)
-    if given is NOTHING_OVER_ROWS and not are_plain((input, target, whole[0])):
+    if not has_own and not are_plain((input, target, whole[0])):
         return _rows_fallback.answer(function, input, target, *whole)
     weight, size_average, ignore_index, reduce, reduction, *more = whole
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
     smoothing = more[0] if more else 0.0
-    if given is not NOTHING_OVER_ROWS and not is_compiling():
+    if has_own and not is_compiling():
         check_no_gradient("label_smoothing", smoothing, function)
         ignore_index, smoothing = plain_number(ignore_index), plain_number(smoothing)
     name = name_of(function, input, target)
     if not (is_known(reduction) and is_well_formed(name, input, target, weight, given, ignore_index, smoothing)):
         answer = _rows_fallback.answer(function, input, target, weight, None, ignore_index, None, reduction, *more)
-        if given is not NOTHING_OVER_ROWS:
+        if has_own:
             check_order(name, Tensors(input, target, weight), 0)
             raise ValueError(f"ignore_index is {ignore_index} and label_smoothing is {smoothing}; PyTorch takes these, "
                              "but not beside what it does not have")
@@ -248,7 +250,7 @@ def checked_divisor(divisor, reduction, input):
         return None, torch.full((), divisor, dtype=torch.float64, device=input.device)
     if not isinstance(divisor, torch.Tensor):
         return _catalog.checked_divisor(divisor, " or a tensor of one element"), None
-    if divisor.numel() != 1 or divisor.is_complex():
+    if divisor.numel() != 1 or torch.is_complex(divisor):
         raise TypeError(f"divisor is {divisor!r}; expected a number or a tensor of one element")
     if not is_differentiated(divisor):
         divisor = divisor.detach()
@@ -258,7 +260,10 @@ def checked_divisor(divisor, reduction, input):
 
 
 def is_open(size):
-    """Whether a compiler knows a size by its name alone. Older versions of PyTorch do not say."""
+    """Whether a compiler knows a size by its name alone. Older versions of PyTorch do not say, and that of 2.2 does not
+    trace the question whether they do."""
+    if not _rows_operators.HAS_AUTOGRAD:
+        return False
     from torch.fx.experimental import symbolic_shapes  # which is there while it compiles, and slow to import before
 
     return hasattr(symbolic_shapes, "has_static_value") and not symbolic_shapes.has_static_value(size)

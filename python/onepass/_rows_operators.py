@@ -13,7 +13,7 @@ from ._row_request import (DIVIDED_BY, FLOATS, LABELS, LSE, MASKS, NUMBERS, PRED
 from ._torch_checks import are_numbers
 from ._torch_state import is_in_single
 
-_HAS_AUTOGRAD = _operators._HAS_AUTOGRAD
+HAS_AUTOGRAD = _operators._HAS_AUTOGRAD
 
 _TENSORS = "Tensor input, Tensor target, Tensor? weight, Tensor? row_weight, Tensor? mask, Tensor? divisor"
 _QUESTION = "str name, int reduction, float[] parameters, int axis, float number"
@@ -25,8 +25,8 @@ _library.define(f"rows_gradient({_TENSORS}, Tensor upstream, Tensor state, {_QUE
 def loss(request, tensors, outputs):
     """What a traced function calls: an operator of ours where the tensors are for us."""
     input = tensors.input
-    in_single = _HAS_AUTOGRAD and is_in_single(input.device.type)
-    if not (_HAS_AUTOGRAD and not torch._C._are_functorch_transforms_active() and are_ours(request, tensors)):
+    in_single = HAS_AUTOGRAD and is_in_single(input.device.type)
+    if not (HAS_AUTOGRAD and not torch._C._are_functorch_transforms_active() and are_ours(request, tensors)):
         return _rows_fallback.loss(request, tensors), *_rows_fallback.extras(request, tensors, outputs)
     if keeps_state(request, classes_of(input, request.axis)):
         outputs |= STATE
@@ -147,6 +147,6 @@ def backward(ctx, upstream, *others):
     return (*gradients, *(None,) * 11)
 
 
-if _HAS_AUTOGRAD:
+if HAS_AUTOGRAD:
     torch.library.register_autograd("onepass::rows", backward, setup_context=remember)
     torch.library.register_autograd("onepass::rows_gradient", _operators.refuse)

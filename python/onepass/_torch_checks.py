@@ -47,7 +47,7 @@ def checked_parameters(name, parameters):
     """Numbers where they can be had: a tensor stays one where a gradient flows to it, where it has dimensions, and
     where it cannot be looked at, since a GPU would be waited for or a transform is at work."""
     return tuple([value if isinstance(value, _SYMBOLS) else checked_tensor(name, known, value)
-                  if isinstance(value, torch.Tensor) and not value.is_complex() else as_number(name, known, value)
+                  if isinstance(value, torch.Tensor) and not torch.is_complex(value) else as_number(name, known, value)
                   for known, value in zip(CATALOG[name]["parameters"], parameters)])
 
 
@@ -67,7 +67,7 @@ def row_parameter(name, known, value, function=None):
     one in a compiled function, too."""
     if type(value) is float:
         pass  # as most are
-    elif isinstance(value, torch.Tensor) and not value.is_complex():
+    elif isinstance(value, torch.Tensor) and not torch.is_complex(value):
         if value.dim() > 0:
             raise TypeError(f"{known['name']} of {function or function_of(name)} is a tensor of size "
                             f"{tuple(value.shape)}; expected a real number, or a tensor without dimensions")

@@ -9,6 +9,17 @@ is_any_autocast = getattr(torch._C, "_is_any_autocast_enabled", None) or torch._
 is_compiling = getattr(torch.compiler, "is_compiling", None) or torch._dynamo.is_compiling
 
 
+def _knows_kinds():
+    try:
+        torch.is_autocast_enabled("cpu")
+    except TypeError:  # before PyTorch 2.4 there was a question for each kind, and torch.compile traces no other
+        return False
+    return True
+
+
+_KNOWS_KINDS = _knows_kinds()
+
+
 def is_plain_here():
     """Whether nobody is watching: no transform of torch.func, no dispatch mode, no tracer, no forward-mode derivative.
     Function modes have seen the call before."""
@@ -42,9 +53,6 @@ def is_batch(tensor):
 
 def is_in_single(device_type):
     """Whether autocast asks for float32 on this kind of device."""
-    if not is_any_autocast():
-        return False
-    try:
-        return torch.is_autocast_enabled(device_type)
-    except TypeError:  # before PyTorch 2.4 there was a question for each kind
-        return torch.is_autocast_cpu_enabled() if device_type == "cpu" else torch.is_autocast_enabled()
+    if _KNOWS_KINDS:
+        return is_any_autocast() and torch.is_autocast_enabled(device_type)
+    return torch.is_autocast_cpu_enabled() if device_type == "cpu" else torch.is_autocast_enabled()

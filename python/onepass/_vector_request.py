@@ -18,7 +18,7 @@ SIGNS = (*FLOATS, *LABELS)
 
 
 def vectors_of(request, tensors):
-    return tensors[:vector_count(request.name)]
+    return tuple(tensors)[:vector_count(request.name)]
 
 
 def target_of(request, tensors):

@@ -84,7 +84,7 @@ def cosine_embedding_loss(input1, input2, target, margin, size_average, reduce, 
         each = (input1, input2, target, margin)
         return answer("cosine_embedding_loss", whole, each, reduction, weight, mask, divisor)
     warn_of(size_average, reduce)
-    tensors = Tensors(*expanded(common, input1, input2), target.detach(), weight, mask)
+    tensors = *expanded(common, input1, input2), target.detach(), weight, mask
     return finished("cosine_embedding", tensors, parameters, -1, reduction, divisor)
 
 
@@ -108,7 +108,7 @@ def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, size_a
     if not in_order:
         return answer("triplet_margin_loss", whole, whole[:7], reduction, weight, mask, divisor)
     warn_of(size_average, reduce)
-    tensors = Tensors(*expanded(common, anchor, positive, negative), weight, mask)
+    tensors = *expanded(common, anchor, positive, negative), weight, mask
     return finished("triplet_margin", tensors, parameters, -1, reduction, divisor)
 
 
@@ -126,7 +126,7 @@ def tversky(function, name, input, target, parameters, axis, dtype, reduction, w
     """
     if not is_known(reduction):
         raise ValueError(f"{reduction} is not a valid value for reduction")
-    tensors = Tensors(input, target, None, weight, mask)
+    tensors = input, target, None, weight, mask
     return finished(name, tensors, checked_parameters(name, parameters, function), axis, reduction, divisor, dtype)
 
 
@@ -151,7 +151,7 @@ def compute_plain(name, code, parameters, first, second, third=None, dim=-1):
 def finished(name, tensors, parameters, axis, reduction, divisor, dtype=None):
     number, tensor = _rows.checked_divisor(divisor, reduction, tensors[0])
     request = Request(name, ALL_CODES[reduction], parameters, axis, dtype, number)
-    return dispatch(request, tensors._replace(divisor=tensor))
+    return dispatch(request, Tensors(*tensors, tensor))
 
 
 def value_and_grad(name, operands, parameters, axis, reduction, weight, mask):

@@ -91,7 +91,7 @@ def _side(input, target):
     global _distributions
     if _distributions is not None and isinstance(input, _distributions.Tensor):
         return _distributions
-    if functional._side(input, target) is functional._torch:
+    if functional.is_for_torch(input, target):
         from . import _distributions
 
         return _distributions

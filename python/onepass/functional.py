@@ -242,7 +242,7 @@ def softmax_focal_loss(input, target, weight=None, *, alpha=1.0, gamma=2.0, igno
     if _overridden(input, target, weight, row_weight, mask, divisor) and _enabled():
         return _override(softmax_focal_loss, input, target, weight, alpha, gamma, ignore_index, softcap, temperature,
                          reduction, row_weight, mask, divisor, dtype)
-    of_classes = not isinstance(alpha, _NUMBERS) and len(getattr(alpha, "shape", ())) > 0
+    of_classes = not isinstance(alpha, _NUMBERS) and hasattr(type(alpha), "shape") and len(alpha.shape) > 0
     if of_classes:
         if weight is not None:
             raise ValueError("alpha has a number for each class, as weight has; expected one of them")
@@ -358,10 +358,9 @@ def _overridden(*operands):
     """Whether a subclass of Tensor, a tracer or a function mode wants the call. PyTorch's own question, once PyTorch is
     there; it is asked first, since a tracer's arguments cannot be looked at."""
     global _overridden
-    overrides = sys.modules.get("torch.overrides")
-    if overrides is None:
+    if "torch.overrides" not in sys.modules:
         return False
-    _overridden = overrides.has_torch_function_variadic
+    _overridden = sys.modules["torch.overrides"].has_torch_function_variadic
     return _overridden(*operands)
 
 
@@ -397,15 +396,22 @@ def _side(input, target, called="input and target"):
     global _torch
     if _torch is not None and isinstance(input, _torch.Tensor):
         return _torch
-    if "torch" in sys.modules and (speaks_torch(input) or speaks_torch(target)):
+    if is_for_torch(input, target, called):
         from . import _torch
 
         return _torch
+    from . import _numpy
+
+    return _numpy
+
+
+def is_for_torch(input, target, called="input and target"):
+    """Whether these operands are PyTorch's, and not NumPy's."""
+    if "torch" in sys.modules and (speaks_torch(input) or speaks_torch(target)):
+        return True
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(input, numpy.ndarray) and isinstance(target, numpy.ndarray):
-        from . import _numpy
-
-        return _numpy
+        return False
     names = " and ".join(type(operand).__name__ for operand in (input, target))
     is_number = numpy is not None and (isinstance(input, numpy.generic) or isinstance(target, numpy.generic))
     hint = ", which numpy.asarray makes of NumPy's numbers" if is_number else ""
@@ -420,7 +426,7 @@ def _row_side(input, target, called="input and target"):
     global _rows
     if _rows is not None and isinstance(input, _rows.Tensor):
         return _rows
-    if _side(input, target, called) is _torch:
+    if is_for_torch(input, target, called):
         from . import _rows
 
         return _rows
@@ -431,7 +437,7 @@ def _row_side(input, target, called="input and target"):
 
 def _vector_side(input, target):
     """The module that computes vector losses of these operands."""
-    if _side(input, target) is _torch:
+    if is_for_torch(input, target):
         from . import _vectors
 
         return _vectors

@@ -140,7 +140,7 @@ def causal_lm_loss(logits, labels, vocab_size, num_items_in_batch=None, ignore_i
         shift_labels[..., :-1] = labels[..., 1:]
     shift_labels = shift_labels.reshape(-1).to(logits.device)
     logits = logits.reshape(-1, vocab_size)
-    given = dict(_known(kwargs), ignore_index=ignore_index, dtype=_single(logits))
+    given = {**_known(kwargs), "ignore_index": ignore_index, "dtype": _single(logits)}
     if _is_none_at_all(num_items_in_batch):  # a quotient that is no number, as theirs is
         return functional.cross_entropy(logits, shift_labels, reduction="sum", **given) / 0
     try:
@@ -161,7 +161,7 @@ def _check_causal(logits, labels, vocab_size, shift_labels):
 
 def _is_none_at_all(items):
     """Whether it is 0, as far as nobody has to wait to know, or to compile two graphs."""
-    if not functional.speaks_torch(items):
+    if isinstance(items, (type(None), float, int)) or not functional.speaks_torch(items):
         return items == 0
     from ._torch_state import is_compiling
 
@@ -185,10 +185,12 @@ _linear = None  # the module that computes, once there were tensors
 
 def _side(input):
     global _linear
-    if _linear is None:
-        if not functional.speaks_torch(input):
-            raise TypeError(f"input is {type(input).__name__}; expected a PyTorch tensor")
-        from . import _linear
+    if _linear is not None:
+        return _linear
+    if not functional.speaks_torch(input):
+        raise TypeError(f"input is {type(input).__name__}; expected a PyTorch tensor")
+    from . import _linear
+
     return _linear
 
 

@@ -88,6 +88,8 @@ _margins = None  # the module that computes for PyTorch's tensors, once there we
 def _side(input, target):
     """The module that computes for these operands."""
     global _margins
+    if _margins is not None and isinstance(input, _margins.Tensor):
+        return _margins
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(input, numpy.ndarray):
         if not isinstance(target, numpy.ndarray):
@@ -97,8 +99,8 @@ def _side(input, target):
         return _numpy_margins
     if not speaks_torch(input):
         raise TypeError(f"input is {type(input).__name__}; expected a PyTorch tensor")
-    if _margins is None:
-        from . import _margins
+    from . import _margins
+
     return _margins
 
 

@@ -86,7 +86,7 @@ def _side(input, target):
     global _regions
     if _regions is not None and isinstance(input, _regions.Tensor):
         return _regions
-    if functional._side(input, target) is functional._torch:
+    if functional.is_for_torch(input, target):
         from . import _regions
 
         return _regions
