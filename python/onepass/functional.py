@@ -167,7 +167,12 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     is_divided = reduction == "batchmean" and (size_average is not None or reduce is not None)
     reduction = "mean" if is_divided else reduction
     value = _side(input, target).loss(_kl_div_name(log_target), input, target, (), reduction, given)
-    return value / (input.shape[0] or 1) if is_divided else value  # which PyTorch does whatever those two say
+    return _divided(value, input.shape[0] or 1) if is_divided else value  # which PyTorch does whatever those two say
+
+
+def _divided(value, count):
+    """Of the value's type, to which NumPy 2 would round the count, and which NumPy 1 would make a double of."""
+    return value / count if speaks_torch(value) else (value.astype("f8") / count).astype(value.dtype)
 
 
 def _kl_div_name(log_target=False):

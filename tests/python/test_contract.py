@@ -6,7 +6,7 @@ import inspect
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("numpy")
+np = pytest.importorskip("numpy")
 
 import onepass
 import torch.nn.functional as F
@@ -380,4 +380,12 @@ def test_a_batchmean_of_kl_div_beside_deprecated_arguments(given):
     wanted = F.kl_div(p, t, reduction="batchmean", **given)
     torch.testing.assert_close(onepass.kl_div(p, t, reduction="batchmean", **given), wanted)
     got = onepass.kl_div(p.numpy(), t.numpy(), reduction="batchmean", **given)
-    torch.testing.assert_close(torch.as_tensor(got), wanted)
+    assert got.dtype == np.float32
+    torch.testing.assert_close(torch.as_tensor(got, dtype=torch.float32), wanted)
+
+
+@pytest.mark.filterwarnings("ignore:size_average and reduce args")
+def test_a_batch_whose_size_is_no_float16():
+    p, t = np.full(70000, -2.0, np.float16), np.ones(70000, np.float16)
+    got = onepass.kl_div(p, t, size_average=True, reduction="batchmean")
+    assert got.dtype == np.float16 and got == np.float16(2 / 70000)
