@@ -139,7 +139,8 @@ def reduced(each, reduction, weight, mask, contract, batch, weights_once):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if weight is None or contract.mean_of_all:
         return weighted.mean() if mask is None else weighted.sum() / mask.sum()
-    return weighted.sum() / (weight if weights_once else weight.expand(each.shape)).sum()
+    as_it_is = weights_once or weight.shape == each.shape  # a sparse weight cannot be expanded
+    return weighted.sum() / (weight if as_it_is else weight.expand(each.shape)).sum()
 
 
 def answer(name, input, target, parameters, reduction, given):

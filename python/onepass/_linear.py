@@ -255,7 +255,8 @@ def divided(question, operands):
         return question, operands
     request, *how = question
     name, code, parameters, *rest = request
-    numbers = tuple([1.0 if known == "temperature" else value for known, value in zip(list(named(request)), parameters)])
+    numbers = tuple([1.0 if known == "temperature" else value
+                     for known, value in zip(list(named(request)), parameters)])
     input, weight, bias, *others = operands
     bias = None if bias is None else bias / temperature
     return Question(Request(name, code, numbers, *rest), *how), Operands(input / temperature, weight, bias, *others)

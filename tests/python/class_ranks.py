@@ -5,7 +5,11 @@ import random
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+
+try:
+    from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+except ImportError:  # before PyTorch 2.5 they were private
+    DTensor = None
 
 import onepass.distributed
 from ranks import attempt
@@ -307,6 +311,8 @@ def transformed(rank, group):
 
 # ------------------------------------------------------------------------------- work --
 
+OF_DTENSORS = (of_dtensors, of_uneven_dtensors) if DTensor is not None else ()
+
 
 def work(rank, address, results):
     torch.set_num_threads(1)
@@ -324,7 +330,7 @@ def work(rank, address, results):
             results.put((name, 4, rank, attempt(function, rank, groups[4])))
     torch.manual_seed(1)
     mesh = init_device_mesh("cpu", (WORLD,))
-    for function in (of_dtensors, of_uneven_dtensors):
+    for function in OF_DTENSORS:
         results.put((function.__name__, WORLD, rank, attempt(function, rank, mesh)))
     if rank == WORLD - 1:
         results.put(None)

@@ -73,6 +73,51 @@ def theirs(loss, input, target, reduction="mean", parameter=None, weight=None, t
     return reduce(loss, each(loss, input, target, parameter, third), reduction, weight, mask)
 
 
+@functools.lru_cache(maxsize=None)
+def pytorchs(name):
+    """PyTorch's function of a name. What later versions of it take is spelled out for those that do not take it yet."""
+    function = getattr(F, name)
+    if name in ("mse_loss", "l1_loss", "huber_loss") and "weight" not in inspect.signature(function).parameters:
+        return weighted(function)
+    if name == "gaussian_nll_loss" and not takes_a_number(function):
+        return with_any_variance
+    return function
+
+
+def weighted(function):
+    """One of those that take weights from PyTorch 2.6 on, with them."""
+
+    def weigh(input, target, *more, weight=None, reduction="mean", **given):
+        if weight is None:
+            return function(input, target, *more, reduction=reduction, **given)
+        if weight.size() != input.size():
+            raise ValueError("Weights and input must have the same size.")
+        terms = function(input, target, reduction="none", **given) * weight
+        if reduction == "mean" and function is not F.huber_loss:
+            return terms.sum() / weight.sum()
+        return {"none": lambda: terms, "mean": terms.mean, "sum": terms.sum}[reduction]()
+
+    return weigh
+
+
+def takes_a_number(gaussian_nll_loss):
+    try:
+        gaussian_nll_loss(torch.ones(1), torch.ones(1), 1.0)
+    except AttributeError:
+        return False
+    return True
+
+
+def with_any_variance(input, target, var, **given):
+    """gaussian_nll_loss with the variances that later versions take, and their order of complaints."""
+    var = torch.full_like(input, var) if isinstance(var, float) else var
+    if (var < 0).any():
+        raise ValueError("var has negative entry/entries")
+    if var.dim() == input.dim() and [own for own, size in zip(var.size(), input.size()) if own != size] == [1]:
+        var = var.expand_as(input)
+    return F.gaussian_nll_loss(input, target, var, **given)
+
+
 def by_function(loss, input, target, reduction, parameter=None, third=None):
     function = torch_reference.by_function(loss, values_of(parameter), reduction=reduction)
     with warnings.catch_warnings():

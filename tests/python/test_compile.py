@@ -112,8 +112,8 @@ def test_every_loss_has_the_bits_of_eager(device):
 
 
 def test_other_functions_are_one_graph(device):
-    """Of rows, vectors, regions and layers, with what they take; a divisor that is a tensor breaks the graph where there
-    are no operators."""
+    """Of rows, vectors, regions and layers, with what they take; a divisor that is a tensor breaks the graph where
+    there are no operators."""
     random = lambda *shape: torch.randn(shape, device=device)
     x, other, third, layer, bias = random(6, 5), random(6, 5), random(6, 5), random(4, 5), random(4)
     labels, classes = torch.arange(6, device=device) % 4, torch.arange(5, device=device) / 5
@@ -124,7 +124,8 @@ def test_other_functions_are_one_graph(device):
     def function(x, other, third, layer):
         return [
             onepass.cross_entropy(x, labels),
-            onepass.cross_entropy(x, labels, classes, label_smoothing=0.1, z_loss=0.1, softcap=3.0, temperature=2.0, **rows),
+            onepass.cross_entropy(x, labels, classes, label_smoothing=0.1, z_loss=0.1, softcap=3.0, temperature=2.0,
+                                  **rows),
             *onepass.cross_entropy(x, labels, return_lse=True, return_z_loss=True, return_accuracy=True),
             onepass.cross_entropy(x, other.softmax(1), reduction="sum"),
             onepass.cross_entropy(x, labels, divisor=7, dtype=torch.float64),

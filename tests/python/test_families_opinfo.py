@@ -22,6 +22,8 @@ MODULES = {getattr(torch.nn, name): getattr(onepass.nn, name) for name in (
     "MultiLabelSoftMarginLoss", "MultiMarginLoss", "PairwiseDistance", "TripletMarginLoss",
     "TripletMarginWithDistanceLoss")}
 MODULE_INFOS = [info for info in modules.module_db if info.module_cls in MODULES]
+#: Before 2.4 PyTorch has samples for few modules, and few of them.
+HAS_FEW = torch.__version__ < (2, 4)
 #: Of these PyTorch has many samples.
 OVER_ROWS = {"nn.functional.cross_entropy", "nn.functional.nll_loss", torch.nn.CrossEntropyLoss, torch.nn.NLLLoss}
 #: Of these PyTorch has no second derivatives either, nor derivatives by forward mode.
@@ -30,8 +32,8 @@ ONCE_DIFFERENTIABLE = {"nn.functional.multi_margin_loss", "nn.functional.multila
 
 def test_the_entries_are_there():
     assert {info.name for info in INFOS} == set(NAMES)
-    assert {torch.nn.CrossEntropyLoss, torch.nn.NLLLoss} < {info.module_cls for info in MODULE_INFOS}
-    assert len(MODULE_INFOS) >= 6
+    assert {torch.nn.CrossEntropyLoss, torch.nn.NLLLoss} <= {info.module_cls for info in MODULE_INFOS}
+    assert len(MODULE_INFOS) >= (2 if HAS_FEW else 6)
 
 
 def widened(value):
@@ -99,4 +101,4 @@ def test_module_inputs(info, device):
         for mine, peer in zip(*results):
             assert_near_pytorch(mine, peer, tolerance=1e-11)
         count += 1
-    assert count >= (20 if info.module_cls in OVER_ROWS else 2)
+    assert count >= (2 if info.module_cls not in OVER_ROWS else 7 if HAS_FEW else 20)

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from agreement import assert_same_bits
 from onepass._catalog import ROWS
 from operands import operands_of
-from reference import ALL, FUNCTIONS, OTHER_PARAMETERS, OURS, PARAMETER_NAMES, gradients, ours
+from reference import ALL, FUNCTIONS, OTHER_PARAMETERS, OURS, PARAMETER_NAMES, gradients, ours, pytorchs
 
 pytestmark = pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
 
@@ -22,12 +22,12 @@ ONE_BY_ONE = pytest.mark.parametrize("loss", ALL)
 
 def refuses_other_sizes(loss):
     """PyTorch's function has a weight of its own, and no other size than the input's will do."""
-    function = getattr(F, FUNCTIONS[loss][0], None)
-    if function is None or "weight" not in inspect.signature(function).parameters:
+    name = FUNCTIONS[loss][0]
+    if not hasattr(F, name) or "weight" not in inspect.signature(pytorchs(name)).parameters:
         return False
     p, t, _ = operands_of(loss)
     try:
-        function(p, t, weight=torch.ones(5))
+        pytorchs(name)(p, t, weight=torch.ones(5))
     except ValueError:
         return True
     return False

@@ -68,11 +68,12 @@ def test_the_entries_are_there():
     assert {info.name for info in INFOS} == set(NAMES)
 
 
-@pytest.mark.skipif(
-    not MODULE_INFOS and torch.__version__ < (2, 4), reason="this old PyTorch has no samples for these modules"
-)
 def test_the_entries_of_modules_are_there():
-    assert {info.module_cls for info in MODULE_INFOS} == set(MODULES)
+    found = {info.module_cls for info in MODULE_INFOS}
+    if torch.__version__ < (2, 4):  # which has samples for few modules
+        assert found >= {torch.nn.L1Loss, torch.nn.GaussianNLLLoss}
+    else:
+        assert found == set(MODULES)
 
 
 def arguments_of(sample):

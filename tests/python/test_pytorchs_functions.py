@@ -12,6 +12,7 @@ import onepass.nn
 import torch.nn.functional as F
 from agreement import Outcome, assert_near_pytorch, assert_same_outcome
 from operands import operands_of
+from reference import pytorchs
 
 NAMES = [
     "l1_loss",
@@ -58,7 +59,7 @@ def operands(name, shape=(3, 5), dtype=torch.float32, device="cpu"):
 
 def outcomes(name, *arguments, same_text=True, **given):
     """Ours and PyTorch's of one call, which must be the same."""
-    mine, peer = (Outcome(getattr(space, name), *arguments, **given) for space in (onepass, F))
+    mine, peer = (Outcome(function, *arguments, **given) for function in (getattr(onepass, name), pytorchs(name)))
     assert_same_outcome(mine, peer, same_text)
     return mine
 

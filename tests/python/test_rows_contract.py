@@ -337,7 +337,8 @@ def test_what_is_ours_alone_is_not_dropped(ours):
     for operands, given in (((input[0], target[:1]), {}), ((input[:, :0], target * 0 - 100), {}),
                             ((input, target), {"ignore_index": 2**60}),
                             ((input, target), {"label_smoothing": float("nan")})):
-        with pytest.raises(ValueError):
+        peer = Outcome(F.cross_entropy, *operands, **given).error  # PyTorch 2.2 refuses a label with a dimension itself
+        with pytest.raises(ValueError if peer is None else type(peer)):
             onepass.cross_entropy(*operands, **given, **ours)
 
 

@@ -18,9 +18,8 @@ from slices import same_bits
 
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("this PyTorch has no gloo", allow_module_level=True)
-pytest.importorskip("torch.distributed.tensor")
 
-from class_ranks import CASES, FAULTS, SIZES, WORLD, cuts_of, work
+from class_ranks import CASES, FAULTS, OF_DTENSORS, SIZES, WORLD, cuts_of, work
 
 
 def test_all_cases(tmp_path):
@@ -35,8 +34,8 @@ def test_all_cases(tmp_path):
     for worker in workers:
         worker.join(LIMIT)
     assert sorted(found) == sorted([*((name, size) for name in CASES for size in SIZES),
-                                    *((name, 4) for name in FAULTS), ("of_dtensors", WORLD), ("of_uneven_dtensors", WORLD),
-                                    ("without_the_last", WORLD - 1)])
+                                    *((name, 4) for name in FAULTS), ("without_the_last", WORLD - 1),
+                                    *((function.__name__, WORLD) for function in OF_DTENSORS)])
     wrong = []
     messages = {name: words for name, (words, _) in FAULTS.items()} | {"without_the_last": "one of them may have ended"}
     for (name, size), errors in found.items():
@@ -48,6 +47,11 @@ def test_all_cases(tmp_path):
             elif error is not None:
                 wrong.append(f"{name}: rank {rank} of {size}: {error[2]}")
     assert not wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong[:5])
+
+
+@pytest.mark.skipif(not OF_DTENSORS, reason="before PyTorch 2.5 DTensor is private, and no operand of ours")
+def test_dtensors_are_among_all_cases():
+    assert [function.__name__ for function in OF_DTENSORS] == ["of_dtensors", "of_uneven_dtensors"]
 
 
 @pytest.mark.parametrize("seed", range(200))
