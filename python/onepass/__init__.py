@@ -11,7 +11,7 @@ temporaries, and gives the same bits on every machine.
 PyTorch and NumPy are not imported by this package, but used where the caller has.
 """
 
-from . import _native, accumulator, distributions, functional, linear, margins, regions, vectors
+from . import _forking, _native, accumulator, distributions, functional, linear, margins, regions, vectors
 from .accumulator import *  # noqa: F403
 from .distributions import *  # noqa: F403
 from .functional import *  # noqa: F403: its __all__, in which the losses are that the library's catalogue adds
@@ -52,9 +52,7 @@ def machine():
 
 def __getattr__(name):
     if name in ("distributed", "nn"):  # which are PyTorch's, so that they import PyTorch
-        import importlib
-
-        return importlib.import_module(f".{name}", __name__)
+        return _forking.imported(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -8,6 +8,7 @@ from . import _native
 from ._catalog import CATALOG, ROW_CATALOG, VECTOR_CATALOG, as_number, checked_divisor, default_of
 from ._catalog import needed_operands, plain_number
 from ._contract import MEAN, NAMES, check_axis, checked_dim, contract_of
+from ._forking import imported
 from .functional import known_loss, speaks_torch, values_of
 
 __all__ = ["Accumulator"]
@@ -249,8 +250,7 @@ def _place(dtype):
         found = _torch.torch.empty((), dtype=dtype, device="cpu")  # whatever the default is
         is_float = found.is_floating_point() and found.element_size() > 1
     else:
-        import numpy
-
+        numpy = imported("numpy")
         found = numpy.empty((), dtype)
         is_float = found.dtype.kind == "f" and found.dtype.itemsize <= 8
     if not is_float:

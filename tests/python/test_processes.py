@@ -1,6 +1,7 @@
-# Other processes: DataLoader workers by fork and by spawn, after the parent has used its
-# threads, and distributed data parallel training over gloo.
+# Other processes: DataLoader workers by fork and by spawn, after the parent has used its threads; forks while another
+# thread computes the first loss; and distributed data parallel training over gloo.
 import gc
+import os
 import subprocess
 import sys
 
@@ -57,6 +58,46 @@ def compare_workers(ways):
         assert len(items) == 4
         for one, other in zip(here, items):
             assert torch.equal(one, other), way
+
+
+# A fork while another thread is at the import that the process's first call makes.
+FIRST_CALL = """
+import importlib.abc, os, signal, sys, threading, time
+{imports}
+begun = threading.Event()
+
+class Slow(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "onepass.{module}":
+            begun.set()
+            time.sleep(0.5)  # the module's lock is held
+
+sys.meta_path.insert(0, Slow())
+{setup}
+thread = threading.Thread(target=lambda: {call})
+thread.start()
+assert begun.wait(60)
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    {call}
+    os._exit(0)
+thread.join()
+assert os.waitpid(child, 0)[1] == 0, "the child hung"
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("imports, module, setup, call", [
+    ("import torch, onepass", "_torch", "x = torch.ones(4)", "onepass.mse_loss(x, x)"),
+    ("import onepass, torch", "_rows", "x = torch.ones(4, 4)", "onepass.cross_entropy(x, x)"),
+    ("import onepass.functional, torch, onepass", "nn", "x = torch.ones(4)", "onepass.nn.MSELoss()(x, x)"),
+    ("import onepass, numpy", "_numpy_rows", "x = numpy.ones((4, 4))", "onepass.cross_entropy(x, x)"),
+], ids=["_torch", "_rows", "nn", "_numpy_rows"])
+def test_fork_while_the_first_loss_is_computed(imports, module, setup, call):
+    program = FIRST_CALL.format(imports=imports, module=module, setup=setup, call=call)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def train(rank, address, queue):
