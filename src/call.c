@@ -2,6 +2,7 @@
 #include "call.h"
 
 #include "message.h"
+#include "plan/tensors.h"
 #include "sized.h"
 
 #include <math.h>
@@ -93,36 +94,19 @@ static bool is_choice(const loss *loss, const onepass_parameter_info *known) {
     return loss->family == FAMILY_VECTORS && (strcmp(known->name, "p") == 0 || strcmp(known->name, "swap") == 0);
 }
 
-typedef struct number_text {
-    char characters[32];
-} number_text;
-
-/* A parameter in as few digits as tell it from a limit that it breaks. For messages alone: it takes longer than the sum
- * of a thousand numbers. */
-static number_text in_words(double parameter, const onepass_parameter_info *known) {
-    const double limit =
-        fabs(parameter - known->minimum) < fabs(parameter - known->maximum) ? known->minimum : known->maximum;
-    number_text own, others;
-    snprintf(own.characters, sizeof own.characters, "%g", parameter);
-    snprintf(others.characters, sizeof others.characters, "%g", limit);
-    if (parameter != limit && strcmp(own.characters, others.characters) == 0)
-        snprintf(own.characters, sizeof own.characters, "%.17g", parameter);
-    return own;
-}
-
 static onepass_status check_parameter(const loss *of, const onepass_parameter_info *known, double parameter) {
     const char *loss = of->info.name;
     if (isnan(parameter))
         FAIL_ARGUMENT("%s of %s is NaN; expected a number", known->name, loss);
     if (is_choice(of, known) && parameter != known->minimum && parameter != known->maximum)
-        FAIL_ARGUMENT("%s of %s is %s; expected %g or %g", known->name, loss, in_words(parameter, known).characters,
-                      known->minimum, known->maximum);
+        FAIL_ARGUMENT("%s of %s is %s; expected %s or %s", known->name, loss, onepass_in_digits(parameter).characters,
+                      onepass_in_digits(known->minimum).characters, onepass_in_digits(known->maximum).characters);
     if (parameter < known->minimum || (known->minimum_excluded && parameter == known->minimum))
-        FAIL_ARGUMENT("%s of %s is %s; expected %s %g", known->name, loss, in_words(parameter, known).characters,
-                      known->minimum_excluded ? "more than" : "at least", known->minimum);
+        FAIL_ARGUMENT("%s of %s is %s; expected %s %s", known->name, loss, onepass_in_digits(parameter).characters,
+                      known->minimum_excluded ? "more than" : "at least", onepass_in_digits(known->minimum).characters);
     if (parameter > known->maximum || (known->maximum_excluded && parameter == known->maximum))
-        FAIL_ARGUMENT("%s of %s is %s; expected %s %g", known->name, loss, in_words(parameter, known).characters,
-                      known->maximum_excluded ? "less than" : "at most", known->maximum);
+        FAIL_ARGUMENT("%s of %s is %s; expected %s %s", known->name, loss, onepass_in_digits(parameter).characters,
+                      known->maximum_excluded ? "less than" : "at most", onepass_in_digits(known->maximum).characters);
     return ONEPASS_OK;
 }
 
@@ -145,6 +129,8 @@ onepass_status onepass_plan_loss(const onepass_call *call, job *job) {
         OK(check_parameter(job->loss, known, parameter));
         job->parameter[i] = parameter + 0.0; /* -0 is 0: compilers differ in what becomes of the sign in a choice */
     }
+    if (job->family == FAMILY_ROWS)
+        OK(onepass_plan_row_parameters(job));
     if (call->reduction < ONEPASS_MEAN || call->reduction > ONEPASS_BATCHMEAN)
         FAIL_ARGUMENT("reduction is %d; expected ONEPASS_MEAN (0), ONEPASS_SUM (1), ONEPASS_NONE (2) or "
                       "ONEPASS_BATCHMEAN (3)",

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static _Thread_local char message[1024];
 
@@ -21,6 +22,16 @@ onepass_status onepass_succeed(void) {
 
 const char *onepass_message(void) {
     return message;
+}
+
+number_text onepass_in_digits(double number) {
+    number_text text;
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text.characters, sizeof text.characters, "%.*g", digits, number);
+        if (strtod(text.characters, NULL) == number)
+            break;
+    }
+    return text;
 }
 
 const char *onepass_status_name(onepass_status status) {

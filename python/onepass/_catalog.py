@@ -183,7 +183,15 @@ def check_range(name, known, value, function=None):
         expected = range_of(known)
         if value in (low, high) and abs(value) == float("inf"):
             expected = "a finite number" if expected == ANY_NUMBER else f"a finite number, {expected}"
-        raise ValueError(f"{known['name']} of {function or function_of(name)} is {value:g}; expected {expected}")
+        raise ValueError(f"{known['name']} of {function or function_of(name)} is {in_digits(value)}; expected "
+                         f"{expected}")
+
+
+def in_digits(number):
+    """For a message: short where that is the same number, and else with all its digits. Rounded ones contradict each
+    other: "1; expected below 1"."""
+    text = f"{number:g}"
+    return text if float(text) == number else str(number).removesuffix(".0")
 
 
 ANY_NUMBER = "any number"
@@ -191,7 +199,7 @@ ANY_NUMBER = "any number"
 
 def range_of(parameter):
     """What a parameter may be, in words."""
-    low = f"{'above' if parameter['minimum_excluded'] else 'at least'} {parameter['minimum']:g}"
-    high = f"{'below' if parameter['maximum_excluded'] else 'at most'} {parameter['maximum']:g}"
+    low = f"{'above' if parameter['minimum_excluded'] else 'at least'} {in_digits(parameter['minimum'])}"
+    high = f"{'below' if parameter['maximum_excluded'] else 'at most'} {in_digits(parameter['maximum'])}"
     ends = [words for words, end in ((low, "minimum"), (high, "maximum")) if abs(parameter[end]) != float("inf")]
     return " and ".join(ends) or ANY_NUMBER

@@ -6,7 +6,7 @@ import threading
 
 from . import _native
 from ._catalog import CATALOG, ROW_CATALOG, VECTOR_CATALOG, as_number, checked_divisor, default_of
-from ._catalog import needed_operands, plain_number
+from ._catalog import in_digits, needed_operands, plain_number
 from ._contract import MEAN, NAMES, check_axis, checked_dim, contract_of
 from ._forking import imported
 from .functional import known_loss, speaks_torch, values_of
@@ -169,10 +169,10 @@ class Accumulator:
 
     def __repr__(self):
         loss, code, values, divisor, total, added = self._description()
-        numbers = [f"{one['name']}={value:g}" for one, value in zip(known_by(loss)["parameters"], values)
+        numbers = [f"{one['name']}={in_digits(value)}" for one, value in zip(known_by(loss)["parameters"], values)
                    if value != one["default"]]
         words = [repr(loss), f"total={total}", f"reduction={NAMES[code]!r}",
-                 *([f"divisor={divisor:g}"] if divisor else []), *numbers]
+                 *([f"divisor={in_digits(divisor)}"] if divisor else []), *numbers]
         what = "elements" if loss in CATALOG else "rows"
         return f"<onepass.Accumulator({', '.join(words)}): {added} of {total} {what} added>"
 

@@ -3,7 +3,7 @@
 import inspect
 
 from . import functional
-from ._catalog import is_number
+from ._catalog import in_digits, is_number
 from ._contract import checked_flag
 from .functional import _enabled, _overridden, _override
 
@@ -58,7 +58,7 @@ def js_div_with_logits(input, target, beta=0.5, temperature=1.0, reduction="mean
         return _override(js_div_with_logits, input, target, beta, temperature, reduction, dim, weight, mask, divisor)
     side = _side(input, target)
     if is_number(beta) and not 0 <= beta <= 1:
-        raise ValueError(f"beta of js_div_with_logits is {beta:g}; expected at least 0 and at most 1")
+        raise ValueError(f"beta of js_div_with_logits is {in_digits(beta)}; expected at least 0 and at most 1")
     if is_number(beta) and (beta == 0 or beta == 1):
         operands = (target, input) if beta else (input, target)
         return side.loss("kl_div_with_logits", operands, (temperature,), reduction, dim, weight, mask, divisor)

@@ -28,16 +28,18 @@ void onepass_plan_softmax(softmax_scale *scale, double temperature) {
     scale->per_temperature = 1 / temperature;
 }
 
-static onepass_status plan_parameters(job *job) {
+onepass_status onepass_plan_row_parameters(job *job) {
     row_job *rows = &job->rows;
     const double index = onepass_named_parameter(job, "ignore_index", -1);
     if (index != floor(index))
-        FAIL_ARGUMENT("ignore_index of %s is %g; expected a whole number", job->loss->info.name, index);
+        FAIL_ARGUMENT("ignore_index of %s is %s; expected a whole number from -2^53 to 2^53", job->loss->info.name,
+                      onepass_in_digits(index).characters);
     rows->ignore_index = (int64_t)index;
     rows->smoothing = onepass_named_parameter(job, "label_smoothing", 0);
     rows->scale.softcap = onepass_named_parameter(job, "softcap", 0);
     if (rows->scale.softcap != 0 && rows->scale.softcap < 1e-30) /* a float would have none */
-        FAIL_ARGUMENT("softcap of %s is %g; expected 0, or 1e-30 to 1e30", job->loss->info.name, rows->scale.softcap);
+        FAIL_ARGUMENT("softcap of %s is %s; expected 0, or 1e-30 to 1e+30", job->loss->info.name,
+                      onepass_in_digits(rows->scale.softcap).characters);
     onepass_plan_softmax(&rows->scale, onepass_named_parameter(job, "temperature", 1));
     return ONEPASS_OK;
 }
@@ -139,7 +141,6 @@ onepass_status onepass_plan_row_operands(const onepass_call *call, tensors *all,
     for (int32_t k = 0; k < 2; k++)
         if (!call->operand[k])
             FAIL_ARGUMENT("operand[%d], the %s, is null; expected a tensor", k, onepass_operand_name(job, k));
-    OK(plan_parameters(job));
     OK(onepass_read_tensor(call->operand[0], "input", &all->operand[0]));
     OK(find_axis(call, &all->operand[0], &rows->axis));
     all->common = without_axis(&all->operand[0].shape, rows->axis);

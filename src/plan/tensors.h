@@ -28,8 +28,9 @@ ONEPASS_INTERNAL onepass_status onepass_plan_row_outputs(const onepass_call *cal
 ONEPASS_INTERNAL onepass_status onepass_plan_vector_operands(const onepass_call *call, tensors *all, job *job);
 ONEPASS_INTERNAL onepass_status onepass_plan_vector_gradients(const onepass_call *call, tensors *all, job *job);
 
-/* src/plan/rows.c: a parameter that the plan knows by its name, or what losses that do not have it do, and what becomes
- * of a temperature. */
+/* src/plan/rows.c: the parameters of a loss over rows, as far as their limits do not say all; one that the plan knows
+ * by its name, or what losses that do not have it do; and what becomes of a temperature. */
+ONEPASS_INTERNAL onepass_status onepass_plan_row_parameters(job *job);
 ONEPASS_INTERNAL double onepass_named_parameter(const job *job, const char *name, double otherwise);
 ONEPASS_INTERNAL void onepass_plan_softmax(softmax_scale *scale, double temperature);
 

@@ -394,4 +394,5 @@ def test_what_it_says():
     text = repr(onepass.Accumulator("cross_entropy", 300, label_smoothing=0.25, divisor=7))
     assert text == ("<onepass.Accumulator('cross_entropy', total=300, reduction='mean', divisor=7, "
                     "label_smoothing=0.25): 0 of 300 rows added>")
+    assert "ignore_index=9007199254740992)" in repr(onepass.Accumulator("nll", 3, ignore_index=2**53))
     assert set(PAIRWISE) | set(ROWS) <= set(EVERY)

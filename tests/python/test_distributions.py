@@ -211,6 +211,8 @@ def test_errors():
     z = torch.randn(3, 4)
     with pytest.raises(ValueError, match="temperature of kl_div_with_logits is 0; expected at least 1e-30"):
         onepass.kl_div_with_logits(z, z, 0)
+    with pytest.raises(ValueError, match="beta of js_div_with_logits is 1.00000001; expected at least 0 and at most 1"):
+        onepass.js_div_with_logits(z, z, 1.00000001)
     with pytest.raises(ValueError, match="beta of js_div_with_logits is 1.5; expected at least 0 and at most 1"):
         onepass.js_div_with_logits(z, z, 1.5)
     with pytest.raises(TypeError, match="temperature of tv_distance_with_logits is str; expected a real number"):

@@ -32,6 +32,7 @@ KIND = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 REFUSED = [
     ("quantile", {"tau": 3.0}, "tau of quantile_loss is 3; expected above 0 and below 1"),
     ("quantile", {"tau": float("nan")}, "tau of quantile_loss is nan; expected above 0 and below 1"),
+    ("quantile", {"tau": 1 + 2**-20}, "tau of quantile_loss is 1.0000009536743164; expected above 0 and below 1"),
     ("charbonnier", {"eps": -1.0}, "eps of charbonnier_loss is -1; expected at least 0"),
     ("epsilon_insensitive", {"eps": -0.5}, "eps of epsilon_insensitive_loss is -0.5; expected at least 0"),
     ("mape", {"eps": 0.0}, "eps of mape_loss is 0; expected above 0"),
