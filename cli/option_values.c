@@ -80,10 +80,29 @@ int read_device(const char *text, onepass_call *call) {
     return complain(WRONG, "--device is \"%s\"; expected auto, cpu, cuda, or cuda:N for the GPU number N", text);
 }
 
+enum {
+    SHOWN = 40 /* characters; numbers that are too long for a double are so for a sentence too */
+};
+
+static const char *rest(const char *text) {
+    return strlen(text) > SHOWN ? "..." : "";
+}
+
+static int read_ignore_index(const char *text, double *value) {
+    const long long most = 1LL << 53;
+    char *end;
+    errno = 0;
+    const long long index = strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0 || index < -most || index > most)
+        return complain(WRONG, "--ignore-index is \"%.*s%s\"; expected a whole number from -2^53 to 2^53", SHOWN, text,
+                        rest(text));
+    *value = (double)index;
+    return RIGHT;
+}
+
 int read_parameter(const char *text, const onepass_parameter_info *info, double *value) {
-    enum {
-        SHOWN = 40 /* characters; numbers that are too long for a double are so for a sentence too */
-    };
+    if (strcmp(info->name, "ignore_index") == 0)
+        return read_ignore_index(text, value);
     char *end;
     errno = 0;
     *value = strtod(text, &end);
@@ -91,6 +110,6 @@ int read_parameter(const char *text, const onepass_parameter_info *info, double 
         return complain(WRONG, "--%s is \"%s\"; expected a number", info->name, text);
     if (errno == ERANGE && (isinf(*value) || *value == 0))
         return complain(WRONG, "--%s is %.*s%s; expected a number that is not so %s", info->name, SHOWN, text,
-                        strlen(text) > SHOWN ? "..." : "", isinf(*value) ? "large" : "near to 0");
+                        rest(text), isinf(*value) ? "large" : "near to 0");
     return RIGHT;
 }

@@ -15,7 +15,8 @@ int read_axis(const char *text, onepass_call *call);
 int read_part(const char *text, part *part);
 int read_device(const char *text, onepass_call *call);
 
-/* Whether the library will take the number is for the library to say. */
+/* Whether the library will take the number is for the library to say. An index is whole before it is a double, which
+ * would have a large one rounded to another. */
 int read_parameter(const char *text, const onepass_parameter_info *info, double *value);
 
 /* "mean", as --reduction takes it. */

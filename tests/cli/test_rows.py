@@ -409,8 +409,22 @@ def test_options_of_other_losses(files):
 
 
 def test_parameters_that_the_library_refuses(files):
-    files.refuse("cross_entropy", "z.npy", "y.npy", "--ignore-index", "0.5", says=["ignore_index", "whole number"])
     files.refuse("cross_entropy", "z.npy", "y.npy", "--label-smoothing", "1.5", says=["label_smoothing", "at most 1"])
+
+
+@pytest.mark.parametrize("value", ["9007199254740993", "-9007199254740993", "9" * 400, "0.5", "1e3", "nan", "x"])
+def test_an_ignore_index_that_is_none(files, value):
+    """A double would have 9007199254740993 rounded to the index before it."""
+    shown = value if len(value) < 40 else f"{value[:40]}..."
+    files.refuse("cross_entropy", "z.npy", "y.npy", "--ignore-index", value,
+                 says=f'--ignore-index is "{shown}"; expected a whole number from -2^53 to 2^53')
+
+
+def test_ignore_indices_that_a_double_holds(files):
+    for index in (2**53, -(2**53)):
+        files.save("t.npy", np.where(np.arange(3 * TILE) % 2, index, files.load("y.npy")))
+        reply = files.json("cross_entropy", "z.npy", "t.npy", "--ignore-index", index)
+        assert reply["parameters"]["ignore_index"] == index
 
 
 def test_weights_without_a_sum(files):
