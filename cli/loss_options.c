@@ -243,10 +243,30 @@ static int complain_of_mistyped(const onepass_loss_info *loss, const char *given
     return complain(WRONG, "%s: there is no such option (onepass %s --help lists them)", given, loss->name);
 }
 
+/* "input1 (--grad) and input2 (--grad-input2)": the first one's option is not called after it. */
+static int complain_of_gradient(const onepass_loss_info *loss, const char *given) {
+    char text[ONEPASS_MAX_OPERANDS * (2 * LONGEST_NAME + 16)] = "", called[LONGEST_NAME];
+    int32_t count = 0, written = 0;
+    for (int32_t k = 0; k < loss->operand_count; k++)
+        count += has_gradient(loss, k);
+    for (int32_t k = 0; k < loss->operand_count; k++) {
+        if (!has_gradient(loss, k))
+            continue;
+        const size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%s%s (--%s)",
+                 written == 0           ? ""
+                 : written == count - 1 ? " and "
+                                        : ", ",
+                 loss->operand[k], name_option(called, loss, k == 0 ? GRAD : FIRST_GRADIENT + k));
+        written++;
+    }
+    return complain(WRONG, "%s: there is no such option; %s has %s for %s", given, loss->name,
+                    count == 1 ? "a gradient" : "gradients", text);
+}
+
 /* A parameter or an operand of another loss is the likeliest mistake. */
 static int complain_of_unknown(const onepass_loss_info *loss, const char *given) {
     const onepass_loss_info *other;
-    char operands[OPERANDS_TEXT];
     if (has_classes(loss) && is_called(given, options_list[LOG_SUM_EXP_FILE].name))
         return complain(WRONG, "%s: %s has no sum of exponentials (onepass %s --help lists the options)", given,
                         loss->name, loss->name);
@@ -266,13 +286,8 @@ static int complain_of_unknown(const onepass_loss_info *loss, const char *given)
             if (is_called(given, other->parameter[k].name))
                 return complain(WRONG, "%s: %s has no such parameter, %s has (onepass %s --help lists the options)",
                                 given, loss->name, other->name, loss->name);
-    write_operands_with_gradients(operands, loss);
-    if (strncmp(given, "--grad-", 7) == 0 && loss->over_rows)
-        return complain(WRONG, "%s: %s has gradients for the %s alone (onepass %s --help lists the options)", given,
-                        loss->name, operands, loss->name);
     if (strncmp(given, "--grad-", 7) == 0)
-        return complain(WRONG, "%s: the operands of %s are %s (onepass %s --help lists the options)", given, loss->name,
-                        operands, loss->name);
+        return complain_of_gradient(loss, given);
     return complain_of_mistyped(loss, given);
 }
 

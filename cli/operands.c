@@ -64,21 +64,11 @@ bool has_gradient(const onepass_loss_info *loss, int32_t operand) {
            (operand == ONEPASS_TARGET && loss->over_rows == ONEPASS_CLASS_PROBABILITIES);
 }
 
-static void write_first_operands(char text[OPERANDS_TEXT], const onepass_loss_info *loss, int32_t count) {
+void write_operands(char text[OPERANDS_TEXT], const onepass_loss_info *loss) {
+    const int32_t count = file_operands(loss);
     text[0] = '\0';
     for (int32_t k = 0; k < count; k++)
         add(text, k == 0 ? "" : k == count - 1 ? " and " : ", ", loss->operand[k]);
-}
-
-void write_operands(char text[OPERANDS_TEXT], const onepass_loss_info *loss) {
-    write_first_operands(text, loss, file_operands(loss));
-}
-
-void write_operands_with_gradients(char text[OPERANDS_TEXT], const onepass_loss_info *loss) {
-    int32_t count = 0;
-    while (count < file_operands(loss) && has_gradient(loss, count))
-        count++;
-    write_first_operands(text, loss, count);
 }
 
 void write_operands_as_files(char text[OPERANDS_TEXT], const onepass_loss_info *loss) {

@@ -38,9 +38,6 @@ bool has_gradient(const onepass_loss_info *loss, int32_t operand);
 /* "prediction, target and variance". */
 void write_operands(char text[OPERANDS_TEXT], const onepass_loss_info *loss);
 
-/* "input1 and input2": those that can have a gradient. */
-void write_operands_with_gradients(char text[OPERANDS_TEXT], const onepass_loss_info *loss);
-
 /* "PREDICTION TARGET VARIANCE", as a command's usage has them. */
 void write_operands_as_files(char text[OPERANDS_TEXT], const onepass_loss_info *loss);
 

@@ -190,7 +190,8 @@ def test_a_parameter_of_another_loss(pair, loss, option):
 @pytest.mark.parametrize("name", ["prediction", "variance", "nothing"])
 def test_the_gradient_of_an_operand_that_is_not_there(pair, name):
     """The first one's is --grad."""
-    pair.refuse("mse", "p.npy", "t.npy", f"--grad-{name}", "g.npy", says=[f"--grad-{name}", "prediction and target"])
+    words = "mse has gradients for prediction (--grad) and target (--grad-target)"
+    pair.refuse("mse", "p.npy", "t.npy", f"--grad-{name}", "g.npy", says=[f"--grad-{name}: there is no such option", words])
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "x", "1.5", "", "2x", "1e3"])

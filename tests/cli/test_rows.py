@@ -401,7 +401,8 @@ def test_axes(files, axis, words):
 def test_options_of_other_losses(files):
     files.refuse("nll", "z.npy", "y.npy", "--lse", "l.npy", says=["--lse", "no sum of exponentials"])
     files.refuse("mse", "z.npy", "z.npy", "--predicted", "p.npy", says=["--predicted", "losses over rows"])
-    files.refuse("cross_entropy", "z.npy", "y.npy", "--grad-target", "g.npy", says=["--grad-target", "input alone"])
+    files.refuse("cross_entropy", "z.npy", "y.npy", "--grad-target", "g.npy", 
+                 says="--grad-target: there is no such option; cross_entropy has a gradient for input (--grad)")
     files.refuse("mse", "z.npy", "z.npy", "--ignore-index", "3", says=["--ignore-index", "cross_entropy has"])
     files.refuse("cross_entropy", "z.npy", says=["1 file is given", "two, input and target"])
     files.refuse("cross_entropy", "z.npy", "y.npy", "--reduction", "none", says="--none FILE")

@@ -357,7 +357,7 @@ def test_numbers_of_files(files):
         (["--class-weight", "y.npy"], ["--class-weight", "cross_entropy", "is none of them"]),
         (["--lse", "l.npy"], ["--lse", "is none of them"]),
         (["--predicted", "l.npy"], ["--predicted", "is none of them"]),
-        (["--grad-target", "g.npy"], ["--grad-target", "anchor, positive and negative"]),
+        (["--grad-target", "g.npy"], ["--grad-target", "anchor (--grad), positive (--grad-positive) and negative (--grad-negative)"]),
         (["--alpha", "1"], ["--alpha", "triplet_margin has no such parameter"]),
         (["--grad", "g.npy", "--grad-negative", "g.npy"], ["--grad", "--grad-negative"]),
         (["--reduction", "none"], ["--none FILE"]),
@@ -379,7 +379,9 @@ def test_shapes(files):
     files.save("column.npy", np.ones((6, 1), "i8"))
     for name in ("column.npy", "scalar.npy"):
         files.refuse(*EMBEDDING, name, says=[name, "a number for each vector, of shape (6,)"])
-    files.refuse(*EMBEDDING, "y.npy", "--grad-target", "g.npy", says=["--grad-target", "input1 and input2 alone"])
+    pairs = "has gradients for input1 (--grad) and input2 (--grad-input2)"
+    files.refuse(*EMBEDDING, "y.npy", "--grad-target", "g.npy", says=["--grad-target", f"cosine_embedding {pairs}"])
+    files.refuse("cosine_similarity", "a.npy", "p.npy", "--grad-target", "g.npy", says=f"cosine_similarity {pairs}")
 
 
 def test_targets_that_are_no_class(files):
@@ -390,7 +392,7 @@ def test_targets_that_are_no_class(files):
     assert files.run("multi_margin", "a.npy", "t.npy", "--mask", "m.npy").status == 0
     files.save("f.npy", np.ones(6, "f4"))
     files.refuse("multi_margin", "a.npy", "f.npy", says=["f.npy", "i8, i4 or u1 is expected of class indices"])
-    files.refuse("multi_margin", "a.npy", "y.npy", "--grad-target", "g.npy", says=["--grad-target", "input alone"])
+    files.refuse("multi_margin", "a.npy", "y.npy", "--grad-target", "g.npy", says=["--grad-target", "a gradient for input (--grad)"])
 
 
 def test_lists_of_labels(files):
