@@ -1,4 +1,5 @@
 #include "loss_options.h"
+#include "json_write.h"
 #include "operands.h"
 #include "option_values.h"
 #include "spelling.h"
@@ -106,49 +107,56 @@ static void print_option(const onepass_loss_info *loss, int name, const char *va
     putchar('\n');
 }
 
-/* Whether nothing between its limits will do, of which the library knows. */
-static bool is_choice(const onepass_loss_info *loss, int32_t parameter) {
-    const onepass_parameter_info *info = &loss->parameter[parameter];
+/* "; 1 or 2": what the library expects in the place of a number, in its own words; nothing if it takes the number. */
+static void write_expected(char *text, size_t size, const onepass_loss_info *loss, int32_t parameter, double number) {
+    static const char before[] = "expected ";
     onepass_accumulator *accumulator = NULL;
     onepass_call call = {.size = sizeof call, .loss = loss->name, .reduction = ONEPASS_SUM};
     call.parameter_count = loss->parameter_count;
     for (int32_t i = 0; i < loss->parameter_count; i++)
         call.parameter[i] = loss->parameter[i].default_value;
-    call.parameter[parameter] = (info->minimum + info->maximum) / 2;
+    call.parameter[parameter] = number;
     const onepass_status status = onepass_accumulator_begin(&accumulator, &call, 0);
+    const char *expected = status == ONEPASS_INVALID_ARGUMENT ? strstr(onepass_message(), before) : NULL;
+    snprintf(text, size, "%s%s", expected ? "; " : "", expected ? expected + strlen(before) : "");
     onepass_accumulator_destroy(accumulator);
-    return status == ONEPASS_INVALID_ARGUMENT;
 }
 
-/* "; above 0", "; from 0 to 1", "; 0 or 1"; nothing where any number will do, or its meaning says it. */
+/* "; above 0", "; from 0 to 1", "; 0 or 1"; nothing where any number will do, or its meaning says it. Where the
+ * library refuses a number between the limits, as half an index or a tiny softcap, they do not say all, and it does. */
 static void write_range(char *text, size_t size, const onepass_loss_info *loss, int32_t index) {
     const onepass_parameter_info *parameter = &loss->parameter[index];
-    const double most = 0x1p53; /* beyond it there are no whole numbers in between */
-    const bool has_least = fabs(parameter->minimum) < most, has_greatest = fabs(parameter->maximum) < most;
+    const double low = parameter->minimum, high = parameter->maximum;
+    char least[NUMBER_DIGITS], most[NUMBER_DIGITS];
+    write_digits(least, low);
+    write_digits(most, high);
     text[0] = '\0';
-    if (has_least && has_greatest && is_choice(loss, index)) {
-        snprintf(text, size, "; %g or %g", parameter->minimum, parameter->maximum);
+    if (isfinite(low) && isfinite(high)) {
+        write_expected(text, size, loss, index, nextafter(low, high));
+        if (!text[0])
+            write_expected(text, size, loss, index, nextafter((low + high) / 2, high));
+    }
+    if (text[0]) {
         if (strstr(parameter->meaning, text + strlen("; ")))
             text[0] = '\0';
-    } else if (has_least && has_greatest && parameter->minimum_excluded && parameter->maximum_excluded)
-        snprintf(text, size, "; above %g and below %g", parameter->minimum, parameter->maximum);
-    else if (has_least && has_greatest)
-        snprintf(text, size, "; from %g%s to %g%s", parameter->minimum,
-                 parameter->minimum_excluded ? " (excluded)" : "", parameter->maximum,
+    } else if (isfinite(low) && isfinite(high) && parameter->minimum_excluded && parameter->maximum_excluded)
+        snprintf(text, size, "; above %s and below %s", least, most);
+    else if (isfinite(low) && isfinite(high))
+        snprintf(text, size, "; from %s%s to %s%s", least, parameter->minimum_excluded ? " (excluded)" : "", most,
                  parameter->maximum_excluded ? " (excluded)" : "");
-    else if (has_least)
-        snprintf(text, size, "; %s %g", parameter->minimum_excluded ? "above" : "at least", parameter->minimum);
-    else if (has_greatest)
-        snprintf(text, size, "; %s %g", parameter->maximum_excluded ? "below" : "at most", parameter->maximum);
+    else if (isfinite(low))
+        snprintf(text, size, "; %s %s", parameter->minimum_excluded ? "above" : "at least", least);
+    else if (isfinite(high))
+        snprintf(text, size, "; %s %s", parameter->maximum_excluded ? "below" : "at most", most);
 }
 
 static void print_parameters(const onepass_loss_info *loss) {
-    char range[96], meaning[512];
+    char range[128], usual[NUMBER_DIGITS], meaning[512];
     for (int32_t i = 0; i < loss->parameter_count; i++) {
         const onepass_parameter_info *parameter = &loss->parameter[i];
         write_range(range, sizeof range, loss, i);
-        snprintf(meaning, sizeof meaning, "%s (%g unless said otherwise%s)", parameter->meaning,
-                 parameter->default_value, range);
+        write_digits(usual, parameter->default_value);
+        snprintf(meaning, sizeof meaning, "%s (%s unless said otherwise%s)", parameter->meaning, usual, range);
         print_option(loss, FIRST_PARAMETER + i, "X", meaning);
     }
 }

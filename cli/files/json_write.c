@@ -23,16 +23,20 @@ void json_write_string(FILE *file, const char *text) {
     putc('"', file);
 }
 
+void write_digits(char digits[NUMBER_DIGITS], double number) {
+    for (int count = 15; count <= 17; count++) {
+        snprintf(digits, NUMBER_DIGITS, "%.*g", count, number);
+        if (strtod(digits, NULL) == number)
+            break;
+    }
+}
+
 void json_write_number(FILE *file, double number) {
-    char digits[40];
+    char digits[NUMBER_DIGITS];
     if (!isfinite(number)) {
         fprintf(file, "\"%s\"", isnan(number) ? "nan" : number < 0 ? "-inf" : "inf");
         return;
     }
-    for (int count = 15; count <= 17; count++) { /* as few as tell it from its neighbours */
-        snprintf(digits, sizeof digits, "%.*g", count, number);
-        if (strtod(digits, NULL) == number)
-            break;
-    }
+    write_digits(digits, number);
     fputs(digits, file);
 }

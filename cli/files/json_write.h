@@ -8,6 +8,13 @@
  * has no bytes, and a lone surrogate in their place would be refused by strict readers. */
 void json_write_string(FILE *file, const char *text);
 
+enum {
+    NUMBER_DIGITS = 40
+};
+
+/* As few digits as tell a finite number from its neighbours. */
+void write_digits(char digits[NUMBER_DIGITS], double number);
+
 /* As a string where JSON has no number for it. */
 void json_write_number(FILE *file, double number);
 

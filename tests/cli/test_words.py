@@ -111,6 +111,22 @@ def test_the_range_of_a_parameter(folder, loss, name, range):
     assert re.findall(r"\S+ or \d|from \S+ to \d", re.sub(r"\s+", " ", text)) == [range]
 
 
+#: What some parameters may be, of which the limits do not say all.
+OF_SOME_NUMBERS = {"ignore_index": "a whole number from -2^53 to 2^53", "softcap": "0, or 1e-30 to 1e+30"}
+
+
+@pytest.mark.parametrize("loss", [loss for loss in INFO if INFO[loss]["parameters"]])
+def test_the_limits_of_parameters(folder, loss):
+    text = help_of(folder, loss)
+    for parameter in INFO[loss]["parameters"]:
+        about = re.sub(r"\s+", " ", text.split(f"\n  --{parameter['name'].replace('_', '-')} X")[1].split("\n  --")[0])
+        if parameter["name"] in OF_SOME_NUMBERS:
+            assert f"; {OF_SOME_NUMBERS[parameter['name']]})" in about, about
+            continue
+        for limit in (parameter["minimum"], parameter["maximum"]):
+            assert limit is None or re.search(rf"(?<![\d.]){re.escape(f'{limit:g}')}(?![\d.])", about), about
+
+
 def test_usage(folder):
     result = folder.run()
     assert result.status == 2 and result.out == ""
