@@ -175,7 +175,7 @@ def test_inputs_with_gaps(layout, dtype, device):
 
 def test_bfloat16_is_computed_in_float32(device):
     """Exponentials that would be 0 or infinite in 16 bits, and a mean that has its digits."""
-    logits, labels = tokens((4, 100, 2000), torch.bfloat16, device, scale=12.0)
+    logits, labels = tokens((4, 100, 250), torch.bfloat16, device, scale=12.0)
     wanted, *_ = formula(logits, labels)
     value = onepass.cross_entropy(logits, labels, dtype=torch.float32)
     assert value.dtype == torch.float32 and abs(value.item() - wanted) <= 3e-6 * wanted
