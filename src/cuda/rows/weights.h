@@ -1,5 +1,6 @@
 /*
- * What a mean over rows is divided by: what each row counts for, or how many rows do.
+ * What surrounds the launches that have rows: what a mean is divided by, which is the sum of what each row counts for
+ * or the number of rows, the sum of their terms, and what the caller is told.
  */
 #ifndef ONEPASS_CUDA_ROWS_WEIGHTS_H
 #define ONEPASS_CUDA_ROWS_WEIGHTS_H
@@ -76,7 +77,7 @@ ALWAYS_INLINE void run_row_count(const cuda_row *job) {
     leave_count(job, sum);
 }
 
-/* The terms of rows become a total: a warp adds up a tile. */
+/* The terms of rows become a total, or what they count for does: a warp adds up a tile. */
 ALWAYS_INLINE void run_total(const cuda_terms *job) {
     __shared__ double node[CUDA_MOST_NODES];
     const place_in_block at = here_in_block();
