@@ -36,6 +36,7 @@ static void check_steps(const fake *fake, const onepass_call *call, int32_t firs
     for (int step = 0; onepass_cuda_plan_step(&job, step, &fake_limits, &plan); step++) {
         if (plan.blocks == 0)
             continue;
+        const bool is_first = number == first;
         const fake_launch *launch = launch_number(fake, number++);
         char kernel[96];
         snprintf(kernel, sizeof kernel, "onepass_%s_%s", plan.loss->info.name, onepass_cuda_variant[plan.variant].name);
@@ -46,7 +47,7 @@ static void check_steps(const fake *fake, const onepass_call *call, int32_t firs
         HOLDS(launch->threads % 32 == 0 && launch->threads <= 32 * CUDA_WIDE_WARPS);
         HOLDS(launch->stream == last_launch(fake)->stream && launch->context == last_launch(fake)->context);
         const bool is_over_rows = strstr(launch->kernel, "rows_") || strstr(launch->kernel, "vectors_");
-        CHECK(launch->overlaps == (step > 0 && is_over_rows && strstr(launch->image, " f32")),
+        CHECK(launch->overlaps == (!is_first && is_over_rows && strstr(launch->image, " f32")),
               "%s: launch %d, %s, %s the one before it", what, step, launch->kernel,
               launch->overlaps ? "overlaps" : "does not overlap");
         HOLDS((launch->head.total.workspace != NULL) == (plan.workspace > 0));
@@ -164,6 +165,56 @@ static void test_counting(void *unused) {
     HOLDS(sum->terms.terms_at == rows->row.terms_at && rows->row.terms_at >= CUDA_WORKSPACE_HEAD);
     HOLDS(rows->row.total.workspace == sum->terms.total.workspace);
     check_steps(fake, &s.call, 0, "a mean");
+}
+
+/* So many rows that their blocks may not fit below their number have a launch that counts them. */
+static void test_too_many_to_count(void *unused) {
+    (void)unused;
+    static cuda_launch plan;
+    static job job;
+    row_scene s;
+    make_rows(find_fake(), 3, 4096, &s);
+    s.call.gradient[0] = NULL;
+    HOLDS(onepass_plan(&s.call, &job) == ONEPASS_OK);
+    for (int more = 0; more < 2; more++) {
+        job.count = ((int64_t)1 << 28) - 1 + more;
+        HOLDS(onepass_cuda_plan_step(&job, 0, &fake_limits, &plan));
+        HOLDS((plan.variant == variant_row_count) == more);
+        HOLDS(onepass_cuda_plan_step(&job, more, &fake_limits, &plan));
+        HOLDS(plan.variant == variant_rows_forward && plan.parameter.row.counts == !more);
+    }
+}
+
+/* Values of a wave of rows, and of a few more, are shared out; but each warp of a block is to have a tile. */
+static void test_groups(void *unused) {
+    (void)unused;
+    static const struct {
+        int64_t rows, classes;
+        int32_t long_groups, long_group, group;
+        uint32_t blocks;
+    } cases[] = {{8 * 132 * 31 + 32, 4096, 8 * 132, 31, 1, 8 * 132 + 32},
+                 {8 * 132, 4096, 8 * 132, 1, 1, 8 * 132},
+                 {32768, 5000, 2 * 8 * 132, 15, 1, 2 * 8 * 132 + 1088},
+                 {8 * 132 * 4, 1001, 8 * 132, 4, 4, 8 * 132},
+                 {8 * 132 * 4 - 1, 1001, 0, 0, 4, 8 * 132},
+                 {1, 4096, 0, 0, 1, 1}};
+    static cuda_launch plan;
+    static job job;
+    static const cuda_limits limits = {132, FAKE_SHARED_MEMORY, FAKE_CLUSTERS, true};
+    row_scene s;
+    make_rows(find_fake(), 3, 5000, &s);
+    s.call.gradient[0] = NULL;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        HOLDS(onepass_plan(&s.call, &job) == ONEPASS_OK);
+        job.count = cases[i].rows;
+        job.rows.classes = job.rows.shard.all_classes = cases[i].classes;
+        HOLDS(onepass_cuda_plan_step(&job, 0, &limits, &plan));
+        const cuda_row *row = &plan.parameter.row;
+        CHECK(row->long_groups == cases[i].long_groups && row->long_group == cases[i].long_group &&
+                  row->group == cases[i].group && plan.blocks == cases[i].blocks,
+              "%lld rows of %lld classes: %d blocks of %d rows, of %u, the others of %d", (long long)cases[i].rows,
+              (long long)cases[i].classes, row->long_groups, row->long_group, plan.blocks, row->group);
+    }
 }
 
 /* Every tensor goes where its kernel looks for it, and its type with it. */
@@ -490,6 +541,8 @@ static const host_test tests[] = {
     {"sequences", test_sequences},
     {"far classes", test_far_classes},
     {"counting", test_counting},
+    {"too many to count", test_too_many_to_count},
+    {"groups", test_groups},
     {"pointers of rows", test_row_pointers},
     {"memory", test_memory},
     {"growth", test_growth},

@@ -167,11 +167,13 @@ static onepass_status run_here(const job *job, const cuda_scope *scope) {
     OK(plan_steps(job, scope, state, &steps, &launch));
     OK(onepass_cuda_find_workspace(job, scope, state, steps.workspace, steps.count > 1, &loan));
     onepass_status status = ONEPASS_OK;
+    bool launched = false;
     for (int i = 0; i < steps.count && status == ONEPASS_OK; i++) {
         if (steps.count > 1)
             onepass_cuda_plan_step(job, i, &state->limits, &launch);
         status = onepass_cuda_take_step(scope->driver, &launch, steps.kernel[i], loan.memory, job->stream,
-                                        i > 0 && may_overlap(&launch, &state->limits));
+                                        launched && may_overlap(&launch, &state->limits));
+        launched |= launch.blocks > 0;
     }
     onepass_cuda_return(scope->driver, &state->workspaces, job->stream, &loan);
     return status;

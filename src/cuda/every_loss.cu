@@ -20,7 +20,7 @@ MAKE_KERNELS(weights, 1)
 struct gradient_loss;
 MAKE_KERNELS(gradient, 0)
 
-/* What a mean over rows is divided by, and what is predicted. */
+/* What a mean over rows is divided by, what is predicted, and the sum of terms. */
 #define MAKE_EXTRA_KERNEL(loss, variant, parameter, warps, blocks)                                                     \
     extern "C" __global__ void __launch_bounds__((warps)*ORDER_WARP, blocks)                                           \
         onepass_##loss##_##variant(const __grid_constant__ cuda_##parameter job) {                                     \

@@ -17,11 +17,14 @@
 
 /* A workspace: a counter, alone on its cache line, then the sum of the weights, which one launch leaves to the next,
  * and behind this head a double for each block, two of a mean over weights, or one and its mark (await.h); for losses
- * over rows also a count of rows and, last, a term a row. */
+ * over rows also a count of rows and blocks and, last, a term a row. */
 #define CUDA_WORKSPACE_HEAD 256
 #define CUDA_WEIGHTS_AT     128
 #define CUDA_COUNT_AT       192
 #define CUDA_MOST_BLOCKS    ((ONEPASS_WORKSPACE_SIZE - CUDA_WORKSPACE_HEAD) / 8)
+
+/* In the count of rows the blocks that have counted theirs are below: there are fewer than 2 to the power of it. */
+#define CUDA_BLOCK_BITS 28
 
 /* So many blocks of a small kernel, at most, leave 16 bytes for each of their sums: see await.h. */
 #define CUDA_MOST_AWAITED  2048

@@ -136,14 +136,14 @@ static int64_t rows_for_all(const job *job, row_block block, int64_t tiles, int3
 }
 
 /* Values of many rows come by as many blocks as there can be at a time, or a multiple of that, each with as many rows,
- * and what remains by blocks of a tile for each warp, which go where others have ended. On an H200 32768 rows of 5000
- * classes took 1.2 times as long by 1.2 waves of blocks, and such of 4096, where some multiprocessors had seven blocks
- * and some eight, 1.4 % longer. Returns the most rows that a block has. */
+ * and what remains by small blocks, which go where others have ended; unless rows are so few and short that warps would
+ * have no tile. On an H200 32768 rows of 5000 classes took 1.2 times as long by 1.2 waves of blocks, and such of 4096,
+ * where some multiprocessors had seven blocks and some eight, 1.4 % longer. Returns the most rows that a block has. */
 static int64_t share_out_rows(const job *job, int64_t rows, int32_t multiprocessors, cuda_launch *launch) {
     cuda_row *row = &launch->parameter.row;
     const int64_t at_a_time = (is_weighed_forward(launch->variant) ? 4 : 8) * (int64_t)multiprocessors;
     const int64_t needed = (job->count + rows - 1) / rows, blocks = (needed + at_a_time - 1) / at_a_time * at_a_time;
-    if (blocks == 0 || job->count < blocks)
+    if (blocks == 0 || job->count / blocks * row->tiles < CUDA_VALUES_WARPS)
         return rows;
     row->group = (int32_t)most(1, CUDA_VALUES_WARPS / row->tiles);
     row->long_group = (int32_t)(job->count / blocks);

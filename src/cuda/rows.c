@@ -178,7 +178,7 @@ static bool counts_itself(const job *job, const cuda_limits *limits) {
     if (!job->over_weights || job->family != FAMILY_ROWS || job->divisor_tensor.data || !counts_rows(job) ||
         job->loss->kind == ROW_PROBABILITIES)
         return false;
-    return is_forward(onepass_cuda_row_variant(job, limits, &in_one_piece)) ||
+    return (is_forward(onepass_cuda_row_variant(job, limits, &in_one_piece)) && job->count >> CUDA_BLOCK_BITS == 0) ||
            (adds_up(job, limits) && !job->gradient[0].data);
 }
 

@@ -151,14 +151,12 @@ ALWAYS_INLINE void end_count(const cuda_row *job) {
 
 /* Rows that count as 1 are counted, in any order, and with them the blocks, below. The last block leaves the number to
  * the next launch. By one thread of each. */
-#define BLOCK_BITS 28
-
 ALWAYS_INLINE void leave_count(const cuda_row *job, unsigned rows) {
-    const unsigned long long own = (unsigned long long)rows << BLOCK_BITS;
+    const unsigned long long own = (unsigned long long)rows << CUDA_BLOCK_BITS;
     const unsigned long long before = atomicAdd(count_of(job), own + 1);
-    if ((before & ((1u << BLOCK_BITS) - 1)) != gridDim.x - 1)
+    if ((before & ((1u << CUDA_BLOCK_BITS) - 1)) != gridDim.x - 1)
         return;
-    *weights_of(job) = (double)((before + own) >> BLOCK_BITS);
+    *weights_of(job) = (double)((before + own) >> CUDA_BLOCK_BITS);
     *count_of(job) = 0;
 }
 
