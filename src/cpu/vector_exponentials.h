@@ -31,9 +31,11 @@ ALWAYS_INLINE reals prepared_logits(const vector_shift *shift, logits_kind kind,
     return larger_reals(kind == LOGITS_ANY ? reals_less(z, shift->anchor[own]) : z, shift->lowest[own]);
 }
 
-/* What the exponentials of so many vectors of logits, `apart` numbers from one to the next, are made of. */
-ALWAYS_INLINE void begin_exponentials(const softmax *softmax, const vector_shift *shift, logits_kind kind,
-                                      const real *z, int64_t apart, int vectors, reals *shifted, reals *p) {
+/* What the exponentials of so many vectors of logits, `apart` numbers from one to the next but for the last, are made
+ * of. */
+ALWAYS_INLINE void begin_exponentials_up_to(const softmax *softmax, const vector_shift *shift, logits_kind kind,
+                                            const real *z, int64_t apart, int vectors, const real *last, reals *shifted,
+                                            reals *p) {
     static const reals coefficient[] = {
 #define COEFFICIENT(number) SAME_REALS(number),
         SOFTMAX_LOWER(COEFFICIENT)
@@ -42,7 +44,7 @@ ALWAYS_INLINE void begin_exponentials(const softmax *softmax, const vector_shift
     const reals factor = each_real(softmax->factor), factor_low = each_real(softmax->factor_low);
     reals above[MOST_VECTORS], f[MOST_VECTORS];
     for (int i = 0; i < vectors; i++)
-        above[i] = prepared_logits(shift, kind, load_reals(z + i * apart), i % shift->count);
+        above[i] = prepared_logits(shift, kind, load_reals(i + 1 < vectors ? z + i * apart : last), i % shift->count);
     for (int i = 0; i < vectors; i++)
         shifted[i] = fused_reals(above[i], factor, brought(&shift->rounder[i % shift->count]));
     for (int i = 0; i < vectors; i++) {
@@ -57,6 +59,11 @@ ALWAYS_INLINE void begin_exponentials(const softmax *softmax, const vector_shift
     next++;
     SOFTMAX_LOWER(STEP)
 #undef STEP
+}
+
+ALWAYS_INLINE void begin_exponentials(const softmax *softmax, const vector_shift *shift, logits_kind kind,
+                                      const real *z, int64_t apart, int vectors, reals *shifted, reals *p) {
+    begin_exponentials_up_to(softmax, shift, kind, z, apart, vectors, z + (vectors - 1) * apart, shifted, p);
 }
 
 ALWAYS_INLINE reals end_exponential(logits_kind kind, reals shifted, reals p) {

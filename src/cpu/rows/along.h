@@ -26,6 +26,7 @@ typedef struct along {
     int64_t classes;
     int64_t batch; /* rows that are looked at before they are exponentiated: what a first-level cache has */
     int lines;     /* of classes */
+    int vectors;   /* of a single line, else 0 */
     __mmask16 last[LINE_VECTORS]; /* numbers of the last line that there are */
 } along;
 
@@ -38,6 +39,7 @@ typedef struct rows_along {
 
 typedef struct along_buffers {
     _Alignas(64) real e[2][ORDER_TILE]; /* of this row and the one before, where there is no gradient */
+    __m512d eight[ROWS_ASIDE];          /* the last eight lanes of each row's sum */
     group group;
 } along_buffers;
 
@@ -83,53 +85,84 @@ ALWAYS_INLINE reals fold_sixteen(fold_function *fold, const reals *x) {
     return fold(_mm512_shuffle_f32x4(eight[0], eight[1], 0x88), _mm512_shuffle_f32x4(eight[0], eight[1], 0xdd));
 }
 
+/* The numbers that a row's n-th vector begins with; the last one may begin within the one before it. */
+ALWAYS_INLINE int64_t vector_at(int64_t n, int64_t classes) {
+    return least(n * REALS, classes - REALS);
+}
+
 /* Returns whether none is NaN. */
-ALWAYS_INLINE bool see_row(const real *z, int64_t classes, reals *largest, reals *smallest) {
+ALWAYS_INLINE bool see_row(const real *z, int64_t classes, int vectors, reals *largest, reals *smallest) {
+    const int64_t count = vectors ? vectors : (classes + REALS - 1) / REALS;
     reals high[2] = {each_real(-REAL_INFINITY), each_real(-REAL_INFINITY)};
     reals low[2] = {each_real(REAL_INFINITY), each_real(REAL_INFINITY)};
     __mmask16 ordered = 0xffff;
-    int64_t i = 0;
-    for (; i + 2 * REALS <= classes; i += 2 * REALS) {
-        const reals a = load_reals(z + i), b = load_reals(z + i + REALS);
+    for (int64_t n = 0; n < count; n += 2) {
+        const bool is_pair = n + 1 < count;
+        const reals a = load_reals(z + (is_pair ? n * REALS : classes - REALS));
+        const reals b = is_pair ? load_reals(z + vector_at(n + 1, classes)) : a;
         ordered = _mm512_mask_cmp_ps_mask(ordered, a, b, _CMP_ORD_Q);
         high[0] = _mm512_max_ps(a, high[0]);
+        low[0] = _mm512_min_ps(a, low[0]);
+        if (!is_pair)
+            break;
         high[1] = _mm512_max_ps(b, high[1]);
-        low[0] = _mm512_min_ps(a, low[0]);
         low[1] = _mm512_min_ps(b, low[1]);
-    }
-    for (; i < classes; i += REALS) {
-        const reals a = load_reals(z + least(i, classes - REALS));
-        ordered = _mm512_mask_cmp_ps_mask(ordered, a, a, _CMP_ORD_Q);
-        high[0] = _mm512_max_ps(a, high[0]);
-        low[0] = _mm512_min_ps(a, low[0]);
     }
     *largest = _mm512_max_ps(high[0], high[1]);
     *smallest = _mm512_min_ps(low[0], low[1]);
     return ordered == 0xffff;
 }
 
+/* A vector's rows of a group. */
+typedef struct seen_rows {
+    reals largest[REALS], smallest[REALS];
+    unsigned there, ordered; /* bits: looked at, without NaN */
+} seen_rows;
+
+ALWAYS_INLINE void see_rows(int vectors, const real *z, int64_t apart, int64_t classes, int64_t first, int64_t end,
+                            seen_rows *seen) {
+    seen->ordered = 0;
+    seen->there = first_numbers(end) & ~(unsigned)first_numbers(first);
+    for (int64_t r = first; r < end; r++)
+        seen->ordered |= (unsigned)see_row(z + r * apart, classes, vectors, &seen->largest[r], &seen->smallest[r]) << r;
+}
+
 /* As find_largest() has it, of the rows from `first` on, which do not reach beyond a vector of them unless they begin
  * with one. */
-static void find_largest_along(const rows_along *given, int64_t first, int64_t end, group *group) {
+ALWAYS_INLINE void find_largest_of(int vectors, const rows_along *given, int64_t first, int64_t end, group *group) {
     const rows_along rows = *given;
     const reals nan = each_real(REAL_NAN);
     for (int64_t block = first / REALS * REALS; block < end; block += REALS) {
-        reals largest[REALS], smallest[REALS];
-        unsigned ordered = 0, there = 0;
-        for (int64_t r = 0; r < REALS; r++) {
-            const bool own = block + r >= first && block + r < end;
-            largest[r] = smallest[r] = each_real(0);
-            if (!own)
-                continue;
-            there |= 1u << r;
-            if (see_row(rows.z + (block + r) * rows.apart, group->classes, &largest[r], &smallest[r]))
-                ordered |= 1u << r;
+        const real *z = rows.z + block * rows.apart;
+        const int64_t from = first > block ? first - block : 0, to = least(end - block, REALS);
+        seen_rows seen;
+        if (from == 0 && to == REALS) {
+            see_rows(vectors, z, rows.apart, group->classes, 0, REALS, &seen);
+        } else {
+            memset(&seen, 0, sizeof seen);
+            see_rows(vectors, z, rows.apart, group->classes, from, to, &seen);
         }
-        reals high = fold_sixteen(larger_of, largest), low = fold_sixteen(smaller_of, smallest);
-        high = _mm512_mask_add_ps(nan, (__mmask16)ordered, high, each_real(0)); /* -0 is 0 */
-        low = _mm512_mask_mov_ps(nan, (__mmask16)ordered, low);
-        _mm512_mask_storeu_ps(group->largest + block, (__mmask16)there, high);
-        _mm512_mask_storeu_ps(group->smallest + block, (__mmask16)there, low);
+        reals high = fold_sixteen(larger_of, seen.largest), low = fold_sixteen(smaller_of, seen.smallest);
+        high = _mm512_mask_add_ps(nan, (__mmask16)seen.ordered, high, each_real(0)); /* -0 is 0 */
+        low = _mm512_mask_mov_ps(nan, (__mmask16)seen.ordered, low);
+        _mm512_mask_storeu_ps(group->largest + block, (__mmask16)seen.there, high);
+        _mm512_mask_storeu_ps(group->smallest + block, (__mmask16)seen.there, low);
+    }
+}
+
+/* Code of their own for lines of so many vectors: what is asked once a vector, or a row, takes a third of its time. */
+#define EACH_COUNT_OF_VECTORS(work) work(3) work(4) work(5) work(6) work(7) work(8)
+
+static void find_largest_along(const along *along, const rows_along *rows, int64_t first, int64_t end, group *group) {
+    switch (along->vectors) {
+#define FIND_LARGEST(count)                                                                                            \
+    case count:                                                                                                        \
+        find_largest_of(count, rows, first, end, group);                                                               \
+        break;
+        EACH_COUNT_OF_VECTORS(FIND_LARGEST)
+#undef FIND_LARGEST
+    default:
+        find_largest_of(0, rows, first, end, group);
     }
 }
 
@@ -142,14 +175,30 @@ ALWAYS_INLINE void prefetch_ahead(const real *numbers, int64_t bytes) {
     __builtin_prefetch((const void *)((uintptr_t)numbers + (uintptr_t)bytes));
 }
 
+/* Of so many vectors, side by side. */
+ALWAYS_INLINE void exponentiate_line(const softmax *softmax, const vector_shift *shift, int vectors, int64_t classes,
+                                     const real *z, real *e) {
+    reals shifted[MOST_VECTORS], p[MOST_VECTORS];
+    begin_exponentials_up_to(softmax, shift, LOGITS_CALM, z, REALS, vectors, z + classes - REALS, shifted, p);
+    for (int n = 0; n < vectors; n++)
+        store_reals(e + (n + 1 < vectors ? n * REALS : classes - REALS),
+                    end_exponential(LOGITS_CALM, shifted[n], p[n]));
+}
+
 /* Of a row. Its last vector may begin within the one before, to the same numbers. */
-ALWAYS_INLINE void exponentiate_along(const softmax *softmax, logits_kind kind, const group *group, int64_t r,
-                                      const real *z, int64_t ahead, real *e) {
+ALWAYS_INLINE void exponentiate_along(const softmax *softmax, logits_kind kind, int vectors, const group *group,
+                                      int64_t r, const real *z, int64_t ahead, real *e) {
     const reals anchor = each_real(group->anchor[r]), lowest = each_real(group->lowest[r]),
                 rounder = each_real(SOFTMAX_ROUNDER - group->n[r]);
     const vector_shift shift = {&anchor, &lowest, &rounder, 1};
     const int64_t classes = group->classes;
     int64_t i = 0;
+    if (vectors && kind == LOGITS_CALM) {
+        for (int n = 0; n < vectors; n++)
+            prefetch_ahead(z + n * REALS, ahead);
+        exponentiate_line(softmax, &shift, vectors, classes, z, e);
+        return;
+    }
     for (; i + VECTORS_ALONG * REALS <= classes; i += VECTORS_ALONG * REALS) {
         for (int v = 0; v < VECTORS_ALONG; v++)
             prefetch_ahead(z + i + v * REALS, ahead);
@@ -170,9 +219,9 @@ ALWAYS_INLINE __m512d widen_half(const real *from, bool whole, unsigned there) {
                  : _mm512_cvtps_pd(_mm256_maskz_loadu_ps((__mmask8)there, from));
 }
 
-/* Lanes of `lines` lines by the tree; `vectors` of them, of which the last may be in part. Missing terms are +0, which
- * changes no sum of numbers that are no -0. */
-ALWAYS_INLINE double sum_lanes_along(const along *along, const real *e, int lines, int vectors) {
+/* Lanes of `lines` lines by the tree, down to eight; `vectors` of them, of which the last may be in part. Missing terms
+ * are +0, which changes no sum of numbers that are no -0. */
+ALWAYS_INLINE __m512d sum_lanes_along(const along *along, const real *e, int lines, int vectors) {
     __m512d low[LINE_VECTORS], high[LINE_VECTORS];
     for (int v = 0; v < vectors; v++) {
         _Alignas(64) real lane[REALS];
@@ -199,44 +248,49 @@ ALWAYS_INLINE double sum_lanes_along(const along *along, const real *e, int line
             low[v] = _mm512_add_pd(low[v], low[v + apart]);
             high[v] = _mm512_add_pd(high[v], high[v + apart]);
         }
-    const __m512d eight = _mm512_add_pd(low[0], high[0]);
-    const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
-    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
-    return _mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two));
+    return _mm512_add_pd(low[0], high[0]);
 }
 
-ALWAYS_INLINE double sum_along(const along *along, const real *e) {
-    /* Of a single line, then of several. */
-    switch (along->lines == 1 ? (int)((along->classes + REALS - 1) / REALS) : along->lines * ORDER_LANES) {
-#define VECTORS_OF_LINE(count)                                                                                         \
+ALWAYS_INLINE __m512d sum_along(const along *along, int vectors, const real *e) {
+    if (vectors)
+        return sum_lanes_along(along, e, 1, vectors);
+    switch (along->lines) {
+#define SUM_LINES(count)                                                                                               \
     case count:                                                                                                        \
-        return sum_lanes_along(along, e, 1, count);
-#define LINES_OF_ROW(count)                                                                                            \
-    case count *ORDER_LANES:                                                                                           \
         return sum_lanes_along(along, e, count, LINE_VECTORS);
-        VECTORS_OF_LINE(3)
-        VECTORS_OF_LINE(4)
-        VECTORS_OF_LINE(5)
-        VECTORS_OF_LINE(6)
-        VECTORS_OF_LINE(7)
-        VECTORS_OF_LINE(8)
-        LINES_OF_ROW(2)
-        LINES_OF_ROW(3)
-        LINES_OF_ROW(4)
-        LINES_OF_ROW(5)
-        LINES_OF_ROW(6)
-        LINES_OF_ROW(7)
+        SUM_LINES(2)
+        SUM_LINES(3)
+        SUM_LINES(4)
+        SUM_LINES(5)
+        SUM_LINES(6)
+        SUM_LINES(7)
+#undef SUM_LINES
     default:
         return sum_lanes_along(along, e, ORDER_LINES, LINE_VECTORS);
-#undef VECTORS_OF_LINE
-#undef LINES_OF_ROW
     }
+}
+
+/* The halves of two vectors, each added up. */
+ALWAYS_INLINE __m512d add_halves(__m512d a, __m512d b) {
+    return _mm512_add_pd(_mm512_shuffle_f64x2(a, b, 0x44), _mm512_shuffle_f64x2(a, b, 0xee));
+}
+
+/* The same of the halves of these. */
+ALWAYS_INLINE __m512d add_quarters(__m512d a, __m512d b) {
+    return _mm512_add_pd(_mm512_shuffle_f64x2(a, b, 0x88), _mm512_shuffle_f64x2(a, b, 0xdd));
+}
+
+/* The sums of eight rows' last lanes, side by side: those of a row by itself wait for each other. */
+ALWAYS_INLINE __m512d sum_eight_rows(const __m512d *x) {
+    const __m512d even = add_quarters(add_halves(x[0], x[2]), add_halves(x[4], x[6]));
+    const __m512d odd = add_quarters(add_halves(x[1], x[3]), add_halves(x[5], x[7]));
+    return _mm512_add_pd(_mm512_unpacklo_pd(even, odd), _mm512_unpackhi_pd(even, odd));
 }
 
 /* A group's rows, each added up after the next one is exponentiated: a label's place, which is stored by itself, is in
  * the cache by then. */
-ALWAYS_INLINE void sum_rows_along(const along *along, logits_kind kind, const rows_along *given, int64_t first,
-                                  int64_t end, along_buffers *buffers) {
+ALWAYS_INLINE void sum_rows_of(const along *along, logits_kind kind, int vectors, const rows_along *given,
+                               int64_t first, int64_t end, along_buffers *buffers) {
     const softmax softmax = along->rows->softmax;
     const rows_along rows = *given;
     const int64_t ahead = along->batch * rows.apart * (int64_t)sizeof(real);
@@ -244,14 +298,34 @@ ALWAYS_INLINE void sum_rows_along(const along *along, logits_kind kind, const ro
     const real *before = NULL;
     for (int64_t r = first; r < end; r++) {
         real *e = rows.gradient ? rows.gradient + r * rows.gradient_apart : buffers->e[r % 2];
-        exponentiate_along(&softmax, kind, group, r, rows.z + r * rows.apart, ahead, e);
+        exponentiate_along(&softmax, kind, vectors, group, r, rows.z + r * rows.apart, ahead, e);
         group->own[r] = (double)e[group->label[r]];
         e[group->label[r]] = 0;
         if (before)
-            group->others[r - 1] = sum_along(along, before);
+            buffers->eight[r - 1] = sum_along(along, vectors, before);
         before = e;
     }
-    group->others[end - 1] = sum_along(along, before);
+    buffers->eight[end - 1] = sum_along(along, vectors, before);
+}
+
+static void sum_rows_along(const along *along, logits_kind kind, const rows_along *rows, int64_t first, int64_t end,
+                           along_buffers *buffers) {
+    switch (along->vectors) {
+#define SUM_ROWS(count)                                                                                                \
+    case count:                                                                                                        \
+        if (kind == LOGITS_CALM)                                                                                       \
+            sum_rows_of(along, LOGITS_CALM, count, rows, first, end, buffers);                                         \
+        else                                                                                                           \
+            sum_rows_of(along, LOGITS_ANY, count, rows, first, end, buffers);                                          \
+        break;
+        EACH_COUNT_OF_VECTORS(SUM_ROWS)
+#undef SUM_ROWS
+    default:
+        if (kind == LOGITS_CALM)
+            sum_rows_of(along, LOGITS_CALM, 0, rows, first, end, buffers);
+        else
+            sum_rows_of(along, LOGITS_ANY, 0, rows, first, end, buffers);
+    }
 }
 
 static void sum_group_along(const along *along, const rows_along *rows, along_buffers *buffers) {
@@ -260,15 +334,14 @@ static void sum_group_along(const along *along, const rows_along *rows, along_bu
     bool all_calm = true;
     for (int64_t first = 0; first < group->count; first += along->batch) {
         const int64_t end = least(first + along->batch, group->count);
-        find_largest_along(rows, first, end, group);
+        find_largest_along(along, rows, first, end, group);
         find_shifts(&of->softmax, &of->of->scale, group);
         const bool calm = is_calm_aside(&of->softmax, group);
         all_calm &= calm;
-        if (calm)
-            sum_rows_along(along, LOGITS_CALM, rows, first, end, buffers);
-        else
-            sum_rows_along(along, LOGITS_ANY, rows, first, end, buffers);
+        sum_rows_along(along, calm ? LOGITS_CALM : LOGITS_ANY, rows, first, end, buffers);
     }
+    for (int r = 0; r < group->count; r += 8)
+        _mm512_storeu_pd(group->others + r, sum_eight_rows(buffers->eight + r));
     group->is_calm = all_calm;
     for (int r = group->count; r < ROWS_ASIDE; r++) {
         group->largest[r] = group->smallest[r] = 0;
@@ -310,6 +383,7 @@ static void write_slopes_along(const rows_along *given, const group *group) {
 static void prepare_along(const rows *rows, aside_function *apply, along *along, along_buffers *buffers) {
     const int64_t classes = rows->of->classes;
     begin_groups(&buffers->group);
+    memset(buffers->eight, 0, sizeof buffers->eight); /* of rows that there are not */
     buffers->group.classes = classes;
     along->rows = rows;
     along->apply = apply;
@@ -319,6 +393,7 @@ static void prepare_along(const rows *rows, aside_function *apply, along *along,
     while (along->batch > 1 && along->batch * classes > MOST_SEEN)
         along->batch /= 2;
     along->lines = (int)((classes - 1) / ORDER_LANES + 1);
+    along->vectors = along->lines == 1 ? (int)((classes + REALS - 1) / REALS) : 0;
     for (int v = 0; v < (int)LINE_VECTORS; v++)
         along->last[v] = first_numbers(classes - (along->lines - 1) * ORDER_LANES - v * REALS);
 }
