@@ -128,10 +128,17 @@ static void test_other_length(void) {
 
 /* ----------------------------------------------------------- one number -- */
 
-/* In vectors of several tiles, of which the engine need not gather but one. */
-static void test_one_number(const char *loss, int32_t dtype) {
+/* In vectors of several tiles, of which the engine need not gather but one, and in short ones, of whose values alone it
+ * may gather several rows at once. */
+static void test_one_number(const char *loss, int32_t dtype, int64_t rows, int64_t elements, bool values_alone) {
     char what[512];
-    const vector_case c = case_of(loss, dtype, 3, 3100);
+    vector_case c = case_of(loss, dtype, rows, elements);
+    if (values_alone) {
+        c.mask = false;
+        c.reduction = ONEPASS_NONE;
+        c.divisor = 0;
+        memset(c.gradient, 0, sizeof c.gradient);
+    }
     vector_case_describe(&c, what, sizeof what);
     prepared_vectors *p = vector_case_prepare(&c);
     const onepass_tensor *dense = p->call.operand[0];
@@ -258,7 +265,9 @@ int main(void) {
         const char *loss = onepass_vector_loss_at(i)->name;
         for (int32_t dtype = ONEPASS_F32; dtype <= ONEPASS_F64; dtype++) {
             test_slices(loss, dtype);
-            test_one_number(loss, dtype);
+            test_one_number(loss, dtype, 3, 3100, false);
+            test_one_number(loss, dtype, 7, 600, true);
+            test_one_number(loss, dtype, 70, 100, true);
             test_upstream(loss, dtype);
             test_states(loss, dtype, VECTORS_NORMAL);
             test_states(loss, dtype, VECTORS_TINY);

@@ -13,6 +13,7 @@ typedef struct vector_tile {
     bool is_followed;                   /* the operands are where the caller has them, and more of them lie behind */
     const char *source[MOST_OPERANDS];  /* where the caller has those that were converted from 16 bits, ... */
     bool has_source;                    /* ... if all were, and more of them lie behind */
+    int64_t beyond;                     /* so many elements more than a tile: what comes next lies as much farther on */
     bool has_slopes;                    /* else sums that are for slopes alone may be left out, as 0 */
     int64_t own;                        /* element of a loss with labels, if it is one of these, ... */
     real own_score;                     /* ... which stands beside each of them */

@@ -191,7 +191,7 @@ ALWAYS_INLINE void prefetch_next(int vectors, const vector_tile *tile, int64_t e
     for (int k = 0; tile->is_followed && k < vectors; k++)
         prefetch(tile->operand[k], sizeof(real), element, count, false);
     for (int k = 0; CAN_PREFETCH && tile->has_source && k < vectors; k++)
-        prefetch(tile->source[k], SOURCE_SIZE, element, count, false);
+        prefetch(tile->source[k], SOURCE_SIZE, element + tile->beyond, count, false);
 }
 
 /* The lanes of 2, 4, 6 or 8 lines from element `first` on. */
@@ -278,6 +278,23 @@ ALWAYS_INLINE void sum_pairs(vector_terms *terms, vector_wide_terms *wide, int v
                  missing;
 }
 
+/* With AVX-512 all lines of a tile of six or eight at once: there are registers for their elements, and one array of
+ * lanes instead of two waits for the end. Cosines of 768 numbers took a sixth longer in halves. Returns whether it is
+ * such a tile. */
+ALWAYS_INLINE bool sum_all_lines(vector_terms *terms, vector_wide_terms *wide, int vectors, int sums, bool has_own,
+                                 int lanes, const vector_tile *tile, double *sum) {
+    _Alignas(64) wide_lane_sums all;
+    if (!HAS_AVX512 || !wide || (tile->count != ORDER_TILE && tile->count != 6 * ORDER_LANES))
+        return false;
+    if (tile->count == ORDER_TILE)
+        sum_lines(terms, wide, vectors, sums, has_own, tile, 0, ORDER_LINES, lanes, all);
+    else
+        sum_lines(terms, wide, vectors, sums, has_own, tile, 0, 6, lanes, all);
+    for (int k = 0; k < sums; k++)
+        sum[k] = order_lanes_of(order_load_wide, all[k]) + (tile->count < ORDER_TILE ? 0 : -0.0); /* as above */
+    return true;
+}
+
 /* Whether the compiler knows that the last sum is 0. */
 ALWAYS_INLINE bool lacks_last(vector_terms *terms, int sums, const vector_tile *tile) {
     const real any = (real)tile->count;
@@ -291,7 +308,8 @@ ALWAYS_INLINE void sum_terms(vector_terms *terms, vector_wide_terms *wide, int v
     _Alignas(64) double term[VECTOR_MOST_SUMS * PAIR];
     const int64_t whole = tile->count / PAIR * PAIR, count = tile->count - whole;
     const bool is_few = count <= ORDER_LANES / 2 && !whole;
-    if (sum_whole_lines(wide, vectors, sums, tile, sum))
+    if (sum_whole_lines(wide, vectors, sums, tile, sum) ||
+        sum_all_lines(terms, wide, vectors, sums, has_own, lanes, tile, sum))
         return;
     if (tile->count == ORDER_LANES) {
         sum_line(terms, wide, vectors, sums, has_own, lanes, tile, sum);
