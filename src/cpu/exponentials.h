@@ -124,6 +124,31 @@ static void exponentiate(const tile *tile, int64_t first, int64_t count, real *e
         exponentiate_any(tile, first, count, e);
 }
 
+/* Of the next tile, while this one is exponentiated. */
+ALWAYS_INLINE void prefetch_logits(const tile *tile, int64_t element, int64_t count) {
+    if (!CAN_PREFETCH || !tile->prefetch_operands)
+        return;
+    if (tile->stride[1] == sizeof(real)) /* so that there is no loop */
+        prefetch(tile->operand[1], sizeof(real), element, count, false);
+    else
+        prefetch(tile->operand[1], tile->stride[1], element, count, false);
+}
+
+/* A line at a time, while the next tile's is asked for. */
+typedef void ask_function(const tile *tile, int64_t element, int64_t count);
+
+ALWAYS_INLINE void exponentiate_lines(const tile *tile, logits_kind kind, ask_function *ask, int64_t count, real *e) {
+    int64_t first = 0;
+    for (; first + ORDER_LANES <= count; first += ORDER_LANES) {
+        ask(tile, first, ORDER_LANES);
+        exponentiate_some(tile, kind, first, ORDER_LANES, e + first);
+    }
+    if (first < count) {
+        ask(tile, first, count - first);
+        exponentiate_some(tile, kind, first, count - first, e + first);
+    }
+}
+
 /* --------------------------------------------------------------------- sum -- */
 
 /* The sum of a tile's exponentials, which are in e, without those that lead, which are all alike. Their sum is apart.

@@ -5,16 +5,6 @@
 #include "cpu/exponentials.h"
 #include "cpu/rows/job.h"
 
-/* Of the next tile, while this one is exponentiated. */
-ALWAYS_INLINE void prefetch_logits(const tile *tile, int64_t element, int64_t count) {
-    if (!CAN_PREFETCH || !tile->prefetch_operands)
-        return;
-    if (tile->stride[1] == sizeof(real)) /* so that there is no loop */
-        prefetch(tile->operand[1], sizeof(real), element, count, false);
-    else
-        prefetch(tile->operand[1], tile->stride[1], element, count, false);
-}
-
 #if ONEPASS_HAS_REALS
 
 /* What Arm and AVX-512 do each in its way: of which logits, how lines are asked for, and how those that lead are

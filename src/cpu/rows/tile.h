@@ -153,19 +153,6 @@ static void exponentiate_far(const tile *given, int64_t first, int64_t count, re
 #endif
 }
 
-/* A line at a time, while the next tile's is asked for. */
-ALWAYS_INLINE void exponentiate_lines(const tile *tile, logits_kind kind, int64_t count, real *e) {
-    int64_t first = 0;
-    for (; first + ORDER_LANES <= count; first += ORDER_LANES) {
-        prefetch_logits(tile, first, ORDER_LANES);
-        exponentiate_some(tile, kind, first, ORDER_LANES, e + first);
-    }
-    if (first < count) {
-        prefetch_logits(tile, first, count - first);
-        exponentiate_some(tile, kind, first, count - first, e + first);
-    }
-}
-
 static void exponentiate_lines_far(const tile *tile, int64_t count, real *e) {
     for (int64_t first = 0; first < count; first += ORDER_LANES) {
         prefetch_logits(tile, first, ORDER_LANES);
@@ -183,9 +170,9 @@ static void exponentiate_tile(const tile *given, bool is_far, int64_t count, rea
     if (is_far)
         exponentiate_lines_far(&tile, count, e);
     else if (tile.parameter[CALM] != 0)
-        exponentiate_lines(&tile, LOGITS_CALM, count, e);
+        exponentiate_lines(&tile, LOGITS_CALM, prefetch_logits, count, e);
     else
-        exponentiate_lines(&tile, LOGITS_ANY, count, e);
+        exponentiate_lines(&tile, LOGITS_ANY, prefetch_logits, count, e);
 }
 
 /* Their sum, with zeros behind them where there is room for a whole tile; but the label's, if it is one of them, is
