@@ -28,7 +28,12 @@ extern "C" __global__ void __launch_bounds__(256) onepass_rows_row_count(const _
     run_row_count(&job);
 }
 
-/* ... and the sum of the rows' values. */
+/* ... and the sum of the rows' values: of most by one kernel, and of very many as any sum is. */
+extern "C" __global__ void __launch_bounds__(CUDA_TERMS_WARPS(sizeof(real)) * ORDER_WARP)
+    onepass_rows_total(const __grid_constant__ cuda_terms job) {
+    run_total(&job);
+}
+
 struct weights_loss {
     enum {
         OPERANDS = 1
@@ -139,6 +144,8 @@ static const void *kernel_of(const cuda_launch *launch) {
         return (const void *)onepass_cross_entropy_rows_any;
     case variant_row_count:
         return (const void *)onepass_rows_row_count;
+    case variant_total:
+        return (const void *)onepass_rows_total;
     case variant_forward:
         return (const void *)onepass_weights_forward;
     case variant_weighted_forward:

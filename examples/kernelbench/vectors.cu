@@ -5,6 +5,7 @@
 #include "vectors.h"
 
 #include "cuda/kernel.h"
+#include "cuda/rows/weights.h"
 #include "cuda/vector_kernel.h"
 #include <string.h>
 
@@ -18,7 +19,12 @@
 #include ONEPASS_UNIT_HEADER
 #undef VECTOR_LOSS
 
-/* And the sum of the rows' values. */
+/* And the sum of the rows' values: of most by one kernel, and of very many as any sum is. */
+extern "C" __global__ void __launch_bounds__(CUDA_TERMS_WARPS(sizeof(real)) * ORDER_WARP)
+    onepass_rows_total(const __grid_constant__ cuda_terms job) {
+    run_total(&job);
+}
+
 struct weights_loss {
     enum {
         OPERANDS = 1
@@ -114,12 +120,16 @@ static const void *kernel_of(const cuda_launch *launch) {
         return (const void *)onepass_triplet_margin_vectors_any_sums;
     case variant_vectors_finish:
         return (const void *)onepass_triplet_margin_vectors_finish;
+    case variant_total:
+        return (const void *)onepass_rows_total;
     case variant_forward:
         return (const void *)onepass_weights_forward;
     case variant_weighted_forward:
         return (const void *)onepass_weights_weighted_forward;
-    default:
+    case variant_general:
         return (const void *)onepass_weights_general;
+    default:
+        return NULL; /* which the launch refuses */
     }
 }
 
