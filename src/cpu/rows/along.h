@@ -176,13 +176,12 @@ ALWAYS_INLINE void prefetch_ahead(const real *numbers, int64_t bytes) {
 }
 
 /* Of so many vectors, side by side. */
-ALWAYS_INLINE void exponentiate_line(const softmax *softmax, const vector_shift *shift, int vectors, int64_t classes,
-                                     const real *z, real *e) {
+ALWAYS_INLINE void exponentiate_line(const softmax *softmax, const vector_shift *shift, logits_kind kind, int vectors,
+                                     int64_t classes, const real *z, real *e) {
     reals shifted[MOST_VECTORS], p[MOST_VECTORS];
-    begin_exponentials_up_to(softmax, shift, LOGITS_CALM, z, REALS, vectors, z + classes - REALS, shifted, p);
+    begin_exponentials_up_to(softmax, shift, kind, z, REALS, vectors, z + classes - REALS, shifted, p);
     for (int n = 0; n < vectors; n++)
-        store_reals(e + (n + 1 < vectors ? n * REALS : classes - REALS),
-                    end_exponential(LOGITS_CALM, shifted[n], p[n]));
+        store_reals(e + (n + 1 < vectors ? n * REALS : classes - REALS), end_exponential(kind, shifted[n], p[n]));
 }
 
 /* Of a row. Its last vector may begin within the one before, to the same numbers. */
@@ -193,10 +192,10 @@ ALWAYS_INLINE void exponentiate_along(const softmax *softmax, logits_kind kind, 
     const vector_shift shift = {&anchor, &lowest, &rounder, 1};
     const int64_t classes = group->classes;
     int64_t i = 0;
-    if (vectors && kind == LOGITS_CALM) {
+    if (vectors) {
         for (int n = 0; n < vectors; n++)
             prefetch_ahead(z + n * REALS, ahead);
-        exponentiate_line(softmax, &shift, vectors, classes, z, e);
+        exponentiate_line(softmax, &shift, kind, vectors, classes, z, e);
         return;
     }
     for (; i + VECTORS_ALONG * REALS <= classes; i += VECTORS_ALONG * REALS) {
@@ -214,23 +213,43 @@ ALWAYS_INLINE void exponentiate_along(const softmax *softmax, logits_kind kind, 
 /* -------------------------------------------------------------------- sums -- */
 
 /* Half a vector of numbers, as doubles, of which the first are there. */
-ALWAYS_INLINE __m512d widen_half(const real *from, bool whole, unsigned there) {
-    return whole ? _mm512_cvtps_pd(_mm256_loadu_ps(from))
-                 : _mm512_cvtps_pd(_mm256_maskz_loadu_ps((__mmask8)there, from));
+ALWAYS_INLINE __m512d widen_half(const real *from) {
+    return _mm512_cvtps_pd(_mm256_loadu_ps(from));
 }
 
-/* Lanes of `lines` lines by the tree, down to eight; `vectors` of them, of which the last may be in part. Missing terms
- * are +0, which changes no sum of numbers that are no -0. */
-ALWAYS_INLINE __m512d sum_lanes_along(const along *along, const real *e, int lines, int vectors) {
+ALWAYS_INLINE __m512d widen_part(const real *from, unsigned there) {
+    return _mm512_cvtps_pd(_mm256_maskz_loadu_ps((__mmask8)there, from));
+}
+
+/* So many vectors of a line's lanes by the tree, down to eight. Missing ones are +0, which changes no sum of numbers
+ * that are no -0. */
+ALWAYS_INLINE __m512d sum_widened(int vectors, __m512d *low, __m512d *high) {
+    for (int apart = LINE_VECTORS / 2; apart > 0; apart /= 2)
+        for (int v = 0; v < apart && v + apart < vectors; v++) {
+            low[v] = _mm512_add_pd(low[v], low[v + apart]);
+            high[v] = _mm512_add_pd(high[v], high[v + apart]);
+        }
+    return _mm512_add_pd(low[0], high[0]);
+}
+
+/* Of a single line, of whose last vector some numbers are there. */
+ALWAYS_INLINE __m512d sum_line_along(const along *along, int vectors, const real *e) {
+    const unsigned last = along->last[vectors - 1];
     __m512d low[LINE_VECTORS], high[LINE_VECTORS];
     for (int v = 0; v < vectors; v++) {
+        const real *from = e + v * REALS;
+        const bool whole = v + 1 < vectors;
+        low[v] = whole ? widen_half(from) : widen_part(from, last & 0xff);
+        high[v] = whole ? widen_half(from + REALS / 2) : widen_part(from + REALS / 2, last >> 8);
+    }
+    return sum_widened(vectors, low, high);
+}
+
+/* Of so many, of which the last may be in part. */
+ALWAYS_INLINE __m512d sum_lines_along(const along *along, int lines, const real *e) {
+    __m512d low[LINE_VECTORS], high[LINE_VECTORS];
+    for (int v = 0; v < LINE_VECTORS; v++) {
         _Alignas(64) real lane[REALS];
-        if (lines == 1) {
-            const unsigned there = along->last[v];
-            low[v] = widen_half(e + v * REALS, v + 1 < vectors, there & 0xff);
-            high[v] = widen_half(e + v * REALS + REALS / 2, v + 1 < vectors, there >> 8);
-            continue;
-        }
         reals x[ORDER_LINES];
         for (int line = 0; line < lines; line++) {
             const real *from = e + line * ORDER_LANES + v * REALS;
@@ -240,24 +259,20 @@ ALWAYS_INLINE __m512d sum_lanes_along(const along *along, const real *e, int lin
             for (int line = 0; line + apart < lines; line += 2 * apart)
                 x[line] = reals_plus(x[line], x[line + apart]);
         store_reals(lane, x[0]);
-        low[v] = widen_half(lane, true, 0);
-        high[v] = widen_half(lane + REALS / 2, true, 0);
+        low[v] = widen_half(lane);
+        high[v] = widen_half(lane + REALS / 2);
     }
-    for (int apart = LINE_VECTORS / 2; apart > 0; apart /= 2)
-        for (int v = 0; v < apart && v + apart < vectors; v++) {
-            low[v] = _mm512_add_pd(low[v], low[v + apart]);
-            high[v] = _mm512_add_pd(high[v], high[v + apart]);
-        }
-    return _mm512_add_pd(low[0], high[0]);
+    return sum_widened(LINE_VECTORS, low, high);
 }
 
 ALWAYS_INLINE __m512d sum_along(const along *along, int vectors, const real *e) {
     if (vectors)
-        return sum_lanes_along(along, e, 1, vectors);
+        return sum_line_along(along, vectors, e);
     switch (along->lines) {
 #define SUM_LINES(count)                                                                                               \
     case count:                                                                                                        \
-        return sum_lanes_along(along, e, count, LINE_VECTORS);
+        return sum_lines_along(along, count, e);
+        SUM_LINES(1)
         SUM_LINES(2)
         SUM_LINES(3)
         SUM_LINES(4)
@@ -266,7 +281,7 @@ ALWAYS_INLINE __m512d sum_along(const along *along, int vectors, const real *e) 
         SUM_LINES(7)
 #undef SUM_LINES
     default:
-        return sum_lanes_along(along, e, ORDER_LINES, LINE_VECTORS);
+        return sum_lines_along(along, ORDER_LINES, e);
     }
 }
 
@@ -308,12 +323,12 @@ ALWAYS_INLINE void sum_rows_of(const along *along, logits_kind kind, int vectors
     buffers->eight[end - 1] = sum_along(along, vectors, before);
 }
 
-static void sum_rows_along(const along *along, logits_kind kind, const rows_along *rows, int64_t first, int64_t end,
+static void sum_rows_along(const along *along, bool calm, const rows_along *rows, int64_t first, int64_t end,
                            along_buffers *buffers) {
     switch (along->vectors) {
 #define SUM_ROWS(count)                                                                                                \
     case count:                                                                                                        \
-        if (kind == LOGITS_CALM)                                                                                       \
+        if (calm)                                                                                                      \
             sum_rows_of(along, LOGITS_CALM, count, rows, first, end, buffers);                                         \
         else                                                                                                           \
             sum_rows_of(along, LOGITS_ANY, count, rows, first, end, buffers);                                          \
@@ -321,7 +336,7 @@ static void sum_rows_along(const along *along, logits_kind kind, const rows_alon
         EACH_COUNT_OF_VECTORS(SUM_ROWS)
 #undef SUM_ROWS
     default:
-        if (kind == LOGITS_CALM)
+        if (calm)
             sum_rows_of(along, LOGITS_CALM, 0, rows, first, end, buffers);
         else
             sum_rows_of(along, LOGITS_ANY, 0, rows, first, end, buffers);
@@ -338,7 +353,7 @@ static void sum_group_along(const along *along, const rows_along *rows, along_bu
         find_shifts(&of->softmax, &of->of->scale, group);
         const bool calm = is_calm_aside(&of->softmax, group);
         all_calm &= calm;
-        sum_rows_along(along, calm ? LOGITS_CALM : LOGITS_ANY, rows, first, end, buffers);
+        sum_rows_along(along, calm, rows, first, end, buffers);
     }
     for (int r = 0; r < group->count; r += 8)
         _mm512_storeu_pd(group->others + r, sum_eight_rows(buffers->eight + r));
