@@ -150,7 +150,7 @@ ALWAYS_INLINE void find_largest_of(int vectors, const rows_along *given, int64_t
     }
 }
 
-/* Code of their own for lines of so many vectors: what is asked once a vector, or a row, takes a third of its time. */
+/* Lines of so many vectors have code of their own: by one loop rows of 100 classes took a quarter longer. */
 #define EACH_COUNT_OF_VECTORS(work) work(3) work(4) work(5) work(6) work(7) work(8)
 
 static void find_largest_along(const along *along, const rows_along *rows, int64_t first, int64_t end, group *group) {
