@@ -90,7 +90,8 @@ static const real *gather_copy(const view *view, int64_t element, int count, rea
 }
 
 /* `count` numbers of the view from `element` on: where they lie if they lie as
- * wanted, else in the buffer, which has room for one tile. */
+ * wanted, else in the buffer, which has room for them; for a tile of a single
+ * number that stands for all. */
 ALWAYS_INLINE const real *gather(const view *view, int64_t element, int count, real *buffer, const void **constant) {
     if (view->dtype == REAL_DTYPE && dense_length(view, element) >= count)
         return address_of(view, element);

@@ -26,16 +26,22 @@ ONEPASS_INTERNAL cpu_vector_sums_function SUMS;
 ONEPASS_INTERNAL cpu_vector_finish_function FINISH;
 ONEPASS_INTERNAL cpu_vector_slopes_function SLOPES;
 
-/* For what does not lie in memory as the computation wants it, as in buffers.h. On x86 there is room for two rows of
- * more than half a tile, if values alone are wanted: cosines of 768 bf16 that lie in a cache took a tenth longer. Of
- * shorter ones, which share a tile, more took 3 to 8 % longer. */
-#define GATHERED ((CAN_PREFETCH && sizeof(real) == sizeof(float) ? 2 : 1) * ORDER_TILE)
-
+/* For what does not lie in memory as the computation wants it, as in buffers.h. */
 typedef struct vector_buffers {
-    _Alignas(64) real operand[MOST_OPERANDS][GATHERED];
+    _Alignas(64) real operand[MOST_OPERANDS][ORDER_TILE];
     real result[ORDER_TILE];
     const void *constant[MOST_OPERANDS];
 } vector_buffers;
+
+/* The same for short rows. On x86 there is room for two of more than half a tile, if values alone are wanted: cosines
+ * of 768 bf16 that lie in a cache took a tenth longer. Of shorter ones, which share a tile, more took 3 to 8 % longer.
+ */
+#define GATHERED ((CAN_PREFETCH && sizeof(real) == sizeof(float) ? 2 : 1) * ORDER_TILE)
+
+typedef struct short_buffers {
+    _Alignas(64) real operand[MOST_OPERANDS][GATHERED];
+    real result[ORDER_TILE];
+} short_buffers;
 
 static bool takes_part(const job *job, int64_t row) {
     return element_of(&job->mask, job->first + row, 1) != 0;
@@ -69,18 +75,23 @@ static int gradient_count(const job *job) {
     return count;
 }
 
-static void begin_tiles(const job *job, vector_tile *tile, vector_buffers *buffers) {
+static void begin_tile(const job *job, vector_tile *tile) {
     memcpy(tile->parameter, job->parameter, sizeof tile->parameter);
     tile->has_slopes = gradient_count(job) > 0;
     tile->has_source = false;
+}
+
+static void begin_tiles(const job *job, vector_tile *tile, vector_buffers *buffers) {
+    begin_tile(job, tile);
     for (int k = 0; k < MOST_OPERANDS; k++)
         buffers->constant[k] = NULL;
 }
 
-/* An operand that its gradient will lie over is copied first, if other gradients are computed from it as well; and so
- * is a single number that stands for more than a tile, of which gather() has no more. */
-static void gather_tile(const job *job, int64_t element, int64_t count, bool must_copy, vector_tile *tile,
-                        vector_buffers *buffers) {
+/* Operands that do not lie as wanted come to their places. One that its gradient will lie over is copied first, if
+ * other gradients are computed from it as well; and so is a single number that stands for more than a tile, of which
+ * gather() has no more. */
+static void gather_to(real *const *place, const void **constant, const job *job, int64_t element, int64_t count,
+                      bool must_copy, vector_tile *tile) {
     const int vectors = job->loss->vectors;
     tile->rows = 1;
     tile->count = count;
@@ -90,10 +101,9 @@ static void gather_tile(const job *job, int64_t element, int64_t count, bool mus
     for (int k = 0; k < vectors; k++) {
         const bool copies =
             (must_copy && job->in_place[k]) || (count > ORDER_TILE && inner_stride(&job->operand[k]) == 0);
-        tile->operand[k] =
-            copies ? gather_copy(&job->operand[k], element, (int)count, buffers->operand[k])
-                   : gather(&job->operand[k], element, (int)count, buffers->operand[k], &buffers->constant[k]);
-        tile->is_followed &= tile->operand[k] != buffers->operand[k];
+        tile->operand[k] = copies ? gather_copy(&job->operand[k], element, (int)count, place[k])
+                                  : gather(&job->operand[k], element, (int)count, place[k], &constant[k]);
+        tile->is_followed &= tile->operand[k] != place[k];
         tile->has_source &=
             dtype_size(job->operand[k].dtype) == SOURCE_SIZE && dense_length(&job->operand[k], element) > 0;
         tile->source[k] = tile->has_source ? address_of(&job->operand[k], element) : NULL;
@@ -102,6 +112,12 @@ static void gather_tile(const job *job, int64_t element, int64_t count, bool mus
         tile->operand[k] = tile->operand[0];
         tile->source[k] = NULL;
     }
+}
+
+static void gather_tile(const job *job, int64_t element, int64_t count, bool must_copy, vector_tile *tile,
+                        vector_buffers *buffers) {
+    real *const place[] = {buffers->operand[0], buffers->operand[1], buffers->operand[2]};
+    gather_to(place, buffers->constant, job, element, count, must_copy, tile);
 }
 
 /* The elements of a share: how many there are before its end, and the number of the row's first. */
@@ -350,9 +366,8 @@ static real *kept_place(const job *job, int64_t element, int64_t count) {
                : NULL;
 }
 
-static void keep_numbers(const cpu_vector *loss, real *place, bool is_kept, vector_tile *tile,
-                         vector_buffers *buffers) {
-    real *kept = place ? place : buffers->operand[2];
+static void keep_numbers(const cpu_vector *loss, real *place, bool is_kept, vector_tile *tile, real *buffer) {
+    real *kept = place ? place : buffer;
     if (!HAS_KEPT_NUMBERS || !loss->keep || !tile->has_slopes)
         return;
     if (!place || !is_kept)
@@ -374,7 +389,7 @@ static __attribute__((noinline)) void sum_elements(const job *job, const vector_
         order_begin_nodes(&nodes[k], share->level, share->node[k]);
     for (int64_t i = share->first_tile * ORDER_TILE; i < end; i += ORDER_TILE) {
         gather_elements(job, known, kept, &own, i, first + i, least(end - i, ORDER_TILE), false, &tile, &buffers);
-        keep_numbers(loss, kept_place(job, first + i, tile.count), false, &tile, &buffers);
+        keep_numbers(loss, kept_place(job, first + i, tile.count), false, &tile, buffers.operand[2]);
         loss->sums(&tile, &sum);
         for (int k = 0; k < job->loss->sums; k++)
             order_push_tile(&nodes[k], sum[k]);
@@ -482,7 +497,7 @@ static __attribute__((noinline)) void write_vector_slopes(const job *job, const 
         const int count = (int)least(end - i, ORDER_TILE);
         if (part) {
             gather_elements(job, known, kept, &own, i, first + i, count, must_copy, &tile, &buffers);
-            keep_numbers(loss, kept_place(job, first + i, count), true, &tile, &buffers);
+            keep_numbers(loss, kept_place(job, first + i, count), true, &tile, buffers.operand[2]);
         } else {
             tile.rows = 1, tile.count = count;
         }
@@ -546,13 +561,16 @@ static __attribute__((noinline)) void run_tile(const job *job, int64_t row, int6
     vector_slopes slopes[MOST_ROWS_A_TILE];
     const double share = share_of_row(job);
     vector_tile tile;
-    vector_buffers buffers;
-    begin_tiles(job, &tile, &buffers);
-    gather_elements(job, &none, NULL, &own, 0, (job->first + row) * length, rows * length, gradient_count(job) > 1,
-                    &tile, &buffers);
+    short_buffers buffers;
+    real *const place[] = {buffers.operand[0], buffers.operand[1], buffers.operand[2]};
+    const void *constant[MOST_OPERANDS] = {NULL};
+    begin_tile(job, &tile);
+    gather_to(place, constant, job, (job->first + row) * length, rows * length, gradient_count(job) > 1, &tile);
     tile.rows = rows;
     tile.count = length;
-    keep_numbers(loss, NULL, false, &tile, &buffers);
+    tile.own = own.at;
+    tile.own_score = own.x;
+    keep_numbers(loss, NULL, false, &tile, buffers.operand[2]);
     loss->sums(&tile, sum);
     for (int64_t r = 0; r < rows; r++) {
         slopes[r] = (vector_slopes){0};
