@@ -28,21 +28,8 @@ extern "C" __global__ void __launch_bounds__(256) onepass_rows_row_count(const _
     run_row_count(&job);
 }
 
-/* ... and the sum of the rows' values: of most by one kernel, and of very many as any sum is. */
-extern "C" __global__ void __launch_bounds__(CUDA_TERMS_WARPS(sizeof(real)) * ORDER_WARP)
-    onepass_rows_total(const __grid_constant__ cuda_terms job) {
-    run_total(&job);
-}
-
-struct weights_loss {
-    enum {
-        OPERANDS = 1
-    };
-    ALWAYS_INLINE real value(const real *x, const real *parameter) {
-        return x[0];
-    }
-};
-CUDA_KERNELS_1_F32(MAKE_KERNEL, weights)
+/* ... and the sum of their values. */
+#include "terms.h"
 
 /* Numbers in memory are float here, but for labels, whose size the plan does not ask for. */
 #define dtype_size(dtype)      sizeof(float)

@@ -5,7 +5,6 @@
 #include "vectors.h"
 
 #include "cuda/kernel.h"
-#include "cuda/rows/weights.h"
 #include "cuda/vector_kernel.h"
 #include <string.h>
 
@@ -19,21 +18,8 @@
 #include ONEPASS_UNIT_HEADER
 #undef VECTOR_LOSS
 
-/* And the sum of the rows' values: of most by one kernel, and of very many as any sum is. */
-extern "C" __global__ void __launch_bounds__(CUDA_TERMS_WARPS(sizeof(real)) * ORDER_WARP)
-    onepass_rows_total(const __grid_constant__ cuda_terms job) {
-    run_total(&job);
-}
-
-struct weights_loss {
-    enum {
-        OPERANDS = 1
-    };
-    ALWAYS_INLINE real value(const real *x, const real *parameter) {
-        return x[0];
-    }
-};
-CUDA_KERNELS_1_F32(MAKE_KERNEL, weights)
+/* And the sum of the rows' values. */
+#include "terms.h"
 
 /* All numbers in memory are float here. */
 #define dtype_size(dtype) sizeof(float)

@@ -134,9 +134,10 @@ ALWAYS_INLINE void prefetch_logits(const tile *tile, int64_t element, int64_t co
         prefetch(tile->operand[1], tile->stride[1], element, count, false);
 }
 
-/* A line at a time, while the next tile's is asked for. */
+/* Prefetches what will be needed, for so many logits from the given one on. */
 typedef void ask_function(const tile *tile, int64_t element, int64_t count);
 
+/* A line at a time, while other memory is asked for. */
 ALWAYS_INLINE void exponentiate_lines(const tile *tile, logits_kind kind, ask_function *ask, int64_t count, real *e) {
     int64_t first = 0;
     for (; first + ORDER_LANES <= count; first += ORDER_LANES) {

@@ -279,8 +279,7 @@ ALWAYS_INLINE void sum_pairs(vector_terms *terms, vector_wide_terms *wide, int v
 }
 
 /* With AVX-512 all lines of a tile of six or eight at once: there are registers for their elements, and one array of
- * lanes instead of two waits for the end. Cosines of 768 numbers took a sixth longer in halves. Returns whether it is
- * such a tile. */
+ * lanes instead of two waits for the end. Returns whether it is such a tile. */
 ALWAYS_INLINE bool sum_all_lines(vector_terms *terms, vector_wide_terms *wide, int vectors, int sums, bool has_own,
                                  int lanes, const vector_tile *tile, double *sum) {
     _Alignas(64) wide_lane_sums all;

@@ -33,9 +33,8 @@ typedef struct vector_buffers {
     const void *constant[MOST_OPERANDS];
 } vector_buffers;
 
-/* The same for short rows. On x86 there is room for two of more than half a tile, if values alone are wanted: cosines
- * of 768 bf16 that lie in a cache took a tenth longer. Of shorter ones, which share a tile, more took 3 to 8 % longer.
- */
+/* The same for short rows. On x86 there is room for two of more than half a tile, if values alone are wanted: some
+ * steps are then taken once. Shorter ones share a tile, and more of them took longer. */
 #define GATHERED ((CAN_PREFETCH && sizeof(real) == sizeof(float) ? 2 : 1) * ORDER_TILE)
 
 typedef struct short_buffers {
@@ -186,7 +185,7 @@ void LARGEST(const job *job, const vector_share *share, double *largest) {
 }
 
 /* Rows are read while their largest is looked for, and computed long from then on. Meanwhile on x86 the next row is
- * asked for, to the second-level cache: its tile is the second operand. Values of kl_div_with_logits took a sixth
+ * asked for, to the second-level cache: its tile is the second operand. Values of kl_div_with_logits took a fifth
  * longer on a Xeon, and in the first-level cache the next row would push this one out. */
 ALWAYS_INLINE void ask_for_row(const struct tile *tile, int64_t element, int64_t count) {
     const uintptr_t from = (uintptr_t)tile->operand[1] + (uintptr_t)(element * tile->stride[1]);
@@ -212,7 +211,7 @@ static __attribute__((noinline)) void exponentiate_and_ask(const struct tile *gi
     exponentiate_lines(&logits, LOGITS_CALM, ask_for_row, count, e);
 }
 
-static void exponentiate_tile(const struct tile *logits, bool asks, int64_t count, real *e) {
+static void exponentiate_logits(const struct tile *logits, bool asks, int64_t count, real *e) {
     if (asks)
         exponentiate_and_ask(logits, count, e);
     else
@@ -228,7 +227,7 @@ static void sum_carried(const struct tile *logits, bool asks, const vector_tile 
     real *others = buffers->result, *carried = buffers->operand[2];
     const real *from = kept ? kept : others;
     real_bits leaders = 0;
-    exponentiate_tile(logits, asks, count, kept ? kept : others);
+    exponentiate_logits(logits, asks, count, kept ? kept : others);
 #pragma omp simd reduction(+ : leaders)
     for (int64_t i = 0; i < count; i++) {
         const real e = from[i];
@@ -244,7 +243,7 @@ static void sum_carried(const struct tile *logits, bool asks, const vector_tile 
 /* The sums of a tile whose exponentials carry nothing. */
 static double sum_plain(const struct tile *logits, bool asks, int count, real most, real *e, real *terms,
                         double *leading) {
-    exponentiate_tile(logits, asks, count, e);
+    exponentiate_logits(logits, asks, count, e);
     return sum_without_leading(count, most, e, terms, leading);
 }
 

@@ -85,9 +85,9 @@ ALWAYS_INLINE reals fold_sixteen(fold_function *fold, const reals *x) {
     return fold(_mm512_shuffle_f32x4(eight[0], eight[1], 0x88), _mm512_shuffle_f32x4(eight[0], eight[1], 0xdd));
 }
 
-/* The numbers that a row's n-th vector begins with; the last one may begin within the one before it. */
-ALWAYS_INLINE int64_t vector_at(int64_t n, int64_t classes) {
-    return least(n * REALS, classes - REALS);
+/* Where a row's n-th vector begins; the last of them may begin within the one before it. */
+ALWAYS_INLINE int64_t vector_at(int64_t n, int64_t count, int64_t classes) {
+    return n + 1 < count ? n * REALS : classes - REALS;
 }
 
 /* Returns whether none is NaN. */
@@ -98,8 +98,8 @@ ALWAYS_INLINE bool see_row(const real *z, int64_t classes, int vectors, reals *l
     __mmask16 ordered = 0xffff;
     for (int64_t n = 0; n < count; n += 2) {
         const bool is_pair = n + 1 < count;
-        const reals a = load_reals(z + (is_pair ? n * REALS : classes - REALS));
-        const reals b = is_pair ? load_reals(z + vector_at(n + 1, classes)) : a;
+        const reals a = load_reals(z + vector_at(n, count, classes));
+        const reals b = is_pair ? load_reals(z + vector_at(n + 1, count, classes)) : a;
         ordered = _mm512_mask_cmp_ps_mask(ordered, a, b, _CMP_ORD_Q);
         high[0] = _mm512_max_ps(a, high[0]);
         low[0] = _mm512_min_ps(a, low[0]);
@@ -181,7 +181,7 @@ ALWAYS_INLINE void exponentiate_line(const softmax *softmax, const vector_shift 
     reals shifted[MOST_VECTORS], p[MOST_VECTORS];
     begin_exponentials_up_to(softmax, shift, kind, z, REALS, vectors, z + classes - REALS, shifted, p);
     for (int n = 0; n < vectors; n++)
-        store_reals(e + (n + 1 < vectors ? n * REALS : classes - REALS), end_exponential(kind, shifted[n], p[n]));
+        store_reals(e + vector_at(n, vectors, classes), end_exponential(kind, shifted[n], p[n]));
 }
 
 /* Of a row. Its last vector may begin within the one before, to the same numbers. */
