@@ -4,6 +4,7 @@
 
 #include "cpu/vector_reals.h"
 #include "math/softmax.h"
+#include "order.h"
 
 /* What a tile's logits lie between. */
 typedef struct tile_range {
@@ -49,8 +50,6 @@ enum {
     FINDS_SMALLEST = true
 };
 
-#define RANGE_VECTORS 4 /* that do not wait for each other */
-
 /* Some logits, where they lie or, of bf16, once they are in the buffer. */
 ALWAYS_INLINE reals seen_logits(const real *z, const uint16_t *halves, real *buffer, int64_t i, __mmask16 own) {
     if (!halves)
@@ -65,46 +64,56 @@ ALWAYS_INLINE reals seen_logits(const real *z, const uint16_t *halves, real *buf
     return wide;
 }
 
-/* Whether there is a NaN is left in mask registers, for half an operation a vector, and the last vectors are folded
- * without a detour through memory, which took longer than all the others. Meanwhile memory is asked for that will be
- * needed, if there is any: so many bytes with each line of logits. */
+/* Of the vectors that were looked at. */
+typedef struct seen_range {
+    reals largest, smallest;
+    __mmask16 ordered; /* where none of them is NaN */
+} seen_range;
+
+/* Vectors of one line of logits are compared with each other first, so that few comparisons wait for the line before.
+ * Whether there is a NaN is left in a mask register, for half an operation a vector. */
+#define LINE_VECTORS ((int)(ORDER_LANES / REALS))
+
+ALWAYS_INLINE void see_line(seen_range *seen, const reals *z) {
+    reals largest[LINE_VECTORS / 2], smallest[LINE_VECTORS / 2];
+    for (int i = 0; i < LINE_VECTORS / 2; i++) {
+        const reals other = z[i + LINE_VECTORS / 2];
+        seen->ordered = _mm512_mask_cmp_ps_mask(seen->ordered, z[i], other, _CMP_ORD_Q);
+        largest[i] = _mm512_max_ps(z[i], other);
+        smallest[i] = _mm512_min_ps(z[i], other);
+    }
+    for (int half = LINE_VECTORS / 4; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) {
+            largest[i] = _mm512_max_ps(largest[i], largest[i + half]);
+            smallest[i] = _mm512_min_ps(smallest[i], smallest[i + half]);
+        }
+    seen->largest = _mm512_max_ps(seen->largest, largest[0]);
+    seen->smallest = _mm512_min_ps(seen->smallest, smallest[0]);
+}
+
+/* Meanwhile memory is asked for that will be needed, if there is any: so many bytes with each line of logits. */
 ALWAYS_INLINE tile_range range_while_asking(const real *z, const uint16_t *halves, real *buffer, int64_t count,
                                             const char *ahead, int64_t bytes) {
-    reals largest[RANGE_VECTORS], smallest[RANGE_VECTORS];
-    __mmask16 ordered[RANGE_VECTORS];
+    seen_range seen = {each_real(-REAL_INFINITY), each_real(REAL_INFINITY), 0xffff};
     int64_t first = 0;
-    for (int i = 0; i < RANGE_VECTORS; i++) {
-        largest[i] = each_real(-REAL_INFINITY);
-        smallest[i] = each_real(REAL_INFINITY);
-        ordered[i] = 0xffff;
-    }
-    for (; first + 2 * RANGE_VECTORS * REALS <= count; first += 2 * RANGE_VECTORS * REALS) {
+    for (; first + ORDER_LANES <= count; first += ORDER_LANES) {
+        reals line[LINE_VECTORS];
         for (int64_t byte = 0; ahead && byte < bytes; byte += 64)
             __builtin_prefetch((const void *)((uintptr_t)ahead + (uintptr_t)(first / ORDER_LANES * bytes + byte)));
-        for (int i = 0; i < RANGE_VECTORS; i++) {
-            const reals a = seen_logits(z, halves, buffer, first + i * REALS, 0xffff);
-            const reals b = seen_logits(z, halves, buffer, first + (RANGE_VECTORS + i) * REALS, 0xffff);
-            ordered[i] = _mm512_mask_cmp_ps_mask(ordered[i], a, b, _CMP_ORD_Q);
-            largest[i] = _mm512_max_ps(b, _mm512_max_ps(a, largest[i]));
-            smallest[i] = _mm512_min_ps(b, _mm512_min_ps(a, smallest[i]));
-        }
+        for (int i = 0; i < LINE_VECTORS; i++)
+            line[i] = seen_logits(z, halves, buffer, first + i * REALS, 0xffff);
+        see_line(&seen, line);
     }
     for (; first < count; first += REALS) {
         const int64_t left = count - first;
         const __mmask16 own = left < REALS ? (__mmask16)((1u << left) - 1) : 0xffff;
         const reals a = seen_logits(z, halves, buffer, first, own);
-        ordered[0] = _mm512_mask_cmp_ps_mask(ordered[0], a, a, _CMP_ORD_Q);
-        largest[0] = _mm512_mask_max_ps(largest[0], own, a, largest[0]);
-        smallest[0] = _mm512_mask_min_ps(smallest[0], own, a, smallest[0]);
+        seen.ordered = _mm512_mask_cmp_ps_mask(seen.ordered, a, a, _CMP_ORD_Q);
+        seen.largest = _mm512_mask_max_ps(seen.largest, own, a, seen.largest);
+        seen.smallest = _mm512_mask_min_ps(seen.smallest, own, a, seen.smallest);
     }
-    for (int half = RANGE_VECTORS / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) {
-            largest[i] = _mm512_max_ps(largest[i], largest[i + half]);
-            smallest[i] = _mm512_min_ps(smallest[i], smallest[i + half]);
-            ordered[i] &= ordered[i + half];
-        }
-    return (tile_range){ordered[0] == 0xffff ? _mm512_reduce_max_ps(largest[0]) + 0 : REAL_NAN,
-                        _mm512_reduce_min_ps(smallest[0])};
+    return (tile_range){seen.ordered == 0xffff ? _mm512_reduce_max_ps(seen.largest) + 0 : REAL_NAN,
+                        _mm512_reduce_min_ps(seen.smallest)};
 }
 
 static tile_range range_of(const real *z, int64_t count) {

@@ -59,7 +59,7 @@ typedef struct row_facts {
 
 /* lse - largest. Nothing cancels where the label leads, or where there is none. */
 ALWAYS_INLINE double row_above(const softmax *softmax, const softmax_scale *scale, const softmax_row *row) {
-    const softmax_shift shift = softmax_shift_of(softmax, scale, (real)row->largest);
+    const softmax_shift shift = softmax_shift_aside(softmax, scale, (real)row->largest);
     const double most = (double)row_most_of_tile(softmax, &shift);
     return wide_log1p_ratio(row->others + (row->own - most), most);
 }

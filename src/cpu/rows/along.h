@@ -16,8 +16,6 @@
 /* So many numbers of rows are looked at, then exponentiated: a first-level cache has them. */
 #define MOST_SEEN 4096
 
-#define LINE_VECTORS (ORDER_LANES / REALS)
-
 /* What is the same for all groups of a job. */
 typedef struct along {
     const rows *rows;

@@ -11,7 +11,7 @@ static void find_shifts(const softmax *given, const softmax_scale *given_scale, 
     const softmax_scale scale = *given_scale;
 #pragma omp simd
     for (int64_t r = 0; r < ROWS_ASIDE; r++) {
-        const softmax_shift shift = softmax_shift_of(&softmax, &scale, group->largest[r]);
+        const softmax_shift shift = softmax_shift_aside(&softmax, &scale, group->largest[r]);
         group->anchor[r] = shift.anchor;
         group->n[r] = shift.n;
         group->lowest[r] = shift.lowest;

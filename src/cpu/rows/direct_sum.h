@@ -58,51 +58,81 @@ ALWAYS_INLINE reals without_leading(reals e, real most, leader_counts *leaders) 
 
 #endif
 
-/* Exponentials are added up where they come out, those of a lane in all eight lines at a time: to store them first took
- * a tenth longer on a Neoverse N1, and so did it to ask for no line ahead. Of whole tiles. Returns how many lead, which
- * are left out. */
-ALWAYS_INLINE leader_counts sum_down_lines(const tile *tile, bool leads, real most, real *sum) {
-    const softmax softmax = {.factor = tile->parameter[FACTOR], .factor_low = tile->parameter[FACTOR_LOW]};
-    const reals lowest = each_real(tile->parameter[LOWEST]),
-                rounder = each_real(SOFTMAX_ROUNDER - tile->parameter[WHOLE]);
-    const vector_shift shift = {NULL, &lowest, &rounder, 1};
-    const real *z = tile->operand[0];
-    leader_counts leaders = NO_LEADERS;
-    for (int64_t lane = 0; lane < ORDER_LANES; lane += REALS) {
-        reals shifted[ORDER_LINES], e[ORDER_LINES];
-        ask_for_lines(tile, lane * ORDER_LINES, leads);
-        begin_exponentials(&softmax, &shift, DIRECT_LOGITS, z + lane, ORDER_LANES, ORDER_LINES, shifted, e);
-        for (int i = 0; i < ORDER_LINES; i++) {
-            e[i] = end_exponential(DIRECT_LOGITS, shifted[i], e[i]);
-            if (leads)
-                e[i] = without_leading(e[i], most, &leaders);
-        }
-        store_reals(sum + lane, reals_plus(reals_plus(reals_plus(e[0], e[1]), reals_plus(e[2], e[3])),
-                                           reals_plus(reals_plus(e[4], e[5]), reals_plus(e[6], e[7]))));
-    }
-    return leaders;
+/* What the exponentials of a tile are made of. */
+typedef struct down_lines {
+    softmax softmax;
+    reals lowest, rounder;
+    const real *z;
+} down_lines;
+
+ALWAYS_INLINE down_lines down_lines_of(const tile *tile) {
+    return (down_lines){
+        .softmax = {.factor = tile->parameter[FACTOR], .factor_low = tile->parameter[FACTOR_LOW]},
+        .lowest = each_real(tile->parameter[LOWEST]),
+        .rounder = each_real(SOFTMAX_ROUNDER - tile->parameter[WHOLE]),
+        .z = tile->operand[0],
+    };
 }
 
-/* But for the label's, if it is one of them, which is given back instead. */
+/* Those of some lanes in all lines. */
+ALWAYS_INLINE void exponentials_down(const down_lines *down, int64_t lane, reals *e) {
+    const vector_shift shift = {NULL, &down->lowest, &down->rounder, 1};
+    reals shifted[ORDER_LINES];
+    begin_exponentials(&down->softmax, &shift, DIRECT_LOGITS, down->z + lane, ORDER_LANES, ORDER_LINES, shifted, e);
+    for (int i = 0; i < ORDER_LINES; i++)
+        e[i] = end_exponential(DIRECT_LOGITS, shifted[i], e[i]);
+}
+
+ALWAYS_INLINE void store_sum_of_lines(real *sum, const reals *e) {
+    store_reals(sum, reals_plus(reals_plus(reals_plus(e[0], e[1]), reals_plus(e[2], e[3])),
+                                reals_plus(reals_plus(e[4], e[5]), reals_plus(e[6], e[7]))));
+}
+
+/* Exponentials are added up where they come out, those of a lane in all eight lines at a time: to store them first took
+ * a tenth longer on a Neoverse N1, and so did it to ask for no line ahead. Of whole tiles. The label's exponential, if
+ * it is one of them, is given back instead: its lanes come last, by way of memory. */
 static __attribute__((noinline)) double sum_down(const tile *tile, int64_t label, real *own) {
+    const down_lines down = down_lines_of(tile);
+    const bool has_label = label >= 0 && label < ORDER_TILE;
+    const int64_t lanes_of_label = has_label ? label % ORDER_LANES / REALS * REALS : -1;
     _Alignas(64) real sum[ORDER_LANES];
-    sum_down_lines(tile, false, 0, sum);
-    if (label >= 0 && label < ORDER_TILE) {
-        real e[ORDER_LINES];
-        const int64_t lane = label % ORDER_LANES;
-        for (int64_t i = 0; i < ORDER_LINES; i++)
-            e[i] = exponential_term(tile, i * ORDER_LANES + lane);
-        *own = e[label / ORDER_LANES];
-        e[label / ORDER_LANES] = 0;
-        sum[lane] = ((e[0] + e[1]) + (e[2] + e[3])) + ((e[4] + e[5]) + (e[6] + e[7]));
+    reals e[ORDER_LINES];
+    for (int64_t lane = 0; lane < ORDER_LANES; lane += REALS) {
+        ask_for_lines(tile, lane * ORDER_LINES, false);
+        if (lane == lanes_of_label)
+            continue;
+        exponentials_down(&down, lane, e);
+        store_sum_of_lines(sum + lane, e);
+    }
+    if (has_label) {
+        _Alignas(64) real line[ORDER_LINES][REALS];
+        real *label_term = &line[label / ORDER_LANES][label % REALS];
+        exponentials_down(&down, lanes_of_label, e);
+        for (int i = 0; i < ORDER_LINES; i++)
+            store_reals(line[i], e[i]);
+        *own = *label_term;
+        *label_term = 0;
+        for (int i = 0; i < ORDER_LINES; i++)
+            e[i] = load_reals(line[i]);
+        store_sum_of_lines(sum + lanes_of_label, e);
     }
     return order_lanes(sum);
 }
 
 /* But for those that lead, as in sum_without_leading(). */
 static __attribute__((noinline)) double sum_down_without_leading(const tile *tile, real most, double *leading) {
+    const down_lines down = down_lines_of(tile);
     _Alignas(64) real sum[ORDER_LANES];
-    *leading = (double)SUM_OF(sum_down_lines(tile, true, most, sum)) * (double)most;
+    leader_counts leaders = NO_LEADERS;
+    for (int64_t lane = 0; lane < ORDER_LANES; lane += REALS) {
+        reals e[ORDER_LINES];
+        ask_for_lines(tile, lane * ORDER_LINES, true);
+        exponentials_down(&down, lane, e);
+        for (int i = 0; i < ORDER_LINES; i++)
+            e[i] = without_leading(e[i], most, &leaders);
+        store_sum_of_lines(sum + lane, e);
+    }
+    *leading = (double)SUM_OF(leaders) * (double)most;
     return order_lanes(sum);
 }
 

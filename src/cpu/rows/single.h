@@ -99,10 +99,13 @@ static bool keeps(const rows *rows, const row *row) {
 
 /* The sums of a tile, and its smallest logit. The label's exponential, if it is here, goes into the row's facts, by the
  * tile's own exponent. */
-static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buffers *buffers, real *smallest) {
+static void sum_tile(const rows *rows, row *row, int64_t index, tile_buffers *buffers, softmax_tile *sums,
+                     real *smallest) {
     *smallest = -REAL_INFINITY;
-    if (rows->of->shard.step == SHARD_VALUE)
-        return recall_tile(rows, row, index);
+    if (rows->of->shard.step == SHARD_VALUE) {
+        *sums = recall_tile(rows, row, index);
+        return;
+    }
     const int count = tile_size(rows, index);
     tile_range range;
     const real *z = see_logits(rows, row->first, index, buffers, &range);
@@ -112,15 +115,15 @@ static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buf
     let_prefetch(rows, row->first, index, &tile);
     const int64_t label = row->label - index * ORDER_TILE;
     const real most = rows->has_labels ? 0 : row_most_of_tile(&rows->softmax, &shift);
-    softmax_tile sums = {.exponent = shift.exponent, .largest = shift.largest};
+    *sums = (softmax_tile){.exponent = shift.exponent, .largest = shift.largest};
     real own = 0;
     /* Kept exponentials of a tile that the row ends in have no room beyond, and are copied there. */
     real *place = keeps(rows, row) ? output_of_tile(rows, row, 0, index, NULL).out : NULL;
     real *e = !place ? buffers->e : count == ORDER_TILE ? place : buffers->u;
-    if (place || !sum_directly(rows, &tile, count, label, most, &own, &sums)) {
+    if (place || !sum_directly(rows, &tile, count, label, most, &own, sums)) {
         exponentiate_tile(&tile, e == place, count, e);
-        sums.others = rows->has_labels ? sum_exponentials(count, label, e, &own)
-                                       : sum_without_leading(count, most, e, buffers->e, &sums.leading);
+        sums->others = rows->has_labels ? sum_exponentials(count, label, e, &own)
+                                        : sum_without_leading(count, most, e, buffers->e, &sums->leading);
     }
     if (place && e != place)
         memcpy(place, e, (size_t)count * sizeof *e);
@@ -131,13 +134,12 @@ static softmax_tile sum_tile(const rows *rows, row *row, int64_t index, tile_buf
     }
     const real *q = rows->weighs ? plain_targets_of(rows, row->first[1], index, count) : NULL;
     if (q) {
-        sum_targets(rows, z, q, shift.largest, &sums);
+        sum_targets(rows, z, q, shift.largest, sums);
     } else if (rows->weighs) {
         const real *u = weights_of(rows, row->first[1], index, buffers);
-        sums.weights = sum_of_weights(u, count, buffers->e);
-        sums.weighted = sum_weighted(z, u, shift.largest, count, buffers->e);
+        sums->weights = sum_of_weights(u, count, buffers->e);
+        sums->weighted = sum_weighted(z, u, shift.largest, count, buffers->e);
     }
-    return sums;
 }
 
 /* The largest of a row's logits, or NaN if one is. */
@@ -189,7 +191,7 @@ static void begin_join(joined *joined) {
 /* Some tiles, whose sums then wait. */
 static void sum_tiles(const rows *rows, single_row *single, int64_t first, int64_t end, tile_buffers *buffers) {
     for (int64_t tile = first; tile < end; tile++)
-        single->waiting[tile] = sum_tile(rows, &single->row, tile, buffers, &single->smallest[tile]);
+        sum_tile(rows, &single->row, tile, buffers, &single->waiting[tile], &single->smallest[tile]);
 }
 
 /* All tiles of a row together: false if it has no softmax. */
@@ -207,9 +209,10 @@ static bool join_row(const rows *rows, single_row *single, tile_buffers *buffers
     facts->row.largest = (double)largest;
     facts->exponent = softmax_shift_of(&rows->softmax, &rows->of->scale, largest).exponent;
     for (int64_t tile = 0; tile < tiles; tile++) {
-        const softmax_tile sums =
-            row->needs_sums ? single->waiting[tile] : sum_tile(rows, row, tile, buffers, &smallest);
-        join_tile(rows, &sums, facts, &joined);
+        softmax_tile sums;
+        if (!row->needs_sums)
+            sum_tile(rows, row, tile, buffers, &sums, &smallest);
+        join_tile(rows, row->needs_sums ? &single->waiting[tile] : &sums, facts, &joined);
     }
     facts->row.own =
         rows->has_labels ? facts->row.own * wide_exp2(row->own_exponent - facts->exponent) : order_top(&joined.leading);
@@ -531,7 +534,9 @@ static void leave_tiles(const rows *rows, int64_t index, single_buffers *buffers
     const bool counts = begin_single(rows, index, &buffers->single, &buffers->tile);
     for (int64_t tile = 0; tile < tiles_of(rows); tile++) {
         real smallest;
-        const softmax_tile sums = counts ? sum_tile(rows, row, tile, &buffers->tile, &smallest) : (softmax_tile){0};
+        softmax_tile sums = {0};
+        if (counts)
+            sum_tile(rows, row, tile, &buffers->tile, &sums, &smallest);
         double number[ONEPASS_SMOOTH_TILE_SUMS];
         row_numbers_of_tile(&sums, number);
         for (int64_t i = 0; i < shard->sums_of_tile; i++) /* a NaN has one face */
