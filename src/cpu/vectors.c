@@ -5,7 +5,7 @@
  */
 #include "cpu/vectors.h"
 
-#include "cpu/exponentials.h"
+#include "cpu/direct_sum.h"
 #include "cpu/label_lists.h"
 #include "cpu/row_numbers.h"
 #include "cpu/vector_tile.h"
@@ -240,9 +240,29 @@ static void sum_carried(const struct tile *logits, bool asks, const vector_tile 
     second->leading = (double)leaders * (double)most;
 }
 
-/* The sums of a tile whose exponentials carry nothing. */
+#if ONEPASS_HAS_REALS && !defined(__aarch64__)
+ALWAYS_INLINE void ask_for_nothing(const struct tile *tile, int64_t element, int64_t count) {
+    (void)tile, (void)element, (void)count;
+}
+
+static __attribute__((noinline)) double sum_without_asking(const struct tile *logits, real most, real *e,
+                                                           double *leading) {
+    return sum_lines_without_leading(logits, ask_for_nothing, most, e, leading);
+}
+
+static __attribute__((noinline)) double sum_and_ask(const struct tile *logits, real most, real *e, double *leading) {
+    return sum_lines_without_leading(logits, ask_for_row, most, e, leading);
+}
+#endif
+
+/* The sums of a tile whose exponentials carry nothing. With AVX-512 those of a whole tile are added up where they come
+ * out. */
 static double sum_plain(const struct tile *logits, bool asks, int count, real most, real *e, real *terms,
                         double *leading) {
+#if ONEPASS_HAS_REALS && !defined(__aarch64__)
+    if (count == ORDER_TILE && can_sum_down(logits))
+        return asks ? sum_and_ask(logits, most, e, leading) : sum_without_asking(logits, most, e, leading);
+#endif
     exponentiate_logits(logits, asks, count, e);
     return sum_without_leading(count, most, e, terms, leading);
 }

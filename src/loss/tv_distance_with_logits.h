@@ -4,11 +4,18 @@
 
 #include "math/vector.h"
 
+/* 1 if the first of two probabilities is larger, -1 if the second is, 0 if none; NaN if one is. Of floats it is asked
+ * in float, which is exact: doubles took values of 4096 classes a tenth longer on a Xeon. */
+ALWAYS_INLINE real tv_distance_with_logits_sign(real p, real q) {
+    const real apart = p - q;
+    return choose(apart == apart, sign(apart), apart);
+}
+
 VECTOR_FUNCTION tv_distance_with_logits_terms(const real *x, const double *parameter, double *term) {
-    const double p = (double)x[0], q = (double)x[1], sign = wide_sign(p - q);
+    const real sign = tv_distance_with_logits_sign(x[0], x[1]);
     (void)parameter;
-    term[0] = p * sign;
-    term[1] = q * sign;
+    term[0] = (double)(x[0] * sign);
+    term[1] = (double)(x[1] * sign);
 }
 
 VECTOR_FUNCTION tv_distance_with_logits_row(const vector_sums *row, const double *parameter, vector_slopes *out) {
@@ -21,7 +28,8 @@ VECTOR_FUNCTION tv_distance_with_logits_row(const vector_sums *row, const double
 }
 
 VECTOR_SLOPE tv_distance_with_logits_slope(int which, const real *x, const double *parameter, const double *factor) {
-    const double p = (double)x[0], q = (double)x[1], pull = wide_sign(p - q) * factor[0];
+    const double p = (double)x[0], q = (double)x[1];
+    const double pull = (double)tv_distance_with_logits_sign(x[0], x[1]) * factor[0];
     (void)parameter;
     return which == 0 ? p * (pull - factor[1]) : q * (factor[2] - pull);
 }

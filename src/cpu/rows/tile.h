@@ -4,7 +4,8 @@
 #ifndef ONEPASS_CPU_ROWS_TILE_H
 #define ONEPASS_CPU_ROWS_TILE_H
 
-#include "cpu/rows/direct_sum.h"
+#include "cpu/direct_sum.h"
+#include "cpu/rows/job.h"
 
 /* For what does not lie in memory as the computation wants it. */
 typedef struct tile_buffers {
@@ -184,6 +185,56 @@ static double sum_exponentials(int count, int64_t label, real *e, real *own) {
     }
     memset(e + count, 0, (size_t)(ORDER_TILE - count) * sizeof *e);
     return order_stored_lines(e);
+}
+
+#if ONEPASS_HAS_REALS
+/* The same but for the label's, if it is one of them, which is given back instead: its lanes come last, by way of
+ * memory. */
+static __attribute__((noinline)) double sum_down(const tile *tile, int64_t label, real *own) {
+    const down_lines down = down_lines_of(tile);
+    const bool has_label = label >= 0 && label < ORDER_TILE;
+    const int64_t lanes_of_label = has_label ? label % ORDER_LANES / REALS * REALS : -1;
+    _Alignas(64) real sum[ORDER_LANES];
+    reals e[ORDER_LINES];
+    for (int64_t lane = 0; lane < ORDER_LANES; lane += REALS) {
+        ask_for_lines(tile, lane * ORDER_LINES, ORDER_LINES * REALS);
+        if (lane == lanes_of_label)
+            continue;
+        exponentials_down(&down, lane, e);
+        store_sum_of_lines(sum + lane, e);
+    }
+    if (has_label) {
+        _Alignas(64) real line[ORDER_LINES][REALS];
+        real *label_term = &line[label / ORDER_LANES][label % REALS];
+        exponentials_down(&down, lanes_of_label, e);
+        for (int i = 0; i < ORDER_LINES; i++)
+            store_reals(line[i], e[i]);
+        *own = *label_term;
+        *label_term = 0;
+        for (int i = 0; i < ORDER_LINES; i++)
+            e[i] = load_reals(line[i]);
+        store_sum_of_lines(sum + lanes_of_label, e);
+    }
+    return order_lanes(sum);
+}
+
+static __attribute__((noinline)) double sum_down_without_leading(const tile *tile, real most, double *leading) {
+    return sum_lines_without_leading(tile, ask_for_lines_and_targets, most, NULL, leading);
+}
+#endif
+
+/* Whether a tile's exponentials were added up without being stored: on Arm and with AVX-512, of a whole tile. */
+static bool sum_directly(const rows *rows, const tile *tile, int count, int64_t label, real most, real *own,
+                         softmax_tile *sums) {
+#if ONEPASS_HAS_REALS
+    if (count < ORDER_TILE || !can_sum_down(tile))
+        return false;
+    sums->others = rows->has_labels ? sum_down(tile, label, own) : sum_down_without_leading(tile, most, &sums->leading);
+    return true;
+#else
+    (void)rows, (void)tile, (void)count, (void)label, (void)most, (void)own, (void)sums;
+    return false;
+#endif
 }
 
 /* ----------------------------------------------------------------- weights -- */
