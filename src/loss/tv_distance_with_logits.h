@@ -5,10 +5,9 @@
 #include "math/vector.h"
 
 /* 1 if the first of two probabilities is larger, -1 if the second is, 0 if none; NaN if one is. Of floats it is asked
- * in float, which is exact: doubles took values of 4096 classes a tenth longer on a Xeon. */
+ * in float: doubles took values of 4096 classes a fifth longer on a Xeon. */
 ALWAYS_INLINE real tv_distance_with_logits_sign(real p, real q) {
-    const real apart = p - q;
-    return choose(apart == apart, sign(apart), apart);
+    return ((real)(p > q) - (real)(p < q)) + (p - q) * 0;
 }
 
 VECTOR_FUNCTION tv_distance_with_logits_terms(const real *x, const double *parameter, double *term) {
