@@ -303,6 +303,12 @@ enum {
 /* A lane describes a row: so many have a block, or a warp, at most. */
 #define CUDA_MOST_GROUP 32
 
+/* But values with probabilities, of which each warp of a block finishes as many; and bytes of shared memory that such a
+ * block may ask for, and that it has besides, at most. */
+#define CUDA_WEIGHED_GROUP 64
+#define CUDA_WEIGHED_ROOM  (42 << 10)
+#define CUDA_WEIGHED_OWN   (8 << 10)
+
 /* Warps of a block that computes values alone, each with room for the lanes of its tiles. */
 #define CUDA_VALUES_WARPS 4
 

@@ -26,8 +26,8 @@ ALWAYS_INLINE row_group group_of_block(const cuda_row *job) {
 
 template <row_kind kind> ALWAYS_INLINE row_group describe_group(const cuda_row *job, row *rows) {
     const row_group group = group_of_block(job);
-    if ((int)threadIdx.x < group.count)
-        describe_row<kind>(job, group.first + threadIdx.x, &rows[threadIdx.x]);
+    for (int i = (int)threadIdx.x; i < group.count; i += (int)blockDim.x)
+        describe_row<kind>(job, group.first + i, &rows[i]);
     __syncthreads();
     return group;
 }
@@ -42,18 +42,18 @@ template <row_kind kind> ALWAYS_INLINE row_group describe_group(const cuda_row *
 /* Rows of more tiles are joined by a warp each. */
 #define MOST_OWN_TILES 8
 
-/* What the first warp has to do when all tiles of a group are there: a lane finishes a row. */
+/* What a warp has to do when all tiles of a group are there: a lane finishes a row, from `first` on. */
 template <typename loss, weighing weighs>
-ALWAYS_INLINE void finish_group(const cuda_row *job, const row_group *group, const row *rows, const waiting *waiting,
-                                row_sum *sums) {
-    const int thread = (int)threadIdx.x, tiles = (int)job->tiles;
+ALWAYS_INLINE void finish_group(const cuda_row *job, const row_group *group, int first, const row *rows,
+                                const waiting *waiting, row_sum *sums) {
+    const int thread = (int)threadIdx.x % ORDER_WARP, own = first + thread, tiles = (int)job->tiles;
     if (tiles <= MOST_OWN_TILES) {
-        if (thread < group->count && rows[thread].part == ROW_COUNTS)
-            join_own_row<loss::KIND>(job, waiting, thread * tiles, tiles, weighs != WEIGHS_NOTHING, &rows[thread],
-                                     row_logit(job, &rows[thread]), &sums[thread]);
+        if (own < group->count && rows[own].part == ROW_COUNTS)
+            join_own_row<loss::KIND>(job, waiting, own * tiles, tiles, weighs != WEIGHS_NOTHING, &rows[own],
+                                     row_logit(job, &rows[own]), &sums[own]);
     } else {
 #pragma unroll 1
-        for (int r = 0; r < group->count; r++) {
+        for (int r = first; r < group->count && r < first + ORDER_WARP; r++) {
             if (rows[r].part != ROW_COUNTS)
                 continue;
             join_row<loss::KIND>(job, *waiting, r * tiles, tiles, thread, weighs != WEIGHS_NOTHING, rows[r].label,
@@ -61,15 +61,15 @@ ALWAYS_INLINE void finish_group(const cuda_row *job, const row_group *group, con
         }
         __syncwarp();
     }
-    if (thread < group->count)
-        finish_row<loss>(job, &rows[thread], group->first + thread, &sums[thread]);
+    if (own < group->count)
+        finish_row<loss>(job, &rows[own], group->first + own, &sums[own]);
 }
 
 /* The same out of line: what it needs would take registers of kernels that have none to spare. */
 template <typename loss, weighing weighs>
-ONCE_A_ROW void finish_group_apart(const cuda_row *job, row_group group, const row *rows, waiting waiting,
+ONCE_A_ROW void finish_group_apart(const cuda_row *job, row_group group, int first, const row *rows, waiting waiting,
                                    row_sum *sums) {
-    finish_group<loss, weighs>(job, &group, rows, &waiting, sums);
+    finish_group<loss, weighs>(job, &group, first, rows, &waiting, sums);
 }
 
 /* Where classes are shared out. By all threads of a block; the last warp, which has no more tiles than others, fetches
@@ -116,8 +116,8 @@ ALWAYS_INLINE waiting waiting_of_group(const cuda_row *job, int warps) {
 /* Values alone, or, where classes are shared out, the sums of tiles. Tiles of all rows of a group are taken one after
  * the other, whatever their row. */
 template <typename loss, weighing weighs, bool leaves_sums> ALWAYS_INLINE void run_forward(const cuda_row *job) {
-    __shared__ row rows[CUDA_MOST_GROUP];
-    __shared__ row_sum sums_of_rows[CUDA_MOST_GROUP];
+    __shared__ row rows[CUDA_WEIGHED_GROUP];
+    __shared__ row_sum sums_of_rows[CUDA_WEIGHED_GROUP];
     const place_in_block at = here_in_block();
     const int tiles = (int)job->tiles, classes = (int)job->classes;
     const waiting waiting = waiting_of_group(job, at.warps);
@@ -152,10 +152,10 @@ template <typename loss, weighing weighs, bool leaves_sums> ALWAYS_INLINE void r
         return;
     }
     __syncthreads();
-    if (at.warp != 0)
-        return;
-    finish_group_apart<loss, weighs>(job, group, rows, waiting, sums_of_rows);
-    if (job->counts)
+#pragma unroll 1
+    for (int first = at.warp * ORDER_WARP; first < group.count; first += at.warps * ORDER_WARP)
+        finish_group_apart<loss, weighs>(job, group, first, rows, waiting, sums_of_rows);
+    if (at.warp == 0 && job->counts) /* of labels, whose groups are no larger than a warp */
         count_group(job, &group, rows);
 }
 
@@ -206,7 +206,7 @@ ALWAYS_INLINE void run_values(const cuda_row *job) {
     __syncthreads();
     if (at.warp != 0)
         return;
-    finish_group<loss, WEIGHS_NOTHING>(job, &group, rows, &waiting, sums_of_rows);
+    finish_group<loss, WEIGHS_NOTHING>(job, &group, 0, rows, &waiting, sums_of_rows);
     if (job->counts)
         count_group(job, &group, rows);
 }
