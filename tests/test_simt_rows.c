@@ -232,6 +232,35 @@ static void test_simple_rows(void) {
     }
 }
 
+/* Rows of bf16 of 17 to 32 tiles, whose warps send each other messages, in several orders of threads: blocks that have
+ * one row, some, or more than 32. */
+static void test_wide_rows(void) {
+    static const int64_t sizes[][2] = {{17412, 35}, {32764, 3}};
+    uint64_t seed = 0;
+    for (int i = 0; i < COUNT(sizes); i++)
+        for (int k = 0; k < label_loss_count(); k++, seed++) {
+            char text[600];
+            const row_case c = {.loss = label_loss_at(k),
+                                .dtype = ONEPASS_BF16,
+                                .target = ONEPASS_I64,
+                                .gradient = ONEPASS_BF16,
+                                .rows = sizes[i][1],
+                                .classes = sizes[i][0],
+                                .data = (int32_t)(seed % ROW_DATA),
+                                .wanted = seed % 3 ? ROW_VALUE | ROW_GRADIENT : ROW_GRADIENT,
+                                .some_ignored = seed % 4 != 0,
+                                .upstream = seed % 3 != 1,
+                                .seed = seed};
+            prepared_row_case *expected = row_prepare(&c);
+            row_describe(&c, text, sizeof text);
+            if (CHECK_OK(onepass_run(&expected->call), text))
+                for (uint64_t schedule = 0; schedule < 3; schedule++)
+                    run_scheduled(&c, expected, (cuda_shape){.tiles_per_block = (int32_t)(1000 >> 4 * schedule)},
+                                  schedule, text);
+            row_free(expected);
+        }
+}
+
 /* A GPU of one multiprocessor has several waves of blocks that have as many rows each, and those that remain have
  * fewer: values of labels, aligned and not, with smoothing, and of probabilities. */
 static void test_waves(void) {
@@ -487,6 +516,7 @@ int main(int argc, char **argv) {
             test_plain_rows();
             test_teams();
             test_simple_rows();
+            test_wide_rows();
             test_waves();
             test_clusters();
             test_rows_by_one_shift(quick);

@@ -319,6 +319,11 @@ enum {
 /* Warps of a block that has a longer row, a tile each. */
 #define CUDA_WIDE_WARPS 32
 
+/* Where such rows are of bf16, bytes of shared memory that a warp has for a tile's exponentials and the next one's
+ * logits, and that a block has of its own, at most. */
+#define CUDA_WIDE_ROOM (1024 * (4 + 2))
+#define CUDA_WIDE_OWN  (3 * 1024)
+
 /* Rows of no more classes can be had by a thread each. */
 #define CUDA_FEW_CLASSES 32
 
@@ -373,8 +378,10 @@ enum {
 #define CUDA_CLUSTER_OWN   (14 * 1024)
 
 /* With gradients there are so many times as many blocks as there can be at a time, so that multiprocessors which are
- * quicker have more of them: 1 to 3 % on an H200. */
-#define CUDA_SIMPLE_WAVES 8
+ * quicker have more of them: 1 to 3 % on an H200. Rows of bf16 take half as long, and what a block finds out before its
+ * first one does not: with as many blocks as of floats they took 1 to 6 % longer. */
+#define CUDA_SIMPLE_WAVES      8
+#define CUDA_SIMPLE_WAVES_BF16 4
 
 /* A block that adds up terms has so many tiles of them at most, and as many warps, or half of that in double. */
 #define CUDA_TERMS_TILES       32

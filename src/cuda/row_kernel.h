@@ -17,6 +17,7 @@
 #include "cuda/rows/simple_values.h"
 #include "cuda/rows/teams.h"
 #include "cuda/rows/told.h"
+#include "cuda/rows/wide.h"
 
 #if defined(ONEPASS_REAL_F64)
 #define ROW_KERNELS_OF(kind) PASTE(PASTE(CUDA_ROW_KERNELS_, kind), _F64)
@@ -65,6 +66,9 @@ template <typename loss> ALWAYS_INLINE void run_rows_simple_single(const cuda_ro
 }
 template <typename loss> ALWAYS_INLINE void run_rows_simple_wide(const cuda_row *job) {
     run_simple_both<loss, CUDA_WIDE_WARPS, false, false>(job);
+}
+template <typename loss> ALWAYS_INLINE void run_rows_wide_bf16(const cuda_row *job) {
+    run_wide_bf16<loss>(job);
 }
 template <typename loss> ALWAYS_INLINE void run_rows_cluster(const cuda_row *job) {
     run_cluster<loss>(job);

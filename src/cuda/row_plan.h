@@ -47,7 +47,7 @@ static inline bool keeps_rows(cuda_variant variant) {
 static inline bool is_simple_variant(cuda_variant variant) {
     return variant == variant_rows_simple_forward || variant == variant_rows_simple_both ||
            variant == variant_rows_simple_single || variant == variant_rows_simple_wide ||
-           variant == variant_rows_cluster;
+           variant == variant_rows_wide_bf16 || variant == variant_rows_cluster;
 }
 
 /* Whether values alone come of it. */

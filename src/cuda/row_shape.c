@@ -194,21 +194,36 @@ static int64_t plain_blocks(cuda_variant variant, int64_t tiles, int32_t multipr
     return forced ? (tiles + forced - 1) / forced : least(tiles, blocks * multiprocessors);
 }
 
-/* The same, by rows: a warp has some, or a block, of which a warp has a tile of each. */
+/* The same, by rows: of a multiprocessor. */
+static int64_t simple_blocks(const job *job, cuda_variant variant, int64_t warps) {
+    const int64_t waves = job->skip_if_one                        ? 1
+                          : job->operand[0].dtype == ONEPASS_BF16 ? CUDA_SIMPLE_WAVES_BF16
+                                                                  : CUDA_SIMPLE_WAVES;
+    switch (variant) {
+    case variant_rows_simple_forward:
+        return CUDA_SIMPLE_BLOCKS;
+    case variant_rows_simple_wide:
+    case variant_rows_wide_bf16:
+        return CUDA_WIDE_WARPS / warps;
+    default:
+        return waves * CUDA_SIMPLE_WARPS_BOTH / warps;
+    }
+}
+
+/* A warp has some rows, or a block, of which a warp has a tile of each. */
 static void plan_simple_shape(const job *job, int32_t multiprocessors, cuda_launch *launch) {
     const cuda_variant variant = launch->variant;
     const int64_t forced = onepass_cuda_shape.tiles_per_block;
     const bool by_warps = variant == variant_rows_simple_forward || variant == variant_rows_simple_single;
     const int64_t warps = by_warps ? CUDA_VALUES_WARPS : launch->parameter.row.tiles;
-    const int64_t waves = job->skip_if_one ? 1 : CUDA_SIMPLE_WAVES;
-    const int64_t resident = variant == variant_rows_simple_forward ? CUDA_SIMPLE_BLOCKS
-                             : variant == variant_rows_simple_wide  ? CUDA_WIDE_WARPS / warps
-                                                                    : waves * CUDA_SIMPLE_WARPS_BOTH / warps;
+    const int64_t blocks = simple_blocks(job, variant, warps) * multiprocessors;
     const int64_t needed = by_warps ? (job->count + warps - 1) / warps : job->count;
-    launch->blocks = (uint32_t)(forced ? (needed + forced - 1) / forced : least(needed, resident * multiprocessors));
+    launch->blocks = (uint32_t)(forced ? (needed + forced - 1) / forced : least(needed, blocks));
     launch->threads = (uint32_t)(warps * WARP);
     if (variant == variant_rows_simple_both || variant == variant_rows_simple_single)
         plan_room(job, warps, launch);
+    if (variant == variant_rows_wide_bf16)
+        launch->shared_memory = (uint32_t)(warps * CUDA_WIDE_ROOM);
 }
 
 /* Those that have tiles; another one joins them. */

@@ -165,12 +165,20 @@ static bool is_bare(const job *job) {
            (!gradient->data || (gradient->ndim == 1 && gradient->dtype == input->dtype));
 }
 
+/* Rows of bf16 of which a multiprocessor has one block (rows/wide.h). Two or three blocks hide behind each other what
+ * each of them waits for: by that kernel rows of 9 to 16 tiles took as long on an H200, or up to 5 % longer. */
+static bool fits_wide(const job *job, int64_t tiles, const cuda_limits *limits) {
+    return limits->clusters > 0 && 2 * tiles > CUDA_WIDE_WARPS && tiles <= CUDA_WIDE_WARPS &&
+           job->operand[0].dtype == ONEPASS_BF16 && tiles * CUDA_WIDE_ROOM + CUDA_WIDE_OWN <= limits->shared_memory;
+}
+
 /* The kernel of such rows, of few tiles. */
-static cuda_variant simple_variant(const job *job, int64_t tiles) {
-    return !job->gradient[0].data    ? variant_rows_simple_forward
-           : tiles == 1              ? variant_rows_simple_single
-           : tiles > CUDA_MOST_WARPS ? variant_rows_simple_wide
-                                     : variant_rows_simple_both;
+static cuda_variant simple_variant(const job *job, int64_t tiles, const cuda_limits *limits) {
+    return !job->gradient[0].data          ? variant_rows_simple_forward
+           : tiles == 1                    ? variant_rows_simple_single
+           : fits_wide(job, tiles, limits) ? variant_rows_wide_bf16
+           : tiles > CUDA_MOST_WARPS       ? variant_rows_simple_wide
+                                           : variant_rows_simple_both;
 }
 
 /* Long rows that a cluster of blocks has: bf16 that comes to shared memory by copies of 16 bytes. */
@@ -229,7 +237,7 @@ cuda_variant onepass_cuda_row_variant(const job *job, const cuda_limits *limits,
     if (whole && vectors && !weighs && gradient && is_bare(job) && fits_cluster(job, tiles, limits))
         return variant_rows_cluster;
     if (whole && vectors && !weighs && tiles <= (gradient ? CUDA_WIDE_WARPS : 1) && is_bare(job))
-        return simple_variant(job, tiles);
+        return simple_variant(job, tiles, limits);
     if (gradient && tiles <= CUDA_MOST_WARPS)
         return !vectors     ? variant_rows_loose_both
                : weighs     ? variant_rows_weighed_both

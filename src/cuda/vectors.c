@@ -192,6 +192,8 @@ int32_t onepass_cuda_most_shared_memory(const cuda_launch *launch, const cuda_li
         return (int32_t)least(CUDA_CLUSTER_WARPS * CUDA_CLUSTER_ROOM, limits->shared_memory - CUDA_CLUSTER_OWN);
     if (launch->variant == variant_rows_weighed_forward)
         return (int32_t)least(CUDA_WEIGHED_ROOM, limits->shared_memory - CUDA_WEIGHED_OWN);
+    if (launch->variant == variant_rows_wide_bf16)
+        return (int32_t)least(CUDA_WIDE_WARPS * CUDA_WIDE_ROOM, limits->shared_memory - CUDA_WIDE_OWN);
     if (launch->variant != variant_vectors_short && launch->variant != variant_vectors_values)
         return 0;
     if (launch->loss->has_softmaxes)

@@ -107,7 +107,8 @@ template <int warps, int teams> struct simple_sums {
     real largest[teams][ORDER_WARP];
 };
 
-/* A row that is joined, and what exponentials of the warp's tile are multiplied by to be of the row's exponent. */
+/* A row that is joined, and what exponentials of a tile, the warp's or the lane's own, are multiplied by to be of the
+ * row's exponent. */
 typedef struct simple_join {
     row_sum sum;
     real largest;
@@ -115,7 +116,7 @@ typedef struct simple_join {
 } simple_join;
 
 /* The tiles' sums, a lane each, over and over: as join_few_tiles(). Each lane knows the power of two of its tile, so
- * that nobody computes those of the label's tile, or of the warp's, again. */
+ * that nobody computes those of the label's tile, or of the warp's, again: the scale is the lane's own. */
 ALWAYS_INLINE simple_join join_simple(const cuda_row *job, const real *tile_largest, const double *tile_others,
                                       int power, const place_in_block *at, int label, real label_logit) {
     const int t = at->thread & (power - 1);
@@ -136,7 +137,7 @@ ALWAYS_INLINE simple_join join_simple(const cuda_row *job, const real *tile_larg
     joined.sum.weights = joined.sum.weighted = 0;
     joined.sum.others = order_neighbours(is_tile ? tile_others[t] * scale : ORDER_NOTHING, power);
     joined.sum.own = __shfl_sync(~0u, own, label / ORDER_TILE);
-    joined.scale = __shfl_sync(~0u, scale, at->warp);
+    joined.scale = scale;
     return joined;
 }
 
@@ -226,6 +227,7 @@ ALWAYS_INLINE void run_simple_row(const cuda_row *job, const simple_factor *fact
         __syncthreads();
         joined = join_simple(job, shared->tile_largest[now->place], shared->tile_others[now->place], power, at,
                              now->label, now->label_logit);
+        joined.scale = __shfl_sync(~0u, joined.scale, at->warp);
     }
     if (at->thread == now->lane && (single || at->warp == 0)) {
         shared->largest[of_team][now->lane] = joined.largest;
