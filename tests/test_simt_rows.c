@@ -233,9 +233,11 @@ static void test_simple_rows(void) {
 }
 
 /* Rows of bf16 of 17 to 32 tiles, whose warps send each other messages, in several orders of threads: blocks that have
- * one row, some, or more than 32. */
+ * one row, some, or more than 32; whole tiles alone, and what else may be asked of rows. */
 static void test_wide_rows(void) {
-    static const int64_t sizes[][2] = {{17412, 35}, {32764, 3}};
+    static const int64_t sizes[][2] = {{17412, 35}, {32764, 3}, {17408, 5}};
+    static const int32_t wanted[] = {ROW_GRADIENT, ROW_VALUE | ROW_GRADIENT,
+                                     ROW_VALUE | ROW_GRADIENT | ROW_LSE | ROW_STATE};
     uint64_t seed = 0;
     for (int i = 0; i < COUNT(sizes); i++)
         for (int k = 0; k < label_loss_count(); k++, seed++) {
@@ -247,9 +249,9 @@ static void test_wide_rows(void) {
                                 .rows = sizes[i][1],
                                 .classes = sizes[i][0],
                                 .data = (int32_t)(seed % ROW_DATA),
-                                .wanted = seed % 3 ? ROW_VALUE | ROW_GRADIENT : ROW_GRADIENT,
+                                .wanted = wanted[seed % 3],
                                 .some_ignored = seed % 4 != 0,
-                                .upstream = seed % 3 != 1,
+                                .upstream = seed % 4 != 1,
                                 .seed = seed};
             prepared_row_case *expected = row_prepare(&c);
             row_describe(&c, text, sizeof text);
@@ -361,7 +363,7 @@ static void test_lost_labels(int32_t dtype) {
 
 /* Labels that are no class: the CPU refuses them, the GPU has NaN in those rows, and the others as without them. */
 static void test_bad_labels(int32_t dtype) {
-    static const int64_t sizes[] = {1, 10, 1000, 4096, 12288, 1001};
+    static const int64_t sizes[] = {1, 10, 1000, 4096, 12288, 1001, 17412};
     for (int i = 0; i < COUNT(sizes); i++)
         for (int nll = 0; nll < 2; nll++) {
             char kernel[96] = "";
@@ -397,7 +399,7 @@ static void test_bad_labels(int32_t dtype) {
 /* A mean whose divisor is counted: with an upstream gradient of 1, or with that which is expected, nothing is written,
  * with another all is, and without one gradients are for that. */
 static void test_skip_if_one(int32_t dtype) {
-    static const int64_t sizes[] = {10, 21, 30, 1000, 1001, 4096, 9000, 9001};
+    static const int64_t sizes[] = {10, 21, 30, 1000, 1001, 4096, 9000, 9001, 17412};
     for (int i = 0; i < COUNT(sizes); i++)
         for (int one = 0; one < 4; one++) {
             char difference[200], kernel[96] = "";
@@ -529,6 +531,10 @@ int main(int argc, char **argv) {
         test_totals(dtype);
         test_bad_labels(dtype);
         test_skip_if_one(dtype);
+        if (!in_double) {
+            test_bad_labels(ONEPASS_BF16);
+            test_skip_if_one(ONEPASS_BF16);
+        }
         test_long_rows(dtype, quick);
         test_shards(in_double, quick);
         launch_the_rest(cases, dtype);

@@ -377,9 +377,9 @@ enum {
 #define CUDA_CLUSTER_ROOM  (2 * 1024 * (4 + 2))
 #define CUDA_CLUSTER_OWN   (14 * 1024)
 
-/* With gradients there are so many times as many blocks as there can be at a time, so that multiprocessors which are
- * quicker have more of them: 1 to 3 % on an H200. Rows of bf16 take half as long, and what a block finds out before its
- * first one does not: with as many blocks as of floats they took 1 to 6 % longer. */
+/* With gradients there are so many times as many blocks as there can be at a time, of rows of up to 16 tiles, so that
+ * multiprocessors which are quicker have more of them: 1 to 3 % on an H200. Rows of bf16 take half as long, and what a
+ * block finds out before its first one does not: with as many blocks as of floats they took 1 to 6 % longer. */
 #define CUDA_SIMPLE_WAVES      8
 #define CUDA_SIMPLE_WAVES_BF16 4
 

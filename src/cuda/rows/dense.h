@@ -8,7 +8,7 @@
 #include "cuda/rows/one_shift.h"
 #include "cuda/rows/prefetch.h"
 
-/* The rows of a block: a group of neighbours, of which its first warp finds out what is known. The first blocks may
+/* The rows of a block: a group of neighbours, of which its threads find out what is known. The first blocks may
  * have longer groups than others. */
 typedef struct row_group {
     int64_t first;
@@ -118,6 +118,7 @@ ALWAYS_INLINE waiting waiting_of_group(const cuda_row *job, int warps) {
 template <typename loss, weighing weighs, bool leaves_sums> ALWAYS_INLINE void run_forward(const cuda_row *job) {
     __shared__ row rows[CUDA_WEIGHED_GROUP];
     __shared__ row_sum sums_of_rows[CUDA_WEIGHED_GROUP];
+    static_assert(sizeof rows + sizeof sums_of_rows <= CUDA_WEIGHED_OWN, "shared memory");
     const place_in_block at = here_in_block();
     const int tiles = (int)job->tiles, classes = (int)job->classes;
     const waiting waiting = waiting_of_group(job, at.warps);

@@ -10,8 +10,8 @@
  * cache to those that do not fit: kept there, a few of them made it slower than simple_both.h. So what is known of rows
  * lies in shared memory, places are found out anew, and numbers become floats one line after the other.
  *
- * How far ahead a warp can be: it leaves what its tile of row k comes to when row k - 2 is joined, for which all warps
- * have left theirs, and so have seen row k - 3 joined.
+ * How far ahead a warp can be: it leaves what its tile of row k comes to when it has seen row k - 2 joined, and has
+ * written its slopes; for that all warps have left what theirs came to, and so have seen row k - 4 joined.
  */
 #ifndef ONEPASS_CUDA_ROWS_WIDE_H
 #define ONEPASS_CUDA_ROWS_WIDE_H
@@ -203,6 +203,7 @@ ALWAYS_INLINE void sum_wide_tile(const cuda_row *job, int lane, const tile *tile
     leave_label_out(tile, block->rows.label[lane] - (int)tile->index * ORDER_TILE, x);
     sum_lanes(x, lane_sums);
     const double others = order_lanes(tile->thread, lane_sums);
+    __syncwarp(); /* all have read what the row before was multiplied by, in whose place another will stand */
     if (tile->thread == 0) {
         const int place = (int)(number_of_row(&block->rows, lane) % WIDE_ROWS);
         block->sums.tile_largest[place][tile->index] = largest;
