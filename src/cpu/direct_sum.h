@@ -46,8 +46,15 @@ ALWAYS_INLINE bool can_sum_down(const tile *tile) {
 }
 
 ALWAYS_INLINE void ask_for_lines(const tile *tile, int64_t element, int64_t count) {
-    if (element >= ORDER_TILE / 4 || tile->parameter[ASKED] == 0)
+    if (element < ORDER_TILE / 4 && tile->parameter[ASKED] != 0)
+        return;
+    const uintptr_t behind = (uintptr_t)tile->operand[1] + (uintptr_t)((ORDER_TILE + element) * tile->stride[1]);
+    if (!tile->from_memory || !tile->prefetch_operands)
         prefetch_logits(tile, element, count);
+    else if (tile->stride[1] == sizeof(real)) /* so that there is no loop */
+        prefetch_far((const void *)behind, count * (int64_t)sizeof(real));
+    else
+        prefetch_far((const void *)behind, count * tile->stride[1]);
 }
 
 /* And for the third operand, which will be read after this tile. */

@@ -156,6 +156,13 @@ ALWAYS_INLINE void prefetch(const void *tile, int64_t size, int64_t element, int
     }
 }
 
+/* Memory that is read much later, to the second-level cache: on its way to the first it would take the place of what is
+ * needed sooner, and of requests there are few at a time. */
+ALWAYS_INLINE void prefetch_far(const void *memory, int64_t bytes) {
+    for (int64_t byte = 0; byte < bytes; byte += CACHE_LINE)
+        __builtin_prefetch((const void *)((uintptr_t)memory + (uintptr_t)byte), 0, 2);
+}
+
 /* The bytes of `count` elements. The compiler leaves it where it stands: behind the loads of a block it gained half as
  * much. What is known of the element is part of the instruction: a sum of its own for each took 2 % of hinge's time. */
 ALWAYS_INLINE void prefetch_here(const void *tile, int64_t size, int64_t element, int64_t count) {

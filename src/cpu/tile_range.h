@@ -2,9 +2,9 @@
 #ifndef ONEPASS_CPU_TILE_RANGE_H
 #define ONEPASS_CPU_TILE_RANGE_H
 
+#include "cpu/lines.h"
 #include "cpu/vector_reals.h"
 #include "math/softmax.h"
-#include "order.h"
 
 /* What a tile's logits lie between. */
 typedef struct tile_range {
@@ -91,15 +91,27 @@ ALWAYS_INLINE void see_line(seen_range *seen, const reals *z) {
     seen->smallest = _mm512_min_ps(seen->smallest, smallest[0]);
 }
 
-/* Meanwhile memory is asked for that will be needed, if there is any: so many bytes with each line of logits. */
+/* Memory that will be needed is asked for while logits are looked at, if there is any: so many bytes with each line. */
+typedef struct asked_memory {
+    const char *first; /* or null */
+    int64_t bytes;
+    bool is_far; /* as prefetch_far() has it */
+} asked_memory;
+
+ALWAYS_INLINE void ask_for_memory(const asked_memory *ahead, int64_t line) {
+    if (ahead->first && ahead->is_far)
+        prefetch_far(ahead->first + line * ahead->bytes, ahead->bytes);
+    for (int64_t byte = 0; ahead->first && !ahead->is_far && byte < ahead->bytes; byte += CACHE_LINE)
+        __builtin_prefetch((const void *)((uintptr_t)ahead->first + (uintptr_t)(line * ahead->bytes + byte)));
+}
+
 ALWAYS_INLINE tile_range range_while_asking(const real *z, const uint16_t *halves, real *buffer, int64_t count,
-                                            const char *ahead, int64_t bytes) {
+                                            asked_memory ahead) {
     seen_range seen = {each_real(-REAL_INFINITY), each_real(REAL_INFINITY), 0xffff};
     int64_t first = 0;
     for (; first + ORDER_LANES <= count; first += ORDER_LANES) {
         reals line[LINE_VECTORS];
-        for (int64_t byte = 0; ahead && byte < bytes; byte += 64)
-            __builtin_prefetch((const void *)((uintptr_t)ahead + (uintptr_t)(first / ORDER_LANES * bytes + byte)));
+        ask_for_memory(&ahead, first / ORDER_LANES);
         for (int i = 0; i < LINE_VECTORS; i++)
             line[i] = seen_logits(z, halves, buffer, first + i * REALS, 0xffff);
         see_line(&seen, line);
@@ -117,7 +129,7 @@ ALWAYS_INLINE tile_range range_while_asking(const real *z, const uint16_t *halve
 }
 
 static tile_range range_of(const real *z, int64_t count) {
-    return range_while_asking(z, NULL, NULL, count, NULL, 0);
+    return range_while_asking(z, NULL, NULL, count, (asked_memory){0});
 }
 
 #else

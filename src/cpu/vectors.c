@@ -188,9 +188,7 @@ void LARGEST(const job *job, const vector_share *share, double *largest) {
  * asked for, to the second-level cache: its tile is the second operand. Values of kl_div_with_logits took a fifth
  * longer on a Xeon, and in the first-level cache the next row would push this one out. */
 ALWAYS_INLINE void ask_for_row(const struct tile *tile, int64_t element, int64_t count) {
-    const uintptr_t from = (uintptr_t)tile->operand[1] + (uintptr_t)(element * tile->stride[1]);
-    for (int64_t byte = 0; byte < count * tile->stride[1]; byte += CACHE_LINE)
-        __builtin_prefetch((const void *)(from + (uintptr_t)byte), 0, 2);
+    prefetch_far((const char *)tile->operand[1] + element * tile->stride[1], count * tile->stride[1]);
 }
 
 /* Whether a tile of operand k's next row is to be asked for: if it lies without gaps, and in no cache. */

@@ -113,16 +113,17 @@ static const real *see_logits(const rows *rows, const char *const *first, int64_
                               tile_range *range) {
     const int count = tile_size(rows, index);
 #if ONEPASS_HAS_REALS && !defined(__aarch64__)
-    const int64_t size = (int64_t)dtype_size(rows->job->operand[0].dtype), bytes = ORDER_LANES / 4 * size;
+    const int64_t size = (int64_t)dtype_size(rows->job->operand[0].dtype);
     const char *next = (const char *)behind_tile(rows, first, index);
-    const char *ahead = asks_early(rows, count) ? next + ORDER_TILE * size : NULL;
+    const asked_memory ahead = {asks_early(rows, count) ? next + ORDER_TILE * size : NULL, ORDER_LANES / 4 * size,
+                                rows->are_far};
     if (rows->job->operand[0].dtype == ONEPASS_BF16 && rows->of->class_stride[0] == 1 && rows->softmax.softcap == 0) {
         const uint16_t *halves = (const uint16_t *)(const void *)first[0] + index * ORDER_TILE;
-        *range = range_while_asking(NULL, halves, buffers->z, count, ahead, bytes);
+        *range = range_while_asking(NULL, halves, buffers->z, count, ahead);
         return buffers->z;
     }
     const real *z = logits_of(rows, first[0], index, buffers);
-    *range = ahead ? range_while_asking(z, NULL, NULL, count, ahead, bytes) : range_of(z, count);
+    *range = ahead.first ? range_while_asking(z, NULL, NULL, count, ahead) : range_of(z, count);
 #else
     const real *z = logits_of(rows, first[0], index, buffers);
     *range = range_of(z, count);
@@ -137,6 +138,7 @@ static void let_prefetch(const rows *rows, const char *const *first, int64_t ind
         tile->operand[2] = first[1] + index * ORDER_TILE * size;
     tile->stride[1] = size;
     tile->prefetch_operands = rows->of->class_stride[0] == 1;
+    tile->from_memory = rows->are_far;
     tile->parameter[ASKED] = asks_early(rows, tile_size(rows, index));
 }
 
