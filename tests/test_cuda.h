@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* The end of a section; the next one in the same file counts from 0. */
+/* The end of a section; the next one counts from 0. */
 static inline int section_finish(void) {
     const int status = check_finish();
     check_passed = check_failed = 0;

@@ -236,16 +236,18 @@ static void draw_slow(block *block) {
     block->slow_lane = slow_lane_of_all ? slow_lane_of_all : some_are_slow ? 1u << (random >> 32) % LANES : 0;
 }
 
-/* Staying with a warp lets it run ahead of the others, changing often keeps them abreast: both find mistakes. */
+/* Staying with a warp lets it run ahead of the others, changing often keeps them abreast: both find mistakes. Now and
+ * then the slow ones go on, too, or who asks again and again what they are to store would do so for ever. */
 static thread *pick(block *block) {
     const uint64_t random = draw();
+    const unsigned patience = random >> 24 & 4095 ? ~0u : 0;
     warp *warp = block->last_warp;
-    if (!warp->ready || (random & 255) < chance_of_other_warp) {
-        warp = &block->warp[any_bit(without(block->ready_warps, block->slow_warp), random >> 8 & 255)];
+    if (!warp->ready || (random & 255) < chance_of_other_warp || !patience) {
+        warp = &block->warp[any_bit(without(block->ready_warps, block->slow_warp & patience), random >> 8 & 255)];
         block->last_warp = warp;
     }
-    return block
-        ->thread[(warp - block->warp) * LANES + any_bit(without(warp->ready, block->slow_lane), random >> 16 & 255)];
+    const unsigned slow_lane = block->slow_lane & patience;
+    return block->thread[(warp - block->warp) * LANES + any_bit(without(warp->ready, slow_lane), random >> 16 & 255)];
 }
 
 static void become(thread *next) {
