@@ -263,6 +263,14 @@ int test_cuda_shapes(bool reduced) {
             run_shapes(&stage, &c, (i + j) % 11, 11);
         }
     }
+    for (int kinds = 1; kinds <= 3; kinds++) { /* by a tile a block, means have more than can be awaited */
+        test_case c = case_of_many_tiles("mse", ONEPASS_F32, LAYOUT_DENSE);
+        c.weight_dtype = ONEPASS_F32;
+        c.weight = kinds & 1 ? WEIGHT_DENSE : WEIGHT_ABSENT;
+        c.mask = kinds & 2 ? WEIGHT_DENSE : WEIGHT_ABSENT;
+        c.wanted = WANT_VALUE;
+        run_shapes(&stage, &c, kinds, 7);
+    }
     stage_end(&stage);
     printf("%ld launches; %ld that no block could have were left out\n", shapes_run, shapes_left_out);
     CHECK(shapes_run > shapes_left_out, "expected that most shapes can be launched");

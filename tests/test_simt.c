@@ -113,7 +113,7 @@ static void sweep_tiny(const char *loss, int32_t dtype) {
         c.seed = (uint64_t)turn;
         give_factors(&c, turn);
         c.weights = WEIGHTS_SIGNED;
-        c.masks = turn % 2 ? MASKS_OVER_NAN : MASKS_HALF;
+        c.masks = turn % 2 ? MASKS_OVER_NAN : turn % 4 ? MASKS_HALF : MASKS_ALL;
         c.wanted = mean_columns[turn] <= 2048 && turn > 5 ? WANT_VALUE | WANT_PREDICTION : WANT_VALUE;
         simt_run_case(&c, NULL, 0, (uint64_t)turn);
     }
@@ -130,6 +130,17 @@ static void sweep_tiny(const char *loss, int32_t dtype) {
         c.weights = WEIGHTS_SIGNED;
         c.masks = turn < 4 ? MASKS_OVER_NAN : MASKS_HALF;
         simt_run_case(&c, NULL, 0, (uint64_t)turn);
+    }
+}
+
+/* Means of so many blocks that the last one can just await them, and of more. */
+static void test_many_blocks(void) {
+    const cuda_shape a_tile_a_block = {.warps = 1, .tiles_per_block = 1, .kernels = CUDA_LARGE_KERNELS};
+    for (int turn = 0; turn < 2; turn++) {
+        test_case c = case_dense("many blocks", "mse", ONEPASS_F32, (CUDA_MOST_AWAITED + turn) * ONEPASS_TILE);
+        give_factors(&c, 2 - turn);
+        c.wanted = WANT_VALUE;
+        simt_run_case(&c, &a_tile_a_block, 1, (uint64_t)turn);
     }
 }
 
@@ -278,6 +289,10 @@ static void test_compute_type(int32_t compute, bool quick) {
     test_simt_skip_if_one(compute, quick);
     test_edges(compute);
     test_beyond(compute);
+    if (compute == ONEPASS_F32) {
+        test_many_blocks();
+        test_simt_divisors();
+    }
     check_all_launched(compute);
 }
 

@@ -37,19 +37,24 @@ ALWAYS_INLINE ulonglong2 *awaited_at(void *workspace) {
     return (ulonglong2 *)((char *)workspace + CUDA_WORKSPACE_HEAD);
 }
 
-/* What a block knows of all: they have a power of two of warps, a tile each. It is told so on the first cache line of
- * its parameter, since the GPU's own words for it lie on one more that it would wait for. */
+/* What a block knows of all. A small kernel is told so on the first cache line of its parameter, since the GPU's own
+ * words for it lie on one more that it would wait for. */
 typedef struct all_blocks {
     void *workspace;
     int warps, blocks;
     unsigned number; /* what the first thread of this one has taken at the beginning */
 } all_blocks;
 
-ALWAYS_INLINE all_blocks begin_block(void *workspace, int count, int warp_bits) {
-    all_blocks all = {workspace, 1 << warp_bits, (int)((unsigned)(count - 1) / ORDER_TILE >> warp_bits) + 1, 0};
-    if (all.blocks > 1 && threadIdx.x == 0)
-        all.number = take_number((unsigned *)workspace, (unsigned)all.blocks - 1);
+ALWAYS_INLINE all_blocks begin_blocks(void *workspace, int blocks, int warps) {
+    all_blocks all = {workspace, warps, blocks, 0};
+    if (blocks > 1 && threadIdx.x == 0)
+        all.number = take_number((unsigned *)workspace, (unsigned)blocks - 1);
     return all;
+}
+
+/* The same where blocks have a power of two of warps, a tile each. */
+ALWAYS_INLINE all_blocks begin_block(void *workspace, int count, int warp_bits) {
+    return begin_blocks(workspace, (int)((unsigned)(count - 1) / ORDER_TILE >> warp_bits) + 1, 1 << warp_bits);
 }
 
 /* A warp awaits so many blocks at a time, two a thread. */
@@ -90,27 +95,22 @@ template <int sums> ALWAYS_INLINE void await_group(ulonglong2 *left, int group, 
 #undef EACH_OF_PAIR
 }
 
-/* The sums of a block's warps become those of the block, and these part of those of all; returns whether this thread
- * has the latter. All warps of the block that began last wait, each for others (0.3 us less than one of them takes for
- * 512 blocks). */
-template <int sums> ALWAYS_INLINE bool end_block(const all_blocks *all, block_sums<sums> *shared, double *sum) {
-    const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP;
-    ulonglong2 *left = awaited_at(all->workspace);
-    if (thread == 0)
-        ORDER_EACH_SUM shared->warp[of][warp] = sum[of];
+/* Before the block's threads meet: which of them is the last to have begun. */
+template <int sums> ALWAYS_INLINE void leave_number(const all_blocks *all, block_sums<sums> *shared) {
     if (threadIdx.x == 0)
         shared->number = all->number;
-    __syncthreads();
-    const bool is_last = shared->number == (unsigned)all->blocks - 1;
-    if (warp == 0) {
-        ORDER_EACH_SUM sum[of] =
-            order_neighbours(thread < all->warps ? shared->warp[of][thread] : ORDER_NOTHING, all->warps);
-        if (all->blocks > 1 && thread == 0)
-            ORDER_EACH_SUM store_whole(left + of * all->blocks + blockIdx.x, marked(sum[of]));
-    }
+}
+
+/* A block's sums, known to its first warp, become part of those of all; returns whether this thread has the latter. All
+ * warps of the block that began last wait, each for others (0.3 us less than one of them takes for 512 blocks). */
+template <int sums> ALWAYS_INLINE bool join_blocks(const all_blocks *all, block_sums<sums> *shared, double *sum) {
+    const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP;
+    ulonglong2 *left = awaited_at(all->workspace);
     if (all->blocks == 1)
         return threadIdx.x == 0;
-    if (!is_last)
+    if (threadIdx.x == 0)
+        ORDER_EACH_SUM store_whole(left + of * all->blocks + blockIdx.x, marked(sum[of]));
+    if (shared->number != (unsigned)all->blocks - 1)
         return false;
     const int groups = (all->blocks + AWAITED_GROUP - 1) / AWAITED_GROUP;
 #pragma unroll 1
@@ -126,6 +126,19 @@ template <int sums> ALWAYS_INLINE bool end_block(const all_blocks *all, block_su
                 order_neighbours(thread < groups ? shared->group[of][thread] : ORDER_NOTHING, ORDER_WARP);
     }
     return threadIdx.x == 0;
+}
+
+/* The same of the sums of a block's warps. */
+template <int sums> ALWAYS_INLINE bool end_block(const all_blocks *all, block_sums<sums> *shared, double *sum) {
+    const int thread = threadIdx.x % ORDER_WARP, warp = threadIdx.x / ORDER_WARP;
+    if (thread == 0)
+        ORDER_EACH_SUM shared->warp[of][warp] = sum[of];
+    leave_number(all, shared);
+    __syncthreads();
+    if (warp == 0)
+        ORDER_EACH_SUM sum[of] =
+            order_neighbours(thread < all->warps ? shared->warp[of][thread] : ORDER_NOTHING, all->warps);
+    return join_blocks(all, shared, sum);
 }
 
 #endif

@@ -26,7 +26,8 @@
 /* In the count of rows the blocks that have counted theirs are below: there are fewer than 2 to the power of it. */
 #define CUDA_BLOCK_BITS 28
 
-/* So many blocks of a small kernel, at most, leave 16 bytes for each of their sums: see await.h. */
+/* So many blocks, at most, of a small kernel or a mean over weights leave 16 bytes for each of their sums: see
+ * await.h. */
 #define CUDA_MOST_AWAITED  2048
 #define CUDA_AWAITED_BYTES 16
 

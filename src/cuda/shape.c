@@ -38,21 +38,18 @@ static block block_of_few(int64_t tiles, int32_t warps, direction direction) {
 
 /* A wave is what 16 warps a multiprocessor take at a time. A value alone wants few blocks, of up to 8 tiles a warp, or
  * 32 where half of a tile comes from a cache (3 % of the rate); with a gradient neighbouring blocks had better work on
- * neighbouring tiles. A mean over weights wants smaller blocks, four a multiprocessor, of as many tiles (1 % of the
- * rate). Beyond that it wants larger ones with longer runs: a single wave while they have room for it (2^26 elements:
- * 0.4 to 0.8 %), then half of what they have room for (2^28: 0.4 %), until so many have no room for their two sums. */
+ * neighbouring tiles. Of a mean over weights there are no more blocks than can be awaited, if there is a way. */
 static block direct_block(direction direction, bool has_rows, int64_t tiles, int32_t multiprocessors) {
-    const bool writes = direction == BOTH || direction == BACKWARD, mean = is_mean(direction);
+    const bool writes = direction == BOTH || direction == BACKWARD;
     const int64_t waves = tiles / (16 * (int64_t)multiprocessors) + 1;
-    const int64_t room = CUDA_MOST_NODES / CUDA_MOST_WARPS; /* for so many tiles a warp */
-    const bool many = tiles > (int64_t)CUDA_MOST_BLOCKS / 2 * CUDA_MOST_WARPS * (room / 2);
-    const int64_t of_mean = waves <= room || many ? room : room / 2;
-    const int64_t most_tiles = writes ? 4 : has_rows ? 32 : mean ? of_mean : 8;
-    const int64_t tiles_a_warp = power_for(least(waves, most_tiles));
-    const int64_t usual = least(mean && waves <= room / 2 ? CUDA_MOST_WARPS / 2 : CUDA_MOST_WARPS, power_for(tiles));
+    const int64_t tiles_a_warp = power_for(least(waves, writes ? 4 : has_rows ? 32 : 8));
+    const int64_t usual = least(CUDA_MOST_WARPS, power_for(tiles));
     const int64_t warps = onepass_cuda_shape.warps ? least(onepass_cuda_shape.warps, CUDA_MOST_WARPS) : usual;
     const int64_t forced = forced_tiles();
-    return (block){(int32_t)warps, (int32_t)(forced ? forced : least(warps * tiles_a_warp, CUDA_MOST_NODES))};
+    int64_t taken = forced ? forced : least(warps * tiles_a_warp, CUDA_MOST_NODES);
+    while (is_mean(direction) && !forced && taken < CUDA_MOST_NODES && (tiles - 1) / taken >= CUDA_MOST_AWAITED)
+        taken *= 2;
+    return (block){(int32_t)warps, (int32_t)taken};
 }
 
 /* A tile, or so many that there are few blocks where most often nothing is done. */
@@ -121,8 +118,9 @@ static void tell_shape(cuda_kind kind, const block *block, int64_t span, int64_t
 }
 
 /* Bytes of workspace. Those that are one block leave nothing in it. */
-static size_t workspace_of(const job *job, cuda_kind kind, bool mean, int64_t blocks) {
-    const bool awaited = kind == kind_small || kind == kind_small_mean;
+static size_t workspace_of(const job *job, cuda_kind kind, direction direction, int64_t blocks) {
+    const bool mean = is_mean(direction), is_small = kind == kind_small || kind == kind_small_mean;
+    const bool awaited = is_small || (mean && blocks <= CUDA_MOST_AWAITED);
     const size_t left = (awaited ? CUDA_AWAITED_BYTES : sizeof(double)) * (mean ? 2 : 1); /* by a block */
     if (kind == kind_tiny || kind == kind_tiny_mean || kind == kind_tiny_both || kind == kind_few ||
         kind == kind_few_mean)
@@ -157,5 +155,5 @@ void onepass_cuda_plan_shape(const job *job, int32_t multiprocessors, cuda_launc
     launch->threads = (uint32_t)(block.warps * WARP);
     const int32_t elements = variant->kind == kind_general ? block.warps * head->buffers * ORDER_TILE : 0;
     launch->shared_memory = (uint32_t)elements * (uint32_t)dtype_size(job->compute);
-    launch->workspace = workspace_of(job, variant->kind, mean, blocks);
+    launch->workspace = workspace_of(job, variant->kind, variant->direction, blocks);
 }

@@ -4,10 +4,10 @@
 
 #include "math/vector.h"
 
-/* 1 if the first of two probabilities is larger, -1 if the second is, 0 if none; NaN if one is. Of floats it is asked
- * in float: doubles took values of 4096 classes a fifth longer on a Xeon. */
+/* 1 if the first of two probabilities is larger, -1 if the second is, 0 if none, which makes a NaN of a NaN that it is
+ * multiplied by. Of floats it is asked in float: doubles took values of 4096 classes a fifth longer on a Xeon. */
 ALWAYS_INLINE real tv_distance_with_logits_sign(real p, real q) {
-    return ((real)(p > q) - (real)(p < q)) + (p - q) * 0;
+    return (real)(p > q) - (real)(p < q);
 }
 
 VECTOR_FUNCTION tv_distance_with_logits_terms(const real *x, const double *parameter, double *term) {

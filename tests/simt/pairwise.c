@@ -46,8 +46,10 @@ static void check_workspace(const cuda_launch *launch, uint64_t seed, const char
     const size_t zeros = first_other(workspace, CUDA_WORKSPACE_HEAD, 0);
     CHECK(zeros == CUDA_WORKSPACE_HEAD, "%s; %s: expected the workspace's head at zero, got %02x at byte %zu", what,
           simt_describe(launch, seed).text, workspace[zeros], zeros);
-    const int kind = onepass_cuda_variant[launch->variant].kind;
-    if ((kind == kind_small || kind == kind_small_mean) && size > CUDA_WORKSPACE_HEAD) {
+    const cuda_variant_info *variant = &onepass_cuda_variant[launch->variant];
+    const bool awaits = variant->kind == kind_small || variant->kind == kind_small_mean ||
+                        (is_mean(variant->direction) && launch->blocks <= CUDA_MOST_AWAITED);
+    if (awaits && size > CUDA_WORKSPACE_HEAD) {
         const size_t cleared = first_other(workspace + CUDA_WORKSPACE_HEAD, size - CUDA_WORKSPACE_HEAD, 0);
         CHECK(cleared == size - CUDA_WORKSPACE_HEAD, "%s; %s: left a sum that the next launch would take for its own",
               what, simt_describe(launch, seed).text);

@@ -38,5 +38,6 @@ int32_t simt_compute_type(const test_case *c);
 void test_simt_shapes(int32_t compute, bool quick);
 void test_simt_scale(int32_t compute, bool quick);
 void test_simt_skip_if_one(int32_t compute, bool quick);
+void test_simt_divisors(void);
 
 #endif

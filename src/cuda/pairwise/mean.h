@@ -5,6 +5,7 @@
 #ifndef ONEPASS_CUDA_PAIRWISE_MEAN_H
 #define ONEPASS_CUDA_PAIRWISE_MEAN_H
 
+#include "cuda/await.h"
 #include "cuda/combine.h"
 #include "cuda/pairwise/block.h"
 #include "cuda/pairwise/weighted.h"
@@ -16,9 +17,9 @@ typedef enum mean_sum {
 } mean_sum;
 
 /* What the mean was divided by, for who asks. */
-template <typename parameter> ALWAYS_INLINE void tell_divisor(const parameter *job, double weights) {
-    if (job->told)
-        store_scalar(job->divided_by, job->told, weights);
+ALWAYS_INLINE void tell_divisor(int32_t told, void *divided_by, double weights) {
+    if (told)
+        store_scalar(divided_by, told, weights);
 }
 
 #define EACH_SUM _Pragma("unroll") for (int of = OF_TERMS; of < MEAN_SUMS; of++)
@@ -65,45 +66,74 @@ ALWAYS_INLINE void run_mean_tile(const weighted_tensors *of, const outputs *outp
     }
 }
 
-/* A block takes an aligned span of tiles; their sums meet in shared memory. */
+/* The lanes of some tiles, which are added up together, as in direct.h. */
+template <direction direction> struct mean_lanes {
+    enum {
+        SUMS = direction == MASK_MEAN ? 1 : 2 /* others are numbers of elements */
+    };
+    real of[SUMS][ORDER_TOGETHER * ORDER_PITCH];
+};
+
+/* A block takes an aligned span of tiles; their sums meet in shared memory. If blocks are few enough the one that began
+ * last awaits the others, which is over sooner than to look at the end for who is last (2 us). */
 template <typename loss, direction direction> ALWAYS_INLINE void run_mean(const cuda_weighted *job) {
+    constexpr int sums_of_lanes = mean_lanes<direction>::SUMS;
     __shared__ double node[MEAN_SUMS][CUDA_MOST_NODES];
+    __shared__ __align__(16) mean_lanes<direction> lanes_of_warp[CUDA_MOST_WARPS];
+    __shared__ block_sums<MEAN_SUMS> shared;
     const cuda_head *head = &job->head;
     const place_in_block at = here_in_block();
+    const bool awaits = gridDim.x <= CUDA_MOST_AWAITED;
     const int tiles = head->tiles_per_block;
     const int64_t first = (int64_t)blockIdx.x * tiles, left = head->count - first * ORDER_TILE;
     const int count = left < tiles * ORDER_TILE ? (int)left : tiles * ORDER_TILE;
     const outputs outputs = outputs_of<direction>(head);
     const weighted_tensors tensors = tensors_of(job);
-    double sum[MEAN_SUMS] = {ORDER_NOTHING, ORDER_NOTHING};
+    mean_lanes<direction> *lanes = &lanes_of_warp[at.warp];
     tile now = tile_at(first + at.warp, count - at.warp * ORDER_TILE, at.thread, NULL);
     mean_stage<loss, direction> stage;
     begin_mean(&tensors, &now, 0, &stage);
+    const all_blocks all = awaits ? begin_blocks(head->total.workspace, (int)gridDim.x, at.warps) : (all_blocks){};
+    int together = 0;
 #pragma unroll 1
     for (int i = at.warp; i < tiles; i += at.warps) {
         const int further = i + at.warps, beyond = further < tiles ? count - further * ORDER_TILE : 0;
         const tile next = tile_at(first + further, beyond, at.thread, NULL);
         lane_sums sums = {};
         lane_weights weights = {};
-        if (now.count > 0) {
+        if (now.count > 0)
             run_mean_tile(&tensors, &outputs, &now, &next, &stage, &sums, &weights);
-            sum[OF_TERMS] = order_lanes(at.thread, sums.sum);
-            sum[OF_WEIGHTS] = weight_of_tile<direction>(at.thread, &weights);
+        write_line(&now, lanes->of[OF_TERMS] + together * ORDER_PITCH, 0, sums.sum);
+        if constexpr (direction == MASK_MEAN) {
+            const int ones = warp_sum((int)sum_of_bytes(weights.ones));
+            if (at.thread == 0)
+                node[OF_WEIGHTS][i] = ones;
         } else
-            EACH_SUM sum[of] = ORDER_NOTHING;
-        if (at.thread == 0)
-            EACH_SUM node[of][i] = sum[of];
+            write_line(&now, lanes->of[OF_WEIGHTS] + together * ORDER_PITCH, 0, weights.sums.sum);
+        if (++together == ORDER_TOGETHER || further >= tiles) {
+            __syncwarp();
+            const int threads = ORDER_WARP / ORDER_TOGETHER, own = at.thread / threads; /* of the tiles */
+            const int index = i - (together - 1 - own) * at.warps;
+#pragma unroll
+            for (int of = 0; of < sums_of_lanes; of++) {
+                const double sum = order_lanes_together(at.thread, lanes->of[of]);
+                if (own < together && at.thread % threads == 0)
+                    node[of][index] = index * ORDER_TILE < count ? sum : ORDER_NOTHING;
+            }
+            __syncwarp();
+            together = 0;
+        }
         now = next;
     }
-    if (tiles > 1) {
-        __syncthreads();
-        if (at.warp == 0)
-            EACH_SUM sum[of] = tree_of(at.thread, node[of], tiles);
-    }
-    if (!has_totals<MEAN_SUMS>(&head->total, node[0], sum))
+    leave_number(&all, &shared);
+    __syncthreads();
+    double sum[MEAN_SUMS] = {};
+    if (at.warp == 0)
+        EACH_SUM sum[of] = tree_of(at.thread, node[of], tiles);
+    if (!(awaits ? join_blocks<MEAN_SUMS>(&all, &shared, sum) : has_totals<MEAN_SUMS>(&head->total, node[0], sum)))
         return;
     write_value(&head->total, sum[OF_TERMS] / sum[OF_WEIGHTS]);
-    tell_divisor(job, sum[OF_WEIGHTS]);
+    tell_divisor(job->told, job->divided_by, sum[OF_WEIGHTS]);
 }
 
 template <typename loss, direction direction, access access> ALWAYS_INLINE void run_kernel(const cuda_weighted *job) {

@@ -45,7 +45,7 @@ template <typename loss, direction direction> ALWAYS_INLINE void run_small_mean(
     if (!end_block<MEAN_SUMS>(&all, &shared, own.sum))
         return;
     store_scalar(job->value, job->dtype, own.sum[OF_TERMS] / own.sum[OF_WEIGHTS]);
-    tell_divisor(job, own.sum[OF_WEIGHTS]);
+    tell_divisor(job->told, job->divided_by, own.sum[OF_WEIGHTS]);
 }
 
 template <typename loss, direction direction, access access> ALWAYS_INLINE void run_kernel(const cuda_small_mean *job) {

@@ -8,6 +8,11 @@
 #define ONEPASS_CUDA_PAIRWISE_WHOLE_H
 
 #include "cuda/pairwise/weighted.h"
+#include "cuda/quotient.h"
+
+static __device__ __noinline__ real rare_scale(double divisor) {
+    return (real)(1 / (divisor + 0.)); /* no -0, as of a sum */
+}
 
 template <typename loss, direction direction, access access> ALWAYS_INLINE void run_kernel(const cuda_whole *job) {
     constexpr bool has_both = direction == MEAN_BACKWARD, has_weight = has_both || direction == WEIGHT_BACKWARD,
@@ -22,10 +27,16 @@ template <typename loss, direction direction, access access> ALWAYS_INLINE void 
     outputs outputs = {};
     outputs.parameter = REAL(job->parameter);
     outputs.upstream = *(const real *)job->upstream;
-    if constexpr (has_weight || has_mask)
-        outputs.scale = (real)(1 / (*(const double *)job->divisor + 0.)); /* no -0, as of a sum */
-    else
-        outputs.scale = REAL(job->scale);
+    outputs.scale = REAL(job->scale);
+    if constexpr (has_weight || has_mask) {
+        const double divisor = *(const double *)job->divisor;
+        const quick_quotient scale = divide_quickly(1, divisor);
+        outputs.scale = scale.rounded;
+        compute_weighted_lines<BACKWARD>(&tensors, &outputs, &tile, job->gradient, 0, &line, NULL, NULL);
+        if (scale.is_sure) /* as nearly always, or the line is stored once more */
+            return;
+        outputs.scale = rare_scale(divisor);
+    }
     compute_weighted_lines<BACKWARD>(&tensors, &outputs, &tile, job->gradient, 0, &line, NULL, NULL);
 }
 
