@@ -53,27 +53,30 @@ static void check_gradient(double divisor) {
     }
 }
 
-/* The mean of a 1, where there is one, and of zeros, as many in all as the mask has ones. */
-static void check_value(int64_t count, int ones_of_mask, cuda_variant variant) {
-    static float p[FEW] = {1}, t[FEW];
+/* The mean of a 1, where there is one, and of zeros, as many in all as the mask, the weight or both have ones. */
+static void check_value(int64_t count, int taken, bool has_weight, bool has_mask, cuda_variant variant) {
+    static float p[FEW] = {1}, t[FEW], weights[FEW];
     static unsigned char ones[FEW];
     char what[80];
     float found = -1;
-    snprintf(what, sizeof what, "a mean of %d of %lld elements", ones_of_mask, (long long)count);
+    snprintf(what, sizeof what, "%s: a mean of %d of %lld elements", onepass_cuda_variant[variant].name, taken,
+             (long long)count);
     for (int i = 0; i < count; i++) {
-        ones[i] = i < ones_of_mask;
+        weights[i] = ones[i] = i < taken;
     }
     const onepass_tensor in = {p, ONEPASS_F32, 1, &count, NULL}, target = {t, ONEPASS_F32, 1, &count, NULL};
     const onepass_tensor mask = {ones, ONEPASS_BOOL, 1, &count, NULL}, value = {&found, ONEPASS_F32, 0, NULL, NULL};
+    const onepass_tensor weight = {weights, ONEPASS_F32, 1, &count, NULL};
     const onepass_call call = {.size = sizeof call,
                                .loss = "mse",
                                .reduction = ONEPASS_MEAN,
                                .operand = {&in, &target},
-                               .mask = &mask,
+                               .weight = has_weight ? &weight : NULL,
+                               .mask = has_mask ? &mask : NULL,
                                .value = &value};
     if (run_kernel(&call, variant, what)) {
-        CHECK_BITS(oracle_encode(ONEPASS_F32, (ones_of_mask > 0) / (double)ones_of_mask),
-                   oracle_load_bits(ONEPASS_F32, &found), what);
+        CHECK_BITS(oracle_encode(ONEPASS_F32, (taken > 0) / (double)taken), oracle_load_bits(ONEPASS_F32, &found),
+                   what);
     }
 }
 
@@ -82,10 +85,15 @@ void test_simt_divisors(void) {
     for (int i = 0; i < COUNT(divisors); i++) {
         check_gradient(divisors[i]);
     }
-    check_value(FEW, NEAR_MIDDLE, variant_few_tiles_masked_mean);
-    check_value(FEW, 0, variant_few_tiles_masked_mean);
-    check_value(ONEPASS_TILE, 3, variant_tiny_masked_mean);
-    check_value(ONEPASS_TILE, 0, variant_tiny_masked_mean);
-    check_value(FEW - 1, NEAR_MIDDLE, variant_small_masked_mean);
-    check_value(FEW - 1, 0, variant_small_masked_mean);
+    for (int taken = 0; taken <= NEAR_MIDDLE; taken += NEAR_MIDDLE) {
+        check_value(FEW, taken, true, false, variant_few_tiles_weighted_mean);
+        check_value(FEW, taken, false, true, variant_few_tiles_masked_mean);
+        check_value(FEW, taken, true, true, variant_few_tiles_mean);
+        check_value(FEW - 1, taken, false, true, variant_small_masked_mean);
+    }
+    for (int taken = 0; taken <= 3; taken += 3) {
+        check_value(ONEPASS_TILE, taken, true, false, variant_tiny_weighted_mean);
+        check_value(ONEPASS_TILE, taken, false, true, variant_tiny_masked_mean);
+        check_value(ONEPASS_TILE, taken, true, true, variant_tiny_mean);
+    }
 }
